@@ -1,0 +1,107 @@
+/** A row of the catalog: the one place where facts about a model live. Member names are those of the wire. */
+import { z } from "zod";
+import { EFFORTS } from "../canonical/types.ts";
+
+/** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
+export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+  error: "Expected USD per token as a decimal string with at most 12 decimals, such as \"0.00000125\"",
+});
+
+/** `<vendor>/<model_name>`: ASCII, one slash. */
+export const modelIdSchema = z.string().max(256).regex(
+  /^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._:@+-]*$/,
+  { error: 'Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +)' },
+);
+
+/** Where a model's requests go. */
+export const targetSchema = z.strictObject({
+  upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
+  model: z.string().min(1).describe("The model's id at that upstream"),
+  protocol: z.enum(["chat", "responses", "messages"]).optional()
+    .describe("Protocol to speak to the upstream; absent: the upstream's own"),
+  priority: z.number().int().min(0).default(0).describe("Lower goes first"),
+  weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),
+});
+
+/** What a model can do about reasoning. */
+export const modelReasoningSchema = z.strictObject({
+  modes: z.array(z.enum(["manual", "adaptive"])).min(1)
+    .describe("manual: takes a token budget; adaptive: decides by itself, steered by an effort"),
+  efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"]),
+});
+
+/** A catalog row as the operator writes it. */
+export const modelSchema = z.strictObject({
+  id: modelIdSchema,
+  canonical_slug: z.string().min(1).optional().describe("Permanent id of this version; absent: the id"),
+  name: z.string().min(1).optional().describe("Display name; absent: the id"),
+  description: z.string().default(""),
+  created: z.number().int().min(0).describe("Unix time of addition, in seconds"),
+  owned_by: z.string().min(1).optional().describe("Label of the backend; absent: the vendor part of the id"),
+  context_length: z.number().int().min(1).describe("Maximum context window, in tokens"),
+  architecture: z.strictObject({
+    modality: z.string().optional().describe("Absent: made of the modalities, such as `text+image->text`"),
+    input_modalities: z.array(z.string()).min(1).default(["text"]),
+    output_modalities: z.array(z.string()).min(1).default(["text"]),
+    tokenizer: z.string().default("Other"),
+    instruct_type: z.string().nullable().default(null),
+  }).prefault({}),
+  pricing: z.strictObject({
+    prompt: priceSchema,
+    completion: priceSchema,
+    input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`"),
+    input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`"),
+    input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`"),
+  }).describe("USD per token"),
+  top_provider: z.strictObject({
+    context_length: z.number().int().min(1).optional().describe("Absent: the model's"),
+    max_completion_tokens: z.number().int().min(1).optional().describe("Absent: the context length"),
+    is_moderated: z.boolean().default(false),
+  }).prefault({}),
+  per_request_limits: z.strictObject({
+    prompt_tokens: z.number().int().min(0),
+    completion_tokens: z.number().int().min(0),
+  }).nullable().default(null),
+  supported_parameters: z.array(z.string()).default([
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "stop",
+    "tools",
+    "tool_choice",
+    "response_format",
+  ]),
+  default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null),
+  expiration_date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/).nullable().default(null),
+  reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
+  targets: z.array(targetSchema).min(1),
+}).transform((row) => {
+  const vendor = row.id.slice(0, row.id.indexOf("/"));
+  const { input_modalities: input, output_modalities: output } = row.architecture;
+  return {
+    ...row,
+    vendor,
+    canonical_slug: row.canonical_slug ?? row.id,
+    name: row.name ?? row.id,
+    owned_by: row.owned_by ?? vendor,
+    architecture: { ...row.architecture, modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}` },
+    pricing: {
+      prompt: row.pricing.prompt,
+      completion: row.pricing.completion,
+      input_cache_read: row.pricing.input_cache_read ?? row.pricing.prompt,
+      input_cache_write_5m: row.pricing.input_cache_write_5m ?? row.pricing.prompt,
+      input_cache_write_1h: row.pricing.input_cache_write_1h ?? row.pricing.prompt,
+    },
+    top_provider: {
+      context_length: row.top_provider.context_length ?? row.context_length,
+      max_completion_tokens: row.top_provider.max_completion_tokens ?? row.context_length,
+      is_moderated: row.top_provider.is_moderated,
+    },
+  };
+});
+
+/** A catalog row with every default filled in. */
+export type Model = z.output<typeof modelSchema>;
+
+/** One place a model's requests may go to. */
+export type Target = z.output<typeof targetSchema>;

@@ -1,0 +1,74 @@
+/** Every way a request can fail, and the HTTP status it answers with. Each protocol writes its own body for it. */
+export const ERROR_STATUS = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  too_slow: 408,
+  too_large: 413,
+  unsupported_media_type: 415,
+  upgrade_required: 426,
+  /** A limit of ours. */
+  limited: 429,
+  /** A limit of the upstream's. */
+  exhausted: 429,
+  internal: 500,
+  upstream: 502,
+  overloaded: 503,
+  timeout: 504,
+} as const;
+
+/** One row of the table of errors. */
+export type ErrorKind = keyof typeof ERROR_STATUS;
+
+/** What may accompany an error. */
+export interface ErrorOptions {
+  /** Path of the member the client got wrong, such as `messages[0].content`. */
+  param?: string;
+  /** Machine-readable code of the field's own vocabulary, such as `context_length_exceeded`. */
+  code?: string;
+  /** Response headers, such as `allow`. */
+  headers?: Readonly<Record<string, string>>;
+  /** Time after which another try makes sense, in milliseconds. */
+  retryAfterMs?: number;
+  /** True where another try of the same request cannot succeed although its status is one that SDKs retry. */
+  final?: boolean;
+  /** What went wrong underneath; logged, never sent. */
+  cause?: unknown;
+}
+
+/**
+ * The one error that reaches a client. Its message is written for that client: it never holds a key, an upstream's
+ * address or a stack trace. Everything else that is thrown becomes an `internal` error with a fixed text.
+ */
+export class GatewayError extends Error {
+  override readonly name = "GatewayError";
+  readonly kind: ErrorKind;
+  readonly param: string | undefined;
+  readonly code: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly retryAfterMs: number | undefined;
+  readonly final: boolean;
+
+  constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.kind = kind;
+    this.param = options.param;
+    this.code = options.code;
+    this.headers = options.headers ?? {};
+    this.retryAfterMs = options.retryAfterMs;
+    this.final = options.final ?? false;
+  }
+
+  /** HTTP status of the error, by its kind. */
+  get status(): number {
+    return ERROR_STATUS[this.kind];
+  }
+}
+
+/** The error a client is shown for anything that was thrown: itself where it is one of ours, else `internal`. */
+export function toGatewayError(thrown: unknown): GatewayError {
+  if (thrown instanceof GatewayError) return thrown;
+  return new GatewayError("internal", "The gateway failed to answer this request", { cause: thrown });
+}

@@ -1,0 +1,54 @@
+/** What a protocol folder provides. */
+import type { z } from "zod";
+import type { Event, Machine, Prompt, Protocol, Reply } from "../canonical/types.ts";
+import type { GatewayError } from "../errors.ts";
+import type { JsonObject } from "../json.ts";
+
+/** One server-sent event. `data` holds no line break. */
+export interface Frame {
+  event?: string;
+  data: string;
+}
+
+/** What an answer repeats of its request, and what only the gateway knows. */
+export interface Echo {
+  /** The gateway's id of the request, `[A-Za-z0-9]+`; every id inside the answer derives from it. */
+  requestId: string;
+  /** When the request came in, in Unix seconds. */
+  createdAt: number;
+  /** Public id of the model that answers. */
+  model: string;
+  /** The request body as the client sent it. */
+  request: JsonObject;
+  /** The request as it was read. */
+  prompt: Prompt;
+}
+
+/** An error as it goes out before anything else was sent. */
+export interface ErrorReply {
+  status: number;
+  headers: Record<string, string>;
+  body: JsonObject;
+}
+
+/** One text protocol, from the client's side. Pure: no clock, no random, no I/O. */
+export interface Codec {
+  readonly protocol: Protocol;
+  /** The request body: types and ranges. Unknown members pass. */
+  readonly schema: z.ZodType;
+  /**
+   * Reads a body that the schema has accepted.
+   * @throws {GatewayError} `invalid`, for what a schema cannot say
+   */
+  readPrompt(body: JsonObject): Prompt;
+  /** Writes a whole answer. */
+  writeReply(reply: Reply, echo: Echo): JsonObject;
+  /** Writes a streamed answer. `end()` closes the stream the protocol's way. */
+  writer(echo: Echo): Machine<Event, Frame>;
+  /** Writes an error that comes before any other byte. */
+  writeError(error: GatewayError, requestId: string): ErrorReply;
+  /** What to send while there is nothing to say: a comment or the protocol's own ping, as bytes of the stream. */
+  readonly heartbeat: string;
+  /** The error for input over the model's context, in the protocol's own words. Counts are in tokens. */
+  contextError(counts: { input: number; limit: number }): GatewayError;
+}
