@@ -1,0 +1,104 @@
+/** The two shapes errors have on the wire: OpenAI's for chat, responses, images and catalog, Anthropic's for messages. */
+import type { ErrorKind, GatewayError } from "../errors.ts";
+import type { ErrorReply } from "./codec.ts";
+
+/** `type` and default `code` of an OpenAI error body, by kind. */
+const OPENAI: Readonly<Record<ErrorKind, readonly [type: string, code: string | null]>> = {
+  invalid: ["invalid_request_error", null],
+  unauthenticated: ["invalid_request_error", "invalid_api_key"],
+  forbidden: ["invalid_request_error", "access_denied"],
+  not_found: ["invalid_request_error", "not_found"],
+  method_not_allowed: ["invalid_request_error", "method_not_allowed"],
+  too_slow: ["invalid_request_error", "request_timeout"],
+  too_large: ["invalid_request_error", "request_too_large"],
+  unsupported_media_type: ["invalid_request_error", "unsupported_media_type"],
+  upgrade_required: ["invalid_request_error", "upgrade_required"],
+  limited: ["rate_limit_error", "rate_limit_exceeded"],
+  exhausted: ["rate_limit_error", "rate_limit_exceeded"],
+  internal: ["server_error", "internal_error"],
+  upstream: ["server_error", "upstream_error"],
+  overloaded: ["server_error", "overloaded"],
+  timeout: ["server_error", "timeout"],
+};
+
+/** `type` of an Anthropic error body, by kind. */
+const ANTHROPIC: Readonly<Record<ErrorKind, string>> = {
+  invalid: "invalid_request_error",
+  unauthenticated: "authentication_error",
+  forbidden: "permission_error",
+  not_found: "not_found_error",
+  method_not_allowed: "invalid_request_error",
+  too_slow: "timeout_error",
+  too_large: "request_too_large",
+  unsupported_media_type: "invalid_request_error",
+  upgrade_required: "invalid_request_error",
+  limited: "rate_limit_error",
+  exhausted: "rate_limit_error",
+  internal: "api_error",
+  upstream: "api_error",
+  overloaded: "overloaded_error",
+  timeout: "timeout_error",
+};
+
+/** The members of an OpenAI error: all four are required by the SDKs' types. */
+export interface OpenaiError {
+  message: string;
+  type: string;
+  param: string | null;
+  code: string | null;
+}
+
+/** The members of an Anthropic error. */
+export interface AnthropicError {
+  type: string;
+  message: string;
+}
+
+/** An error as OpenAI clients read it, before and inside a stream. */
+export function openaiError(error: GatewayError): OpenaiError {
+  const [type, code] = OPENAI[error.kind];
+  return {
+    message: error.message,
+    type: error.code === "insufficient_quota" ? error.code : type,
+    param: error.param ?? null,
+    code: error.code ?? code,
+  };
+}
+
+/** An error as Anthropic clients read it, before and inside a stream. The member at fault leads the text. */
+export function anthropicError(error: GatewayError): AnthropicError {
+  const message = error.param === undefined || error.message.startsWith(error.param)
+    ? error.message
+    : `${error.param}: ${error.message}`;
+  return { type: ANTHROPIC[error.kind], message };
+}
+
+/** A whole error answer in the OpenAI shape. */
+export function openaiErrorReply(error: GatewayError, requestId: string): ErrorReply {
+  return {
+    status: error.status,
+    headers: { ...errorHeaders(error), "x-request-id": `req_${requestId}` },
+    body: { error: { ...openaiError(error) } },
+  };
+}
+
+/** A whole error answer in the Anthropic shape. An overloaded upstream is 529 here, as these clients know it. */
+export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
+  const id = `req_${requestId}`;
+  return {
+    status: error.kind === "overloaded" ? 529 : error.status,
+    headers: { ...errorHeaders(error), "x-request-id": id, "request-id": id },
+    body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
+  };
+}
+
+/** Headers that tell SDKs whether and when to try again. */
+function errorHeaders(error: GatewayError): Record<string, string> {
+  const headers: Record<string, string> = { ...error.headers };
+  if (error.retryAfterMs !== undefined) {
+    headers["retry-after"] = String(Math.max(1, Math.ceil(error.retryAfterMs / 1000)));
+    headers["retry-after-ms"] = String(Math.max(1, Math.ceil(error.retryAfterMs)));
+  }
+  if (error.final) headers["x-should-retry"] = "false";
+  return headers;
+}

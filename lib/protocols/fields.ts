@@ -1,0 +1,108 @@
+/** Pieces of request schemas that more than one protocol uses, and what a failed check says. */
+import { z } from "zod";
+import { EFFORTS } from "../canonical/types.ts";
+import { GatewayError } from "../errors.ts";
+import type { JsonObject } from "../json.ts";
+
+/** How many of each thing one request may hold. */
+export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
+
+/** A JSON object whose members are nobody's business here: a JSON Schema, metadata, a hosted tool. */
+export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string(), z.unknown());
+
+/** A count of tokens that must be at least one. */
+export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
+
+/** Name of a tool: OpenAI allows 64 characters, Anthropic 128, dots come from namespaces. */
+export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex(/^[A-Za-z0-9_.:-]+$/, {
+  error: "Expected a tool name of letters, digits and _ - . :",
+});
+
+/** Reasoning depth. */
+export const effortField: z.ZodType<typeof EFFORTS[number]> = z.enum(EFFORTS);
+
+/** At most 16 string pairs. */
+export const metadataField: z.ZodType<Record<string, string>> = z.record(z.string().max(64), z.string().max(512))
+  .refine((pairs) => Object.keys(pairs).length <= 16, { error: "Expected at most 16 pairs" });
+
+const priceField = z.union([z.string(), z.number()]);
+const percentileField = z.union([
+  z.number(),
+  z.looseObject({
+    p50: z.number().nullish(),
+    p75: z.number().nullish(),
+    p90: z.number().nullish(),
+    p99: z.number().nullish(),
+  }),
+]);
+const sortNames = z.enum(["price", "throughput", "latency", "exacto"]);
+
+/** Routing wishes (`provider`), an extension that OpenRouter's clients send. */
+export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
+  order: z.array(z.string()).nullish(),
+  only: z.array(z.string()).nullish(),
+  ignore: z.array(z.string()).nullish(),
+  allow_fallbacks: z.boolean().nullish(),
+  require_parameters: z.boolean().nullish(),
+  data_collection: z.enum(["allow", "deny"]).nullish(),
+  zdr: z.boolean().nullish(),
+  enforce_distillable_text: z.boolean().nullish(),
+  quantizations: z.array(z.string()).nullish(),
+  sort: z.union([
+    sortNames,
+    z.looseObject({ by: sortNames.nullish(), partition: z.enum(["model", "none"]).nullish() }),
+  ]).nullish(),
+  preferred_min_throughput: percentileField.nullish(),
+  preferred_max_latency: percentileField.nullish(),
+  max_price: z.looseObject({
+    prompt: priceField.optional(),
+    completion: priceField.optional(),
+    request: priceField.optional(),
+    image: priceField.optional(),
+    audio: priceField.optional(),
+  }).optional(),
+});
+
+/** Models to try next (`models`), an extension that OpenRouter's clients send. */
+export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
+
+/**
+ * Checks a request body. The value is judged, not copied: what is read later is the body as the client sent it.
+ * @throws {GatewayError} `invalid`, naming the first member that is wrong
+ */
+export function checkBody(schema: z.ZodType, body: JsonObject): void {
+  const result = schema.safeParse(body, { reportInput: true });
+  if (!result.success) throw invalidBody(result.error);
+}
+
+/** The error for a failed check: the deepest issue of the best-fitting branch, as path and message. */
+function invalidBody(error: z.ZodError): GatewayError {
+  const { path, issue } = firstIssue(error.issues, []);
+  const param = writePath(path);
+  const missing = issue.code === "invalid_type" && issue.input === undefined;
+  const message = missing
+    ? `Missing required parameter: ${param}`
+    : `Invalid value for ${param || "the body"}: ${issue.message}`;
+  return new GatewayError("invalid", message, {
+    ...(param !== "" && { param }),
+    ...(missing && { code: "missing_required_parameter" }),
+  });
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** A union reports one list of issues per branch: the branch that got furthest into the value tells most. */
+function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): { path: PropertyKey[]; issue: Issue } {
+  const [issue] = issues;
+  if (issue === undefined) throw new RangeError("Cannot report a failed check: it has no issue");
+  const path = [...prefix, ...issue.path];
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return { path, issue };
+  const branches = issue.errors.filter((branch) => branch.length > 0).map((branch) => firstIssue(branch, path));
+  const deepest = branches.sort((a, b) => b.path.length - a.path.length)[0];
+  return deepest === undefined || deepest.path.length === path.length ? { path, issue } : deepest;
+}
+
+/** `["messages", 0, "content"]` as `messages[0].content`. */
+export function writePath(path: readonly PropertyKey[]): string {
+  return path.map((part) => typeof part === "number" ? `[${part}]` : `.${String(part)}`).join("").replace(/^\./, "");
+}
