@@ -4,7 +4,7 @@ import { EFFORTS } from "../canonical/types.ts";
 
 /** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
 export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
-  error: "Expected USD per token as a decimal string with at most 12 decimals, such as \"0.00000125\"",
+  error: 'Expected USD per token as a decimal string with at most 12 decimals, such as "0.00000125"',
 });
 
 /** `<vendor>/<model_name>`: ASCII, one slash. */
@@ -36,7 +36,7 @@ export const modelSchema = z.strictObject({
   canonical_slug: z.string().min(1).optional().describe("Permanent id of this version; absent: the id"),
   name: z.string().min(1).optional().describe("Display name; absent: the id"),
   description: z.string().default(""),
-  created: z.number().int().min(0).describe("Unix time of addition, in seconds"),
+  created: z.number().int().min(0).max(253_402_300_799).describe("Unix time of addition, in seconds"),
   owned_by: z.string().min(1).optional().describe("Label of the backend; absent: the vendor part of the id"),
   context_length: z.number().int().min(1).describe("Maximum context window, in tokens"),
   architecture: z.strictObject({
@@ -84,7 +84,10 @@ export const modelSchema = z.strictObject({
     canonical_slug: row.canonical_slug ?? row.id,
     name: row.name ?? row.id,
     owned_by: row.owned_by ?? vendor,
-    architecture: { ...row.architecture, modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}` },
+    architecture: {
+      ...row.architecture,
+      modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}`,
+    },
     pricing: {
       prompt: row.pricing.prompt,
       completion: row.pricing.completion,

@@ -1,0 +1,92 @@
+/** API keys: how they are made, and how a credential finds its key. */
+import { Buffer } from "node:buffer";
+import { createHash } from "node:crypto";
+import { type Config, type Group, groupOf } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import type { KeyRecord, Store } from "../store/store.ts";
+
+const PREFIX = "sk-sluice-";
+const BODY_BYTES = 32;
+const BODY_LENGTH = 43;
+const CHECKSUM_LENGTH = 6;
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
+
+/** The keys in force: those of the store, read at every request, and those of the configuration. */
+export interface KeyRing {
+  /** The key a credential belongs to; `undefined` where it was never issued, or is revoked. @throws {GatewayError} where the store fails */
+  find(credential: string): KeyRecord | undefined;
+  /** The rules of a group, by its name. */
+  group(name: string): Group | undefined;
+}
+
+/** Makes the ring. Nothing is cached, so what the command line does to a key binds at the next request. */
+export function createKeyRing({ config, store }: { config: Pick<Config, "keys" | "groups">; store: Store }): KeyRing {
+  const configured = new Map(config.keys.map(({ name, group, hash }): [string, KeyRecord] => [
+    hash,
+    { id: `config:${name}`, name, hash, group, createdAt: 0, disabled: false },
+  ]));
+  return {
+    find(credential) {
+      const hash = hashKey(credential);
+      const known = configured.get(hash);
+      if (known !== undefined || !isIssued(credential)) return known;
+      const record = readKey(store, hash);
+      return record?.revokedAt === undefined ? record : undefined;
+    },
+    group: (name) => groupOf(config, name),
+  };
+}
+
+/** A new key: prefix, 32 random bytes in base64url, checksum. `random` fills the array it is given. */
+export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillRandom): string {
+  const bytes = new Uint8Array(BODY_BYTES);
+  random(bytes);
+  const text = PREFIX + Buffer.from(bytes).toString("base64url");
+  return text + checksum(text);
+}
+
+/** True for text that has the form and the checksum of a key that a gateway issued. */
+export function isIssued(credential: string): boolean {
+  const end = PREFIX.length + BODY_LENGTH;
+  return credential.length === end + CHECKSUM_LENGTH && ISSUED.test(credential) &&
+    checksum(credential.slice(0, end)) === credential.slice(end);
+}
+
+/** SHA-256 of a key, hexadecimal: all that is ever kept of it. */
+export function hashKey(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}
+
+function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
+  crypto.getRandomValues(bytes);
+}
+
+/** A store that fails must never look like a wrong key. */
+function readKey(store: Store, hash: string): KeyRecord | undefined {
+  try {
+    return store.findKeyByHash(hash);
+  } catch (cause) {
+    throw new GatewayError("overloaded", "Cannot check the API key: the key store does not answer", { cause });
+  }
+}
+
+function checksum(text: string): string {
+  let rest = crc32(text);
+  let digits = "";
+  for (let place = 0; place < CHECKSUM_LENGTH; place++) {
+    digits = DIGITS.charAt(rest % DIGITS.length) + digits;
+    rest = Math.floor(rest / DIGITS.length);
+  }
+  return digits;
+}
+
+/** CRC-32 as in gzip and PNG (reflected, polynomial 0xEDB88320) of ASCII text. */
+function crc32(text: string): number {
+  let crc = 0xffffffff;
+  for (let index = 0; index < text.length; index++) {
+    crc ^= text.charCodeAt(index);
+    for (let bit = 0; bit < 8; bit++) crc = (crc & 1) === 1 ? (crc >>> 1) ^ 0xedb88320 : crc >>> 1;
+  }
+  return (crc ^ 0xffffffff) >>> 0;
+}

@@ -1,0 +1,47 @@
+/** The catalog rows of the models inside the gateway. */
+import { EFFORTS } from "../canonical/types.ts";
+import { type Model, modelSchema } from "./model.ts";
+
+/** Name of the upstream that is always there. */
+export const EMBEDDED_UPSTREAM = "embedded";
+
+/** What a target of the embedded upstream may name. */
+export const EMBEDDED_TARGETS: readonly string[] = ["echo"];
+
+/** Rows that are in every catalog, unless `embedded_models` is false. */
+export const EMBEDDED_MODELS: readonly Model[] = [
+  modelSchema.parse({
+    id: "sluice/echo",
+    name: "Sluice Echo",
+    description:
+      "Replies with the text of the last user message, calls tools, reasons and answers in JSON on request. " +
+      "Deterministic and free; it claims no intelligence.",
+    created: 1_764_547_200,
+    context_length: 131_072,
+    architecture: {
+      input_modalities: ["text", "image", "file"],
+      output_modalities: ["text"],
+      tokenizer: "o200k_base",
+    },
+    pricing: {
+      prompt: "0",
+      completion: "0",
+      input_cache_read: "0",
+      input_cache_write_5m: "0",
+      input_cache_write_1h: "0",
+    },
+    top_provider: { max_completion_tokens: 32_768 },
+    supported_parameters: [
+      "temperature",
+      "top_p",
+      "max_tokens",
+      "stop",
+      "tools",
+      "tool_choice",
+      "response_format",
+      "reasoning",
+    ],
+    reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] },
+    targets: [{ upstream: EMBEDDED_UPSTREAM, model: "echo" }],
+  }),
+];

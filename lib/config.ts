@@ -1,0 +1,127 @@
+/** The configuration: one schema, strict objects, secrets only by the name of an environment variable. */
+import { z } from "zod";
+import type { Endpoint } from "./access/table.ts";
+import { modelSchema } from "./catalog/model.ts";
+
+/** The endpoints a group can be given. */
+export const ENDPOINTS = ["models", "chat", "responses", "messages", "openapi"] as const satisfies readonly Endpoint[];
+
+/** `sqlite:PATH` or `memory:`. */
+export const STORE_PATTERN = /^(sqlite:.+|memory:)$/;
+
+const nameSchema = z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, {
+  error: "Expected a name of letters, digits and . _ - that starts with a letter or digit",
+});
+
+/** A secret, by the name of the environment variable that holds it. */
+export const secretSchema = z.strictObject({
+  env: z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, { error: "Expected the name of an environment variable" })
+    .describe("Name of the environment variable that holds the secret"),
+});
+
+/** The one upstream vendor that needs no network. */
+export const embeddedUpstreamSchema = z.strictObject({
+  vendor: z.literal("embedded").describe("The models inside the gateway: no key, no network"),
+});
+
+/** An upstream, by its vendor. */
+export const upstreamSchema = z.discriminatedUnion("vendor", [embeddedUpstreamSchema]);
+
+/** What the keys of a group may do. */
+export const groupSchema = z.strictObject({
+  models: z.array(
+    z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
+      error: 'Expected a model id in which * stands for any text, such as "acme/*"',
+    }),
+  ).default(["*"]).describe("Ids of the models its keys may use; * stands for any text"),
+  endpoints: z.array(z.enum([...ENDPOINTS, "*"])).default(["*"]).describe("Endpoints its keys may call; * is all"),
+});
+
+const configuredKeySchema = z.strictObject({
+  name: nameSchema.describe("Name of the key in lists and logs; unique"),
+  key: secretSchema.describe("The key itself: 16 to 256 visible ASCII characters"),
+  group: z.string().default("default").describe("Name of a member of `groups`"),
+});
+
+const originSchema = z.string().refine(isOrigin, {
+  error: 'Expected an exact origin, such as "https://app.example.com" (no path, no *)',
+});
+
+const listenSchema = z.strictObject({
+  hostname: z.string().min(1).default("127.0.0.1").describe("Address to listen on; 0.0.0.0 is every interface"),
+  port: z.number().int().min(0).max(65_535).default(8790).describe("Port to listen on; 0 takes a free one"),
+});
+
+const limitsSchema = z.strictObject({
+  json_body_bytes: z.number().int().min(1024).default(33_554_432).describe("Largest JSON body, in bytes"),
+  body_budget_bytes: z.number().int().min(1024).default(536_870_912)
+    .describe("All request bodies held in memory at one time, in bytes"),
+  body_gap_ms: z.number().int().min(1).default(15_000).describe("Longest silence within a body, in milliseconds"),
+  body_grace_ms: z.number().int().min(0).default(10_000)
+    .describe("Time before the slowest rate applies to a body, in milliseconds"),
+  body_min_bytes_per_second: z.number().int().min(0).default(1024)
+    .describe("Slowest rate of a body after the grace time, in bytes per second"),
+  body_total_ms: z.number().int().min(1).default(120_000).describe("Longest time for a whole body, in milliseconds"),
+});
+
+/** The whole file. */
+export const configSchema = z.strictObject({
+  $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
+  listen: listenSchema.prefault({}).describe("Where the gateway listens"),
+  store: z.string().regex(STORE_PATTERN, { error: 'Expected "sqlite:PATH" or "memory:"' })
+    .default("sqlite:./data/sluice.db").describe('Where keys are kept: "sqlite:PATH" or "memory:"'),
+  upstreams: z.record(nameSchema, upstreamSchema).default({})
+    .describe("Where models run, by name; `embedded` is always there"),
+  models: z.array(modelSchema).default([]).describe("The catalog, beside the embedded models"),
+  embedded_models: z.boolean().default(true).describe("Whether the embedded models are in the catalog"),
+  groups: z.record(nameSchema, groupSchema).default({})
+    .describe("Permissions by group; without a member `default` that group may do everything"),
+  keys: z.array(configuredKeySchema).default([]).describe("API keys that come from the environment"),
+  cors: z.strictObject({
+    origins: z.array(originSchema).default([]).describe("Origins whose pages may call the gateway; none by default"),
+  }).prefault({}).describe("Access from web pages"),
+  limits: limitsSchema.prefault({}).describe("What a request may cost before it is refused"),
+  keep_alive_seconds: z.number().min(1).max(3600).default(15)
+    .describe("Silence on a stream after which a keep-alive is sent, in seconds"),
+});
+
+/** What the keys of a group may do. */
+export type Group = z.output<typeof groupSchema>;
+
+/** Where models run. */
+export type UpstreamConfig = z.output<typeof upstreamSchema>;
+
+/** A key of the configuration, reduced to the hash of its secret. */
+export interface ConfiguredKey {
+  name: string;
+  group: string;
+  /** SHA-256 of the key, hexadecimal. */
+  hash: string;
+}
+
+type Parsed = z.output<typeof configSchema>;
+
+/** The configuration in force: every default filled in, `default` among the groups, `embedded` among the upstreams. */
+export type Config = Readonly<Omit<Parsed, "$schema" | "keys"> & { keys: readonly ConfiguredKey[] }>;
+
+/** A configuration that cannot be used. */
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+  /** One line per mistake, each with the path of the member. */
+  readonly problems: string[];
+
+  constructor(problems: string[]) {
+    super(problems.join("\n"));
+    this.problems = problems;
+  }
+}
+
+/** The group of this name. Names come from outside, so inherited members do not count. */
+export function groupOf(config: Pick<Config, "groups">, name: string): Group | undefined {
+  return Object.hasOwn(config.groups, name) ? config.groups[name] : undefined;
+}
+
+function isOrigin(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && (url.protocol === "https:" || url.protocol === "http:") && url.origin === text;
+}
