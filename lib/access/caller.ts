@@ -1,5 +1,6 @@
 /** Who sends a request. */
 import type { Group } from "../config.ts";
+import { GatewayError } from "../errors.ts";
 
 /** An authenticated key with the rules of its group. */
 export interface Caller {
@@ -8,4 +9,10 @@ export interface Caller {
   keyName: string;
   groupName: string;
   group: Group;
+}
+
+/** The caller of a route that the access table closes to strangers. @throws {GatewayError} `unauthenticated` */
+export function requireCaller(caller: Caller | undefined): Caller {
+  if (caller === undefined) throw new GatewayError("unauthenticated", "This request needs an API key");
+  return caller;
 }

@@ -37,6 +37,11 @@ export interface Codec {
   /** The request body: types and ranges. Unknown members pass. */
   readonly schema: z.ZodType;
   /**
+   * Checks the headers that the protocol requires; absent where it requires none.
+   * @throws {GatewayError} `invalid`
+   */
+  checkHeaders?(header: (name: string) => string | null): void;
+  /**
    * Reads a body that the schema has accepted.
    * @throws {GatewayError} `invalid`, for what a schema cannot say
    */

@@ -16,6 +16,8 @@ export interface Call {
   prompt: Prompt;
   model: Model;
   target: Target;
+  /** Size of the prompt in o200k tokens, media included. */
+  inputTokens: number;
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
   /** Collects what the upstream cannot do with this prompt. Complete when `generate` resolves. */

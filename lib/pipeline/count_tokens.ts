@@ -1,0 +1,17 @@
+/** Counts the input of a messages request, without answering it. */
+import type { RouteContext } from "../http/router.ts";
+import { countPrompt } from "../metering/count_prompt.ts";
+import { loadTokenCounter } from "../metering/tokens.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { checkVersion, countTokensSchema, readCountPrompt, writeCount } from "../protocols/messages/mod.ts";
+import { findModel, jsonResponse } from "./serve.ts";
+
+/** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
+export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
+  checkVersion(request.headers.get("anthropic-version"));
+  const body = await context.readJson();
+  checkBody(countTokensSchema, body);
+  const prompt = readCountPrompt(body);
+  findModel(prompt.model, context);
+  return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));
+}

@@ -1,0 +1,6 @@
+import { alive } from "../../../lib/pipeline/health.ts";
+
+/** Claude Code asks here, without a key, whether anybody is there. */
+export function GET(): Response {
+  return alive();
+}

@@ -1,0 +1,6 @@
+import type { RouteContext } from "../lib/http/router.ts";
+import { serveOpenapi } from "../lib/openapi/serve.ts";
+
+export function GET(request: Request, _context: RouteContext): Promise<Response> {
+  return serveOpenapi(request);
+}

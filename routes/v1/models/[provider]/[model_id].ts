@@ -1,0 +1,6 @@
+import { getModel } from "../../../../lib/catalog/serve.ts";
+import type { RouteContext } from "../../../../lib/http/router.ts";
+
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return getModel(request, context, "compatible");
+}
