@@ -1,0 +1,22 @@
+# Builds the one executable, then ships nothing else.
+FROM denoland/deno:2.9.6 AS build
+WORKDIR /src
+COPY deno.json deno.lock main.ts ./
+COPY types types
+COPY lib lib
+COPY routes routes
+RUN deno task compile && mkdir -p /stage/var/lib/sluice/data
+
+# glibc and nothing more: no shell, no package manager.
+FROM gcr.io/distroless/cc-debian12:nonroot
+COPY --from=build /src/build/sluice /usr/local/bin/sluice
+COPY --from=build --chown=nonroot:nonroot /stage/var/lib/sluice /var/lib/sluice
+# The store lies in ./data; mount a volume there to keep the keys.
+WORKDIR /var/lib/sluice
+VOLUME /var/lib/sluice/data
+ENV SLUICE_HOSTNAME=0.0.0.0 SLUICE_PORT=8790
+EXPOSE 8790
+USER nonroot
+HEALTHCHECK --interval=15s --timeout=5s --start-period=5s CMD ["/usr/local/bin/sluice", "health"]
+ENTRYPOINT ["/usr/local/bin/sluice"]
+CMD ["serve"]
