@@ -27,28 +27,29 @@ export const targetSchema = z.strictObject({
 export const modelReasoningSchema = z.strictObject({
   modes: z.array(z.enum(["manual", "adaptive"])).min(1)
     .describe("manual: takes a token budget; adaptive: decides by itself, steered by an effort"),
-  efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"]),
+  efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"])
+    .describe("Depths of reasoning it can be asked for"),
 });
 
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
-  id: modelIdSchema,
+  id: modelIdSchema.describe("Public id: `<vendor>/<model_name>`"),
   canonical_slug: z.string().min(1).optional().describe("Permanent id of this version; absent: the id"),
   name: z.string().min(1).optional().describe("Display name; absent: the id"),
-  description: z.string().default(""),
+  description: z.string().default("").describe("What the model can do"),
   created: z.number().int().min(0).max(253_402_300_799).describe("Unix time of addition, in seconds"),
   owned_by: z.string().min(1).optional().describe("Label of the backend; absent: the vendor part of the id"),
   context_length: z.number().int().min(1).describe("Maximum context window, in tokens"),
   architecture: z.strictObject({
     modality: z.string().optional().describe("Absent: made of the modalities, such as `text+image->text`"),
-    input_modalities: z.array(z.string()).min(1).default(["text"]),
-    output_modalities: z.array(z.string()).min(1).default(["text"]),
-    tokenizer: z.string().default("Other"),
-    instruct_type: z.string().nullable().default(null),
-  }).prefault({}),
+    input_modalities: z.array(z.string()).min(1).default(["text"]).describe("What it takes: text, image, file"),
+    output_modalities: z.array(z.string()).min(1).default(["text"]).describe("What it gives: text, image"),
+    tokenizer: z.string().default("Other").describe("Name of its tokenizer"),
+    instruct_type: z.string().nullable().default(null).describe("Name of its instruction format"),
+  }).prefault({}).describe("What the model takes and gives"),
   pricing: z.strictObject({
-    prompt: priceSchema,
-    completion: priceSchema,
+    prompt: priceSchema.describe("Per token of the input"),
+    completion: priceSchema.describe("Per token of the output"),
     input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`"),
     input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`"),
     input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`"),
@@ -56,12 +57,12 @@ export const modelSchema = z.strictObject({
   top_provider: z.strictObject({
     context_length: z.number().int().min(1).optional().describe("Absent: the model's"),
     max_completion_tokens: z.number().int().min(1).optional().describe("Absent: the context length"),
-    is_moderated: z.boolean().default(false),
-  }).prefault({}),
+    is_moderated: z.boolean().default(false).describe("Whether the backend moderates content"),
+  }).prefault({}).describe("Limits of the backend"),
   per_request_limits: z.strictObject({
-    prompt_tokens: z.number().int().min(0),
-    completion_tokens: z.number().int().min(0),
-  }).nullable().default(null),
+    prompt_tokens: z.number().int().min(0).describe("Most tokens of input"),
+    completion_tokens: z.number().int().min(0).describe("Most tokens of output"),
+  }).nullable().default(null).describe("Shown in the catalog"),
   supported_parameters: z.array(z.string()).default([
     "temperature",
     "top_p",
@@ -70,11 +71,14 @@ export const modelSchema = z.strictObject({
     "tools",
     "tool_choice",
     "response_format",
-  ]),
-  default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null),
-  expiration_date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/).nullable().default(null),
+  ]).describe("API parameters it accepts"),
+  default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null)
+    .describe("Parameters it uses where a request names none; shown in the catalog"),
+  expiration_date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/, { error: 'Expected a date, such as "2026-12-31"' })
+    .nullable()
+    .default(null).describe("Day it goes away"),
   reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
-  targets: z.array(targetSchema).min(1),
+  targets: z.array(targetSchema).min(1).describe("Where its requests go"),
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));
   const { input_modalities: input, output_modalities: output } = row.architecture;

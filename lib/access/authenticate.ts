@@ -1,0 +1,75 @@
+/** Who sends a request: the credential headers become a caller, or the request ends here. */
+import { GatewayError } from "../errors.ts";
+import type { Caller } from "./caller.ts";
+import type { KeyRing } from "./keys.ts";
+import type { Credential } from "./table.ts";
+
+const HOW: Readonly<Record<Credential, string>> = {
+  bearer: 'send it in the header "Authorization: Bearer <API_KEY>"',
+  api_key: 'send it in the header "x-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
+};
+/** Longer than any key can be. Keeps a huge header from being hashed. */
+const LONGEST_KEY = 256;
+
+/**
+ * Finds the caller by the credential that an endpoint takes. Both kinds come to the same decision about the same key.
+ *
+ * @throws {GatewayError} `unauthenticated` without a key in use, `forbidden` for a disabled key or one without a group,
+ * `overloaded` where the keys cannot be read
+ */
+export function authenticate(headers: Headers, credential: Credential, keys: KeyRing): Caller {
+  const key = readCredential(headers, credential);
+  const record = isPlausible(key) ? keys.find(key) : undefined;
+  if (record === undefined) {
+    throw new GatewayError("unauthenticated", "The API key is not valid", {
+      code: "invalid_api_key",
+      headers: { "www-authenticate": "Bearer" },
+    });
+  }
+  if (record.disabled) throw new GatewayError("forbidden", "This API key is disabled");
+  const group = keys.group(record.group);
+  if (group === undefined) throw new GatewayError("forbidden", "The group of this API key does not exist any more");
+  return { keyId: record.id, keyName: record.name, groupName: record.group, group };
+}
+
+function readCredential(headers: Headers, credential: Credential): string {
+  // An empty header carries no credential.
+  const apiKey = headers.get("x-api-key") || undefined;
+  const authorization = headers.get("authorization") || undefined;
+  if (credential === "api_key") {
+    if (apiKey !== undefined) return apiKey;
+    if (authorization !== undefined) return readBearer(authorization, credential);
+    throw refuse(`Missing API key: ${HOW[credential]}`);
+  }
+  if (authorization === undefined) {
+    throw refuse(
+      apiKey === undefined
+        ? `Missing API key: ${HOW[credential]}`
+        : `Cannot take the API key from "x-api-key" here: ${HOW[credential]}`,
+    );
+  }
+  const key = readBearer(authorization, credential);
+  if (apiKey !== undefined && apiKey !== key) {
+    throw refuse('Cannot choose between two API keys: "x-api-key" and "authorization" differ');
+  }
+  return key;
+}
+
+function readBearer(authorization: string, credential: Credential): string {
+  const space = authorization.indexOf(" ");
+  if (space === -1 || authorization.slice(0, space).toLowerCase() !== "bearer") {
+    throw refuse(`Cannot read the header "authorization": ${HOW[credential]}`);
+  }
+  return authorization.slice(space + 1);
+}
+
+/**
+ * A key is visible ASCII without a space. Headers that were sent twice arrive joined by ", " and so never pass.
+ */
+function isPlausible(key: string): boolean {
+  return key.length <= LONGEST_KEY && /^[\x21-\x7e]+$/.test(key);
+}
+
+function refuse(message: string): GatewayError {
+  return new GatewayError("unauthenticated", message, { headers: { "www-authenticate": "Bearer" } });
+}

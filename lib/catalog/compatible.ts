@@ -1,0 +1,55 @@
+/** A catalog row as `/v1/models` shows it. */
+import type { JsonObject } from "../json.ts";
+import type { Model } from "./model.ts";
+
+/** The model object of the compatible format. Where the model runs stays inside. */
+export function compatibleModel(model: Model): JsonObject {
+  return {
+    id: model.id,
+    object: "model",
+    created: model.created,
+    owned_by: model.owned_by,
+    canonical_slug: model.canonical_slug,
+    name: model.name,
+    description: model.description,
+    context_length: model.context_length,
+    architecture: architecture(model),
+    pricing: pricing(model),
+    top_provider: topProvider(model),
+    per_request_limits: model.per_request_limits,
+    supported_parameters: model.supported_parameters,
+    default_parameters: model.default_parameters,
+    expiration_date: model.expiration_date,
+  };
+}
+
+/** What the model takes and gives, the same in both formats. */
+export function architecture({ architecture }: Model): JsonObject {
+  return {
+    modality: architecture.modality,
+    input_modalities: architecture.input_modalities,
+    output_modalities: architecture.output_modalities,
+    tokenizer: architecture.tokenizer,
+    instruct_type: architecture.instruct_type,
+  };
+}
+
+/** USD per token as decimal strings, the same in both formats. */
+export function pricing({ pricing }: Model): JsonObject {
+  return {
+    prompt: pricing.prompt,
+    completion: pricing.completion,
+    input_cache_read: pricing.input_cache_read,
+    input_cache_write_5m: pricing.input_cache_write_5m,
+    input_cache_write_1h: pricing.input_cache_write_1h,
+  };
+}
+
+/** Limits in tokens, the same in both formats. */
+export function topProvider({ top_provider }: Model): JsonObject {
+  return {
+    context_length: top_provider.context_length,
+    max_completion_tokens: top_provider.max_completion_tokens,
+    is_moderated: top_provider.is_moderated,
+  };
+}

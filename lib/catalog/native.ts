@@ -1,0 +1,23 @@
+/** A catalog row as `/anthropic/v1/models` shows it. */
+import type { JsonObject } from "../json.ts";
+import { architecture, pricing, topProvider } from "./compatible.ts";
+import type { Model } from "./model.ts";
+
+/** The model object of the native format. Where the model runs stays inside. */
+export function nativeModel(model: Model): JsonObject {
+  return {
+    type: "model",
+    id: model.id,
+    display_name: model.name,
+    created_at: new Date(model.created * 1000).toISOString().replace(".000Z", "Z"),
+    owned_by: model.owned_by,
+    canonical_slug: model.canonical_slug,
+    description: model.description,
+    context_length: model.context_length,
+    architecture: architecture(model),
+    pricing: pricing(model),
+    top_provider: topProvider(model),
+    supported_parameters: model.supported_parameters,
+    expiration_date: model.expiration_date,
+  };
+}

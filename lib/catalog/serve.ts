@@ -1,0 +1,74 @@
+/** The catalog endpoints in both formats. A caller sees the models its group may use; the others do not exist for it. */
+import { mayUse } from "../access/permissions.ts";
+import { GatewayError } from "../errors.ts";
+import { jsonWithEtag } from "../http/etag.ts";
+import type { RouteContext } from "../http/router.ts";
+import type { JsonObject } from "../json.ts";
+import { isLanguageModel } from "./catalog.ts";
+import { compatibleModel } from "./compatible.ts";
+import type { Model } from "./model.ts";
+import { nativeModel } from "./native.ts";
+
+/** `compatible` is that of `/v1/models`, `native` that of `/anthropic/v1/models`. */
+export type CatalogFormat = "compatible" | "native";
+
+/** Every model the caller may use. */
+export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
+  return jsonWithEtag(request, envelope(visible(context.gateway.catalog.models, context, format), format));
+}
+
+/**
+ * The models of one vendor, by the path parameter `provider`. SDKs ask for one model with the slash of its id escaped,
+ * so that a whole id arrives in that parameter: the answer is then the model.
+ *
+ * @throws {GatewayError} `not_found` where the caller may use none
+ */
+export function listVendor(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
+  const vendor = context.params.provider ?? "";
+  if (vendor.includes("/")) return answerModel(request, { id: vendor, context, format });
+  const models = visible(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
+  if (models.length === 0) throw new GatewayError("not_found", `No models of vendor "${vendor}"`);
+  return jsonWithEtag(request, envelope(models, format));
+}
+
+/**
+ * One model, by the path parameters `provider` and `model_id`.
+ *
+ * @throws {GatewayError} `not_found` where it does not exist or the caller may not use it
+ */
+export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
+  const { provider = "", model_id = "" } = context.params;
+  return answerModel(request, { id: `${provider}/${model_id}`, context, format });
+}
+
+interface Wanted {
+  id: string;
+  context: RouteContext;
+  format: CatalogFormat;
+}
+
+function answerModel(request: Request, { id, context, format }: Wanted): Promise<Response> {
+  const found = context.gateway.catalog.find(id);
+  const [model] = found === undefined ? [] : visible([found], context, format);
+  if (model === undefined) {
+    throw new GatewayError("not_found", `The model "${id}" does not exist`, { code: "model_not_found" });
+  }
+  return jsonWithEtag(request, show(model, format));
+}
+
+/** The native catalog holds what can be called through the native protocol: models that answer in text. */
+function visible(models: readonly Model[], { caller }: RouteContext, format: CatalogFormat): Model[] {
+  if (caller === undefined) throw new TypeError("Cannot show the catalog: the route has no caller");
+  return models.filter((model) =>
+    mayUse(caller.group, model.id) && (format === "compatible" || isLanguageModel(model))
+  );
+}
+
+function show(model: Model, format: CatalogFormat): JsonObject {
+  return format === "compatible" ? compatibleModel(model) : nativeModel(model);
+}
+
+function envelope(models: readonly Model[], format: CatalogFormat): JsonObject {
+  const data = models.map((model) => show(model, format));
+  return format === "compatible" ? { object: "list", data } : { data };
+}

@@ -1,0 +1,103 @@
+/** What one member of a configuration demands of another, and of the environment. */
+import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
+import { isObject, type Json, type JsonObject } from "../json.ts";
+import { type Path, pathText, problem } from "./problems.ts";
+
+/** Value of an environment variable; `undefined` where it is not set. */
+export type Env = (name: string) => string | undefined;
+
+/**
+ * Checks references between members. Takes the file as it was written and passes over what has the wrong form, so that
+ * these mistakes are reported together with those of form.
+ */
+export function crossProblems(file: Json, env: Env): string[] {
+  if (!isObject(file)) return [];
+  return [...modelProblems(file), ...keyProblems(file, env)];
+}
+
+function modelProblems(file: JsonObject): string[] {
+  const problems: string[] = [];
+  const taken = new Map<string, string>();
+  if (file.embedded_models !== false) {
+    for (const { id } of EMBEDDED_MODELS) {
+      taken.set(id, 'an embedded model (set "embedded_models" to false to replace it)');
+    }
+  }
+  for (const [index, model] of objects(file.models)) {
+    const path: Path = ["models", index];
+    if (typeof model.id === "string") {
+      const holder = taken.get(model.id);
+      if (holder !== undefined) problems.push(problem([...path, "id"], `"${model.id}" is already ${holder}`));
+      else taken.set(model.id, pathText(path));
+    }
+    for (const [place, target] of objects(model.targets)) {
+      problems.push(...targetProblems(file, target, [...path, "targets", place]));
+    }
+  }
+  return problems;
+}
+
+function targetProblems(file: JsonObject, target: JsonObject, path: Path): string[] {
+  if (typeof target.upstream !== "string") return [];
+  const upstreams = isObject(file.upstreams) ? file.upstreams : {};
+  const known = namesWith(upstreams, EMBEDDED_UPSTREAM);
+  if (!known.includes(target.upstream)) {
+    return [problem([...path, "upstream"], `Unknown upstream "${target.upstream}"; known: ${known.join(", ")}`)];
+  }
+  const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
+  const isEmbedded = isObject(upstream) && upstream.vendor === "embedded";
+  if (!isEmbedded || typeof target.model !== "string" || EMBEDDED_TARGETS.includes(target.model)) return [];
+  return [
+    problem(
+      [...path, "model"],
+      `The embedded upstream has no model "${target.model}"; known: ${EMBEDDED_TARGETS.join(", ")}`,
+    ),
+  ];
+}
+
+function keyProblems(file: JsonObject, env: Env): string[] {
+  const problems: string[] = [];
+  const groups = namesWith(isObject(file.groups) ? file.groups : {}, "default");
+  const names = new Map<string, number>();
+  const values = new Map<string, number>();
+  for (const [index, key] of objects(file.keys)) {
+    const path: Path = ["keys", index];
+    if (typeof key.group === "string" && !groups.includes(key.group)) {
+      problems.push(problem([...path, "group"], `Unknown group "${key.group}"; known: ${groups.join(", ")}`));
+    }
+    if (typeof key.name === "string") {
+      const first = names.get(key.name);
+      if (first !== undefined) problems.push(problem([...path, "name"], `"${key.name}" is already keys[${first}]`));
+      else names.set(key.name, index);
+    }
+    const variable = isObject(key.key) ? key.key.env : undefined;
+    if (typeof variable !== "string") continue;
+    const value = env(variable);
+    const wrong = secretProblem(variable, value);
+    if (wrong !== undefined) problems.push(problem([...path, "key", "env"], wrong));
+    if (value === undefined || wrong !== undefined) continue;
+    const first = values.get(value);
+    if (first !== undefined) problems.push(problem([...path, "key"], `The same key is already keys[${first}]`));
+    else values.set(value, index);
+  }
+  return problems;
+}
+
+/** Never shows the value. */
+function secretProblem(variable: string, value: string | undefined): string | undefined {
+  if (value === undefined) return `The environment variable "${variable}" is not set`;
+  if (value === "") return `The environment variable "${variable}" is empty`;
+  if (/^[\x21-\x7e]{16,256}$/.test(value)) return undefined;
+  return `The environment variable "${variable}" must hold 16 to 256 visible ASCII characters, no spaces`;
+}
+
+function* objects(list: Json | undefined): Iterable<[number, JsonObject]> {
+  if (!Array.isArray(list)) return;
+  for (const [index, item] of list.entries()) {
+    if (isObject(item)) yield [index, item];
+  }
+}
+
+function namesWith(record: JsonObject, always: string): string[] {
+  return [...new Set([...Object.keys(record), always])];
+}

@@ -1,0 +1,112 @@
+/** Finds the configuration: a file, and over it the environment, and over that the flags. */
+import { type Config, ConfigError, STORE_PATTERN } from "../config.ts";
+import { isObject, type Json, JsonError } from "../json.ts";
+import type { Env } from "./cross.ts";
+import { parseJsonc, placeOf } from "./jsonc.ts";
+import { parseConfig } from "./parse.ts";
+
+/** Read when neither a flag nor the environment names a file, and it exists. */
+export const DEFAULT_FILE = "sluice.jsonc";
+
+/** Flags of the command line, as they were typed. */
+export interface ConfigFlags {
+  config?: string;
+  hostname?: string;
+  port?: string;
+  store?: string;
+}
+
+/** What the loader reads from. */
+export interface ConfigSources {
+  flags: ConfigFlags;
+  env: Env;
+  readTextFile: (path: string) => Promise<string>;
+}
+
+/** A configuration and where it came from. */
+export interface LoadedConfig {
+  config: Config;
+  /** Path of the file; absent: the built-in configuration. */
+  path?: string;
+}
+
+/**
+ * Loads the configuration: `--config FILE`, else `SLUICE_CONFIG`, else `./sluice.jsonc` where it exists, else built in.
+ * An empty `SLUICE_*` variable counts as unset.
+ *
+ * @throws {ConfigError} with every mistake
+ */
+export async function loadConfig({ flags, env, readTextFile }: ConfigSources): Promise<LoadedConfig> {
+  const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
+  const text = await read(named, readTextFile);
+  const path = text === undefined ? undefined : named ?? DEFAULT_FILE;
+  const file = text === undefined ? {} : parseFile(text, path ?? DEFAULT_FILE);
+  const problems: string[] = [];
+  const merged = override(file, { flags, env, problems });
+  try {
+    const config = parseConfig(merged, env);
+    if (problems.length === 0) return { config, ...(path !== undefined && { path }) };
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    problems.push(...error.problems);
+  }
+  throw new ConfigError(problems);
+}
+
+async function read(
+  named: string | undefined,
+  readTextFile: ConfigSources["readTextFile"],
+): Promise<string | undefined> {
+  try {
+    return await readTextFile(named ?? DEFAULT_FILE);
+  } catch (error) {
+    const missing = error instanceof Deno.errors.NotFound;
+    if (named === undefined && missing) return undefined;
+    const why = missing ? "there is no such file" : error instanceof Error ? error.message : String(error);
+    throw new ConfigError([`Cannot read the configuration "${named ?? DEFAULT_FILE}": ${why}`]);
+  }
+}
+
+function parseFile(text: string, path: string): Json {
+  try {
+    return parseJsonc(text);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    const { line, column } = placeOf(text, error.position);
+    throw new ConfigError([`${path}:${line}:${column}: ${error.message}`]);
+  }
+}
+
+interface Overrides {
+  flags: ConfigFlags;
+  env: Env;
+  /** Takes the mistakes that were found. */
+  problems: string[];
+}
+
+/** Puts flags and environment over the file. A wrong one is a mistake of its own and leaves the file's value. */
+function override(file: Json, { flags, env, problems }: Overrides): Json {
+  if (!isObject(file)) return file;
+  const listen = isObject(file.listen) ? { ...file.listen } : {};
+  const merged = { ...file };
+  pick("hostname", (value) => void (listen.hostname = value));
+  pick("port", (value, name) => {
+    const port = /^\d{1,5}$/.test(value) ? Number(value) : NaN;
+    if (port <= 65_535) listen.port = port;
+    else problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
+  });
+  pick("store", (value, name) => {
+    if (STORE_PATTERN.test(value)) merged.store = value;
+    else problems.push(`${name}: Expected "sqlite:PATH" or "memory:", not "${value}"`);
+  });
+  if (isObject(file.listen) || Object.keys(listen).length > 0 && file.listen === undefined) merged.listen = listen;
+  return merged;
+
+  function pick(flag: "hostname" | "port" | "store", set: (value: string, name: string) => void): void {
+    const typed = flags[flag];
+    const variable = `SLUICE_${flag.toUpperCase()}`;
+    if (typed !== undefined) return set(typed, `--${flag}`);
+    const value = env(variable);
+    if (value !== undefined && value !== "") set(value, variable);
+  }
+}

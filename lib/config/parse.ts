@@ -1,0 +1,35 @@
+/** From a parsed file to the configuration in force. */
+import { hashKey } from "../access/keys.ts";
+import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
+import { type Config, ConfigError, configSchema, groupSchema } from "../config.ts";
+import type { Json } from "../json.ts";
+import { crossProblems, type Env } from "./cross.ts";
+import { schemaProblems } from "./problems.ts";
+
+/** Without an environment every variable is unset. */
+const NO_ENV: Env = () => undefined;
+
+/**
+ * Checks a configuration and fills in every default. Of a key only the hash is kept.
+ *
+ * @throws {ConfigError} with every mistake, not only the first
+ */
+export function parseConfig(file: Json, env: Env = NO_ENV): Config {
+  const parsed = configSchema.safeParse(file);
+  const problems = [
+    ...(parsed.success ? [] : schemaProblems(configSchema, parsed.error, file)),
+    ...crossProblems(file, env),
+  ];
+  if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
+  const { $schema: _, ...config } = parsed.data;
+  return {
+    ...config,
+    upstreams: {
+      ...config.upstreams,
+      [EMBEDDED_UPSTREAM]: config.upstreams[EMBEDDED_UPSTREAM] ?? { vendor: "embedded" },
+    },
+    groups: { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) },
+    // crossProblems() saw every variable set.
+    keys: config.keys.map(({ name, key, group }) => ({ name, group, hash: hashKey(env(key.env) ?? "") })),
+  };
+}

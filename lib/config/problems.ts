@@ -1,0 +1,130 @@
+/** What is wrong with a configuration, one line per mistake, each with the path of the member. */
+import { z } from "zod";
+import { isObject, type Json, type JsonObject } from "../json.ts";
+
+/** Path of a member: names and indices from the top. */
+export type Path = readonly PropertyKey[];
+
+const TYPES: Readonly<Record<string, string>> = {
+  object: "an object",
+  record: "an object",
+  array: "an array",
+  string: "a string",
+  number: "a number",
+  int: "a whole number",
+  boolean: "true or false",
+};
+
+/** `models[1].pricing.prompt`; a name that is no word is quoted: `groups["a b"]`. */
+export function pathText(path: Path): string {
+  let text = "";
+  for (const part of path) {
+    if (typeof part === "number") text += `[${part}]`;
+    else if (/^[A-Za-z_$][A-Za-z0-9_$-]*$/.test(String(part))) text += text === "" ? String(part) : `.${String(part)}`;
+    else text += `[${JSON.stringify(String(part))}]`;
+  }
+  return text;
+}
+
+/** The line of one mistake. */
+export function problem(path: Path, message: string): string {
+  return path.length === 0 ? message : `${pathText(path)}: ${message}`;
+}
+
+/** The mistakes that a schema found in a value, in the order it found them. */
+export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unknown): string[] {
+  const shape = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  // One mistake of a kind per member: zod reports a number that is too large twice.
+  const lines = new Map<string, string>();
+  for (const issue of error.issues) {
+    for (const [path, message] of explain(issue, shape, value)) {
+      lines.set(`${pathText(path)} ${issue.code}`, problem(path, message));
+    }
+  }
+  return [...lines.values()];
+}
+
+function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Path, string][] {
+  const { path } = issue;
+  const found = valueAt(root, path);
+  const schema = schemaAt(shape, path);
+  if (found === undefined && issue.code !== "unrecognized_keys") {
+    const about = schema?.description;
+    return [[path, typeof about === "string" ? `Missing (${about})` : "Missing"]];
+  }
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => [[...path, key], `Unknown member; known here: ${membersOf(schema).join(", ")}`]);
+    case "invalid_type":
+      return [[path, `Expected ${TYPES[issue.expected] ?? issue.expected}, not ${show(found)}`]];
+    case "invalid_value":
+      return [[path, `Expected one of ${issue.values.map(show).join(", ")}, not ${show(found)}`]];
+    case "invalid_union":
+      return [[path, `Expected one of ${issueOptions(issue).map(show).join(", ")}, not ${show(found)}`]];
+    case "invalid_key":
+      return [[path, issue.issues[0]?.message ?? issue.message]];
+    case "too_small":
+      return [[path, `Expected at least ${issue.minimum}${unitOf(issue.origin)}, not ${sizeOf(found)}`]];
+    case "too_big":
+      return [[path, `Expected at most ${issue.maximum}${unitOf(issue.origin)}, not ${sizeOf(found)}`]];
+    default:
+      return [[path, `${issue.message}, not ${show(found)}`]];
+  }
+}
+
+/** The values a discriminated union knows. */
+function issueOptions(issue: z.core.$ZodIssueInvalidUnion): unknown[] {
+  return "options" in issue && Array.isArray(issue.options) ? issue.options : [];
+}
+
+function unitOf(origin: string): string {
+  return origin === "string" ? " characters" : origin === "array" ? " items" : "";
+}
+
+function sizeOf(value: unknown): string {
+  return typeof value === "string" || Array.isArray(value) ? String(value.length) : show(value);
+}
+
+function show(value: unknown): string {
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object" && value !== null) return "an object";
+  const text = JSON.stringify(value) ?? "nothing";
+  return text.length <= 80 ? text : `${text.slice(0, 77)}…"`;
+}
+
+function valueAt(root: unknown, path: Path): unknown {
+  let value = root;
+  for (const part of path) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return undefined;
+    value = Reflect.get(value, part);
+  }
+  return value;
+}
+
+/** The part of a JSON Schema that describes the member at a path. */
+function schemaAt(root: JsonObject, path: Path): JsonObject | undefined {
+  let schema: Json | undefined = root;
+  for (const part of path) {
+    if (!isObject(schema)) return undefined;
+    const options: Json[] = Array.isArray(schema.oneOf)
+      ? schema.oneOf
+      : Array.isArray(schema.anyOf)
+      ? schema.anyOf
+      : [];
+    const holder: JsonObject = [schema, ...options].filter(isObject)
+      .find((option) => option.properties ?? option.items ?? option.additionalProperties) ?? {};
+    schema = typeof part === "number"
+      ? holder.items
+      : isObject(holder.properties)
+      ? holder.properties[String(part)]
+      : holder.additionalProperties;
+  }
+  return isObject(schema) ? schema : undefined;
+}
+
+function membersOf(schema: JsonObject | undefined): string[] {
+  const options = Array.isArray(schema?.oneOf) ? schema.oneOf : [schema ?? null];
+  return options.flatMap((option) =>
+    isObject(option) && isObject(option.properties) ? Object.keys(option.properties) : []
+  );
+}
