@@ -1,6 +1,9 @@
 /** JSON as values: parsed with limits and without loss, written back. */
+import { findBadString, JsonError, type JsonLimits, scanJson } from "./json_scan.ts";
 
-/** Any JSON value. */
+export { JsonError, type JsonLimits };
+
+/** Any JSON value. A number that a double cannot write back as it was read is a raw number, see `isRawNumber`. */
 export type Json = null | boolean | number | string | Json[] | JsonObject;
 
 /** A JSON object. `__proto__` is a key like any other. */
@@ -8,32 +11,87 @@ export interface JsonObject {
   [key: string]: Json | undefined;
 }
 
-/** What a parser accepts at most. */
-export interface JsonLimits {
-  /** Nesting of arrays and objects. */
-  depth: number;
-  /** Values of any kind in the whole text. */
-  nodes: number;
-  /** Keys of one object. */
-  keys: number;
+/** A number kept as its text. It has the type of an object, but `isObject` is false for it. */
+export interface RawNumber extends JsonObject {
+  readonly rawJSON: string;
 }
+
+/** Parse with source text access, which the type library does not have yet. */
+interface SourceJson {
+  parse(text: string, reviver: (key: string, value: unknown, context: { source?: string }) => unknown): Json;
+  rawJSON(text: string): RawNumber;
+  isRawJSON(value: unknown): boolean;
+}
+
+const sourceJson = JSON as unknown as SourceJson;
 
 /** Limits for request bodies. */
 export const JSON_LIMITS: JsonLimits = { depth: 64, nodes: 200_000, keys: 10_000 };
 
-/** Text that is not JSON, or that is more than the limits allow. */
-export class JsonError extends SyntaxError {
-  override readonly name = "JsonError";
-  /** Offset into the text, in UTF-16 code units, counted from 0. */
-  readonly position: number;
-
-  constructor(message: string, position: number) {
-    super(message);
-    this.position = position;
+/**
+ * Parses JSON text. Every number can be written back as it was: those that a double would change (`1.0`, `-0`, `1e400`,
+ * 64-bit ids) become raw numbers. Two equal names are refused in the two outermost levels.
+ * @throws {JsonError} where the text is not JSON or is more than the limits allow
+ */
+export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {
+  let lossy: boolean;
+  try {
+    lossy = scanJson(text, limits);
+  } catch (error) {
+    throw error instanceof JsonError ? findBadString(text, error.position) ?? error : error;
   }
+  try {
+    return lossy ? sourceJson.parse(text, keepNumber) : JSON.parse(text);
+  } catch {
+    // The parser's own message quotes the text.
+    throw findBadString(text, text.length) ?? new JsonError("Expected JSON", 0);
+  }
+}
+
+function keepNumber(_key: string, value: unknown, { source }: { source?: string }): unknown {
+  if (typeof value !== "number" || source === undefined || String(value) === source) return value;
+  return sourceJson.rawJSON(source);
+}
+
+/** Writes a value as compact JSON, raw numbers as they were read. */
+export function writeJson(value: Json): string {
+  return JSON.stringify(value);
 }
 
 /** True for a JSON object; false for arrays, `null` and numbers that are kept as text. */
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !("rawJSON" in value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !sourceJson.isRawJSON(value);
+}
+
+/** True for a number that is kept as text. */
+export function isRawNumber(value: unknown): value is RawNumber {
+  return sourceJson.isRawJSON(value);
+}
+
+/**
+ * Makes plain numbers of raw ones where only the spelling differs (`1.0` is 1), down to the given number of levels. Where
+ * the gateway reads parameters it wants numbers; below lie tool inputs and schemas, which are other people's text.
+ */
+export function plainNumbers(value: Json, levels: number): Json {
+  if (isRawNumber(value)) {
+    const number = Number(value.rawJSON);
+    return spell(String(number)) === spell(value.rawJSON) ? number : value;
+  }
+  if (levels === 0 || typeof value !== "object" || value === null) return value;
+  for (const [key, member] of Object.entries(value)) {
+    if (typeof member !== "object" || member === null) continue;
+    const plain = plainNumbers(member, levels - 1);
+    if (plain !== member) Object.defineProperty(value, key, { value: plain });
+  }
+  return value;
+}
+
+/** One spelling for all decimal texts of one value. */
+function spell(text: string): string {
+  const [, sign, whole = "", fraction = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ??
+    [];
+  const digits = (whole + fraction).replace(/^0+/, "");
+  const significant = digits.replace(/0+$/, "");
+  if (significant === "") return "0";
+  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
 }

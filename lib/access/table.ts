@@ -1,0 +1,41 @@
+/** Who may call what: one table, and whatever is not in it is refused. */
+
+/** `bearer`: `Authorization: Bearer`. `api_key`: `x-api-key` or bearer; where both are sent, `x-api-key` decides. */
+export type Credential = "bearer" | "api_key";
+
+/** Endpoints that a group's permissions name. */
+export type Endpoint = "models" | "chat" | "responses" | "messages" | "openapi";
+
+/** What one method of one route asks of its caller. */
+export interface Access {
+  /** `none`: public. */
+  readonly credential: "none" | Credential;
+  /** The permission needed; absent only where the credential is `none`. */
+  readonly endpoint?: Endpoint;
+}
+
+/** Rows by `METHOD path`, such as `GET /v1/models/[provider]`. */
+export type AccessTable = Readonly<Record<string, Access>>;
+
+const PUBLIC: Access = { credential: "none" };
+const MODELS: Access = { credential: "bearer", endpoint: "models" };
+const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models" };
+const MESSAGES: Access = { credential: "api_key", endpoint: "messages" };
+
+/** The table of this gateway. */
+export const ACCESS: AccessTable = {
+  "GET /healthz": PUBLIC,
+  "GET /readyz": PUBLIC,
+  "GET /openapi.json": { credential: "bearer", endpoint: "openapi" },
+  "GET /v1/models": MODELS,
+  "GET /v1/models/[provider]": MODELS,
+  "GET /v1/models/[provider]/[model_id]": MODELS,
+  "POST /v1/chat/completions": { credential: "bearer", endpoint: "chat" },
+  "POST /v1/responses": { credential: "bearer", endpoint: "responses" },
+  "GET /anthropic/api/hello": PUBLIC,
+  "GET /anthropic/v1/models": NATIVE_MODELS,
+  "GET /anthropic/v1/models/[provider]": NATIVE_MODELS,
+  "GET /anthropic/v1/models/[provider]/[model_id]": NATIVE_MODELS,
+  "POST /anthropic/v1/messages": MESSAGES,
+  "POST /anthropic/v1/messages/count_tokens": MESSAGES,
+};

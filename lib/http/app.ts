@@ -1,0 +1,176 @@
+/** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
+import { authenticate } from "../access/authenticate.ts";
+import type { Caller } from "../access/caller.ts";
+import { requireEndpoint } from "../access/permissions.ts";
+import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
+import { BODY_LIMITS, BodyBudget, type BodyLimits, readJsonBody } from "./body.ts";
+import { corsHeaders, preflight } from "./cors.ts";
+import { describeCause } from "./cause.ts";
+import { createRequestIds } from "./request_id.ts";
+import { allowedMethods, createRouter, type Method, METHODS, type Route } from "./router.ts";
+import { isAnthropicPath, readTarget } from "./target.ts";
+
+/** What an app is made of. */
+export interface AppOptions {
+  routes: readonly Route[];
+  /** The gateway of the moment; asked once per request. */
+  gateway: () => Gateway;
+  /** Rows for exactly the methods of `routes`. Absent: the gateway's own table. */
+  access?: AccessTable;
+  limits?: BodyLimits;
+  nextRequestId?: () => string;
+}
+
+/** Answers a request. Never rejects. */
+export type App = (request: Request) => Promise<Response>;
+
+/** A request on its way, with what is known of it so far. */
+interface Exchange {
+  readonly request: Request;
+  readonly requestId: string;
+  readonly gateway: Gateway;
+}
+
+/**
+ * Builds the app: request id, target, route, preflight, upgrade, method, credential, permission, handler.
+ * @throws {RangeError} where a method of a route has no row in the access table, or a row has no route
+ */
+export function createApp(options: AppOptions): App {
+  const access = options.access ?? ACCESS;
+  checkAccess(options.routes, access);
+  const route = createRouter(options.routes);
+  const limits = options.limits ?? BODY_LIMITS;
+  const budget = new BodyBudget(limits.budgetBytes);
+  const nextRequestId = options.nextRequestId ?? createRequestIds();
+
+  async function answer({ request, requestId, gateway }: Exchange): Promise<Response> {
+    if (request.method === "CONNECT" || request.method === "TRACE") {
+      throw new GatewayError("method_not_allowed", `Cannot use method ${request.method}`);
+    }
+    const { segments } = readTarget(request);
+    const match = route(segments);
+    if (match === undefined) throw new GatewayError("not_found", "Cannot find this path: no such route");
+    const allowed = allowedMethods(match.route);
+    const flight = preflight(request, gateway.config.cors.origins, allowed);
+    if (flight !== undefined) return flight;
+    if (/\bwebsocket\b/i.test(request.headers.get("upgrade") ?? "")) throw noUpgrade();
+
+    const method = METHODS.find((name) => name === (request.method === "HEAD" ? "GET" : request.method));
+    const handler = method && match.route.handlers[method];
+    if (method === undefined || handler === undefined) {
+      throw new GatewayError("method_not_allowed", `Cannot use this method here: expected ${allowed.join(", ")}`, {
+        headers: { allow: allowed.join(", ") },
+      });
+    }
+    const caller = admit(request, gateway, access[accessKey(method, match.route)]);
+
+    let reading: ReturnType<typeof readJsonBody> | undefined;
+    try {
+      return await handler(request, {
+        gateway,
+        requestId,
+        params: match.params,
+        caller,
+        readJson: async () => (await (reading ??= readJsonBody(request, { limits, budget }))).body,
+      });
+    } finally {
+      void reading?.then(({ bytes }) => budget.release(bytes), () => {});
+    }
+  }
+
+  return async (request) => {
+    const exchange = { request, requestId: nextRequestId(), gateway: options.gateway() };
+    const native = isAnthropicPath(request);
+    let response: Response;
+    try {
+      response = await answer(exchange);
+    } catch (thrown) {
+      // Until a response exists, an aborted signal can only mean that the client has gone.
+      if (request.signal.aborted) return new Response(null, { status: 499 });
+      response = fail(thrown, exchange, native);
+    }
+    if (request.method === "HEAD") response = withoutBody(response);
+    return withHeaders(response, {
+      "x-request-id": `req_${exchange.requestId}`,
+      ...(native && { "request-id": `req_${exchange.requestId}` }),
+      ...corsHeaders(request, exchange.gateway.config.cors.origins),
+    });
+  };
+}
+
+function accessKey(method: Method, route: Route): string {
+  return `${method} ${route.path}`;
+}
+
+/** Nothing is reachable by oversight, and no row outlives its route. */
+function checkAccess(routes: readonly Route[], access: AccessTable): void {
+  const keys = routes.flatMap((route) =>
+    METHODS.filter((method) => route.handlers[method] !== undefined).map((method) => accessKey(method, route))
+  );
+  for (const key of keys) {
+    if (!Object.hasOwn(access, key)) throw new RangeError(`Cannot serve "${key}": the access table has no row for it`);
+  }
+  for (const [key, row] of Object.entries(access)) {
+    if (!keys.includes(key)) throw new RangeError(`Cannot use the access row "${key}": there is no such route`);
+    if (row.credential !== "none" && row.endpoint === undefined) {
+      throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
+    }
+  }
+}
+
+/** Who asks, where the route wants to know, and whether they may. */
+function admit(request: Request, gateway: Gateway, row: Access | undefined): Caller | undefined {
+  if (row?.credential === "none") return undefined;
+  if (row?.endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
+  const caller = authenticate(request.headers, row.credential, gateway.keys);
+  requireEndpoint(caller, row.endpoint);
+  return caller;
+}
+
+/** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */
+function noUpgrade(): GatewayError {
+  return new GatewayError("upgrade_required", "Cannot open a WebSocket: this endpoint speaks plain HTTP", {
+    headers: { upgrade: "HTTP/1.1", connection: "upgrade" },
+  });
+}
+
+/** The error body of the path's protocol; what went wrong underneath is logged. */
+function fail(thrown: unknown, { requestId, gateway }: Exchange, native: boolean): Response {
+  const error = toGatewayError(thrown);
+  if (error.status >= 500) {
+    gateway.log({
+      level: error.kind === "internal" ? "error" : "warn",
+      event: "request_failed",
+      request_id: requestId,
+      kind: error.kind,
+      ...describeCause(error.cause),
+    });
+  }
+  const reply = native ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
+  return Response.json(reply.body, {
+    status: reply.status,
+    headers: { ...reply.headers, "cache-control": "no-store" },
+  });
+}
+
+/** The answer to `HEAD`: what produces the body is told to stop. */
+function withoutBody(response: Response): Response {
+  response.body?.cancel().catch(() => {});
+  return new Response(null, { status: response.status, headers: response.headers });
+}
+
+/** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
+function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+  const entries = Object.entries(headers);
+  try {
+    for (const [name, value] of entries) response.headers.set(name, value);
+    return response;
+  } catch {
+    const copy = new Response(response.body, { status: response.status, headers: response.headers });
+    for (const [name, value] of entries) copy.headers.set(name, value);
+    return copy;
+  }
+}

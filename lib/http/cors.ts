@@ -1,0 +1,42 @@
+/** Cross-origin access: off, but for the origins the operator lists. */
+
+/** How long a browser may remember a preflight, in seconds. */
+const MAX_AGE_SECONDS = 7200;
+
+/** Headers a page's script may read. */
+const EXPOSED = "x-request-id, request-id, retry-after, retry-after-ms, x-should-retry, x-sluice-dropped";
+
+/**
+ * The answer to a preflight from a listed origin; `undefined` for every other request. `Authorization` must be named, the
+ * star does not cover it; other headers are let through without repeating what the client sent.
+ */
+export function preflight(
+  request: Request,
+  origins: readonly string[],
+  methods: readonly string[],
+): Response | undefined {
+  if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return undefined;
+  if (listedOrigin(request, origins) === undefined) return undefined;
+  return new Response(null, {
+    status: 204,
+    headers: {
+      "access-control-allow-methods": methods.join(", "),
+      "access-control-allow-headers": "authorization, x-api-key, content-type, *",
+      "access-control-max-age": String(MAX_AGE_SECONDS),
+    },
+  });
+}
+
+/** Headers for any response. None at all where no origin is configured. */
+export function corsHeaders(request: Request, origins: readonly string[]): Record<string, string> {
+  if (origins.length === 0) return {};
+  const origin = listedOrigin(request, origins);
+  if (origin === undefined) return { vary: "origin" };
+  return { "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED, vary: "origin" };
+}
+
+/** The list's own copy of the request's origin. Origins are compared whole and as they are written. */
+function listedOrigin(request: Request, origins: readonly string[]): string | undefined {
+  const origin = request.headers.get("origin");
+  return origins.find((listed) => listed === origin);
+}

@@ -1,0 +1,75 @@
+/** Where a request wants to go: its literal target, whatever its `Host` says. */
+import { GatewayError } from "../errors.ts";
+
+/** The target of a request. */
+export interface RequestTarget {
+  /** Path as sent, without the query. */
+  path: string;
+  /** The path's segments, each percent-decoded once. A decoded slash is data. */
+  segments: string[];
+  /** Query without the question mark; empty where there is none. */
+  query: string;
+}
+
+const HOST = /^(?:[A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
+
+/** Unreserved characters and sub-delimiters of RFC 3986, the slash, and the percent sign of an escape. */
+const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
+
+/**
+ * Reads the target. The server builds `request.url` by putting the scheme and `Host` before the target, so a `Host`
+ * with a slash in it would move the path. Here `Host` is checked first and then cut off; nothing parses the whole.
+ * @throws {GatewayError} `invalid`, or `not_found` for a path that would mean another after normalization
+ */
+export function readTarget(request: Request): RequestTarget {
+  const host = request.headers.get("host");
+  if (host === null || !HOST.test(host)) {
+    throw new GatewayError(
+      "invalid",
+      "Cannot read the Host header: expected exactly one host name, with or without a port",
+    );
+  }
+  const target = cutOrigin(request.url, host);
+  if (target === undefined) {
+    throw new GatewayError("invalid", "Cannot read the request target: expected a path on the host that Host names");
+  }
+  const mark = target.indexOf("?");
+  const path = mark < 0 ? target : target.slice(0, mark);
+  if (!PATH.test(path)) {
+    throw new GatewayError("invalid", "Cannot read the path: it has a character that must be percent-encoded");
+  }
+  const segments = path.slice(1).split("/").map(decodeSegment);
+  // A front that normalizes such a path would see another one than we do.
+  if (path.includes("//") || segments.some((segment) => segment === "." || segment === "..")) {
+    throw new GatewayError("not_found", "Cannot find this path: empty, . and .. segments are not followed");
+  }
+  return { path, segments, query: mark < 0 ? "" : target.slice(mark + 1) };
+}
+
+/**
+ * Whether the path lies under `/anthropic`. Works on targets that cannot be read, so that their errors have the right
+ * shape too; nothing but the shape of an error may depend on it.
+ */
+export function isAnthropicPath(request: Request): boolean {
+  const target = cutOrigin(request.url, request.headers.get("host") ?? "") ??
+    request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
+  return /^\/anthropic(?![^/?#])/.test(target);
+}
+
+/** What follows `http://<host>`, where the URL begins with it. */
+function cutOrigin(url: string, host: string): string | undefined {
+  const scheme = /^https?:\/\//i.exec(url)?.[0];
+  if (scheme === undefined) return undefined;
+  const end = scheme.length + host.length;
+  if (url.slice(scheme.length, end).toLowerCase() !== host.toLowerCase()) return undefined;
+  return url.slice(end);
+}
+
+function decodeSegment(segment: string): string {
+  if (!segment.includes("%")) return segment;
+  try {
+    return decodeURIComponent(segment);
+  } catch (cause) {
+    throw new GatewayError("invalid", "Cannot read the path: it has a percent escape that is not UTF-8", { cause });
+  }
+}

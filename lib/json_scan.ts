@@ -1,0 +1,212 @@
+/** A pass over JSON text before it is parsed: what is wrong with it, and whether it is more than the limits allow. */
+
+/** What a parser accepts at most. */
+export interface JsonLimits {
+  /** Nesting of arrays and objects. */
+  depth: number;
+  /** Values of any kind in the whole text. */
+  nodes: number;
+  /** Keys of one object. */
+  keys: number;
+}
+
+/** Text that is not JSON, or that is more than the limits allow. */
+export class JsonError extends SyntaxError {
+  override readonly name = "JsonError";
+  /** Offset into the text, in UTF-16 code units, counted from 0. */
+  readonly position: number;
+
+  constructor(message: string, position: number) {
+    super(message);
+    this.position = position;
+  }
+}
+
+/** An array or an object that is open. */
+interface Level {
+  isObject: boolean;
+  keys: number;
+  /** Names so far, in the levels where duplicates are refused. */
+  names: Set<string> | undefined;
+}
+
+/** Readers differ in which of two equal members they take, so the levels that decide about a request have none. */
+const UNIQUE_LEVELS = 2;
+
+const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+const ZERO = 0x30, NINE = 0x39;
+
+/**
+ * Checks structure, numbers and limits in one pass without recursion. The insides of strings are left to the parser,
+ * which is faster; `findBadString` says where it stumbled. Answers whether a number would be written back differently
+ * than it was read (`1.0`, `-0`, `1e400`, integers past 2^53).
+ * @throws {JsonError} at the first fault
+ */
+export function scanJson(text: string, limits: JsonLimits): boolean {
+  const levels: Level[] = [];
+  let level: Level | undefined;
+  let nodes = 0;
+  let lossy = false;
+  let at = skipSpace(text, 0);
+
+  while (true) {
+    // A value starts here.
+    if (++nodes > limits.nodes) throw new JsonError(`Expected at most ${limits.nodes} values`, at);
+    const code = text.charCodeAt(at);
+    if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+      if (levels.length === limits.depth) throw new JsonError(`Expected at most ${limits.depth} levels of nesting`, at);
+      const isObject = code === OPEN_OBJECT;
+      level = { isObject, keys: 0, names: isObject && levels.length < UNIQUE_LEVELS ? new Set() : undefined };
+      levels.push(level);
+      at = skipSpace(text, at + 1);
+      if (text.charCodeAt(at) !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
+        if (isObject) at = readKey(text, at, { level, limits });
+        continue;
+      }
+    } else if (code === QUOTE) {
+      at = stringEnd(text, at);
+    } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
+      const end = numberEnd(text, at);
+      lossy ||= isLossy(text, at, end);
+      at = end;
+    } else {
+      at = literalEnd(text, at);
+    }
+
+    // A value has ended, or the level it opened is empty. Close every level that ends here.
+    while (true) {
+      at = skipSpace(text, at);
+      if (level === undefined) {
+        if (at < text.length) throw new JsonError("Expected nothing after the value", at);
+        return lossy;
+      }
+      const next = text.charCodeAt(at);
+      if (next === COMMA) {
+        at = skipSpace(text, at + 1);
+        if (level.isObject) at = readKey(text, at, { level, limits });
+        break;
+      }
+      if (next !== (level.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
+        throw new JsonError(`Expected "," or "${level.isObject ? "}" : "]"}"`, at);
+      }
+      levels.pop();
+      level = levels[levels.length - 1];
+      at++;
+    }
+  }
+}
+
+/** Reads a member's name and the colon; answers where the value starts. */
+function readKey(text: string, at: number, { level, limits }: { level: Level; limits: JsonLimits }): number {
+  if (text.charCodeAt(at) !== QUOTE) throw new JsonError("Expected a member name in double quotes", at);
+  if (++level.keys > limits.keys) throw new JsonError(`Expected at most ${limits.keys} members in an object`, at);
+  const end = stringEnd(text, at);
+  if (level.names !== undefined) {
+    const name = readName(text, at, end);
+    if (level.names.has(name)) {
+      throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
+    }
+    level.names.add(name);
+  }
+  const colon = skipSpace(text, end);
+  if (text.charCodeAt(colon) !== COLON) throw new JsonError('Expected ":"', colon);
+  return skipSpace(text, colon + 1);
+}
+
+/** A name as the parser will see it: `"\u006dodel"` is `model`. */
+function readName(text: string, at: number, end: number): string {
+  const raw = text.slice(at + 1, end - 1);
+  if (!raw.includes("\\")) return raw;
+  try {
+    return String(JSON.parse(text.slice(at, end)));
+  } catch {
+    throw findBadString(text, end) ?? new JsonError("Expected a string", at);
+  }
+}
+
+function skipSpace(text: string, at: number): number {
+  while (true) {
+    const code = text.charCodeAt(at);
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
+    at++;
+  }
+}
+
+/** The offset after the closing quote. A quote ends the string unless an odd number of backslashes precedes it. */
+function stringEnd(text: string, open: number): number {
+  let end = open;
+  while (true) {
+    end = text.indexOf('"', end + 1);
+    if (end < 0) throw new JsonError('Expected a closing "', text.length);
+    let escape = end;
+    while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
+    if ((end - escape) % 2 === 0) return end + 1;
+  }
+}
+
+function numberEnd(text: string, start: number): number {
+  let at = start;
+  if (text.charCodeAt(at) === MINUS) at++;
+  at = text.charCodeAt(at) === ZERO ? at + 1 : digitsEnd(text, at);
+  if (text.charCodeAt(at) === DOT) at = digitsEnd(text, at + 1);
+  const exponent = text[at];
+  if (exponent === "e" || exponent === "E") {
+    const sign = text[at + 1];
+    at = digitsEnd(text, sign === "+" || sign === "-" ? at + 2 : at + 1);
+  }
+  return at;
+}
+
+function digitsEnd(text: string, start: number): number {
+  let at = start;
+  while (true) {
+    const code = text.charCodeAt(at);
+    if (!(code >= ZERO && code <= NINE)) break;
+    at++;
+  }
+  if (at === start) throw new JsonError("Expected a digit", at);
+  return at;
+}
+
+/** Small natural numbers are the common case and are exact; all others are tried. */
+function isLossy(text: string, at: number, end: number): boolean {
+  const source = text.slice(at, end);
+  if (end - at <= 15 && /^\d+$/.test(source)) return false;
+  return String(Number(source)) !== source;
+}
+
+function literalEnd(text: string, at: number): number {
+  for (const word of ["true", "false", "null"]) {
+    if (text.startsWith(word, at)) return at + word.length;
+  }
+  throw new JsonError("Expected a value", at);
+}
+
+/**
+ * The first fault inside a string that starts before `end`: an unescaped control character or an escape that does not
+ * exist. Only called when something is wrong, on text whose structure holds up to there.
+ */
+export function findBadString(text: string, end: number): JsonError | undefined {
+  let at = text.indexOf('"');
+  while (at >= 0 && at < end) {
+    for (at++; at < text.length && text.charCodeAt(at) !== QUOTE; at++) {
+      const code = text.charCodeAt(at);
+      if (code < 0x20) return new JsonError("Expected control characters in strings to be escaped", at);
+      if (code !== BACKSLASH) continue;
+      at++;
+      if (text[at] === "u") {
+        for (let digit = 1; digit <= 4; digit++) {
+          if (!/^[0-9A-Fa-f]$/.test(text[at + digit] ?? "")) {
+            return new JsonError("Expected four hexadecimal digits", at + digit);
+          }
+        }
+        at += 4;
+      } else if (at < text.length && !'"\\/bfnrt'.includes(text.charAt(at))) {
+        return new JsonError('Expected an escape: one of " \\ / b f n r t u', at);
+      }
+    }
+    at = text.indexOf('"', at + 1);
+  }
+  return undefined;
+}
