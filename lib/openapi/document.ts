@@ -1,0 +1,154 @@
+/** The API description, made of the schemas that check requests: what it says is what is enforced. */
+import { z } from "zod";
+import { ACCESS } from "../access/table.ts";
+import type { JsonObject } from "../json.ts";
+import { chat } from "../protocols/chat/mod.ts";
+import { countTokensSchema, messages } from "../protocols/messages/mod.ts";
+import { responses } from "../protocols/responses/mod.ts";
+import {
+  anthropicErrorSchema,
+  chatReplySchema,
+  compatibleListSchema,
+  compatibleModelSchema,
+  countReplySchema,
+  healthSchema,
+  messageSchema,
+  nativeListSchema,
+  nativeModelSchema,
+  openaiErrorSchema,
+  responseSchema,
+} from "./schemas.ts";
+
+interface Operation {
+  summary: string;
+  /** Shape of the request body, where there is one. */
+  body?: z.ZodType;
+  reply: z.ZodType;
+  /** The answer may be a stream of server-sent events instead. */
+  streams?: boolean;
+}
+
+const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
+
+/** Every operation by `METHOD path`; a test holds this against the access table. */
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  "GET /healthz": { summary: "Is the process alive", reply: healthSchema },
+  "GET /readyz": { summary: "Can the gateway answer requests", reply: healthSchema },
+  "GET /openapi.json": { summary: "This description", reply: z.looseObject({ openapi: z.string() }) },
+  "GET /v1/models": { summary: "List models", reply: compatibleListSchema },
+  "GET /v1/models/[provider]": { summary: `List the models of one vendor. ${FORMATS}`, reply: compatibleListSchema },
+  "GET /v1/models/[provider]/[model_id]": { summary: "Get one model", reply: compatibleModelSchema },
+  "POST /v1/chat/completions": {
+    summary: "Create a chat completion",
+    body: chat.schema,
+    reply: chatReplySchema,
+    streams: true,
+  },
+  "POST /v1/responses": {
+    summary: "Create a response",
+    body: responses.schema,
+    reply: responseSchema,
+    streams: true,
+  },
+  "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
+  "GET /anthropic/v1/models": { summary: "List language models, native format", reply: nativeListSchema },
+  "GET /anthropic/v1/models/[provider]": {
+    summary: `List the language models of one vendor, native format. ${FORMATS}`,
+    reply: nativeListSchema,
+  },
+  "GET /anthropic/v1/models/[provider]/[model_id]": {
+    summary: "Get one language model, native format",
+    reply: nativeModelSchema,
+  },
+  "POST /anthropic/v1/messages": {
+    summary: "Create a message",
+    body: messages.schema,
+    reply: messageSchema,
+    streams: true,
+  },
+  "POST /anthropic/v1/messages/count_tokens": {
+    summary: "Count the tokens of a message request",
+    body: countTokensSchema,
+    reply: countReplySchema,
+  },
+};
+
+/** Statuses an operation with a key may answer with, beside 200. */
+const ERRORS = ["400", "401", "403", "404", "413", "429", "500", "502", "503", "504"];
+
+/** The OpenAPI 3.1 document. */
+export function openapiDocument(): JsonObject {
+  const paths: Record<string, JsonObject> = {};
+  for (const [key, operation] of Object.entries(OPERATIONS)) {
+    const [method = "", path = ""] = key.split(" ");
+    const name = path.replaceAll("[", "{").replaceAll("]", "}");
+    paths[name] = { ...paths[name], [method.toLowerCase()]: describe(path, key, operation) };
+  }
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "Sluice",
+      version: "1",
+      description: "Gateway for language models: three text protocols, one catalog.",
+    },
+    paths,
+    components: {
+      securitySchemes: {
+        bearer: { type: "http", scheme: "bearer" },
+        api_key: { type: "apiKey", in: "header", name: "x-api-key" },
+      },
+    },
+  };
+}
+
+function describe(path: string, key: string, { summary, body, reply, streams }: Operation): JsonObject {
+  const credential = ACCESS[key]?.credential ?? "none";
+  const error = path.startsWith("/anthropic/") ? anthropicErrorSchema : openaiErrorSchema;
+  return {
+    summary,
+    ...(credential !== "none" && {
+      security: credential === "api_key" ? [{ api_key: [] }, { bearer: [] }] : [{ bearer: [] }],
+    }),
+    parameters: parameters(path),
+    ...(body !== undefined && {
+      requestBody: { required: true, content: { "application/json": { schema: jsonSchema(body) } } },
+    }),
+    responses: {
+      "200": {
+        description: streams === true ? "The answer; server-sent events with `stream: true`" : "The answer",
+        content: {
+          "application/json": { schema: jsonSchema(reply) },
+          ...(streams === true && { "text/event-stream": { schema: { type: "string" } } }),
+        },
+      },
+      ...(credential !== "none" && Object.fromEntries(ERRORS.map((status) => [status, {
+        description: "An error in the shape of the protocol",
+        content: { "application/json": { schema: jsonSchema(error) } },
+      }]))),
+    },
+  };
+}
+
+function parameters(path: string): JsonObject[] {
+  const inPath = [...path.matchAll(/\[([a-z_]+)\]/g)].map(([, name = ""]): JsonObject => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  if (!path.startsWith("/anthropic/v1/messages")) return inPath;
+  return [...inPath, {
+    name: "anthropic-version",
+    in: "header",
+    required: true,
+    schema: { type: "string", enum: ["2023-06-01", "2026-10-21"] },
+  }];
+}
+
+function jsonSchema(schema: z.ZodType): JsonObject {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  return rest;
+}
+
+/** The operations described, by `METHOD path`. */
+export const DESCRIBED: readonly string[] = Object.keys(OPERATIONS);

@@ -1,0 +1,145 @@
+/** Shapes of what the gateway answers, for the API description. Requests have theirs in the protocol folders. */
+import { z } from "zod";
+import { priceSchema } from "../catalog/model.ts";
+
+const architecture = z.strictObject({
+  modality: z.string(),
+  input_modalities: z.array(z.string()),
+  output_modalities: z.array(z.string()),
+  tokenizer: z.string(),
+  instruct_type: z.string().nullable(),
+});
+
+const pricing = z.strictObject({
+  prompt: priceSchema,
+  completion: priceSchema,
+  input_cache_read: priceSchema,
+  input_cache_write_5m: priceSchema,
+  input_cache_write_1h: priceSchema,
+}).describe("USD per token, as decimal strings");
+
+const topProvider = z.strictObject({
+  context_length: z.number().int(),
+  max_completion_tokens: z.number().int(),
+  is_moderated: z.boolean(),
+});
+
+/** A catalog row at `/v1/models`. */
+export const compatibleModelSchema = z.strictObject({
+  id: z.string().describe("<vendor>/<model_name>"),
+  object: z.literal("model"),
+  created: z.number().int().describe("Unix time of addition, in seconds"),
+  owned_by: z.string(),
+  canonical_slug: z.string(),
+  name: z.string(),
+  description: z.string(),
+  context_length: z.number().int(),
+  architecture,
+  pricing,
+  top_provider: topProvider,
+  per_request_limits: z.strictObject({ prompt_tokens: z.number().int(), completion_tokens: z.number().int() })
+    .nullable(),
+  supported_parameters: z.array(z.string()),
+  default_parameters: z.record(z.string(), z.number().nullable()).nullable(),
+  expiration_date: z.string().nullable(),
+});
+
+/** The list at `/v1/models`. */
+export const compatibleListSchema = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(compatibleModelSchema),
+});
+
+/** A catalog row at `/anthropic/v1/models`. */
+export const nativeModelSchema = z.strictObject({
+  type: z.literal("model"),
+  id: z.string(),
+  display_name: z.string(),
+  created_at: z.string().describe("ISO 8601"),
+  owned_by: z.string(),
+  canonical_slug: z.string(),
+  description: z.string(),
+  context_length: z.number().int(),
+  architecture,
+  pricing,
+  top_provider: topProvider,
+  supported_parameters: z.array(z.string()),
+  expiration_date: z.string().nullable(),
+});
+
+/** The list at `/anthropic/v1/models`. */
+export const nativeListSchema = z.strictObject({ data: z.array(nativeModelSchema) });
+
+/** An error in the OpenAI shape. */
+export const openaiErrorSchema = z.strictObject({
+  error: z.strictObject({
+    message: z.string(),
+    type: z.string(),
+    param: z.string().nullable(),
+    code: z.string().nullable(),
+  }),
+});
+
+/** An error in the Anthropic shape. */
+export const anthropicErrorSchema = z.strictObject({
+  type: z.literal("error"),
+  error: z.strictObject({ type: z.string(), message: z.string() }),
+  request_id: z.string(),
+});
+
+const chatUsage = z.looseObject({
+  prompt_tokens: z.number().int(),
+  completion_tokens: z.number().int(),
+  total_tokens: z.number().int(),
+});
+
+/** A whole answer of `/v1/chat/completions`. */
+export const chatReplySchema = z.looseObject({
+  id: z.string(),
+  object: z.literal("chat.completion"),
+  created: z.number().int(),
+  model: z.string(),
+  choices: z.array(z.looseObject({
+    index: z.number().int(),
+    message: z.looseObject({
+      role: z.literal("assistant"),
+      content: z.string().nullable(),
+      refusal: z.string().nullable(),
+    }),
+    finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter"]),
+  })),
+  usage: chatUsage,
+});
+
+/** A whole answer of `/v1/responses`. */
+export const responseSchema = z.looseObject({
+  id: z.string(),
+  object: z.literal("response"),
+  created_at: z.number().int(),
+  model: z.string(),
+  status: z.enum(["completed", "failed", "in_progress", "cancelled", "incomplete"]),
+  output: z.array(z.looseObject({ type: z.string(), id: z.string() })),
+  usage: z.looseObject({
+    input_tokens: z.number().int(),
+    output_tokens: z.number().int(),
+    total_tokens: z.number().int(),
+  }).nullable(),
+});
+
+/** A whole answer of `/anthropic/v1/messages`. */
+export const messageSchema = z.looseObject({
+  id: z.string(),
+  type: z.literal("message"),
+  role: z.literal("assistant"),
+  model: z.string(),
+  content: z.array(z.looseObject({ type: z.string() })),
+  stop_reason: z.string(),
+  stop_sequence: z.string().nullable(),
+  usage: z.looseObject({ input_tokens: z.number().int(), output_tokens: z.number().int() }),
+});
+
+/** The answer of `/anthropic/v1/messages/count_tokens`. */
+export const countReplySchema = z.strictObject({ input_tokens: z.number().int() });
+
+/** The answer of the health endpoints. */
+export const healthSchema = z.strictObject({ status: z.string() });
