@@ -9,7 +9,8 @@ export const ENDPOINTS = ["models", "chat", "responses", "messages", "openapi"] 
 /** `sqlite:PATH` or `memory:`. */
 export const STORE_PATTERN = /^(sqlite:.+|memory:)$/;
 
-const nameSchema = z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, {
+/** Names of groups, keys and upstreams. */
+export const nameSchema = z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, {
   error: "Expected a name of letters, digits and . _ - that starts with a letter or digit",
 });
 
@@ -59,7 +60,7 @@ const limitsSchema = z.strictObject({
   body_gap_ms: z.number().int().min(1).default(15_000).describe("Longest silence within a body, in milliseconds"),
   body_grace_ms: z.number().int().min(0).default(10_000)
     .describe("Time before the slowest rate applies to a body, in milliseconds"),
-  body_min_bytes_per_second: z.number().int().min(0).default(1024)
+  body_min_bytes_per_second: z.number().int().min(1).default(1024)
     .describe("Slowest rate of a body after the grace time, in bytes per second"),
   body_total_ms: z.number().int().min(1).default(120_000).describe("Longest time for a whole body, in milliseconds"),
 });

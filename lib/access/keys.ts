@@ -46,6 +46,16 @@ export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillR
   return text + checksum(text);
 }
 
+/** A new key for a group, and the record to keep of it. The key itself is shown once and then forgotten. */
+export function issueKey({ name, group, now }: { name: string; group: string; now: number }): {
+  key: string;
+  record: KeyRecord;
+} {
+  const key = mintKey();
+  const id = `key_${Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString("base64url")}`;
+  return { key, record: { id, name, hash: hashKey(key), group, createdAt: now, disabled: false } };
+}
+
 /** True for text that has the form and the checksum of a key that a gateway issued. */
 export function isIssued(credential: string): boolean {
   const end = PREFIX.length + BODY_LENGTH;

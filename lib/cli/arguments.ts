@@ -1,0 +1,117 @@
+/** What was typed: a command with its operands and flags, or a clear word about why not. */
+import { parseArgs } from "node:util";
+
+/** Flags that take a value, with what stands for it in the help. */
+const VALUES = {
+  config: "FILE",
+  store: "ADDRESS",
+  hostname: "NAME",
+  port: "N",
+  group: "GROUP",
+} as const;
+
+type ValueFlag = keyof typeof VALUES;
+type Flag = ValueFlag | "json";
+
+interface Syntax {
+  /** Word for the one operand; absent: none. */
+  operand?: string;
+  flags: readonly Flag[];
+  /** One line for the help. */
+  about: string;
+}
+
+const LISTEN: readonly Flag[] = ["config", "store", "hostname", "port"];
+const FILES: readonly Flag[] = ["config", "store"];
+
+/** Every command, in the order of the help. */
+export const COMMANDS = {
+  "serve": { flags: LISTEN, about: "Start the gateway (also when no command is given)" },
+  "keys add": { operand: "NAME", flags: [...FILES, "group"], about: "Make an API key and print it, once" },
+  "keys list": { flags: [...FILES, "json"], about: "List the API keys of the store" },
+  "keys disable": { operand: "NAME_OR_ID", flags: FILES, about: "Refuse a key until it is enabled again" },
+  "keys enable": { operand: "NAME_OR_ID", flags: FILES, about: "Accept a disabled key again" },
+  "keys revoke": { operand: "NAME_OR_ID", flags: FILES, about: "End a key for ever" },
+  "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
+  "health": { flags: LISTEN, about: "Ask the gateway of this configuration whether it is alive" },
+  "help": { flags: [], about: "Show this text" },
+  "version": { flags: [], about: "Show the version" },
+} as const satisfies Record<string, Syntax>;
+
+/** A command's name. */
+export type CommandName = keyof typeof COMMANDS;
+
+/** A command as it was typed. */
+export interface Invocation {
+  command: CommandName;
+  /** The operand, where the command has one. */
+  operand: string;
+  values: Partial<Record<ValueFlag, string>>;
+  json: boolean;
+}
+
+/** A command line that says nothing the program knows. The message is one line. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** Reads a command line. Without a command, or with a flag first, it is `serve`. @throws {UsageError} */
+export function readArguments(args: readonly string[]): Invocation {
+  if (args[0] === "--help" || args[0] === "-h") return readFlags("help", args.slice(1));
+  if (args[0] === "--version" || args[0] === "-V") return readFlags("version", args.slice(1));
+  if (args[0] === undefined || args[0].startsWith("-")) return readFlags("serve", args);
+  const words = args[0] === "keys" && args[1] !== undefined && !args[1].startsWith("-") ? 2 : 1;
+  const command = args.slice(0, words).join(" ");
+  if (!isCommand(command)) {
+    throw new UsageError(`Unknown command "${command}"; known: ${Object.keys(COMMANDS).join(", ")}`);
+  }
+  return readFlags(command, args.slice(words));
+}
+
+function isCommand(text: string): text is CommandName {
+  return Object.hasOwn(COMMANDS, text);
+}
+
+function readFlags(command: CommandName, args: readonly string[]): Invocation {
+  if (args.includes("--help") || args.includes("-h")) return { command: "help", operand: "", values: {}, json: false };
+  const { flags, operand }: Syntax = COMMANDS[command];
+  const { values, positionals } = parse(command, { args, flags });
+  const [word, extra] = positionals;
+  if (operand !== undefined && word === undefined) throw new UsageError(`Expected "${command} ${operand}"`);
+  const surplus = operand === undefined ? word : extra;
+  if (surplus !== undefined) throw new UsageError(`Unexpected "${surplus}" after "${command}"`);
+  const { json, ...rest } = values;
+  return { command, operand: word ?? "", values: rest as Invocation["values"], json: json === true };
+}
+
+function parse(command: CommandName, { args, flags }: { args: readonly string[]; flags: readonly Flag[] }) {
+  const options = Object.fromEntries(
+    flags.map((flag) => [flag, { type: flag === "json" ? "boolean" as const : "string" as const }]),
+  );
+  try {
+    return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    const unknown = /^Unknown option '([^']*)'/.exec(message)?.[1];
+    const known = flags.length === 0 ? "none" : flags.map((flag) => `--${flag}`).join(", ");
+    throw new UsageError(
+      unknown === undefined
+        ? `Cannot read the flags of "${command}": ${message.split("\n")[0]}`
+        : `Unknown flag "${unknown}" of "${command}"; known: ${known}`,
+    );
+  }
+}
+
+/** The help: one line per command, with its flags. */
+export function helpText(): string {
+  const lines = Object.entries<Syntax>(COMMANDS).map(([name, { operand, flags, about }]) => {
+    const words = operand === undefined ? name : `${name} ${operand}`;
+    const typed = flags.map((flag) => flag === "json" ? "[--json]" : `[--${flag} ${VALUES[flag]}]`).join(" ");
+    return `  ${words.padEnd(24)}${about}\n${typed === "" ? "" : `${" ".repeat(26)}${typed}\n`}`;
+  });
+  return `Sluice: one gateway in front of every model.\n\nUsage: sluice [COMMAND] [FLAGS]\n\n${lines.join("")}
+Without --config, SLUICE_CONFIG names the file, else ./sluice.jsonc is read where it exists.
+SLUICE_HOSTNAME, SLUICE_PORT and SLUICE_STORE stand for the flags of the same names.
+ADDRESS is sqlite:PATH or memory: (keys of a memory: store end with the process).
+`;
+}

@@ -1,0 +1,76 @@
+/** What the operator sees when the gateway starts: how to reach it, and with what. Values in, text out. */
+import type { KeyRecord } from "../store/store.ts";
+
+/** Where a gateway can be reached from its own machine, such as `http://localhost:8790`. */
+export function originOf({ hostname, port }: { hostname: string; port: number }): string {
+  const isEverywhere = hostname === "0.0.0.0" || hostname === "::";
+  const host = isEverywhere ? "localhost" : hostname.includes(":") ? `[${hostname}]` : hostname;
+  return `http://${host}:${port}`;
+}
+
+/** What the first start tells. */
+export interface FirstStart {
+  origin: string;
+  /** The new key. Shown here and nowhere else. */
+  key: string;
+  /** A model that the key may use; absent: there is none. */
+  model?: string;
+}
+
+/** The key, a command to try it, and the settings of the usual clients. */
+export function firstStartText({ origin, key, model = "<MODEL>" }: FirstStart): string {
+  return `Sluice listens on ${origin}
+
+Your API key, shown only this once:
+
+  ${key}
+
+Try it:
+
+  curl ${origin}/v1/chat/completions \\
+    -H "Authorization: Bearer ${key}" \\
+    -H "Content-Type: application/json" \\
+    -d '{"model": "${model}", "messages": [{"role": "user", "content": "Hello"}]}'
+
+OpenAI SDK
+  OPENAI_BASE_URL=${origin}/v1 OPENAI_API_KEY=${key}
+Anthropic SDK
+  ANTHROPIC_BASE_URL=${origin}/anthropic ANTHROPIC_API_KEY=${key}
+Claude Code
+  ANTHROPIC_BASE_URL=${origin}/anthropic ANTHROPIC_API_KEY=${key} claude --model ${model}
+Codex, in ~/.codex/config.toml; the key goes into the variable SLUICE_API_KEY
+  model = "${model}"
+  model_provider = "sluice"
+  [model_providers.sluice]
+  name = "Sluice"
+  base_url = "${origin}/v1"
+  env_key = "SLUICE_API_KEY"
+  wire_api = "responses"
+Others
+  base URL ${origin}/v1, API key as above, model ${model}
+
+`;
+}
+
+/** What a later start tells. */
+export interface LaterStart {
+  origin: string;
+  /** Keys of the store. */
+  keys: readonly KeyRecord[];
+  /** Names of the keys that the configuration takes from the environment. */
+  configured: readonly string[];
+  /** The command that adds a key. */
+  addCommand: string;
+}
+
+/** Which keys there are, and how to make another one. */
+export function laterStartText({ origin, keys, configured, addCommand }: LaterStart): string {
+  const inUse = keys.filter((key) => key.revokedAt === undefined);
+  const lines = inUse.slice(0, 5).map(({ name, createdAt, disabled }) =>
+    `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`
+  );
+  if (inUse.length > lines.length) lines.push(`and ${inUse.length - lines.length} more`);
+  lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
+  if (lines.length === 0) lines.push("No API key is in use");
+  return `Sluice listens on ${origin}\n\n${lines.join("\n")}\nAnother one: ${addCommand}\n\n`;
+}

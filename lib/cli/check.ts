@@ -1,0 +1,29 @@
+/** `check`: what the configuration would serve. Its mistakes were reported when it was loaded. */
+import { mayUse } from "../access/permissions.ts";
+import { createCatalog } from "../catalog/catalog.ts";
+import type { Config } from "../config.ts";
+import { writeOut } from "./output.ts";
+
+/** Prints models, groups and keys. */
+export function check({ config, path }: { config: Config; path?: string }): number {
+  const { models } = createCatalog(config);
+  const lines = [
+    `Configuration: ${path ?? "built in (there is no file)"}`,
+    `Listens on:    ${config.listen.hostname}:${config.listen.port}`,
+    `Store:         ${config.store}`,
+    "",
+    `Models (${models.length}):`,
+    ...models.map(({ id, targets }) => `  ${id} -> ${targets.map((t) => `${t.upstream}:${t.model}`).join(", ")}`),
+    "",
+    "Groups:",
+    ...Object.entries(config.groups).map(([name, group]) => {
+      const usable = models.filter((model) => mayUse(group, model.id)).length;
+      return `  ${name}: models ${group.models.join(", ")} (${usable} of ${models.length}); ` +
+        `endpoints ${group.endpoints.join(", ")}`;
+    }),
+    ...(config.keys.length === 0 ? [] : ["", "Keys from the environment:"]),
+    ...config.keys.map(({ name, group }) => `  ${name} (group ${group})`),
+  ];
+  writeOut(`${lines.join("\n")}\n`);
+  return 0;
+}

@@ -1,0 +1,21 @@
+/** Keeps the process alive: a promise nobody waited for must not end every other request. */
+import type { LogEntry } from "../gateway.ts";
+import { describeCause } from "../http/cause.ts";
+
+/** Logs what nobody caught, one line each. Returns the function that takes the guard away. */
+export function keepRunning(log: (entry: LogEntry) => void): () => void {
+  const onRejection = (event: PromiseRejectionEvent): void => {
+    event.preventDefault();
+    log({ level: "error", event: "unhandled_rejection", ...describeCause(event.reason) });
+  };
+  const onError = (event: ErrorEvent): void => {
+    event.preventDefault();
+    log({ level: "error", event: "uncaught_error", ...describeCause(event.error) });
+  };
+  globalThis.addEventListener("unhandledrejection", onRejection);
+  globalThis.addEventListener("error", onError);
+  return () => {
+    globalThis.removeEventListener("unhandledrejection", onRejection);
+    globalThis.removeEventListener("error", onError);
+  };
+}

@@ -1,0 +1,23 @@
+/** `health`: asks a running gateway whether it is alive, for container engines without curl in the image. */
+import type { Config } from "../config.ts";
+import { originOf } from "./banner.ts";
+import { writeErr, writeOut } from "./output.ts";
+
+const TIMEOUT_MS = 4_000;
+
+/** Asks `/healthz` at the address that the configuration listens on. Returns 1 where nothing good answers. */
+export async function health(config: Pick<Config, "listen">): Promise<number> {
+  const url = `${originOf(config.listen)}/healthz`;
+  try {
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });
+    await response.body?.cancel();
+    if (response.ok) {
+      writeOut("alive\n");
+      return 0;
+    }
+    writeErr(`The gateway at ${url} answered ${response.status}\n`);
+  } catch {
+    writeErr(`No gateway answers at ${url}\n`);
+  }
+  return 1;
+}

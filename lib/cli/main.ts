@@ -1,0 +1,70 @@
+/** The command line: reads it, loads the configuration, runs the command. */
+import denoJson from "../../deno.json" with { type: "json" };
+import { ConfigError } from "../config.ts";
+import { loadConfig, type LoadedConfig } from "../config/load.ts";
+import type { Route } from "../http/router.ts";
+import { StoreError } from "../store/store.ts";
+import { helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
+import { check } from "./check.ts";
+import { health } from "./health.ts";
+import { addKey, changeKey, listKeys } from "./keys.ts";
+import { writeErr, writeOut } from "./output.ts";
+import { serve } from "./serve.ts";
+
+/**
+ * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. What is
+ * wrong is on standard error, one line per mistake.
+ */
+export async function main(args: readonly string[], routes: readonly Route[]): Promise<number> {
+  try {
+    return await run(readArguments(args), routes);
+  } catch (error) {
+    if (error instanceof UsageError) {
+      writeErr(`${error.message}; see "sluice help"\n`);
+      return 2;
+    }
+    if (error instanceof ConfigError || error instanceof StoreError) {
+      writeErr(`${error.message}\n`);
+      return 1;
+    }
+    throw error;
+  }
+}
+
+async function run(invocation: Invocation, routes: readonly Route[]): Promise<number> {
+  const { command } = invocation;
+  if (command === "help") return print(helpText());
+  if (command === "version") return print(`sluice ${denoJson.version}\n`);
+  const { config, path } = await load(invocation);
+  switch (command) {
+    case "serve":
+      return await serve({ config, routes, flags: invocation.values });
+    case "check":
+      return check({ config, ...(path !== undefined && { path }) });
+    case "health":
+      return await health(config);
+    case "keys add":
+      return addKey({ config, name: invocation.operand, group: invocation.values.group ?? "default" });
+    case "keys list":
+      return listKeys({ config, json: invocation.json });
+    case "keys disable":
+      return changeKey({ config, wanted: invocation.operand, change: "disable" });
+    case "keys enable":
+      return changeKey({ config, wanted: invocation.operand, change: "enable" });
+    case "keys revoke":
+      return changeKey({ config, wanted: invocation.operand, change: "revoke" });
+  }
+}
+
+function load({ values }: Invocation): Promise<LoadedConfig> {
+  return loadConfig({
+    flags: values,
+    env: (name) => Deno.env.get(name),
+    readTextFile: (path) => Deno.readTextFile(path),
+  });
+}
+
+function print(text: string): number {
+  writeOut(text);
+  return 0;
+}

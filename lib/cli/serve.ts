@@ -1,0 +1,139 @@
+/** `serve`: opens the store, listens, tells the operator how to connect, and ends in good order. */
+import { issueKey } from "../access/keys.ts";
+import { mayUse } from "../access/permissions.ts";
+import { isLanguageModel } from "../catalog/catalog.ts";
+import { type Config, groupOf } from "../config.ts";
+import { createGateway, type Gateway } from "../gateway.ts";
+import { createApp } from "../http/app.ts";
+import type { BodyLimits } from "../http/body.ts";
+import { describeCause } from "../http/cause.ts";
+import type { Route } from "../http/router.ts";
+import { openStore } from "../store/open.ts";
+import type { Store } from "../store/store.ts";
+import { firstStartText, laterStartText, originOf } from "./banner.ts";
+import { keepRunning } from "./guard.ts";
+import { createLog } from "./log.ts";
+import { writeErr, writeOut } from "./output.ts";
+import { shutDown, stopSignals } from "./shutdown.ts";
+
+/** What a server is made of. */
+export interface ServeOptions {
+  config: Config;
+  routes: readonly Route[];
+  /** Flags the program was started with; the command that adds a key needs the same. */
+  flags: { config?: string; store?: string };
+}
+
+/** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
+export async function serve({ config, routes, flags }: ServeOptions): Promise<number> {
+  const store = openStore(config.store);
+  const log = createLog({ write: writeErr, now: Date.now });
+  const forget = keepRunning(log);
+  try {
+    const gateway = createGateway({ config, store, now: Date.now, log });
+    const stop = new AbortController();
+    const server = listen({ gateway, routes, signal: stop.signal });
+    if (server === undefined) return 1;
+    const signals = stopSignals();
+    try {
+      welcome({ gateway, store, origin: originOf(server.addr), flags });
+      await signals.first;
+      return await shutDown({ server, stop, second: signals.second, log });
+    } finally {
+      signals.forget();
+      stop.abort();
+      await server.finished;
+    }
+  } finally {
+    forget();
+    store.close();
+  }
+}
+
+interface ListenOptions {
+  gateway: Gateway;
+  routes: readonly Route[];
+  /** Ends the server and every connection at once. */
+  signal: AbortSignal;
+}
+
+function listen({ gateway, routes, signal }: ListenOptions): Deno.HttpServer<Deno.NetAddr> | undefined {
+  const { config, log } = gateway;
+  const { hostname, port } = config.listen;
+  const app = createApp({ routes, gateway: () => gateway, limits: bodyLimits(config.limits) });
+  try {
+    return Deno.serve({
+      hostname,
+      port,
+      signal,
+      // The address is told together with the key.
+      onListen: () => {},
+      onError: (error) => {
+        log({ level: "error", event: "response_failed", ...describeCause(error) });
+        return new Response(null, { status: 500 });
+      },
+    }, (request) => app(request));
+  } catch (error) {
+    writeErr(`Cannot listen on ${hostname}:${port}: ${whyNot(error)}\n`);
+    return undefined;
+  }
+}
+
+function whyNot(error: unknown): string {
+  if (error instanceof Deno.errors.AddrInUse) return "the port is in use; choose another one with --port";
+  if (error instanceof Deno.errors.PermissionDenied) return "the system does not allow it; choose a port from 1024 on";
+  return error instanceof Error ? error.message : String(error);
+}
+
+function bodyLimits(limits: Config["limits"]): BodyLimits {
+  return {
+    jsonBytes: limits.json_body_bytes,
+    budgetBytes: limits.body_budget_bytes,
+    gapMs: limits.body_gap_ms,
+    graceMs: limits.body_grace_ms,
+    minBytesPerSecond: limits.body_min_bytes_per_second,
+    totalMs: limits.body_total_ms,
+  };
+}
+
+interface Welcome {
+  gateway: Gateway;
+  store: Store;
+  origin: string;
+  flags: ServeOptions["flags"];
+}
+
+/**
+ * Makes the first key where there is none at all. After the port is open: a start that fails must not use up the one
+ * time that the key is shown.
+ */
+function welcome({ gateway, store, origin, flags }: Welcome): void {
+  const configured = gateway.config.keys.map(({ name }) => name);
+  if (configured.length === 0 && store.listKeys().length === 0) {
+    const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
+    // False where another process was faster: its key is then listed below.
+    if (store.addKey(record)) {
+      const model = gateway.catalog.models.find((model) => isUsable(gateway, model.id));
+      writeOut(firstStartText({ origin, key, ...(model !== undefined && { model: model.id }) }));
+      return;
+    }
+  }
+  writeOut(laterStartText({ origin, keys: store.listKeys(), configured, addCommand: addCommand(flags) }));
+}
+
+/** True for a model that a key of the default group can be tried with. */
+function isUsable({ config, catalog }: Gateway, id: string): boolean {
+  const model = catalog.find(id);
+  const group = groupOf(config, "default");
+  return model !== undefined && group !== undefined && isLanguageModel(model) && mayUse(group, id);
+}
+
+/** The command for this program as it was started: the executable, or the source under Deno. */
+function addCommand({ config, store }: ServeOptions["flags"]): string {
+  const program = Deno.build.standalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
+  const flags = [
+    ...(config === undefined ? [] : ["--config", config]),
+    ...(store === undefined ? [] : ["--store", store]),
+  ];
+  return [program, "keys add NAME", ...flags].join(" ");
+}

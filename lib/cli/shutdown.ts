@@ -1,0 +1,54 @@
+/** How the server ends: open requests are let finish, within limits. */
+import type { LogEntry } from "../gateway.ts";
+
+/** Longest time that open requests get to finish. */
+const DRAIN_MS = 10_000;
+
+/** The signals of the system that ask for an end. */
+export interface StopSignals {
+  /** Resolves at the first signal. */
+  first: Promise<void>;
+  /** Resolves at the second one. */
+  second: Promise<void>;
+  /** Takes the listeners away. */
+  forget: () => void;
+}
+
+/** Listens for SIGINT (Ctrl-C) and, where the system has it, SIGTERM. */
+export function stopSignals(): StopSignals {
+  const first = Promise.withResolvers<void>();
+  const second = Promise.withResolvers<void>();
+  let count = 0;
+  const onSignal = (): void => (++count === 1 ? first : second).resolve();
+  const names: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
+  for (const name of names) Deno.addSignalListener(name, onSignal);
+  return {
+    first: first.promise,
+    second: second.promise,
+    forget: () => names.forEach((name) => Deno.removeSignalListener(name, onSignal)),
+  };
+}
+
+/** What is to end. */
+export interface ShutDown {
+  server: { shutdown(): Promise<void> };
+  /** Aborting it ends every connection at once. */
+  stop: AbortController;
+  /** Resolves when the operator does not want to wait. */
+  second: Promise<void>;
+  log: (entry: LogEntry) => void;
+  drainMs?: number;
+}
+
+/** Accepts nothing new, waits for what is open, then cuts what is left. Returns the exit code: 1 where the operator cut. */
+export async function shutDown({ server, stop, second, log, drainMs = DRAIN_MS }: ShutDown): Promise<number> {
+  const late = Promise.withResolvers<"late">();
+  const timer = setTimeout(() => late.resolve("late"), drainMs);
+  const drained = server.shutdown().then(() => "drained" as const);
+  drained.catch(() => {}); // Cut off, it may reject after the race.
+  const outcome = await Promise.race([drained, late.promise, second.then(() => "cut" as const)]);
+  clearTimeout(timer);
+  if (outcome !== "drained") stop.abort();
+  log({ level: "info", event: "stopped", outcome });
+  return outcome === "cut" ? 1 : 0;
+}
