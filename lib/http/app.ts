@@ -6,7 +6,8 @@ import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
-import { BODY_LIMITS, BodyBudget, type BodyLimits, readJsonBody } from "./body.ts";
+import { readJsonBody } from "./body.ts";
+import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
 import { createRequestIds } from "./request_id.ts";
@@ -20,6 +21,7 @@ export interface AppOptions {
   gateway: () => Gateway;
   /** Rows for exactly the methods of `routes`. Absent: the gateway's own table. */
   access?: AccessTable;
+  /** Absent: those of the gateway's configuration. */
   limits?: BodyLimits;
   nextRequestId?: () => string;
 }
@@ -42,8 +44,7 @@ export function createApp(options: AppOptions): App {
   const access = options.access ?? ACCESS;
   checkAccess(options.routes, access);
   const route = createRouter(options.routes);
-  const limits = options.limits ?? BODY_LIMITS;
-  const budget = new BodyBudget(limits.budgetBytes);
+  const budget = new BodyBudget();
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
   async function answer({ request, requestId, gateway }: Exchange): Promise<Response> {
@@ -67,6 +68,7 @@ export function createApp(options: AppOptions): App {
     }
     const caller = admit(request, gateway, access[accessKey(method, match.route)]);
 
+    const limits = options.limits ?? bodyLimits(gateway.config);
     let reading: ReturnType<typeof readJsonBody> | undefined;
     try {
       return await handler(request, {
@@ -156,10 +158,15 @@ function fail(thrown: unknown, { requestId, gateway }: Exchange, native: boolean
   });
 }
 
-/** The answer to `HEAD`: what produces the body is told to stop. */
+/**
+ * The answer to `HEAD`: what produces the body is told to stop. The server takes no body for a length of 0, which `GET`
+ * would not have, so a length nobody knows is written as an ended stream.
+ */
 function withoutBody(response: Response): Response {
-  response.body?.cancel().catch(() => {});
-  return new Response(null, { status: response.status, headers: response.headers });
+  const { body, status, headers } = response;
+  if (body === null) return response;
+  body.cancel().catch(() => {});
+  return new Response(headers.has("content-length") ? null : new Blob([]).stream(), { status, headers });
 }
 
 /** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */

@@ -1,69 +1,12 @@
-/** Reading request bodies: limits act before memory is taken, and a slow client is told so. */
+/** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
-import { isObject, JsonError, type JsonObject, parseJson } from "../json.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson, plainNumbers } from "../json.ts";
+import type { BodyBudget, BodyLimits } from "./body_limits.ts";
+import { readBytes } from "./read_bytes.ts";
 import { firstBadByte } from "./utf8.ts";
 
-/** What a request body may cost at most. */
-export interface BodyLimits {
-  /** Bytes of one JSON body. */
-  jsonBytes: number;
-  /** Bytes of all request bodies that are being handled, in the whole process. */
-  budgetBytes: number;
-  /** Longest time without a byte. */
-  gapMs: number;
-  /** Time before the rate is looked at. */
-  graceMs: number;
-  /** Lowest mean rate after the grace time. */
-  minBytesPerSecond: number;
-  /** Longest time for the whole body. */
-  totalMs: number;
-}
-
-/** Limits where the operator says nothing else. */
-export const BODY_LIMITS: BodyLimits = {
-  jsonBytes: 32 * 1024 * 1024,
-  budgetBytes: 512 * 1024 * 1024,
-  gapMs: 15_000,
-  graceMs: 10_000,
-  minBytesPerSecond: 1024,
-  totalMs: 120_000,
-};
-
-/** When to try again after the memory for bodies was used up, in milliseconds. */
-const BUDGET_RETRY_MS = 1_000;
-
-/** Size of the first buffer where the client does not say how much is coming. */
-const FIRST_BUFFER_BYTES = 16 * 1024;
-
-/** Bytes of request bodies in memory, counted over all requests. */
-export class BodyBudget {
-  readonly #limitBytes: number;
-  #usedBytes = 0;
-
-  constructor(limitBytes: number) {
-    this.#limitBytes = limitBytes;
-  }
-
-  /** Bytes taken and not yet given back. */
-  get usedBytes(): number {
-    return this.#usedBytes;
-  }
-
-  /** Takes bytes. @throws {GatewayError} `limited` where they are not there */
-  reserve(bytes: number): void {
-    if (this.#usedBytes + bytes > this.#limitBytes) {
-      throw new GatewayError("limited", "Cannot take another request body now: too many bytes are being handled", {
-        retryAfterMs: BUDGET_RETRY_MS,
-      });
-    }
-    this.#usedBytes += bytes;
-  }
-
-  /** Gives bytes back. */
-  release(bytes: number): void {
-    this.#usedBytes -= bytes;
-  }
-}
+/** Levels of a body in which the gateway reads numbers of its own: parameters, their members, and theirs. */
+const PARAMETER_LEVELS = 3;
 
 /** The rules that apply to reading. */
 export interface BodyRules {
@@ -83,15 +26,12 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
   if (declared !== undefined && declared > limits.jsonBytes) throw tooLarge(limits.jsonBytes);
   let bytes = 0;
   try {
-    const buffer = await readBytes(request.body, {
-      limits,
-      capacity: Math.min(declared ?? FIRST_BUFFER_BYTES, 1024 * 1024),
-      take(size) {
-        if (bytes + size > limits.jsonBytes) throw tooLarge(limits.jsonBytes);
-        budget.reserve(size);
-        bytes += size;
-      },
-    });
+    const take = (size: number) => {
+      if (bytes + size > limits.jsonBytes) throw tooLarge(limits.jsonBytes);
+      budget.reserve(size, limits.budgetBytes);
+      bytes += size;
+    };
+    const buffer = await readBytes(request, { limits, take, length: declared });
     return { body: parseBody(decode(buffer)), bytes };
   } catch (error) {
     budget.release(bytes);
@@ -131,88 +71,6 @@ function tooLarge(limitBytes: number): GatewayError {
   });
 }
 
-/** How to read bytes: within which time, into how much at first, and whom to ask before keeping more. */
-interface ReadOptions {
-  limits: BodyLimits;
-  capacity: number;
-  take: (bytes: number) => void;
-}
-
-/** Reads to the end into one buffer, so that a body in a million tiny chunks takes no more than its bytes. */
-async function readBytes(stream: ReadableStream<Uint8Array> | null, options: ReadOptions): Promise<Uint8Array> {
-  if (stream === null) return new Uint8Array(0);
-  const reader = stream.getReader();
-  const watch = watchProgress(options.limits, () => reader.cancel().catch(() => {}));
-  let buffer = new Uint8Array(0);
-  let length = 0;
-  try {
-    while (true) {
-      const { done, value } = await reader.read();
-      // A cancelled reader says "done" like one that has reached the end.
-      if (watch.expired()) throw tooSlow();
-      if (done) return buffer.subarray(0, length);
-      options.take(value.byteLength);
-      watch.progress(value.byteLength);
-      if (length + value.byteLength > buffer.byteLength) {
-        const grown = new Uint8Array(Math.max(options.capacity, length + value.byteLength, length * 2));
-        grown.set(buffer.subarray(0, length));
-        buffer = grown;
-      }
-      buffer.set(value, length);
-      length += value.byteLength;
-    }
-  } catch (error) {
-    reader.cancel().catch(() => {});
-    if (error instanceof GatewayError) throw error;
-    throw new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", {
-      cause: error,
-    });
-  } finally {
-    watch.stop();
-  }
-}
-
-function tooSlow(): GatewayError {
-  return new GatewayError("too_slow", "Cannot wait for the body any longer: it comes too slowly", {
-    headers: { connection: "close" },
-  });
-}
-
-/** Whether a body comes fast enough. One timer, set anew only when it fires. */
-function watchProgress(limits: BodyLimits, expire: () => void) {
-  const start = performance.now();
-  let last = start;
-  let bytes = 0;
-  let expired = false;
-  let timer = setTimeout(check, firstWait());
-
-  /** The time at which the body is too slow if nothing more comes. */
-  function deadline(): number {
-    const rateMs = Math.max(limits.graceMs, bytes / limits.minBytesPerSecond * 1000);
-    return Math.min(last + limits.gapMs, start + rateMs, start + limits.totalMs);
-  }
-  function firstWait(): number {
-    return deadline() - start;
-  }
-  function check(): void {
-    const waitMs = deadline() - performance.now();
-    if (waitMs > 0) {
-      timer = setTimeout(check, Math.ceil(waitMs));
-      return;
-    }
-    expired = true;
-    expire();
-  }
-  return {
-    progress(size: number): void {
-      bytes += size;
-      last = performance.now();
-    },
-    expired: (): boolean => expired,
-    stop: (): void => clearTimeout(timer),
-  };
-}
-
 /** A byte order mark at the start is skipped. */
 function decode(bytes: Uint8Array): string {
   try {
@@ -226,23 +84,32 @@ function parseBody(text: string): JsonObject {
   if (/^[ \t\r\n]*$/.test(text)) {
     throw new GatewayError("invalid", "Cannot read the body: it is empty, expected a JSON object");
   }
-  const body = parse(text);
+  const body = plainNumbers(parse(text), PARAMETER_LEVELS);
   if (!isObject(body)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
   return body;
 }
 
-function parse(text: string) {
+function parse(text: string): Json {
   try {
     return parseJson(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    const before = text.slice(0, error.position);
-    const line = before.split("\n").length;
-    const column = error.position - before.lastIndexOf("\n");
+    const { line, column } = place(text, error.position);
     throw new GatewayError(
       "invalid",
       `Cannot read the body as JSON: ${error.message} at position ${error.position} (line ${line}, column ${column})`,
       { cause: error },
     );
   }
+}
+
+/** Line and column of an offset, both counted from 1. */
+function place(text: string, position: number): { line: number; column: number } {
+  let line = 1;
+  let start = 0;
+  for (let at = text.indexOf("\n"); at >= 0 && at < position; at = text.indexOf("\n", at + 1)) {
+    line++;
+    start = at + 1;
+  }
+  return { line, column: position - start + 1 };
 }
