@@ -56,7 +56,7 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     case "unrecognized_keys":
       return issue.keys.map((key) => [[...path, key], `Unknown member; known here: ${membersOf(schema).join(", ")}`]);
     case "invalid_type":
-      return [[path, `Expected ${TYPES[issue.expected] ?? issue.expected}, not ${show(found)}`]];
+      return [[path, `Expected ${TYPES[issue.expected] ?? issue.expected}, not ${showOther(found, issue.expected)}`]];
     case "invalid_value":
       return [[path, `Expected one of ${issue.values.map(show).join(", ")}, not ${show(found)}`]];
     case "invalid_union":
@@ -68,7 +68,8 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     case "too_big":
       return [[path, `Expected at most ${issue.maximum}${unitOf(issue.origin)}, not ${sizeOf(found)}`]];
     default:
-      return [[path, `${issue.message}, not ${show(found)}`]];
+      // A key written in place of a variable's name must not reach the console.
+      return [[path, path.at(-1) === "env" ? issue.message : `${issue.message}, not ${show(found)}`]];
   }
 }
 
@@ -83,6 +84,11 @@ function unitOf(origin: string): string {
 
 function sizeOf(value: unknown): string {
   return typeof value === "string" || Array.isArray(value) ? String(value.length) : show(value);
+}
+
+/** Text where an object belongs may be a secret that was written out: only its type is shown. */
+function showOther(value: unknown, expected: string): string {
+  return expected === "object" && typeof value === "string" ? "a string" : show(value);
 }
 
 function show(value: unknown): string {

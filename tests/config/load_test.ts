@@ -1,0 +1,91 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { ConfigError } from "../../lib/config.ts";
+import { type ConfigFlags, loadConfig, type LoadedConfig } from "../../lib/config/load.ts";
+
+interface World {
+  flags?: ConfigFlags;
+  env?: Record<string, string>;
+  files?: Record<string, string>;
+}
+
+function load({ flags = {}, env = {}, files = {} }: World): Promise<LoadedConfig> {
+  return loadConfig({
+    flags,
+    env: (name) => new Map(Object.entries(env)).get(name),
+    readTextFile(path) {
+      const text = new Map(Object.entries(files)).get(path);
+      return text === undefined ? Promise.reject(new Deno.errors.NotFound("gone")) : Promise.resolve(text);
+    },
+  });
+}
+
+async function problems(world: World): Promise<string[]> {
+  return (await assertRejects(() => load(world), ConfigError)).problems;
+}
+
+Deno.test("loadConfig() is built in where there is no file", async () => {
+  const { config, path } = await load({});
+  assertEquals(path, undefined);
+  assertEquals(config.listen.port, 8790);
+});
+
+Deno.test("loadConfig() takes the file of the flag, then of the environment, then the default one", async () => {
+  const files = {
+    "flag.jsonc": '{ "listen": { "port": 1 } }',
+    "env.jsonc": '{ "listen": { "port": 2 } }',
+    "sluice.jsonc": '{ "listen": { "port": 3 } }',
+  };
+  const cases: [World, string, number][] = [
+    [{ flags: { config: "flag.jsonc" }, env: { SLUICE_CONFIG: "env.jsonc" } }, "flag.jsonc", 1],
+    [{ env: { SLUICE_CONFIG: "env.jsonc" } }, "env.jsonc", 2],
+    [{ env: { SLUICE_CONFIG: "" } }, "sluice.jsonc", 3],
+    [{}, "sluice.jsonc", 3],
+  ];
+  for (const [world, path, port] of cases) {
+    const loaded = await load({ ...world, files });
+    assertEquals([loaded.path, loaded.config.listen.port], [path, port]);
+  }
+});
+
+Deno.test("loadConfig() puts the environment over the file and flags over both", async () => {
+  const files = { "sluice.jsonc": '{ "listen": { "hostname": "a", "port": 1 }, "store": "sqlite:a" }' };
+  const env = { SLUICE_HOSTNAME: "b", SLUICE_PORT: "2", SLUICE_STORE: "sqlite:b" };
+  const seen = async (world: World) => {
+    const { config } = await load(world);
+    return [config.listen.hostname, config.listen.port, config.store];
+  };
+  assertEquals(await seen({ files }), ["a", 1, "sqlite:a"]);
+  assertEquals(await seen({ files, env }), ["b", 2, "sqlite:b"]);
+  const flags = { hostname: "c", port: "0", store: "memory:" };
+  assertEquals(await seen({ files, env, flags }), ["c", 0, "memory:"]);
+  assertEquals(await seen({ flags: { port: "5" } }), ["127.0.0.1", 5, "sqlite:./data/sluice.db"]);
+});
+
+Deno.test("loadConfig() reports wrong flags together with mistakes of the file", async () => {
+  const world = {
+    files: { "sluice.jsonc": '{ "prots": 1 }' },
+    flags: { port: "80x", hostname: "" },
+    env: { SLUICE_STORE: "redis:" },
+  };
+  const [port, store, hostname, unknown, ...more] = await problems(world);
+  assertEquals(port, '--port: Expected a port from 0 to 65535, not "80x"');
+  assertEquals(store, 'SLUICE_STORE: Expected "sqlite:PATH" or "memory:", not "redis:"');
+  assertEquals(hostname, "listen.hostname: Expected at least 1 characters, not 0");
+  assertEquals(unknown?.slice(0, 21), "prots: Unknown member");
+  assertEquals(more, []);
+  assertEquals(await problems({ env: { SLUICE_PORT: "65536" } }), [
+    'SLUICE_PORT: Expected a port from 0 to 65535, not "65536"',
+  ]);
+});
+
+Deno.test("loadConfig() names the place of a mistake in the file's text", async () => {
+  assertEquals(await problems({ files: { "sluice.jsonc": '{\n  "listen": {,}\n}' } }), [
+    'sluice.jsonc:2:14: Expected the name of a member in "…"',
+  ]);
+});
+
+Deno.test("loadConfig() refuses a named file that does not exist", async () => {
+  assertEquals(await problems({ flags: { config: "gone.jsonc" } }), [
+    'Cannot read the configuration "gone.jsonc": there is no such file',
+  ]);
+});

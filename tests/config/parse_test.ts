@@ -1,0 +1,227 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { hashKey } from "../../lib/access/keys.ts";
+import { ConfigError } from "../../lib/config.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+
+const MODEL: JsonObject = {
+  id: "acme/one",
+  created: 1,
+  context_length: 1000,
+  pricing: { prompt: "0.000001", completion: "0.000002" },
+  targets: [{ upstream: "embedded", model: "echo" }],
+};
+
+function env(variables: Record<string, string>): (name: string) => string | undefined {
+  return (name) => new Map(Object.entries(variables)).get(name);
+}
+
+function problems(file: Json, variables: Record<string, string> = {}): string[] {
+  return assertThrows(() => parseConfig(file, env(variables)), ConfigError).problems;
+}
+
+Deno.test("parseConfig() fills an empty file with defaults", () => {
+  assertEquals(parseConfig({}), {
+    listen: { hostname: "127.0.0.1", port: 8790 },
+    store: "sqlite:./data/sluice.db",
+    upstreams: { embedded: { vendor: "embedded" } },
+    models: [],
+    embedded_models: true,
+    groups: { default: { models: ["*"], endpoints: ["*"] } },
+    keys: [],
+    cors: { origins: [] },
+    limits: {
+      json_body_bytes: 33_554_432,
+      body_budget_bytes: 536_870_912,
+      body_gap_ms: 15_000,
+      body_grace_ms: 10_000,
+      body_min_bytes_per_second: 1024,
+      body_total_ms: 120_000,
+    },
+    keep_alive_seconds: 15,
+  });
+});
+
+Deno.test("parseConfig() fills in a model from what it says", () => {
+  const [model] = parseConfig({ models: [MODEL] }).models;
+  assertEquals(model?.vendor, "acme");
+  assertEquals(model?.name, "acme/one");
+  assertEquals(model?.owned_by, "acme");
+  assertEquals(model?.architecture.modality, "text->text");
+  assertEquals(model?.pricing.input_cache_write_1h, "0.000001");
+  assertEquals(model?.top_provider.max_completion_tokens, 1000);
+});
+
+Deno.test("parseConfig() keeps a key's hash and not the key", () => {
+  const secret = "a-secret-of-the-operator";
+  const config = parseConfig({ keys: [{ name: "ci", key: { env: "CI_KEY" } }] }, env({ CI_KEY: secret }));
+  assertEquals(config.keys, [{ name: "ci", group: "default", hash: hashKey(secret) }]);
+  assert(!JSON.stringify(config).includes(secret));
+});
+
+Deno.test("parseConfig() lets the operator restrict the default group", () => {
+  const { groups } = parseConfig({ groups: { default: { models: ["acme/*"] } } });
+  assertEquals(groups, { default: { models: ["acme/*"], endpoints: ["*"] } });
+});
+
+Deno.test("parseConfig() names the member and the mistake", () => {
+  const { pricing: _, ...priceless } = MODEL;
+  const model = (change: JsonObject): Json => ({ models: [{ ...MODEL, ...change }] });
+  const cases: [string, Json, string][] = [
+    ["no object", 3, "Expected an object, not 3"],
+    ["no price", { models: [MODEL, { ...priceless, id: "acme/two" }] }, "models[1].pricing: Missing (USD per token)"],
+    [
+      "half a price",
+      model({ pricing: { completion: "0" } }),
+      "models[0].pricing.prompt: Missing (Per token of the input)",
+    ],
+    [
+      "a price as a number",
+      model({ pricing: { prompt: 0.1, completion: "0" } }),
+      "models[0].pricing.prompt: Expected a string, not 0.1",
+    ],
+    [
+      "a price with a sign",
+      model({ pricing: { prompt: "-1", completion: "0" } }),
+      "models[0].pricing.prompt: Expected USD per token as a decimal string with at most 12 decimals, " +
+      'such as "0.00000125", not "-1"',
+    ],
+    ["the same id twice", { models: [MODEL, MODEL] }, 'models[1].id: "acme/one" is already models[0]'],
+    [
+      "the id of an embedded model",
+      model({ id: "sluice/echo" }),
+      'models[0].id: "sluice/echo" is already an embedded model (set "embedded_models" to false to replace it)',
+    ],
+    [
+      "an id without a vendor",
+      model({ id: "one" }),
+      'models[0].id: Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +), not "one"',
+    ],
+    ["no target", model({ targets: [] }), "models[0].targets: Expected at least 1 items, not 0"],
+    [
+      "an unknown upstream",
+      model({ targets: [{ upstream: "acme", model: "m" }] }),
+      'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
+    ],
+    [
+      "an inherited name as an upstream",
+      model({ targets: [{ upstream: "constructor", model: "m" }] }),
+      'models[0].targets[0].upstream: Unknown upstream "constructor"; known: embedded',
+    ],
+    [
+      "an unknown embedded model",
+      {
+        upstreams: { mine: { vendor: "embedded" } },
+        ...(model({ targets: [{ upstream: "mine", model: "canvas" }] }) as JsonObject),
+      },
+      'models[0].targets[0].model: The embedded upstream has no model "canvas"; known: echo',
+    ],
+    [
+      "an unknown vendor",
+      { upstreams: { a: { vendor: "acme" } } },
+      'upstreams.a.vendor: Expected one of "embedded", not "acme"',
+    ],
+    [
+      "a bad name of an upstream",
+      { upstreams: { "a b": { vendor: "embedded" } } },
+      'upstreams["a b"]: Expected a name of letters, digits and . _ - that starts with a letter or digit',
+    ],
+    [
+      "an unknown member",
+      { listen: { prot: 1 } },
+      "listen.prot: Unknown member; known here: hostname, port",
+    ],
+    [
+      "an unknown member of a model",
+      model({ targets: [{ upstream: "embedded", model: "echo", wieght: 2 }] }),
+      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, priority, weight",
+    ],
+    [
+      "an unknown member of an upstream",
+      { upstreams: { a: { vendor: "embedded", key: 1 } } },
+      "upstreams.a.key: Unknown member; known here: vendor",
+    ],
+    [
+      "an unknown member of a group",
+      { groups: { g: { model: 1 } } },
+      "groups.g.model: Unknown member; known here: models, endpoints",
+    ],
+    ["a port out of range", { listen: { port: 70000 } }, "listen.port: Expected at most 65535, not 70000"],
+    ["half a port", { listen: { port: 1.5 } }, "listen.port: Expected a whole number, not 1.5"],
+    ["a bad store", { store: "mysql:" }, 'store: Expected "sqlite:PATH" or "memory:", not "mysql:"'],
+    [
+      "a bad glob",
+      { groups: { g: { models: ["a b"] } } },
+      'groups.g.models[0]: Expected a model id in which * stands for any text, such as "acme/*", not "a b"',
+    ],
+    [
+      "an unknown endpoint",
+      { groups: { g: { endpoints: ["chats"] } } },
+      'groups.g.endpoints[0]: Expected one of "models", "chat", "responses", "messages", "openapi", "*", not "chats"',
+    ],
+    [
+      "a wildcard origin",
+      { cors: { origins: ["*"] } },
+      'cors.origins[0]: Expected an exact origin, such as "https://app.example.com" (no path, no *), not "*"',
+    ],
+    [
+      "an origin with a path",
+      { cors: { origins: ["https://a.example/"] } },
+      'cors.origins[0]: Expected an exact origin, such as "https://app.example.com" (no path, no *), ' +
+      'not "https://a.example/"',
+    ],
+    ["a switch as text", { embedded_models: "yes" }, 'embedded_models: Expected true or false, not "yes"'],
+  ];
+  for (const [name, file, line] of cases) assertEquals(problems(file), [line], name);
+});
+
+Deno.test("parseConfig() names what is wrong with a key and never shows it", () => {
+  const key = (change: JsonObject = {}): JsonObject => ({ name: "ci", key: { env: "CI_KEY" }, ...change });
+  const good = "0123456789abcdef";
+  const cases: [string, Json[], Record<string, string>, string][] = [
+    ["unset", [key()], {}, 'keys[0].key.env: The environment variable "CI_KEY" is not set'],
+    ["empty", [key()], { CI_KEY: "" }, 'keys[0].key.env: The environment variable "CI_KEY" is empty'],
+    ...["short", "with spaces inside it", "x".repeat(257), "ümläut-ümläut-ümläut"].map((
+      value,
+    ): [string, Json[], Record<string, string>, string] => [
+      value,
+      [key()],
+      { CI_KEY: value },
+      'keys[0].key.env: The environment variable "CI_KEY" must hold 16 to 256 visible ASCII characters, no spaces',
+    ]),
+    ["group", [key({ group: "ops" })], { CI_KEY: good }, 'keys[0].group: Unknown group "ops"; known: default'],
+    [
+      "name",
+      [key(), key({ key: { env: "B" } })],
+      { CI_KEY: good, B: `${good}0` },
+      'keys[1].name: "ci" is already keys[0]',
+    ],
+    ["value", [key(), key({ name: "b" })], { CI_KEY: good }, "keys[1].key: The same key is already keys[0]"],
+    ["literal", [key({ key: good })], {}, "keys[0].key: Expected an object, not a string"],
+    [
+      "literal as a name",
+      [key({ key: { env: "sk-literal-key" } })],
+      { "sk-literal-key": good },
+      "keys[0].key.env: Expected the name of an environment variable",
+    ],
+  ];
+  for (const [name, keys, variables, line] of cases) assertEquals(problems({ keys }, variables), [line], name);
+});
+
+Deno.test("parseConfig() reports mistakes of form and of reference together", () => {
+  assertEquals(
+    problems({
+      prot: 1,
+      models: [{ ...MODEL, created: "now", targets: [{ upstream: "acme", model: "m" }] }],
+      keys: [{ name: "ci", key: { env: "CI_KEY" }, group: "ops" }],
+    }),
+    [
+      'models[0].created: Expected a number, not "now"',
+      "prot: Unknown member; known here: $schema, listen, store, upstreams, models, embedded_models, groups, keys, " +
+      "cors, limits, keep_alive_seconds",
+      'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
+      'keys[0].group: Unknown group "ops"; known: default',
+      'keys[0].key.env: The environment variable "CI_KEY" is not set',
+    ],
+  );
+});
