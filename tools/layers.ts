@@ -1,0 +1,196 @@
+/** Checks who may import whom, and a few words that have their place. One line per violation. */
+
+/** A source file: path from the root of the repository, and text. */
+export interface SourceFile {
+  path: string;
+  text: string;
+}
+
+/** What one area may import of our own code. An area is a folder, or a file that stands for itself. */
+type Layers = Readonly<Record<string, readonly string[]>>;
+
+/** May be imported by everybody; they import nothing but each other. */
+const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/errors.ts"];
+
+/** What protocol folders share beside the canonical form. */
+const SHARED_BY_PROTOCOLS = ["lib/protocols/codec.ts", "lib/protocols/fields.ts", "lib/protocols/error_bodies.ts"];
+
+const PROTOCOL = ["lib/canonical", ...SHARED_BY_PROTOCOLS];
+const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
+
+/** The longest matching area of a file decides. Every area may import itself and the ground. */
+const LAYERS: Layers = {
+  "lib/json.ts": [],
+  "lib/json_scan.ts": [],
+  "lib/errors.ts": [],
+  "lib/canonical": [],
+  "lib/protocols": ["lib/canonical"],
+  "lib/protocols/chat": PROTOCOL,
+  "lib/protocols/responses": PROTOCOL,
+  "lib/protocols/messages": PROTOCOL,
+  "lib/config.ts": ["lib/config", "lib/catalog", "lib/access"],
+  "lib/config": ["lib/config.ts", "lib/catalog", "lib/access", "lib/store"],
+  "lib/catalog": ["lib/canonical", "lib/config.ts", "lib/access", "lib/gateway.ts", "lib/http"],
+  "lib/store": DATA,
+  "lib/metering": ["lib/canonical", "lib/catalog"],
+  "lib/access": [...DATA, "lib/catalog", "lib/store"],
+  "lib/upstreams": ["lib/canonical", "lib/catalog", "lib/metering", "lib/protocols"],
+  "lib/gateway.ts": ["lib/access", "lib/catalog", "lib/config.ts", "lib/metering", "lib/store", "lib/upstreams"],
+  "lib/http": ["lib/access", "lib/canonical", "lib/config.ts", "lib/gateway.ts", ...SHARED_BY_PROTOCOLS],
+  "lib/openapi": ["lib/access", "lib/canonical", "lib/catalog", "lib/config.ts", "lib/http", "lib/protocols"],
+  "lib/pipeline": [
+    "lib/access",
+    "lib/canonical",
+    "lib/catalog",
+    "lib/config.ts",
+    "lib/gateway.ts",
+    "lib/http",
+    "lib/metering",
+    "lib/protocols",
+    "lib/upstreams",
+  ],
+  "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
+  "routes": ["lib/http", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],
+  "main.ts": ["lib/cli", "routes/manifest.ts"],
+};
+
+/** Where `Request` and `Response` may be spoken of. */
+const HTTP_AREAS = [
+  "lib/http",
+  "lib/pipeline",
+  "lib/images",
+  "lib/upstreams",
+  "lib/catalog",
+  "lib/openapi",
+  "lib/cli",
+  "routes",
+];
+
+/** Words that are wrong wherever they stand outside the areas named. */
+const WORDS: readonly { pattern: RegExp; allowed: readonly string[]; why: string }[] = [
+  {
+    pattern: /\bnew (?:Request|Response)\b|\bResponse\.json\b|[:<|(,] ?(?:Request|Response)\b(?=[\s,)>|[\]{;=])/g,
+    allowed: HTTP_AREAS,
+    why: "Request and Response belong to the HTTP side",
+  },
+  { pattern: /new URL\(\s*\w*(?:request|req)\.url/gi, allowed: [], why: "the Host header would decide the path" },
+  { pattern: /\.tee\(/g, allowed: [], why: "tee() buffers without limit" },
+];
+
+/** Imports of a file, as resolved paths. Packages are left out. */
+interface Import {
+  path: string;
+  typeOnly: boolean;
+}
+
+/** Every violation in the files, as `path: what is wrong`. */
+export function checkLayers(files: readonly SourceFile[], layers: Layers = LAYERS): string[] {
+  const stripped = files.map(({ path, text }) => ({ path, text: stripComments(text) }));
+  const imports = new Map(stripped.map((file) => [file.path, readImports(file)]));
+  return [
+    ...stripped.flatMap(({ path }) => checkImports(path, { imports: imports.get(path) ?? [], layers })),
+    ...stripped.flatMap(checkWords),
+    ...findCycles(imports),
+  ];
+}
+
+function checkImports(path: string, { imports, layers }: { imports: readonly Import[]; layers: Layers }): string[] {
+  const area = areaOf(path, Object.keys(layers));
+  if (area === undefined) return [`${path}: has no place in the table of layers`];
+  const allowed = [...GROUND, ...(layers[area] ?? [])];
+  return imports.flatMap((target) => {
+    if (/^(?:https?:|jsr:|npm:)/.test(target.path)) return [`${path}: imports ${target.path} past the import map`];
+    const isOwn = areaOf(target.path, Object.keys(layers)) === area;
+    return isOwn || allowed.some((place) => isWithin(target.path, place))
+      ? []
+      : [`${path}: may not import ${target.path}`];
+  });
+}
+
+function areaOf(path: string, areas: readonly string[]): string | undefined {
+  return areas.filter((area) => isWithin(path, area)).sort((a, b) => b.length - a.length)[0];
+}
+
+function isWithin(path: string, place: string): boolean {
+  return path === place || path.startsWith(`${place}/`);
+}
+
+function checkWords({ path, text }: SourceFile): string[] {
+  return WORDS.flatMap(({ pattern, allowed, why }) => {
+    if (allowed.some((place) => isWithin(path, place))) return [];
+    return [...text.matchAll(pattern)].map((match) =>
+      `${path}:${text.slice(0, match.index).split("\n").length}: "${match[0].trim()}" is not allowed here: ${why}`
+    );
+  });
+}
+
+/** Cycles through imports that run; importing a type back is harmless. Each cycle is told once. */
+function findCycles(imports: ReadonlyMap<string, readonly Import[]>): string[] {
+  const found: string[] = [];
+  const done = new Set<string>();
+  const trail: string[] = [];
+  function visit(path: string): void {
+    const at = trail.indexOf(path);
+    if (at >= 0) found.push(`${path}: imports itself: ${[...trail.slice(at), path].join(" -> ")}`);
+    if (at >= 0 || done.has(path)) return;
+    trail.push(path);
+    for (const target of imports.get(path) ?? []) {
+      if (!target.typeOnly) visit(target.path);
+    }
+    trail.pop();
+    done.add(path);
+  }
+  for (const path of imports.keys()) visit(path);
+  return found;
+}
+
+function readImports({ path, text }: SourceFile): Import[] {
+  const pattern =
+    /\b(import|export)\s+(type\s+)?(?:([\w*$\s{},]+?)\s*from\s*)?["']([^"'\n]+)["']|\bimport\(\s*["']([^"'\n]+)["']/g;
+  return [...text.matchAll(pattern)].flatMap(([, , type, names, from, dynamic]) => {
+    const specifier = from ?? dynamic ?? "";
+    const isOurs = specifier.startsWith(".");
+    if (!isOurs && !/^(?:https?:|jsr:|npm:)/.test(specifier)) return [];
+    return [{ path: isOurs ? resolve(path, specifier) : specifier, typeOnly: type !== undefined || onlyTypes(names) }];
+  });
+}
+
+/** `{ type A, type B }` imports nothing that runs. */
+function onlyTypes(names: string | undefined): boolean {
+  const list = /^\{(.*)\}$/s.exec(names?.trim() ?? "")?.[1];
+  return list !== undefined && list.split(",").every((name) => /^\s*(?:type\s.*)?$/s.test(name));
+}
+
+function resolve(from: string, specifier: string): string {
+  const parts = from.split("/").slice(0, -1);
+  for (const part of specifier.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== ".") parts.push(part);
+  }
+  return parts.join("/");
+}
+
+/** Blanks comments but keeps lines. Good enough for formatted sources: a `//` after a quote or colon is left alone. */
+function stripComments(text: string): string {
+  return text.replaceAll(/(?<![*"'`])\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
+    .replaceAll(/(^|[\s;{}])\/\/[^\n]*/g, "$1");
+}
+
+async function readSources(path: string): Promise<SourceFile[]> {
+  const info = await Deno.stat(path).catch(() => undefined);
+  if (info === undefined) return [];
+  if (info.isFile) return path.endsWith(".ts") ? [{ path, text: await Deno.readTextFile(path) }] : [];
+  const files: SourceFile[] = [];
+  for await (const entry of Deno.readDir(path)) files.push(...await readSources(`${path}/${entry.name}`));
+  return files;
+}
+
+if (import.meta.main) {
+  const files = (await Promise.all(["lib", "routes", "main.ts"].map(readSources))).flat();
+  const violations = checkLayers(files.sort((a, b) => a.path < b.path ? -1 : 1));
+  const out = new TextEncoder().encode(violations.map((line) => `${line}\n`).join(""));
+  if (violations.length > 0) {
+    await Deno.stderr.write(out);
+    Deno.exit(1);
+  }
+}
