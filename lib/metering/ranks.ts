@@ -1,0 +1,134 @@
+/** A vocabulary of byte strings in flat arrays: looking a token up allocates nothing. */
+
+/** Most ranks a table can hold: a slot keeps the rank in 18 bits, and all ones means an empty slot. */
+const MAX_RANKS = 2 ** 18 - 1;
+const RANK_BITS = 18;
+const RANK_MASK = 2 ** RANK_BITS - 1;
+const EMPTY = -1;
+/** A power of two well above twice the number of tokens, so that an unsuccessful search ends soon. */
+const SLOTS = 2 ** 19;
+/** Tokens read between two pauses. */
+const TOKENS_PER_STEP = 4096;
+
+const BASE64 = base64Values();
+
+function base64Values(): Int8Array {
+  const values = new Int8Array(128).fill(-1);
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  for (let i = 0; i < alphabet.length; i++) values[alphabet.charCodeAt(i)] = i;
+  return values;
+}
+
+/** The tokens of a vocabulary by their bytes. A token's rank is also its id; lower ranks merge first. */
+export class RankTable {
+  /** Length of the longest token, in bytes. */
+  readonly longest: number;
+  /** Rank of every token of two bytes, at `first * 256 + second`; -1 where there is none. */
+  readonly pairs: Int32Array = new Int32Array(65_536).fill(-1);
+  /** All tokens, one after the other: token `r` is `bytes[starts[r]]` up to `bytes[starts[r + 1]]`. */
+  readonly #bytes: Uint8Array;
+  readonly #starts: Uint32Array;
+  /** Open addressing. A slot holds a rank and, above it, 14 bits of the hash that tell most strangers apart. */
+  readonly #slots: Int32Array = new Int32Array(SLOTS).fill(EMPTY);
+
+  constructor(bytes: Uint8Array, starts: Uint32Array) {
+    this.#bytes = bytes;
+    this.#starts = starts;
+    let longest = 0;
+    for (let rank = 0; rank + 1 < starts.length; rank++) {
+      longest = Math.max(longest, (starts[rank + 1] as number) - (starts[rank] as number));
+    }
+    this.longest = longest;
+  }
+
+  /** Makes the token of this rank findable. */
+  add(rank: number): void {
+    const from = this.#starts[rank] as number;
+    const to = this.#starts[rank + 1] as number;
+    const hash = hashOf(this.#bytes, from, to);
+    let slot = hash & (SLOTS - 1);
+    while (this.#slots[slot] !== EMPTY) slot = (slot + 1) & (SLOTS - 1);
+    this.#slots[slot] = (hash & ~RANK_MASK) | rank;
+    if (to - from === 2) {
+      this.pairs[(this.#bytes[from] as number) * 256 + (this.#bytes[from + 1] as number)] = rank;
+    }
+  }
+
+  /** Rank of the token that is `bytes[from]` up to but without `bytes[to]`; -1 where that is no token. */
+  rank(bytes: Uint8Array, from: number, to: number): number {
+    const length = to - from;
+    if (length > this.longest) return -1;
+    const hash = hashOf(bytes, from, to);
+    const tag = hash & ~RANK_MASK;
+    let slot = hash & (SLOTS - 1);
+    for (;;) {
+      const found = this.#slots[slot] as number;
+      if (found === EMPTY) return -1;
+      if ((found & ~RANK_MASK) === tag) {
+        const rank = found & RANK_MASK;
+        const start = this.#starts[rank] as number;
+        if ((this.#starts[rank + 1] as number) - start === length) {
+          let i = 0;
+          while (i < length && this.#bytes[start + i] === bytes[from + i]) i++;
+          if (i === length) return rank;
+        }
+      }
+      slot = (slot + 1) & (SLOTS - 1);
+    }
+  }
+}
+
+/** FNV-1a with a final mix, because both the low bits (slot) and the high bits (tag) are used. */
+function hashOf(bytes: Uint8Array, from: number, to: number): number {
+  let hash = 0x811c9dc5;
+  for (let i = from; i < to; i++) hash = Math.imul(hash ^ (bytes[i] as number), 0x01000193);
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
+  hash = Math.imul(hash ^ (hash >>> 12), 0x297a2d39);
+  return hash ^ (hash >>> 15);
+}
+
+/**
+ * Reads the text form of a vocabulary: lines of `! <first rank> <token> <token> …`, tokens in base64, ranks counting up.
+ * Pauses between steps. Throws a SyntaxError where the text has another form.
+ */
+export function* readRanks(text: string): Generator<void, RankTable> {
+  const bytes = new Uint8Array(Math.ceil(text.length * 3 / 4));
+  const starts: number[] = [0];
+  let length = 0;
+  for (const line of text.split("\n")) {
+    if (line === "") continue;
+    const header = /^! (\d+) /.exec(line);
+    if (header === null || Number(header[1]) !== starts.length - 1) {
+      throw new SyntaxError(`Cannot read the vocabulary: a line begins with "${line.slice(0, 20)}"`);
+    }
+    let bits = 0;
+    let pending = 0;
+    for (let i = header[0].length; i <= line.length; i++) {
+      const code = i < line.length ? line.charCodeAt(i) : 0x20;
+      if (code === 0x20) {
+        starts.push(length);
+        bits = 0;
+        pending = 0;
+        if (starts.length % TOKENS_PER_STEP === 0) yield;
+        continue;
+      }
+      if (code === 0x3d) continue; // Padding says nothing that the missing bits do not say.
+      const value = BASE64[code] ?? -1;
+      if (value < 0) throw new SyntaxError(`Cannot read the vocabulary: its token ${starts.length - 1} is not base64`);
+      bits = (bits << 6 | value) & 0xffff;
+      pending += 6;
+      if (pending >= 8) {
+        pending -= 8;
+        bytes[length++] = bits >> pending;
+      }
+    }
+  }
+  const count = starts.length - 1;
+  if (count === 0 || count > MAX_RANKS) throw new SyntaxError(`Cannot read the vocabulary: it has ${count} tokens`);
+  const table = new RankTable(bytes.slice(0, length), Uint32Array.from(starts));
+  for (let rank = 0; rank < count; rank++) {
+    table.add(rank);
+    if (rank % TOKENS_PER_STEP === 0) yield;
+  }
+  return table;
+}

@@ -1,0 +1,51 @@
+import { assertEquals } from "@std/assert";
+import vocabulary from "js-tiktoken/ranks/o200k_base";
+import { pieceEnd } from "../../lib/metering/pieces.ts";
+import { randomText, seeded } from "./random_text.ts";
+
+const SEED = 7_1828;
+
+function pieces(text: string): string[] {
+  const bytes = new TextEncoder().encode(text);
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const found: string[] = [];
+  for (let from = 0; from < bytes.length;) {
+    const to = pieceEnd(bytes, from);
+    found.push(decoder.decode(bytes.subarray(from, to)));
+    from = to;
+  }
+  return found;
+}
+
+function matches(text: string): string[] {
+  return [...text.matchAll(new RegExp(vocabulary.pat_str, "ug"))].map(([match]) => match);
+}
+
+Deno.test("pieceEnd() cuts where the vocabulary's expression does", () => {
+  const below = seeded(SEED);
+  for (let i = 0; i < 20_000; i++) {
+    const text = randomText(below, i % 20 === 0 ? 1000 : 40).toWellFormed();
+    assertEquals(pieces(text), matches(text), `text ${i} of seed ${SEED}: ${JSON.stringify(text)}`);
+  }
+});
+
+Deno.test("pieceEnd() cuts every short sequence of character classes as the expression does", () => {
+  // One or two characters of each class, and those that the expression names.
+  const alphabet = ["A", "ǅ", "b", "s", "L", "l", "ʰ", "中", "\u0301", "7", "\n", "\r", " ", "\t", "!", "/", "'"];
+  const check = (text: string, depth: number) => {
+    if (depth === 0) return assertEquals(pieces(text), matches(text), JSON.stringify(text));
+    for (const char of alphabet) check(text + char, depth - 1);
+  };
+  for (let length = 1; length <= 4; length++) check("", length);
+});
+
+Deno.test("pieceEnd() classifies every code point as the expression does", () => {
+  const wrong: string[] = [];
+  for (let code = 0; code < 0x110000; code += code >= 0x3400 && code < 0xd7a4 ? 7 : code >= 0x20000 ? 13 : 1) {
+    if (code >= 0xd800 && code < 0xe000) continue;
+    const char = String.fromCodePoint(code);
+    const text = `a${char}B 1${char}${char}`;
+    if (pieces(text).join("|") !== matches(text).join("|")) wrong.push(code.toString(16));
+  }
+  assertEquals(wrong, []);
+});
