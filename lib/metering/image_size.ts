@@ -1,0 +1,136 @@
+/** Width and height of a picture, from its header. Nothing is decoded, and bytes nobody asks for are never looked at. */
+
+/** A picture's size in pixels, before any rotation its metadata asks for. */
+export interface ImageSize {
+  width: number;
+  height: number;
+  type: "png" | "jpeg" | "gif" | "webp";
+}
+
+/** Markers and fill bytes of a JPEG that are read in search of its size. Real files have some tens. */
+const MAX_MARKERS = 4096;
+
+/** The byte at an offset; -1 past the end, or where there is no byte to be had. */
+type ByteAt = (offset: number) => number;
+
+/** Size of a picture; undefined where the bytes are no PNG, JPEG, GIF or WebP, or end too early. Never throws. */
+export function imageSize(bytes: Uint8Array): ImageSize | undefined {
+  return read((offset) => bytes[offset] ?? -1);
+}
+
+/**
+ * Size of a picture in base64 (standard alphabet, padded, no white space); undefined as for `imageSize`, and where a
+ * character that matters is not of the alphabet. Takes the same time for a picture of any length.
+ */
+export function imageSizeBase64(base64: string): ImageSize | undefined {
+  return read((offset) => {
+    const group = Math.floor(offset / 3) * 4;
+    const place = offset % 3;
+    const high = sextet(base64.charCodeAt(group + place));
+    const low = sextet(base64.charCodeAt(group + place + 1));
+    if (high < 0 || low < 0) return -1;
+    return (high << (2 + 2 * place) | low >> (4 - 2 * place)) & 0xff;
+  });
+}
+
+/** Value of a base64 digit by its code; -1 for any other character, and for NaN past the end of a string. */
+function sextet(code: number): number {
+  if (code >= 0x41 && code <= 0x5a) return code - 0x41;
+  if (code >= 0x61 && code <= 0x7a) return code - 0x61 + 26;
+  if (code >= 0x30 && code <= 0x39) return code - 0x30 + 52;
+  if (code === 0x2b) return 62;
+  return code === 0x2f ? 63 : -1;
+}
+
+function read(at: ByteAt): ImageSize | undefined {
+  const size = readPng(at) ?? readJpeg(at) ?? readGif(at) ?? readWebp(at);
+  // Number.isInteger() is false for what was past the end.
+  if (size === undefined || !Number.isInteger(size.width) || !Number.isInteger(size.height)) return undefined;
+  return size.width > 0 && size.height > 0 ? size : undefined;
+}
+
+/** True where the ASCII text stands at the offset. */
+function says(at: ByteAt, offset: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (at(offset + i) !== text.charCodeAt(i)) return false;
+  return true;
+}
+
+/** The unsigned number in `length` bytes, most significant first; NaN past the end. */
+function big(at: ByteAt, offset: number, length: number): number {
+  let value = 0;
+  for (let i = 0; i < length; i++) {
+    const byte = at(offset + i);
+    if (byte < 0) return NaN;
+    value = value * 256 + byte;
+  }
+  return value;
+}
+
+/** The unsigned number in `length` bytes, least significant first; NaN past the end. */
+function little(at: ByteAt, offset: number, length: number): number {
+  let value = 0;
+  for (let i = length - 1; i >= 0; i--) {
+    const byte = at(offset + i);
+    if (byte < 0) return NaN;
+    value = value * 256 + byte;
+  }
+  return value;
+}
+
+function readPng(at: ByteAt): ImageSize | undefined {
+  if (!says(at, 0, "\x89PNG\r\n\x1a\n") || big(at, 8, 4) !== 13 || !says(at, 12, "IHDR")) return undefined;
+  const width = big(at, 16, 4);
+  const height = big(at, 20, 4);
+  // The format ends at 31 bits.
+  return width < 2 ** 31 && height < 2 ** 31 ? { type: "png", width, height } : undefined;
+}
+
+function readGif(at: ByteAt): ImageSize | undefined {
+  if (!says(at, 0, "GIF87a") && !says(at, 0, "GIF89a")) return undefined;
+  return { type: "gif", width: little(at, 6, 2), height: little(at, 8, 2) };
+}
+
+/** Goes from segment to segment to the frame header, which may be far in: profiles and previews come before it. */
+function readJpeg(at: ByteAt): ImageSize | undefined {
+  if (at(0) !== 0xff || at(1) !== 0xd8) return undefined;
+  let offset = 2;
+  for (let markers = 0; markers < MAX_MARKERS; markers++) {
+    if (at(offset) !== 0xff) return undefined;
+    const marker = at(offset + 1);
+    if (marker === 0xff) {
+      offset++;
+      continue;
+    }
+    if (marker === 0x01 || (marker >= 0xd0 && marker <= 0xd7)) {
+      offset += 2;
+      continue;
+    }
+    // Before the frame there is no scan and no end, and 00 is no marker at all.
+    if (marker < 0xc0 || marker === 0xd8 || marker === 0xd9 || marker === 0xda) return undefined;
+    const length = big(at, offset + 2, 2);
+    if (marker <= 0xcf && marker !== 0xc4 && marker !== 0xc8 && marker !== 0xcc) {
+      if (!(length >= 8)) return undefined;
+      return { type: "jpeg", height: big(at, offset + 5, 2), width: big(at, offset + 7, 2) };
+    }
+    if (!(length >= 2)) return undefined;
+    offset += 2 + length;
+  }
+  return undefined;
+}
+
+function readWebp(at: ByteAt): ImageSize | undefined {
+  if (!says(at, 0, "RIFF") || !says(at, 8, "WEBP")) return undefined;
+  if (says(at, 12, "VP8X")) return { type: "webp", width: little(at, 24, 3) + 1, height: little(at, 27, 3) + 1 };
+  if (says(at, 12, "VP8L")) {
+    const bits = little(at, 21, 4);
+    if (at(20) !== 0x2f || Number.isNaN(bits)) return undefined;
+    return { type: "webp", width: (bits & 0x3fff) + 1, height: (bits >>> 14 & 0x3fff) + 1 };
+  }
+  // A key frame has a clear lowest bit, and a start code after its tag.
+  if (!says(at, 12, "VP8 ") || (at(20) & 1) !== 0 || !says(at, 23, "\x9d\x01\x2a")) return undefined;
+  const width = little(at, 26, 2);
+  const height = little(at, 28, 2);
+  if (Number.isNaN(width) || Number.isNaN(height)) return undefined;
+  // Two bits of each say how to scale the picture for display.
+  return { type: "webp", width: width & 0x3fff, height: height & 0x3fff };
+}
