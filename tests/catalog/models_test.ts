@@ -1,0 +1,115 @@
+import { assertEquals } from "@std/assert";
+import { createCatalog, isLanguageModel } from "../../lib/catalog/catalog.ts";
+import { compatibleModel } from "../../lib/catalog/compatible.ts";
+import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
+import { type Model, modelSchema } from "../../lib/catalog/model.ts";
+import { nativeModel } from "../../lib/catalog/native.ts";
+
+function model(id: string, change: Record<string, unknown> = {}): Model {
+  return modelSchema.parse({
+    id,
+    created: 1_761_955_200,
+    context_length: 1000,
+    pricing: { prompt: "0.000001", completion: "0.000002", input_cache_read: "0" },
+    targets: [{ upstream: "embedded", model: "echo" }],
+    reasoning: { modes: ["adaptive"] },
+    ...change,
+  });
+}
+
+const FULL = model("acme/one", {
+  canonical_slug: "acme/one-2025-11-01",
+  name: "One",
+  description: "The first",
+  owned_by: "acme-labs",
+  architecture: { input_modalities: ["text", "image", "file"], tokenizer: "o200k_base", instruct_type: "chatml" },
+  top_provider: { max_completion_tokens: 500, is_moderated: true },
+  expiration_date: "2027-01-31",
+});
+
+const SHARED = {
+  owned_by: "acme-labs",
+  canonical_slug: "acme/one-2025-11-01",
+  description: "The first",
+  context_length: 1000,
+  architecture: {
+    modality: "text+image+file->text",
+    input_modalities: ["text", "image", "file"],
+    output_modalities: ["text"],
+    tokenizer: "o200k_base",
+    instruct_type: "chatml",
+  },
+  pricing: {
+    prompt: "0.000001",
+    completion: "0.000002",
+    input_cache_read: "0",
+    input_cache_write_5m: "0.000001",
+    input_cache_write_1h: "0.000001",
+  },
+  top_provider: { context_length: 1000, max_completion_tokens: 500, is_moderated: true },
+  supported_parameters: ["temperature", "top_p", "max_tokens", "stop", "tools", "tool_choice", "response_format"],
+  expiration_date: "2027-01-31",
+};
+
+Deno.test("compatibleModel() has exactly the members of the compatible format", () => {
+  assertEquals(compatibleModel(FULL), {
+    ...SHARED,
+    id: "acme/one",
+    object: "model",
+    created: 1_761_955_200,
+    name: "One",
+    per_request_limits: null,
+    default_parameters: null,
+  });
+});
+
+Deno.test("nativeModel() has exactly the members of the native format", () => {
+  assertEquals(nativeModel(FULL), {
+    ...SHARED,
+    type: "model",
+    id: "acme/one",
+    display_name: "One",
+    created_at: "2025-11-01T00:00:00Z",
+  });
+});
+
+Deno.test("both formats begin with what identifies the model", () => {
+  assertEquals(Object.keys(compatibleModel(FULL)).slice(0, 3), ["id", "object", "created"]);
+  assertEquals(Object.keys(nativeModel(FULL)).slice(0, 4), ["type", "id", "display_name", "created_at"]);
+});
+
+Deno.test("nativeModel() writes every time that a row may have", () => {
+  const cases: [number, string][] = [[0, "1970-01-01T00:00:00Z"], [253_402_300_799, "9999-12-31T23:59:59Z"]];
+  for (const [created, text] of cases) assertEquals(nativeModel(model("a/b", { created })).created_at, text);
+});
+
+Deno.test("the catalog finds models by exact id and by vendor", () => {
+  const models = [model("acme/one"), model("zeta/z"), model("acme/two")];
+  const catalog = createCatalog({ models, embedded_models: true });
+  assertEquals(catalog.models.map(({ id }) => id), ["acme/one", "zeta/z", "acme/two", "sluice/echo"]);
+  assertEquals(catalog.vendors.get("acme")?.map(({ id }) => id), ["acme/one", "acme/two"]);
+  assertEquals(catalog.find("acme/two")?.id, "acme/two");
+  for (const id of ["acme/TWO", "acme", "", "constructor", "__proto__"]) assertEquals(catalog.find(id), undefined, id);
+  assertEquals(catalog.vendors.get("constructor"), undefined);
+});
+
+Deno.test("the embedded models can be left out", () => {
+  assertEquals(createCatalog({ models: [], embedded_models: false }).models, []);
+});
+
+Deno.test("the embedded model costs nothing and reasons in every way", () => {
+  const echo = EMBEDDED_MODELS.find(({ id }) => id === "sluice/echo");
+  assertEquals(new Set(Object.values(echo?.pricing ?? { prompt: "missing" })), new Set(["0"]));
+  assertEquals(echo?.reasoning, {
+    modes: ["manual", "adaptive"],
+    efforts: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+  });
+  assertEquals([echo?.context_length, echo?.top_provider.max_completion_tokens], [131_072, 32_768]);
+});
+
+Deno.test("isLanguageModel() asks for text in the output", () => {
+  const cases: [string[], boolean][] = [[["text"], true], [["image"], false], [["image", "text"], true]];
+  for (const [output_modalities, is] of cases) {
+    assertEquals(isLanguageModel(model("a/b", { architecture: { output_modalities } })), is);
+  }
+});

@@ -1,0 +1,139 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { type CatalogFormat, getModel, listModels, listVendor } from "../../lib/catalog/serve.ts";
+import { createCatalog } from "../../lib/catalog/catalog.ts";
+import { createKeyRing } from "../../lib/access/keys.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { RouteContext } from "../../lib/http/router.ts";
+import type { Json } from "../../lib/json.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+
+const FORMATS: readonly CatalogFormat[] = ["compatible", "native"];
+
+function row(id: string, output = "text"): Json {
+  return {
+    id,
+    created: 0,
+    context_length: 10,
+    architecture: { output_modalities: [output] },
+    pricing: { prompt: "0", completion: "0" },
+    targets: [{ upstream: "embedded", model: "echo" }],
+  };
+}
+
+const config = parseConfig({
+  models: [row("acme/one"), row("acme/two"), row("acme/paint", "image"), row("zeta/brush", "image"), row("beta/b")],
+});
+
+/** The context of a request by a caller whose group may use these models. */
+function context(params: Record<string, string> = {}, models: string[] = ["*"]): RouteContext {
+  const group = { models, endpoints: [] };
+  return {
+    gateway: {
+      config,
+      catalog: createCatalog(config),
+      keys: createKeyRing({ config, store: openMemoryStore() }),
+      upstreams: new Map(),
+      now: () => 0,
+      log: () => {},
+    },
+    requestId: "r",
+    params,
+    caller: { keyId: "k", keyName: "k", groupName: "g", group },
+    readJson: () => Promise.resolve({}),
+  };
+}
+
+const REQUEST = new Request("http://localhost/v1/models");
+
+async function ids(response: Promise<Response>): Promise<string[]> {
+  const { data } = await (await response).json();
+  return data.map((model: { id: string }) => model.id);
+}
+
+Deno.test("listModels() has the envelope of its format", async () => {
+  const compatible = await (await listModels(REQUEST, context(), "compatible")).json();
+  assertEquals([Object.keys(compatible), compatible.object, compatible.data[0].object], [
+    ["object", "data"],
+    "list",
+    "model",
+  ]);
+  const native = await (await listModels(REQUEST, context(), "native")).json();
+  assertEquals([Object.keys(native), native.data[0].type], [["data"], "model"]);
+});
+
+Deno.test("listModels() shows what the group may use; the native format models that answer in text", async () => {
+  const cases: [string[], CatalogFormat, string[]][] = [
+    [["*"], "compatible", ["acme/one", "acme/two", "acme/paint", "zeta/brush", "beta/b", "sluice/echo"]],
+    [["*"], "native", ["acme/one", "acme/two", "beta/b", "sluice/echo"]],
+    [["acme/*"], "compatible", ["acme/one", "acme/two", "acme/paint"]],
+    [["acme/*"], "native", ["acme/one", "acme/two"]],
+    [[], "compatible", []],
+  ];
+  for (const [models, format, expected] of cases) {
+    assertEquals(await ids(listModels(REQUEST, context({}, models), format)), expected);
+  }
+});
+
+Deno.test("listVendor() shows one vendor's models", async () => {
+  assertEquals(await ids(listVendor(REQUEST, context({ provider: "acme" }), "compatible")), [
+    "acme/one",
+    "acme/two",
+    "acme/paint",
+  ]);
+  assertEquals(await ids(listVendor(REQUEST, context({ provider: "acme" }), "native")), ["acme/one", "acme/two"]);
+});
+
+Deno.test("listVendor() knows no vendor without a model for the caller", async () => {
+  const cases: [string, string[], CatalogFormat][] = [
+    ["nobody", ["*"], "compatible"],
+    ["constructor", ["*"], "compatible"],
+    ["acme", ["beta/*"], "compatible"],
+    ["zeta", ["*"], "native"],
+  ];
+  for (const [provider, models, format] of cases) {
+    const error = await assertRejects(
+      async () => await listVendor(REQUEST, context({ provider }, models), format),
+      GatewayError,
+      `No models of vendor "${provider}"`,
+    );
+    assertEquals(error.status, 404);
+  }
+});
+
+Deno.test("getModel() and an id with an escaped slash answer with the same model", async () => {
+  for (const format of FORMATS) {
+    const plain = await getModel(REQUEST, context({ provider: "acme", model_id: "one" }), format);
+    const escaped = await listVendor(REQUEST, context({ provider: "acme/one" }), format);
+    const body = await plain.json();
+    assertEquals(await escaped.json(), body);
+    assertEquals(body.id, "acme/one");
+    assertEquals(body.targets, undefined);
+  }
+});
+
+Deno.test("a model that the caller may not use is one that does not exist", async () => {
+  const cases: [Record<string, string>, string[], CatalogFormat, string][] = [
+    [{ provider: "acme", model_id: "none" }, ["*"], "compatible", "acme/none"],
+    [{ provider: "acme", model_id: "one" }, ["beta/*"], "compatible", "acme/one"],
+    [{ provider: "acme/one" }, ["beta/*"], "native", "acme/one"],
+    [{ provider: "acme", model_id: "paint" }, ["*"], "native", "acme/paint"],
+    [{ provider: "acme", model_id: "one/more" }, ["*"], "native", "acme/one/more"],
+  ];
+  for (const [params, models, format, id] of cases) {
+    const act = params.model_id === undefined ? listVendor : getModel;
+    const error = await assertRejects(async () => await act(REQUEST, context(params, models), format), GatewayError);
+    assertEquals(
+      [error.status, error.code, error.message],
+      [404, "model_not_found", `The model "${id}" does not exist`],
+    );
+  }
+});
+
+Deno.test("the catalog is answered with 304 to a client that has it", async () => {
+  const first = await listModels(REQUEST, context(), "compatible");
+  await first.body?.cancel();
+  const headers = { "if-none-match": first.headers.get("etag") ?? "" };
+  const second = await listModels(new Request(REQUEST, { headers }), context(), "compatible");
+  assertEquals(second.status, 304);
+});
