@@ -1,0 +1,237 @@
+/** Reads messages and their content blocks. */
+import { normalizeMediaType, readBase64, readMediaUrl } from "../../canonical/media.ts";
+import { readSignature } from "../../canonical/signature.ts";
+import type { Block, Media, Message } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { FOREIGN_TYPES } from "./content_schema.ts";
+import {
+  defined,
+  optionalBoolean,
+  optionalString,
+  readArray,
+  readCache,
+  readObject,
+  readRest,
+  readString,
+  type Tally,
+} from "./members.ts";
+import { readRedacted } from "./redacted.ts";
+
+const MESSAGE = new Set(["role", "content"]);
+const TEXT = new Set(["type", "text", "citations", "cache_control"]);
+const IMAGE = new Set(["type", "source", "cache_control"]);
+const DOCUMENT = new Set(["type", "source", "title", "cache_control"]);
+const TOOL_USE = new Set(["type", "id", "name", "input", "cache_control"]);
+const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
+const THINKING = new Set(["type", "thinking", "signature"]);
+const FOREIGN: ReadonlySet<string> = new Set(FOREIGN_TYPES);
+
+/** Reads the system prompt as the message it is: none where it says nothing. */
+export function readSystem(value: Json | undefined, tally: Tally): Message[] {
+  if (value === undefined || value === null || value === "") return [];
+  const blocks = readContent(value, "system", tally);
+  return blocks.every(isVoid) ? [] : [{ role: "system", blocks }];
+}
+
+/** Reads the conversation, in its order. @throws {GatewayError} `invalid` */
+export function readMessages(value: Json | undefined, tally: Tally): Message[] {
+  return readArray(value, "messages").map((item, index) => {
+    const path = `messages[${index}]`;
+    const message = readObject(item, path);
+    const { role } = message;
+    if (role !== "user" && role !== "assistant" && role !== "system") {
+      throw new GatewayError("invalid", 'Input should be "user", "assistant" or "system"', { param: `${path}.role` });
+    }
+    return defined({
+      role,
+      blocks: readContent(message.content, `${path}.content`, tally),
+      rest: readRest(message, MESSAGE),
+    });
+  });
+}
+
+/**
+ * Reads a string or blocks. Blocks that say nothing are dropped: the vendor refuses empty text, yet its answers may hold
+ * it, and clients send it back. A message that would lose its last block keeps it.
+ */
+function readContent(value: Json | undefined, path: string, tally: Tally): Block[] {
+  if (typeof value === "string") return [{ type: "text", text: value }];
+  const blocks = readArray(value, path).map((item, index) => {
+    const blockPath = `${path}[${index}]`;
+    return readBlock(readObject(item, blockPath), blockPath, tally);
+  });
+  const spoken = blocks.filter((block) => !isVoid(block));
+  return spoken.length > 0 ? spoken : blocks.slice(0, 1);
+}
+
+/** True for empty text and for thinking that has neither text nor signature. */
+function isVoid(block: Block): boolean {
+  if (block.type === "text") return block.text === "";
+  return block.type === "reasoning" && block.text === "" && block.signature === undefined;
+}
+
+function readBlock(block: JsonObject, path: string, tally: Tally): Block {
+  switch (block.type) {
+    case "text":
+      return readText(block, path, tally);
+    case "image":
+      tally.images++;
+      return defined({
+        type: "media",
+        media: readSource(readObject(block.source, `${path}.source`), `${path}.source`),
+        cache: readCache(block, tally),
+        rest: readRest(block, IMAGE),
+      });
+    case "document":
+      return readDocument(block, path, tally);
+    case "tool_use":
+      return defined({
+        type: "tool_call",
+        id: readString(block.id, `${path}.id`),
+        name: readString(block.name, `${path}.name`),
+        arguments: writeJson(readObject(block.input, `${path}.input`)),
+        cache: readCache(block, tally),
+        rest: readRest(block, TOOL_USE),
+      });
+    case "tool_result":
+      return defined({
+        type: "tool_result",
+        callId: readString(block.tool_use_id, `${path}.tool_use_id`),
+        blocks: readResult(block.content, `${path}.content`, tally),
+        isError: optionalBoolean(block.is_error),
+        cache: readCache(block, tally),
+        rest: readRest(block, TOOL_RESULT),
+      });
+    case "thinking":
+      return readThinking(block, path);
+    case "redacted_thinking":
+      return readRedacted(readString(block.data, `${path}.data`));
+    case "container_upload":
+      throw fileError(`${path}.file_id`);
+    default:
+      return readForeign(block, path, tally);
+  }
+}
+
+function readText(block: JsonObject, path: string, tally: Tally): Block {
+  const text = readString(block.text, `${path}.text`);
+  const cache = readCache(block, tally);
+  if (text === "" && cache !== undefined) {
+    throw new GatewayError("invalid", "cache_control cannot be set for empty text blocks", {
+      param: `${path}.cache_control`,
+    });
+  }
+  const citations = Array.isArray(block.citations) ? block.citations.filter(isObject) : [];
+  return defined({
+    type: "text",
+    text,
+    citations: citations.length === 0 ? undefined : citations.map((value) => ({ from: "messages", value })),
+    cache,
+    rest: readRest(block, TEXT),
+  });
+}
+
+function readThinking(block: JsonObject, path: string): Block {
+  const text = readString(block.thinking, `${path}.thinking`);
+  const signature = readString(block.signature, `${path}.signature`);
+  return defined({
+    type: "reasoning",
+    text,
+    hidden: text === "" && signature !== "" ? true : undefined,
+    // We send an empty signature with thinking that nobody signed, and take it back.
+    signature: signature === "" ? undefined : readSignature(signature, "anthropic"),
+    rest: readRest(block, THINKING),
+  });
+}
+
+function readResult(value: Json | undefined, path: string, tally: Tally): Block[] {
+  if (value === undefined || value === null) return [];
+  return readContent(value, path, tally).filter((block) => !isVoid(block));
+}
+
+function readDocument(block: JsonObject, path: string, tally: Tally): Block {
+  const source = readObject(block.source, `${path}.source`);
+  // Blocks inside a document can be cited one by one; nothing else has that.
+  if (source.type === "content" && typeof source.content !== "string") return foreign(block, tally);
+  return defined({
+    type: "media",
+    media: readDocumentSource(source, `${path}.source`),
+    name: optionalString(block.title),
+    cache: readCache(block, tally),
+    rest: readRest(block, DOCUMENT),
+  });
+}
+
+function readDocumentSource(source: JsonObject, path: string): Media {
+  switch (source.type) {
+    case "text":
+      return { kind: "bytes", base64: encodeText(readString(source.data, `${path}.data`)), mediaType: "text/plain" };
+    case "content":
+      return {
+        kind: "bytes",
+        base64: encodeText(readString(source.content, `${path}.content`)),
+        mediaType: "text/plain",
+      };
+    default: {
+      const media = readSource(source, path);
+      // Documents behind URLs are PDFs by definition; without a media type a URL is taken for a picture.
+      return media.kind === "url" ? { ...media, mediaType: "application/pdf" } : media;
+    }
+  }
+}
+
+function readSource(source: JsonObject, path: string): Media {
+  switch (source.type) {
+    case "base64":
+      return {
+        kind: "bytes",
+        base64: decoded(() => readBase64(readString(source.data, `${path}.data`)), `${path}.data`),
+        mediaType: normalizeMediaType(readString(source.media_type, `${path}.media_type`)),
+      };
+    case "url":
+      return decoded(() => readMediaUrl(readString(source.url, `${path}.url`)), `${path}.url`);
+    case "file":
+      throw fileError(`${path}.file_id`);
+    default:
+      throw new GatewayError("invalid", "Unexpected source type", { param: `${path}.type` });
+  }
+}
+
+function readForeign(block: JsonObject, path: string, tally: Tally): Block {
+  if (typeof block.type === "string" && FOREIGN.has(block.type)) return foreign(block, tally);
+  throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
+}
+
+/** A block kept whole. Its cache mark stays inside it and is counted. */
+function foreign(block: JsonObject, tally: Tally): Block {
+  readCache(block, tally);
+  return { type: "foreign", from: "messages", value: block };
+}
+
+function fileError(param: string): GatewayError {
+  return new GatewayError("invalid", "Cannot use a file id: files belong to one vendor's account, send the content", {
+    param,
+  });
+}
+
+/** Runs a decoder; what it cannot decode is the client's mistake. */
+function decoded<T>(decode: () => T, param: string): T {
+  try {
+    return decode();
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new GatewayError("invalid", error.message, { param, cause: error });
+  }
+}
+
+/** UTF-8 text as base64. */
+function encodeText(text: string): string {
+  const bytes = new TextEncoder().encode(text);
+  const pieces: string[] = [];
+  // More arguments than this in one call overflow the stack.
+  for (let at = 0; at < bytes.length; at += 8192) {
+    pieces.push(String.fromCharCode(...bytes.subarray(at, at + 8192)));
+  }
+  return btoa(pieces.join(""));
+}

@@ -1,0 +1,156 @@
+/** Schemas of messages and their content blocks. */
+import { z } from "zod";
+import { COUNTS, objectField, toolNameField } from "../fields.ts";
+
+/**
+ * Block types that only this protocol knows: halves of calls that run at the vendor, search results, marks of beta
+ * features. They are kept whole.
+ */
+export const FOREIGN_TYPES = [
+  "search_result",
+  "server_tool_use",
+  "web_search_tool_result",
+  "web_fetch_tool_result",
+  "code_execution_tool_result",
+  "bash_code_execution_tool_result",
+  "text_editor_code_execution_tool_result",
+  "tool_search_tool_result",
+  "tool_reference",
+  "browser_state",
+  "mcp_tool_use",
+  "mcp_tool_result",
+  "mcp_tool_listing",
+  "advisor_tool_result",
+  "compaction",
+  "fallback",
+  "tool_addition",
+  "tool_removal",
+] as const;
+
+/** A prompt-cache mark. */
+export const cacheField: z.ZodType = z.looseObject({
+  type: z.literal("ephemeral"),
+  ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
+}).nullish().describe("Caches the prompt up to and including this place");
+
+/** Says which type a block or a source has that no branch of a union knows. */
+function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
+  return {
+    error({ code, input }) {
+      if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
+      const type: unknown = "type" in input ? input.type : undefined;
+      if (type === undefined) return `Expected the type of the ${thing}`;
+      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
+    },
+  };
+}
+
+const mediaTypeField = z.string().max(128).regex(/^[A-Za-z0-9.+-]+\/[A-Za-z0-9.+-]+$/, {
+  error: "Expected a media type such as application/pdf",
+});
+const urlField = z.string().min(1);
+// Accepted here so that the reader can refuse it by its own name: the id belongs to one vendor's account.
+const fileSource = z.looseObject({ type: z.literal("file"), file_id: z.string() });
+
+const textBlock = z.looseObject({
+  type: z.literal("text"),
+  text: z.string(),
+  cache_control: cacheField,
+  citations: z.array(objectField).nullish(),
+});
+
+const imageBlock = z.looseObject({
+  type: z.literal("image"),
+  source: z.discriminatedUnion("type", [
+    z.looseObject({
+      type: z.literal("base64"),
+      media_type: z.string().max(128).regex(/^image\/[a-z0-9.+-]+$/i, { error: "Expected an image media type" }),
+      data: z.string(),
+    }),
+    z.looseObject({ type: z.literal("url"), url: urlField }),
+    fileSource,
+  ], unknownType("image source")),
+  cache_control: cacheField,
+});
+
+const documentBlock = z.looseObject({
+  type: z.literal("document"),
+  source: z.discriminatedUnion("type", [
+    z.looseObject({ type: z.literal("base64"), media_type: mediaTypeField, data: z.string() }),
+    z.looseObject({ type: z.literal("text"), media_type: z.literal("text/plain").nullish(), data: z.string() }),
+    z.looseObject({ type: z.literal("url"), url: urlField }),
+    z.looseObject({
+      type: z.literal("content"),
+      content: z.union([
+        z.string(),
+        z.array(z.discriminatedUnion("type", [textBlock, imageBlock], unknownType("content block"))).max(COUNTS.parts),
+      ]),
+    }),
+    fileSource,
+  ], unknownType("document source")),
+  title: z.string().nullish(),
+  context: z.string().nullish(),
+  citations: z.looseObject({ enabled: z.boolean().nullish() }).nullish(),
+  cache_control: cacheField,
+});
+
+const foreignBlock = z.looseObject({ type: z.enum(FOREIGN_TYPES), cache_control: cacheField });
+const uploadBlock = z.looseObject({ type: z.literal("container_upload"), file_id: z.string() });
+
+const toolResultBlock = z.looseObject({
+  type: z.literal("tool_result"),
+  tool_use_id: z.string().min(1),
+  content: contentField(
+    z.discriminatedUnion("type", [textBlock, imageBlock, documentBlock, foreignBlock], unknownType("content block")),
+  ).nullish(),
+  is_error: z.boolean().nullish(),
+  cache_control: cacheField,
+});
+
+const toolUseBlock = z.looseObject({
+  type: z.literal("tool_use"),
+  id: z.string().min(1),
+  name: toolNameField,
+  input: objectField,
+  cache_control: cacheField,
+});
+
+const thinkingBlock = z.looseObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() });
+const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data: z.string() });
+
+const userBlock = z.discriminatedUnion(
+  "type",
+  [textBlock, imageBlock, documentBlock, toolResultBlock, uploadBlock, foreignBlock],
+  unknownType("content block"),
+);
+const assistantBlock = z.discriminatedUnion(
+  "type",
+  [textBlock, imageBlock, documentBlock, toolUseBlock, thinkingBlock, redactedBlock, uploadBlock, foreignBlock],
+  unknownType("content block"),
+);
+const systemBlock = z.discriminatedUnion(
+  "type",
+  [textBlock, z.looseObject({ type: z.enum(["tool_addition", "tool_removal"]) })],
+  unknownType("content block"),
+);
+
+/** The system prompt: a string or text blocks. */
+export const systemField: z.ZodType = contentField(
+  z.discriminatedUnion("type", [textBlock], unknownType("content block")),
+).nullish().describe("System prompt");
+
+/** The conversation. */
+export const messagesField: z.ZodType = z.array(
+  z.discriminatedUnion("role", [
+    z.looseObject({ role: z.literal("user"), content: contentField(userBlock) }),
+    z.looseObject({ role: z.literal("assistant"), content: contentField(assistantBlock) }),
+    z.looseObject({ role: z.literal("system"), content: contentField(systemBlock) }),
+  ], {
+    error: ({ code }) => code === "invalid_union" ? 'Input should be "user", "assistant" or "system"' : undefined,
+  }),
+).min(1).max(COUNTS.messages).describe("The conversation so far, oldest message first");
+
+/** A string, which is short for one text block, or blocks. */
+function contentField<T extends z.ZodType>(block: T): z.ZodUnion<[z.ZodString, z.ZodArray<T>]> {
+  return z.union([z.string(), z.array(block).max(COUNTS.parts)], { error: "Expected a string or content blocks" });
+}

@@ -1,0 +1,62 @@
+/** Small readers of a body's members. The schema has checked them; what it could not check is refused here. */
+import type { CacheMark, Rest } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+
+/** What is counted over a whole request while it is read. */
+export interface Tally {
+  /** Places with a `cache_control` mark. */
+  cacheMarks: number;
+  images: number;
+}
+
+/** A value that must be an object. @throws {GatewayError} `invalid`, also for a number that is kept as text */
+export function readObject(value: Json | undefined, param: string): JsonObject {
+  if (isObject(value)) return value;
+  throw new GatewayError("invalid", `Invalid value for ${param}: expected an object`, { param });
+}
+
+/** A value that must be an array. @throws {GatewayError} `invalid` */
+export function readArray(value: Json | undefined, param: string): Json[] {
+  if (Array.isArray(value)) return value;
+  throw new GatewayError("invalid", `Invalid value for ${param}: expected an array`, { param });
+}
+
+/** A value that must be a string. @throws {GatewayError} `invalid` */
+export function readString(value: Json | undefined, param: string): string {
+  if (typeof value === "string") return value;
+  throw new GatewayError("invalid", `Invalid value for ${param}: expected a string`, { param });
+}
+
+/** The value, if it is a string. */
+export function optionalString(value: Json | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The value, if it is a number. */
+export function optionalNumber(value: Json | undefined): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+/** The value, if it is true or false. */
+export function optionalBoolean(value: Json | undefined): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
+}
+
+/** An object without its undefined members. */
+export function defined<T extends object>(members: T): T {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as T;
+}
+
+/** The members of an object that are not among those named, for the `rest` of what is read from it. */
+export function readRest(object: JsonObject, modelled: ReadonlySet<string>): Rest | undefined {
+  const members = Object.entries(object).filter(([name]) => !modelled.has(name));
+  return members.length === 0 ? undefined : { from: "messages", members: Object.fromEntries(members) };
+}
+
+/** The cache mark of an object, which is counted. */
+export function readCache({ cache_control: mark }: JsonObject, tally: Tally): CacheMark | undefined {
+  if (!isObject(mark)) return undefined;
+  tally.cacheMarks++;
+  return { ttl: mark.ttl === "1h" ? "1h" : "5m" };
+}

@@ -1,0 +1,31 @@
+/** The messages protocol: `POST /v1/messages` and `/v1/messages/count_tokens` under the native prefix. */
+import { GatewayError } from "../../errors.ts";
+import type { Codec } from "../codec.ts";
+import { anthropicErrorReply } from "../error_bodies.ts";
+import { readPrompt } from "./prompt.ts";
+import { writeReply } from "./reply.ts";
+import { schema } from "./schema.ts";
+import { writer } from "./stream.ts";
+import { checkVersion } from "./version.ts";
+
+export { readCountPrompt } from "./prompt.ts";
+export { countTokensSchema } from "./schema.ts";
+export { writeCount } from "./usage.ts";
+export { checkVersion };
+
+/** The codec of the messages protocol. */
+export const messages: Codec = {
+  protocol: "messages",
+  schema,
+  checkHeaders: (header) => checkVersion(header("anthropic-version")),
+  readPrompt,
+  writeReply,
+  writer,
+  writeError: anthropicErrorReply,
+  heartbeat: 'event: ping\ndata: {"type": "ping"}\n\n',
+  // Claude Code makes its conversation shorter when an error begins with these words.
+  contextError: ({ input, limit }) =>
+    new GatewayError("invalid", `prompt is too long: ${input} tokens > ${limit} maximum`, {
+      code: "context_length_exceeded",
+    }),
+};

@@ -1,0 +1,88 @@
+/** Schemas of the request bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
+import { z } from "zod";
+import { COUNTS, fallbacksField, objectField, providerField, toolNameField } from "../fields.ts";
+import { cacheField, messagesField, systemField } from "./content_schema.ts";
+
+const customTool = z.looseObject({
+  type: z.literal("custom", { error: 'Expected "custom" or the type of a vendor\'s tool' }).nullish(),
+  name: toolNameField,
+  description: z.string().nullish(),
+  input_schema: z.looseObject({ type: z.literal("object").nullish() }).describe("JSON Schema of the tool's input"),
+  strict: z.boolean().nullish(),
+  cache_control: cacheField,
+});
+
+// OpenAI's `function` is named so that a tool in that protocol's shape is refused and not taken for a vendor's.
+const typedTool = z.looseObject({
+  type: z.string().max(128).regex(/^(?!custom$|function$)[a-z0-9_]+$/, {
+    error: 'Expected "custom" or the type of a vendor\'s tool',
+  }),
+  name: z.string().min(1).max(128).nullish(),
+  cache_control: cacheField,
+});
+
+const parallelFlag = z.boolean().nullish().describe("True: at most one call");
+const toolChoiceField = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("auto"), disable_parallel_tool_use: parallelFlag }),
+  z.looseObject({ type: z.literal("any"), disable_parallel_tool_use: parallelFlag }),
+  z.looseObject({ type: z.literal("tool"), name: z.string().min(1), disable_parallel_tool_use: parallelFlag }),
+  z.looseObject({ type: z.literal("none") }),
+], { error: ({ code }) => code === "invalid_union" ? 'Expected "auto", "any", "tool" or "none"' : undefined });
+
+const displayField = z.enum(["summarized", "omitted", "updates"]).nullish().describe("How much thinking to return");
+const thinkingField = z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.literal("enabled"),
+    budget_tokens: z.number().int().min(1024).describe("Most tokens to think with; less than max_tokens"),
+    display: displayField,
+  }),
+  z.looseObject({ type: z.literal("adaptive"), display: displayField }),
+  z.looseObject({ type: z.literal("disabled") }),
+  z.looseObject({ type: z.literal("between_tools"), display: displayField }),
+], {
+  error: ({ code }) =>
+    code === "invalid_union" ? 'Expected "enabled", "adaptive", "disabled" or "between_tools"' : undefined,
+});
+
+const formatField = z.looseObject({ type: z.literal("json_schema"), schema: objectField }).nullish();
+
+/** What both bodies have. */
+const shared = {
+  model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
+  messages: messagesField,
+  system: systemField,
+  tools: z.array(z.union([customTool, typedTool])).max(COUNTS.tools).nullish(),
+  tool_choice: toolChoiceField.nullish(),
+  thinking: thinkingField.nullish().describe("Whether and how the model thinks before it answers"),
+  output_config: z.looseObject({
+    effort: z.enum(["low", "medium", "high", "xhigh", "max"]).nullish().describe("How much work to put in"),
+    format: formatField.describe("The form the answer must have"),
+  }).nullish(),
+  output_format: formatField.describe("The older name of output_config.format"),
+  temperature: z.number().min(0).max(1).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_k: z.number().int().min(0).nullish(),
+  stop_sequences: z.array(z.string()).max(COUNTS.stops).nullish(),
+  metadata: z.looseObject({ user_id: z.string().nullish().describe("Opaque id of the end user") }).nullish(),
+  service_tier: z.enum(["auto", "standard_only"]).nullish(),
+  speed: z.enum(["standard", "fast"]).nullish(),
+  inference_geo: z.string().nullish(),
+  cache_control: cacheField,
+  container: z.union([z.string(), objectField]).nullish(),
+  mcp_servers: z.array(objectField).nullish(),
+  context_management: objectField.nullish(),
+  diagnostics: objectField.nullish(),
+  provider: providerField.nullish().describe("Routing wishes"),
+  models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+};
+
+/** Body of `POST /v1/messages`. */
+export const schema: z.ZodType = z.looseObject({
+  ...shared,
+  // Zero asks for no answer: it only fills the prompt cache.
+  max_tokens: z.number().int().min(0).max(1_000_000_000).describe("Most tokens of the answer, thinking included"),
+  stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
+});
+
+/** Body of `POST /v1/messages/count_tokens`. */
+export const countTokensSchema: z.ZodType = z.looseObject(shared);

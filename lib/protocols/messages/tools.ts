@@ -1,0 +1,60 @@
+/** Reads tools and the choice among them. */
+import type { Tool, ToolChoice } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+import {
+  defined,
+  optionalBoolean,
+  optionalString,
+  readArray,
+  readCache,
+  readObject,
+  readRest,
+  readString,
+  type Tally,
+} from "./members.ts";
+
+const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
+
+/** Reads the tools. A tool with a type other than `custom` is the vendor's own and kept whole. */
+export function readTools(value: Json | undefined, tally: Tally): Tool[] {
+  if (value === undefined || value === null) return [];
+  return readArray(value, "tools").map((item, index) => {
+    const path = `tools[${index}]`;
+    const tool = readObject(item, path);
+    const cache = readCache(tool, tally);
+    if (typeof tool.type === "string" && tool.type !== "custom") {
+      return { type: "hosted", from: "messages", value: tool };
+    }
+    return defined({
+      type: "function",
+      name: readString(tool.name, `${path}.name`),
+      description: optionalString(tool.description),
+      parameters: readObject(tool.input_schema, `${path}.input_schema`),
+      strict: optionalBoolean(tool.strict),
+      cache,
+      rest: readRest(tool, TOOL),
+    });
+  });
+}
+
+/** What a `tool_choice` says: which tools, and whether several at once. */
+export function readToolChoice(value: Json | undefined): { toolChoice?: ToolChoice; parallelToolCalls?: boolean } {
+  if (!isObject(value)) return {};
+  const single = optionalBoolean(value.disable_parallel_tool_use);
+  return defined({ toolChoice: readChoice(value), parallelToolCalls: single === undefined ? undefined : !single });
+}
+
+function readChoice(value: JsonObject): ToolChoice {
+  switch (value.type) {
+    case "auto":
+    case "none":
+      return { type: value.type };
+    case "any":
+      return { type: "required" };
+    case "tool":
+      return { type: "tool", name: readString(value.name, "tool_choice.name") };
+    default:
+      throw new GatewayError("invalid", "Unexpected tool choice", { param: "tool_choice.type" });
+  }
+}
