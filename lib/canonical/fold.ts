@@ -106,8 +106,10 @@ function openBlock(block: Block): OpenBlock {
     case "text":
     case "refusal":
       return { type: block.type };
-    case "reasoning":
-      return block.hidden === undefined ? { type: "reasoning" } : { type: "reasoning", hidden: block.hidden };
+    case "reasoning": {
+      const { hidden, rest } = block;
+      return { type: "reasoning", ...(hidden !== undefined && { hidden }), ...(rest !== undefined && { rest }) };
+    }
     case "tool_call": {
       const { id, name, custom, namespace } = block;
       return {

@@ -199,7 +199,7 @@ export interface Reply {
 /** A block as it opens: everything that is known before its text. */
 export type OpenBlock =
   | { type: "text" }
-  | { type: "reasoning"; hidden?: boolean }
+  | { type: "reasoning"; hidden?: boolean; rest?: Rest }
   | { type: "tool_call"; id: string; name: string; custom?: boolean; namespace?: string }
   | { type: "refusal" }
   | { type: "foreign"; from: Protocol; value: JsonObject };
