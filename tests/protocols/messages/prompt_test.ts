@@ -1,0 +1,392 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { Block, Prompt, Reasoning } from "../../../lib/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { isObject, type JsonObject, parseJson } from "../../../lib/json.ts";
+import { messages } from "../../../lib/protocols/messages/mod.ts";
+import { checkBody } from "../../../lib/protocols/fields.ts";
+
+const CODING_AGENT: Prompt = {
+  protocol: "messages",
+  model: "sluice/echo",
+  maxTokens: 32000,
+  stream: true,
+  messages: [
+    {
+      role: "system",
+      blocks: [
+        { type: "text", text: "x-billing-header: version=9.9; entry=cli" },
+        { type: "text", text: "You edit code in a terminal.", cache: { ttl: "1h" } },
+      ],
+    },
+    {
+      role: "user",
+      blocks: [
+        { type: "text", text: "<reminder>Be brief.</reminder>" },
+        { type: "text", text: "Rename the module.", cache: { ttl: "5m" } },
+      ],
+    },
+    { role: "system", blocks: [{ type: "text", text: "The working folder is /srv/app." }] },
+    {
+      role: "assistant",
+      blocks: [
+        { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "c2lnbmVk" } },
+        {
+          type: "tool_call",
+          id: "toolu_01",
+          name: "read_file",
+          arguments: '{"path":"src/main.rs","inode":9007199254740993,"scale":1.0}',
+          rest: { from: "messages", members: { caller: { type: "direct" } } },
+        },
+        { type: "tool_call", id: "toolu_02", name: "list", arguments: "{}" },
+      ],
+    },
+    {
+      role: "user",
+      blocks: [
+        {
+          type: "tool_result",
+          callId: "toolu_01",
+          blocks: [
+            { type: "text", text: "fn main() {}" },
+            { type: "media", media: { kind: "bytes", base64: "aGVsbG8=", mediaType: "image/jpeg" } },
+            { type: "foreign", from: "messages", value: { type: "tool_reference", tool_name: "deploy" } },
+          ],
+          cache: { ttl: "5m" },
+        },
+        { type: "tool_result", callId: "toolu_02", blocks: [{ type: "text", text: "no such folder" }], isError: true },
+        { type: "tool_result", callId: "toolu_03", blocks: [] },
+      ],
+      rest: { from: "messages", members: { clear_at: "never" } },
+    },
+  ],
+  tools: [
+    {
+      type: "function",
+      name: "read_file",
+      description: "Reads a file.",
+      parameters: {
+        type: "object",
+        properties: { path: { type: "string" } },
+        required: ["path"],
+        additionalProperties: false,
+      },
+      rest: { from: "messages", members: { eager_input_streaming: true } },
+    },
+    {
+      type: "function",
+      name: "deploy",
+      parameters: { type: "object" },
+      strict: true,
+      cache: { ttl: "5m" },
+      rest: { from: "messages", members: { defer_loading: true } },
+    },
+    {
+      type: "hosted",
+      from: "messages",
+      value: { type: "web_search_20250305", name: "web_search", max_uses: 3 },
+    },
+    { type: "hosted", from: "messages", value: { type: "bash_20250124", name: "bash" } },
+  ],
+  toolChoice: { type: "auto" },
+  parallelToolCalls: false,
+  stop: [],
+  sampling: {},
+  reasoning: { mode: "adaptive", effort: "xhigh", display: "summarized" },
+  user: '{"device":"d1","session":"s1"}',
+  rest: {
+    from: "messages",
+    members: {
+      context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+      output_config: { task_budget: { type: "tokens", total: 9000 } },
+    },
+  },
+};
+
+const DOCUMENTS: Prompt = {
+  protocol: "messages",
+  model: "sluice/echo",
+  maxTokens: 512,
+  stream: false,
+  messages: [
+    { role: "system", blocks: [{ type: "text", text: "Answer from the documents." }] },
+    {
+      role: "user",
+      blocks: [
+        {
+          type: "media",
+          media: { kind: "bytes", base64: "JVBERi0=", mediaType: "application/pdf" },
+          name: "report.pdf",
+          cache: { ttl: "5m" },
+          rest: { from: "messages", members: { context: "Last year's figures", citations: { enabled: true } } },
+        },
+        { type: "media", media: { kind: "bytes", base64: "bmHDr3ZlIOKckw==", mediaType: "text/plain" } },
+        { type: "media", media: { kind: "bytes", base64: "cGxhaW4=", mediaType: "text/plain" } },
+        {
+          type: "foreign",
+          from: "messages",
+          value: { type: "document", source: { type: "content", content: [{ type: "text", text: "chunk" }] } },
+        },
+        {
+          type: "media",
+          media: { kind: "url", url: "https://example.test/a.pdf", mediaType: "application/pdf" },
+        },
+        {
+          type: "media",
+          media: { kind: "url", url: "https://example.test/a.png" },
+          rest: { from: "messages", members: { transformations: { oversized_image: "error" } } },
+        },
+        { type: "media", media: { kind: "bytes", base64: "AAAA", mediaType: "image/png" } },
+        {
+          type: "foreign",
+          from: "messages",
+          value: { type: "search_result", source: "wiki", title: "T", content: [{ type: "text", text: "found" }] },
+        },
+        { type: "text", text: "What grew?" },
+      ],
+    },
+    {
+      role: "assistant",
+      blocks: [
+        {
+          type: "reasoning",
+          text: "",
+          hidden: true,
+          signature: { issuer: "anthropic", value: "ZW5j" },
+          rest: { from: "messages", members: { type: "redacted_thinking" } },
+        },
+        { type: "reasoning", text: "Page two." },
+        {
+          type: "foreign",
+          from: "messages",
+          value: { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "growth" } },
+        },
+        {
+          type: "foreign",
+          from: "messages",
+          value: { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
+        },
+        {
+          type: "text",
+          text: "Sales grew.",
+          citations: [{
+            from: "messages",
+            value: {
+              type: "page_location",
+              cited_text: "Sales: 7",
+              document_index: 0,
+              document_title: "report.pdf",
+              start_page_number: 2,
+              end_page_number: 3,
+            },
+          }],
+        },
+        { type: "text", text: "Much." },
+      ],
+    },
+    { role: "user", blocks: [{ type: "text", text: "" }] },
+  ],
+  tools: [],
+  toolChoice: { type: "required" },
+  stop: ["END", " "],
+  sampling: { temperature: 0, topP: 0.5, topK: 0 },
+  reasoning: {
+    mode: "off",
+    rest: { from: "messages", members: { type: "between_tools", display: "updates" } },
+  },
+  format: { type: "json_schema", schema: { type: "object", properties: { n: { type: "integer" } } } },
+  provider: { order: ["a"] },
+  fallbacks: ["sluice/other"],
+  rest: { from: "messages", members: { service_tier: "auto", cache_control: { type: "ephemeral" } } },
+};
+
+Deno.test("readPrompt() reads whole requests into the canonical form", async () => {
+  const cases: [string, Prompt][] = [["coding_agent", CODING_AGENT], ["documents", DOCUMENTS]];
+  for (const [name, expected] of cases) assertEquals(read(await fixture(name)), expected, name);
+});
+
+Deno.test("readPrompt() keeps unknown members of every object it models", () => {
+  const prompt = read(base({
+    new_parameter: [1],
+    metadata: { user_id: "u", team: "t" },
+    messages: [{ role: "user", content: [{ type: "text", text: "a", new_member: { x: null } }], id: "m1" }],
+    tools: [{ name: "f", input_schema: {}, new_flag: 1 }],
+    thinking: { type: "adaptive", block_binding: {} },
+  }));
+  assertEquals(prompt.rest?.members, { new_parameter: [1], metadata: { team: "t" } });
+  assertEquals(prompt.user, "u");
+  assertEquals(prompt.messages[0]?.rest?.members, { id: "m1" });
+  assertEquals(prompt.messages[0]?.blocks[0]?.rest?.members, { new_member: { x: null } });
+  assertEquals(prompt.tools[0]?.rest?.members, { new_flag: 1 });
+  assertEquals(prompt.reasoning, { mode: "adaptive", rest: { from: "messages", members: { block_binding: {} } } });
+});
+
+Deno.test("readPrompt() keeps a member named __proto__ as a member", () => {
+  const body = parseJson(
+    '{"model":"a/b","max_tokens":1,"messages":[{"role":"user","content":"x"}],"__proto__":{"x":1}}',
+  );
+  if (!isObject(body)) throw new TypeError("Expected an object");
+  const members = messages.readPrompt(body).rest?.members ?? {};
+  assertEquals(Object.getOwnPropertyDescriptor(members, "__proto__")?.value, { x: 1 });
+  assertEquals(Object.getPrototypeOf(members), Object.prototype);
+});
+
+Deno.test("readPrompt() maps thinking and effort", () => {
+  const cases: [JsonObject, Reasoning | undefined][] = [
+    [{}, undefined],
+    [{ thinking: null, output_config: {} }, undefined],
+    [{ output_config: { effort: "low" } }, { effort: "low" }],
+    [{ thinking: { type: "disabled" } }, { mode: "off" }],
+    [{ thinking: { type: "adaptive", display: "omitted" } }, { mode: "adaptive", display: "omitted" }],
+    [{ thinking: { type: "adaptive" }, output_config: { effort: "max" } }, { mode: "adaptive", effort: "max" }],
+    [{ max_tokens: 2000, thinking: { type: "enabled", budget_tokens: 1999 } }, { mode: "manual", budgetTokens: 1999 }],
+  ];
+  for (const [members, expected] of cases) {
+    assertEquals(read(base(members)).reasoning, expected, JSON.stringify(members));
+  }
+});
+
+Deno.test("readPrompt() maps the choice of tools", () => {
+  const cases: [JsonObject, Partial<Prompt>][] = [
+    [{ type: "auto" }, { toolChoice: { type: "auto" } }],
+    [{ type: "none" }, { toolChoice: { type: "none" } }],
+    [{ type: "any", disable_parallel_tool_use: true }, { toolChoice: { type: "required" }, parallelToolCalls: false }],
+    [{ type: "tool", name: "f", disable_parallel_tool_use: false }, {
+      toolChoice: { type: "tool", name: "f" },
+      parallelToolCalls: true,
+    }],
+  ];
+  for (const [choice, { toolChoice, parallelToolCalls }] of cases) {
+    const prompt = read(base({ tool_choice: choice }));
+    assertEquals([prompt.toolChoice, prompt.parallelToolCalls], [toolChoice, parallelToolCalls]);
+  }
+});
+
+Deno.test("readPrompt() takes max_tokens 0, which only fills the prompt cache", () => {
+  assertEquals(read(base({ max_tokens: 0 })).maxTokens, 0);
+});
+
+Deno.test("readPrompt() reads a signature of another issuer back out of its envelope", () => {
+  const envelope = "sluice1." + btoa('{"issuer":"openai","value":"enc","id":"rs_1"}').replaceAll("=", "");
+  const content = [{ type: "thinking", thinking: "t", signature: envelope }];
+  const expected: Block = {
+    type: "reasoning",
+    text: "t",
+    signature: { issuer: "openai", value: "enc", id: "rs_1" },
+  };
+  assertEquals(read(base({ messages: [{ role: "assistant", content }] })).messages[0]?.blocks, [expected]);
+});
+
+Deno.test("readPrompt() drops empty text unless the message has nothing else", () => {
+  const empty = { type: "text", text: "" };
+  const cases: [JsonObject["content"], Block[]][] = [
+    [[empty, { type: "text", text: "a" }, empty], [{ type: "text", text: "a" }]],
+    [[empty, empty], [{ type: "text", text: "" }]],
+    [[], []],
+    [[{ type: "tool_result", tool_use_id: "t", content: [empty] }], [{ type: "tool_result", callId: "t", blocks: [] }]],
+  ];
+  for (const [content, expected] of cases) {
+    assertEquals(read(base({ messages: [{ role: "user", content }] })).messages[0]?.blocks, expected);
+  }
+  for (const system of ["", null, [empty], []]) assertEquals(read(base({ system })).messages.length, 1);
+});
+
+Deno.test("readPrompt() refuses what changes meaning and cannot be served", () => {
+  const user = (...content: JsonObject[]) => ({ messages: [{ role: "user", content }] });
+  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } };
+  const mark = { cache_control: { type: "ephemeral" } };
+  const marked = { type: "text", text: "a", ...mark };
+  const cases: [JsonObject, string | undefined, string][] = [
+    [
+      { max_tokens: 2048, thinking: { type: "enabled", budget_tokens: 2048 } },
+      "thinking.budget_tokens",
+      "Expected thinking.budget_tokens (2048) to be less than max_tokens (2048)",
+    ],
+    [user({ type: "container_upload", file_id: "file_1" }), "messages[0].content[0].file_id", "Cannot use a file id"],
+    [
+      user({ type: "image", source: { type: "file", file_id: "file_1" } }),
+      "messages[0].content[0].source.file_id",
+      "Cannot use a file id",
+    ],
+    [
+      user({ type: "document", source: { type: "file", file_id: "file_1" } }),
+      "messages[0].content[0].source.file_id",
+      "Cannot use a file id",
+    ],
+    [
+      user({ type: "image", source: { type: "base64", media_type: "image/png", data: "A*A" } }),
+      "messages[0].content[0].source.data",
+      "Expected base64",
+    ],
+    [
+      user({ type: "image", source: { type: "url", url: "data:image/png" } }),
+      "messages[0].content[0].source.url",
+      "Expected a comma in the data URL",
+    ],
+    [
+      user({ type: "text", text: "", ...mark }),
+      "messages[0].content[0].cache_control",
+      "cache_control cannot be set for empty text blocks",
+    ],
+    [user(...Array<JsonObject>(65).fill(image)), "messages", "Expected at most 64 images, found 65"],
+    [
+      {
+        ...user({ type: "tool_result", tool_use_id: "t", content: [marked], ...mark }, {
+          type: "search_result",
+          ...mark,
+        }),
+        system: [marked],
+        tools: [{ type: "web_search_20250305", name: "web_search", ...mark }],
+      },
+      undefined,
+      "A maximum of 4 blocks with cache_control may be provided. Found 5.",
+    ],
+    [
+      {
+        output_config: { format: { type: "json_schema", schema: {} } },
+        output_format: { type: "json_schema", schema: {} },
+      },
+      "output_format",
+      "Cannot use output_format beside output_config.format",
+    ],
+  ];
+  for (const [members, param, message] of cases) {
+    const error = assertThrows(() => read(base(members)), GatewayError, message);
+    assertEquals([error.kind, error.param], ["invalid", param], message);
+  }
+});
+
+Deno.test("readPrompt() accepts exactly as many images and cache marks as it may", () => {
+  const image = { type: "image", source: { type: "url", url: "https://example.test/a.png" } };
+  const marked = { type: "text", text: "a", cache_control: { type: "ephemeral" } };
+  const content = [...Array<JsonObject>(64).fill(image), ...Array<JsonObject>(4).fill(marked)];
+  assertEquals(read(base({ messages: [{ role: "user", content }] })).messages[0]?.blocks.length, 68);
+});
+
+Deno.test("readPrompt() takes a number that is kept as text for no object", () => {
+  const bodies = [
+    '{"model":"a/b","max_tokens":1,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"t","name":"f","input":1e400}]}]}',
+    '{"model":"a/b","max_tokens":1,"messages":[{"role":"user","content":"x"}],"tools":[{"name":"f","input_schema":1e400}]}',
+  ];
+  for (const text of bodies) {
+    const body = parseJson(text);
+    if (!isObject(body)) throw new TypeError("Expected an object");
+    assertThrows(() => messages.readPrompt(body), GatewayError, "expected an object");
+  }
+});
+
+function base(members: JsonObject): JsonObject {
+  return { model: "a/b", max_tokens: 4096, messages: [{ role: "user", content: "x" }], ...members };
+}
+
+/** Checks and reads, as the pipeline does. */
+function read(body: JsonObject): Prompt {
+  checkBody(messages.schema, body);
+  return messages.readPrompt(body);
+}
+
+async function fixture(name: string): Promise<JsonObject> {
+  const text = await Deno.readTextFile(new URL(`../../fixtures/messages/${name}.json`, import.meta.url));
+  const body = parseJson(text);
+  if (!isObject(body)) throw new TypeError("Expected an object");
+  return body;
+}

@@ -1,0 +1,49 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { fold, unfold } from "../../../lib/canonical/fold.ts";
+import { type JsonObject, parseJson, writeJson } from "../../../lib/json.ts";
+import { messages } from "../../../lib/protocols/messages/mod.ts";
+import { echoOf, expectedMessage, REPLIES } from "./replies.ts";
+
+Deno.test("writeReply() writes every shape of answer", () => {
+  for (const one of REPLIES) {
+    assertEquals(messages.writeReply(one.reply, echoOf(one.prompt)), expectedMessage(one), one.name);
+  }
+});
+
+Deno.test("writeReply() keeps the digits of tool arguments", () => {
+  const call = { type: "tool_call" as const, id: "c", name: "f", arguments: '{"id":9007199254740993,"x":1.0}' };
+  const written = writeJson(messages.writeReply({ blocks: [call], finish: "tool_use", usage: {} }, echoOf()));
+  assertStringIncludes(written, `"input":${call.arguments}`);
+});
+
+Deno.test("writeReply() puts arguments that are no object under _raw", () => {
+  for (const text of ['{"a":', "[1]", "7", '"x"', "null", "1e400"]) {
+    const call = { type: "tool_call" as const, id: "c", name: "f", arguments: text };
+    const { content } = messages.writeReply({ blocks: [call], finish: "length", usage: {} }, echoOf());
+    assertEquals(content, [{ type: "tool_use", id: "c", name: "f", input: { _raw: text } }]);
+  }
+});
+
+Deno.test("what writeReply() writes, readPrompt() reads back", () => {
+  for (const one of REPLIES.filter(({ content }) => content.length > 0)) {
+    const message = messages.writeReply(one.reply, echoOf());
+    const body: JsonObject = {
+      model: "a/b",
+      max_tokens: 1,
+      messages: [{ role: "assistant", content: message.content ?? null }],
+    };
+    const [turn] = messages.readPrompt(parseObject(writeJson(body))).messages;
+    const again = messages.writeReply({ ...one.reply, blocks: turn?.blocks ?? [] }, echoOf());
+    assertEquals(writeJson(again.content ?? null), writeJson(message.content ?? null), one.name);
+  }
+});
+
+Deno.test("fold(unfold(reply)) is the reply", () => {
+  for (const { name, reply } of REPLIES) assertEquals(fold(unfold(reply)), reply, name);
+});
+
+function parseObject(text: string): JsonObject {
+  const value = parseJson(text);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw new TypeError("Expected an object");
+  return value;
+}

@@ -1,0 +1,243 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { unfold } from "../../../lib/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/canonical/grammar.ts";
+import type { Event, Prompt } from "../../../lib/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { Frame } from "../../../lib/protocols/codec.ts";
+import { messages } from "../../../lib/protocols/messages/mod.ts";
+import { accumulate } from "./accumulate.ts";
+import { echoOf, REPLIES } from "./replies.ts";
+
+Deno.test("a stream folds into the message that writeReply() writes", () => {
+  for (const { name, reply, prompt } of REPLIES) {
+    const whole = messages.writeReply(reply, echoOf(prompt));
+    for (const size of [Infinity, 1]) {
+      assertEquals(accumulate(write(inPieces(unfold(reply), size), prompt)), whole, `${name}, pieces of ${size}`);
+    }
+  }
+});
+
+Deno.test("a stream has the protocol's events in the protocol's order", () => {
+  const events: Event[] = [
+    { type: "start", id: "up_1", usage: { prompt: 12, input_cache_read: 3 } },
+    { type: "open", index: 0, block: { type: "reasoning" } },
+    { type: "delta", index: 0, text: "Hm" },
+    { type: "delta", index: 0, text: "." },
+    { type: "close", index: 0, signature: { issuer: "anthropic", value: "c2ln" } },
+    { type: "open", index: 1, block: { type: "text" } },
+    { type: "delta", index: 1, text: "Hi" },
+    { type: "close", index: 1 },
+    { type: "open", index: 2, block: { type: "tool_call", id: "c1", name: "f" } },
+    { type: "delta", index: 2, text: '{"q"' },
+    { type: "delta", index: 2, text: ":1}" },
+    { type: "close", index: 2 },
+    { type: "open", index: 3, block: { type: "tool_call", id: "c2", name: "g" } },
+    { type: "close", index: 3 },
+    { type: "finish", reason: "tool_use", usage: { prompt: 12, input_cache_read: 3, completion: 9, reasoning: 2 } },
+  ];
+  const start = {
+    input_tokens: 12,
+    cache_creation_input_tokens: 0,
+    cache_read_input_tokens: 3,
+    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+    output_tokens: 0,
+    service_tier: "standard",
+  };
+  assertEquals(write(events).map(({ event, data }) => [event, JSON.parse(data)]), [
+    ["message_start", {
+      type: "message_start",
+      message: {
+        id: "msg_r1",
+        type: "message",
+        role: "assistant",
+        model: "a/b",
+        content: [],
+        stop_reason: null,
+        stop_sequence: null,
+        usage: start,
+      },
+    }],
+    ["ping", { type: "ping" }],
+    ["content_block_start", {
+      type: "content_block_start",
+      index: 0,
+      content_block: { type: "thinking", thinking: "", signature: "" },
+    }],
+    block(0, { type: "thinking_delta", thinking: "Hm" }),
+    block(0, { type: "thinking_delta", thinking: "." }),
+    block(0, { type: "signature_delta", signature: "c2ln" }),
+    ["content_block_stop", { type: "content_block_stop", index: 0 }],
+    ["content_block_start", { type: "content_block_start", index: 1, content_block: { type: "text", text: "" } }],
+    block(1, { type: "text_delta", text: "Hi" }),
+    ["content_block_stop", { type: "content_block_stop", index: 1 }],
+    ["content_block_start", {
+      type: "content_block_start",
+      index: 2,
+      content_block: { type: "tool_use", id: "c1", name: "f", input: {} },
+    }],
+    block(2, { type: "input_json_delta", partial_json: "" }),
+    block(2, { type: "input_json_delta", partial_json: '{"q"' }),
+    block(2, { type: "input_json_delta", partial_json: ":1}" }),
+    ["content_block_stop", { type: "content_block_stop", index: 2 }],
+    ["content_block_start", {
+      type: "content_block_start",
+      index: 3,
+      content_block: { type: "tool_use", id: "c2", name: "g", input: {} },
+    }],
+    block(3, { type: "input_json_delta", partial_json: "" }),
+    block(3, { type: "input_json_delta", partial_json: "{}" }),
+    ["content_block_stop", { type: "content_block_stop", index: 3 }],
+    ["message_delta", {
+      type: "message_delta",
+      delta: { stop_reason: "tool_use", stop_sequence: null },
+      usage: { ...start, output_tokens: 9, output_tokens_details: { thinking_tokens: 2 } },
+    }],
+    ["message_stop", { type: "message_stop" }],
+  ]);
+});
+
+Deno.test("every kind of reasoning has its own frames and leaves no gap in the indices", () => {
+  const signature = { issuer: "anthropic", value: "c2ln" };
+  const redacted = { from: "messages" as const, members: { type: "redacted_thinking" } };
+  const cases: [string, Event[], Partial<Prompt> | undefined, string[]][] = [
+    ["unsigned", reasoning({}, "t"), undefined, ["start thinking", "thinking_delta", "stop"]],
+    ["hidden", reasoning({ hidden: true }, "", signature), undefined, ["start thinking", "signature_delta", "stop"]],
+    ["hidden and unsigned", reasoning({ hidden: true }, ""), undefined, []],
+    ["redacted", reasoning({ hidden: true, rest: redacted }, "", signature), undefined, [
+      "start redacted_thinking",
+      "stop",
+    ]],
+    ["omitted", reasoning({}, "t", signature), { reasoning: { display: "omitted" } }, [
+      "start thinking",
+      "signature_delta",
+      "stop",
+    ]],
+    ["omitted and unsigned", reasoning({}, "t"), { reasoning: { display: "omitted" } }, []],
+  ];
+  for (const [name, events, prompt, expected] of cases) {
+    const frames = write(
+      [
+        { type: "start" },
+        ...events,
+        { type: "open", index: 1, block: { type: "text" } },
+        { type: "delta", index: 1, text: "a" },
+        { type: "close", index: 1 },
+        { type: "finish", reason: "end", usage: {} },
+      ],
+      prompt,
+    );
+    const outline = frames.slice(2, -2).map(({ data }) => outlineOf(JSON.parse(data)));
+    assertEquals(outline, [...expected, "start text", "text_delta", "stop"], name);
+    const textIndex = expected.length === 0 ? 0 : 1;
+    assertEquals(JSON.parse(frames.at(-3)?.data ?? "").index, textIndex, name);
+  }
+});
+
+Deno.test("usage at the end replaces usage at the start", () => {
+  const frames = write([
+    { type: "start", usage: { prompt: 100 } },
+    { type: "finish", reason: "end", usage: { prompt: 40, input_cache_read: 60, completion: 2 } },
+  ]);
+  const { usage } = JSON.parse(JSON.stringify(accumulate(frames)));
+  assertEquals([usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens], [40, 60, 2]);
+});
+
+Deno.test("an error ends the stream at any point and nothing follows it", () => {
+  const error = new GatewayError("overloaded", "The model is busy");
+  const opening: Event[] = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "a" },
+  ];
+  for (const before of [0, 1, 2, 3]) {
+    const writer = messages.writer(echoOf());
+    const events: Event[] = [...opening.slice(0, before), { type: "error", error }];
+    const last = checked(events).flatMap((event) => writer.push(event)).at(-1);
+    assertEquals(last?.event, "error");
+    assertEquals(JSON.parse(last?.data ?? ""), {
+      type: "error",
+      error: { type: "overloaded_error", message: "The model is busy" },
+      request_id: "req_r1",
+    });
+    assertEquals(writer.push({ type: "finish", reason: "end", usage: {} }), []);
+    assertEquals(writer.end(), []);
+  }
+});
+
+Deno.test("a stream that is cut short ends with an error", () => {
+  const opening: Event[] = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "a" },
+    { type: "close", index: 0 },
+  ];
+  for (let length = 0; length <= opening.length; length++) {
+    const frames = write(opening.slice(0, length), undefined, "cut");
+    assertEquals(frames.at(-1)?.event, "error", `after ${length} events`);
+    assertEquals(JSON.parse(frames.at(-1)?.data ?? "").error.type, "api_error");
+    assertThrows(() => accumulate(frames), Error, "ended before it was complete");
+  }
+});
+
+Deno.test("a finished stream ends with message_stop, whatever comes", () => {
+  const writer = messages.writer(echoOf());
+  const frames = unfold({ blocks: [], finish: "end", usage: {} }).flatMap((event) => writer.push(event));
+  assertEquals(frames.at(-1)?.event, "message_stop");
+  assertEquals(writer.push({ type: "error", error: new GatewayError("internal", "late") }), []);
+  assertEquals(writer.end(), []);
+});
+
+Deno.test("no frame holds a line break", () => {
+  const reply = { blocks: [{ type: "text" as const, text: "a\nb\r\n\u2028c" }], finish: "end" as const, usage: {} };
+  for (const { data } of write(unfold(reply))) assertEquals(/[\r\n]/.test(data), false, data);
+});
+
+function write(events: Event[], prompt?: Partial<Prompt>, ending: "whole" | "cut" = "whole"): Frame[] {
+  const writer = messages.writer(echoOf(prompt));
+  const frames = checked(events).flatMap((event) => writer.push(event));
+  const rest = writer.end();
+  assertEquals(rest.length, ending === "cut" ? 1 : 0);
+  return [...frames, ...rest];
+}
+
+/** The events, if they obey the grammar as far as they go. */
+function checked(events: Event[]): Event[] {
+  const grammar = checkGrammar();
+  return events.flatMap((event) => grammar.push(event));
+}
+
+/** The same events with deltas of at most `size` UTF-16 units, so that surrogate pairs are torn apart too. */
+function inPieces(events: Event[], size: number): Event[] {
+  if (size === Infinity) return events;
+  return events.flatMap((event): Event[] => {
+    if (event.type !== "delta") return [event];
+    const count = Math.ceil(event.text.length / size);
+    return Array.from({ length: count }, (_, at) => ({
+      ...event,
+      text: event.text.slice(at * size, (at + 1) * size),
+    }));
+  });
+}
+
+function reasoning(
+  block: { hidden?: boolean; rest?: { from: "messages"; members: { type: string } } },
+  text: string,
+  signature?: { issuer: string; value: string },
+): Event[] {
+  return [
+    { type: "open", index: 0, block: { type: "reasoning", ...block } },
+    ...(text === "" ? [] : [{ type: "delta" as const, index: 0, text }]),
+    { type: "close", index: 0, ...(signature !== undefined && { signature }) },
+  ];
+}
+
+function block(index: number, delta: Record<string, string>): [string, unknown] {
+  return ["content_block_delta", { type: "content_block_delta", index, delta }];
+}
+
+function outlineOf(
+  { type, content_block, delta }: { type: string; content_block?: { type: string }; delta?: { type: string } },
+): string {
+  if (type === "content_block_start") return `start ${content_block?.type}`;
+  return type === "content_block_stop" ? "stop" : delta?.type ?? type;
+}
