@@ -5,7 +5,7 @@ import { isLanguageModel } from "../catalog/catalog.ts";
 import { type Config, groupOf } from "../config.ts";
 import { createGateway, type Gateway } from "../gateway.ts";
 import { createApp } from "../http/app.ts";
-import type { BodyLimits } from "../http/body.ts";
+import type { BodyLimits } from "../http/body_limits.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
 import { openStore } from "../store/open.ts";
@@ -31,18 +31,15 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   const forget = keepRunning(log);
   try {
     const gateway = createGateway({ config, store, now: Date.now, log });
-    const stop = new AbortController();
-    const server = listen({ gateway, routes, signal: stop.signal });
+    const server = listen(gateway, routes);
     if (server === undefined) return 1;
     const signals = stopSignals();
     try {
       welcome({ gateway, store, origin: originOf(server.addr), flags });
       await signals.first;
-      return await shutDown({ server, stop, second: signals.second, log });
+      return await shutDown({ server, second: signals.second, log });
     } finally {
       signals.forget();
-      stop.abort();
-      await server.finished;
     }
   } finally {
     forget();
@@ -50,14 +47,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   }
 }
 
-interface ListenOptions {
-  gateway: Gateway;
-  routes: readonly Route[];
-  /** Ends the server and every connection at once. */
-  signal: AbortSignal;
-}
-
-function listen({ gateway, routes, signal }: ListenOptions): Deno.HttpServer<Deno.NetAddr> | undefined {
+function listen(gateway: Gateway, routes: readonly Route[]): Deno.HttpServer<Deno.NetAddr> | undefined {
   const { config, log } = gateway;
   const { hostname, port } = config.listen;
   const app = createApp({ routes, gateway: () => gateway, limits: bodyLimits(config.limits) });
@@ -65,7 +55,6 @@ function listen({ gateway, routes, signal }: ListenOptions): Deno.HttpServer<Den
     return Deno.serve({
       hostname,
       port,
-      signal,
       // The address is told together with the key.
       onListen: () => {},
       onError: (error) => {

@@ -40,7 +40,9 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
   try {
     const { upstream, target } = chooseTarget(gateway, model);
     const feed = await upstream.generate({ prompt, model, target, inputTokens, signal: gone.signal, dropped });
-    const headers = dropped.names.length > 0 ? { "x-sluice-dropped": dropped.names.join(", ") } : {};
+    const headers: Record<string, string> = dropped.names.length > 0
+      ? { "x-sluice-dropped": dropped.names.join(", ") }
+      : {};
     return prompt.stream
       ? await streamed(codec, feed, { echo, headers, keepAliveMs: gateway.config.keep_alive_seconds * 1000 })
       : await whole(codec, feed, { echo, headers });
