@@ -16,6 +16,8 @@ export interface Echo {
   requestId: string;
   /** When the request came in, in Unix seconds. */
   createdAt: number;
+  /** The time in Unix seconds, asked for when the answer is complete; absent: answers are dated `createdAt`. */
+  completedAt?: () => number;
   /** Public id of the model that answers. */
   model: string;
   /** The request body as the client sent it. */

@@ -79,7 +79,7 @@ export function checkBody(schema: z.ZodType, body: JsonObject): void {
 function invalidBody(error: z.ZodError): GatewayError {
   const { path, issue } = firstIssue(error.issues, []);
   const param = writePath(path);
-  const missing = issue.code === "invalid_type" && issue.input === undefined;
+  const missing = issue.input === undefined && ["invalid_type", "invalid_value", "invalid_union"].includes(issue.code);
   const message = missing
     ? `Missing required parameter: ${param}`
     : `Invalid value for ${param || "the body"}: ${issue.message}`;
