@@ -152,5 +152,8 @@ export const messagesField: z.ZodType = z.array(
 
 /** A string, which is short for one text block, or blocks. */
 function contentField<T extends z.ZodType>(block: T): z.ZodUnion<[z.ZodString, z.ZodArray<T>]> {
-  return z.union([z.string(), z.array(block).max(COUNTS.parts)], { error: "Expected a string or content blocks" });
+  return z.union([z.string(), z.array(block).max(COUNTS.parts)], {
+    error: ({ input }) =>
+      Array.isArray(input) ? `Expected at most ${COUNTS.parts} content blocks` : "Expected a string or content blocks",
+  });
 }

@@ -1,13 +1,13 @@
 /** Writes streamed answers. */
 import { writeSignature } from "../../canonical/signature.ts";
-import type { Event, Machine, OpenBlock, Signature } from "../../canonical/types.ts";
+import type { Event, Machine, OpenBlock, Signature, Usage } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
 import { isRedacted } from "./redacted.ts";
 import { omitsThinking, writeHead, writeStop } from "./reply.ts";
-import { writeUsage } from "./usage.ts";
+import { writeStartUsage, writeUsage } from "./usage.ts";
 
 /** Input of a custom tool: the JSON around the free text. */
 const CUSTOM_HEAD = '{"input":"';
@@ -136,8 +136,8 @@ export function writer(echo: Echo): Machine<Event, Frame> {
 }
 
 /** The message as it begins. SDKs fail without a usage object, so it is there even when nothing is known yet. */
-function writeStart(echo: Echo, usage = {}): JsonObject {
-  return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeUsage(usage) };
+function writeStart(echo: Echo, usage: Usage = {}): JsonObject {
+  return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
 }
 
 function thinking(): JsonObject {

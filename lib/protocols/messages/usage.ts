@@ -20,6 +20,15 @@ export function writeUsage(usage: Usage): JsonObject {
   };
 }
 
+/**
+ * Token counts before the answer begins. How cache writes divide is said only where it is known: SDKs take the later
+ * counts over these, but not that division.
+ */
+export function writeStartUsage(usage: Usage): JsonObject {
+  const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;
+  return known ? writeUsage(usage) : { ...writeUsage(usage), cache_creation: null };
+}
+
 /** The answer of `/v1/messages/count_tokens`. */
 export function writeCount(tokens: number): JsonObject {
   return { input_tokens: tokens };

@@ -128,7 +128,7 @@ Deno.test("the schema names the parameter it refuses", () => {
 Deno.test("the schema names the block it refuses", () => {
   const cases: [role: string, content: Json | undefined, param: string, message: string][] = [
     ["developer", "a", "messages[0].role", 'Input should be "user", "assistant" or "system"'],
-    ["user", undefined, "messages[0].content", "Expected a string or content blocks"],
+    ["user", undefined, "messages[0].content", "Missing required parameter"],
     ["user", 5, "messages[0].content", "Expected a string or content blocks"],
     ["user", [{ type: "hologram" }], "messages[0].content[0].type", 'Unexpected content block type "hologram"'],
     ["user", [{ text: "a" }], "messages[0].content[0].type", "Expected the type of the content block"],
@@ -136,7 +136,12 @@ Deno.test("the schema names the block it refuses", () => {
     ["assistant", [{ type: "tool_result" }], "messages[0].content[0].type", "Unexpected content block type"],
     ["system", [{ type: "image" }], "messages[0].content[0].type", "Unexpected content block type"],
     ["user", [{ type: "text" }], "messages[0].content[0].text", "Missing required parameter"],
-    ["user", Array(1025).fill({ type: "text", text: "a" }), "messages[0].content", "Too big"],
+    [
+      "user",
+      Array(1025).fill({ type: "text", text: "a" }),
+      "messages[0].content",
+      "Expected at most 1024 content blocks",
+    ],
     ["user", [{ type: "image", source: { type: "ftp" } }], "messages[0].content[0].source.type", '"ftp"'],
     [
       "user",

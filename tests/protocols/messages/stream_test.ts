@@ -39,9 +39,15 @@ Deno.test("a stream has the protocol's events in the protocol's order", () => {
     input_tokens: 12,
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: 3,
-    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+    cache_creation: null,
     output_tokens: 0,
     service_tier: "standard",
+  };
+  const end = {
+    ...start,
+    cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
+    output_tokens: 9,
+    output_tokens_details: { thinking_tokens: 2 },
   };
   assertEquals(write(events).map(({ event, data }) => [event, JSON.parse(data)]), [
     ["message_start", {
@@ -90,7 +96,7 @@ Deno.test("a stream has the protocol's events in the protocol's order", () => {
     ["message_delta", {
       type: "message_delta",
       delta: { stop_reason: "tool_use", stop_sequence: null },
-      usage: { ...start, output_tokens: 9, output_tokens_details: { thinking_tokens: 2 } },
+      usage: end,
     }],
     ["message_stop", { type: "message_stop" }],
   ]);
@@ -140,6 +146,16 @@ Deno.test("usage at the end replaces usage at the start", () => {
   ]);
   const { usage } = JSON.parse(JSON.stringify(accumulate(frames)));
   assertEquals([usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens], [40, 60, 2]);
+});
+
+Deno.test("cache writes that are known at the start are divided there already", () => {
+  const [start] = write([
+    { type: "start", usage: { prompt: 1, input_cache_write_1h: 6 } },
+    { type: "finish", reason: "end", usage: {} },
+  ]);
+  const { usage } = JSON.parse(start?.data ?? "").message;
+  assertEquals(usage.cache_creation, { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 6 });
+  assertEquals(usage.cache_creation_input_tokens, 6);
 });
 
 Deno.test("an error ends the stream at any point and nothing follows it", () => {
