@@ -22,7 +22,7 @@ export function mayUse(group: Group, modelId: string): boolean {
   return group.models.some((glob) => matchesGlob(glob, modelId));
 }
 
-/** `*` stands for any text, also none. Scans forward only, so its time is bounded by glob and text, not by their product of choices. */
+/** `*` stands for any text, also none. The first place that fits is always right, so the scan never goes back. */
 function matchesGlob(glob: string, text: string): boolean {
   const parts = glob.split("*");
   const first = parts.shift() ?? "";

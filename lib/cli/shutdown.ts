@@ -32,23 +32,22 @@ export function stopSignals(): StopSignals {
 /** What is to end. */
 export interface ShutDown {
   server: { shutdown(): Promise<void> };
-  /** Aborting it ends every connection at once. */
-  stop: AbortController;
   /** Resolves when the operator does not want to wait. */
   second: Promise<void>;
   log: (entry: LogEntry) => void;
   drainMs?: number;
 }
 
-/** Accepts nothing new, waits for what is open, then cuts what is left. Returns the exit code: 1 where the operator cut. */
-export async function shutDown({ server, stop, second, log, drainMs = DRAIN_MS }: ShutDown): Promise<number> {
+/**
+ * Accepts nothing new and waits for what is open, but not for ever. Requests that are then still open end with the
+ * process. Returns the exit code: 1 where the operator did not want to wait.
+ */
+export async function shutDown({ server, second, log, drainMs = DRAIN_MS }: ShutDown): Promise<number> {
   const late = Promise.withResolvers<"late">();
   const timer = setTimeout(() => late.resolve("late"), drainMs);
   const drained = server.shutdown().then(() => "drained" as const);
-  drained.catch(() => {}); // Cut off, it may reject after the race.
   const outcome = await Promise.race([drained, late.promise, second.then(() => "cut" as const)]);
   clearTimeout(timer);
-  if (outcome !== "drained") stop.abort();
   log({ level: "info", event: "stopped", outcome });
   return outcome === "cut" ? 1 : 0;
 }

@@ -64,6 +64,8 @@ Deno.test("the key ring asks the store only about keys that were issued, and a f
   assertEquals(ring.find("sk-sluice-nonsense"), undefined);
   const error = assertThrows(() => ring.find(mintKey()), GatewayError);
   assertEquals([error.status, error.message.includes("disk")], [503, false]);
+  assertThrows(() => ring.check(), GatewayError, "key store");
+  createKeyRing({ config: parseConfig({}), store: openMemoryStore() }).check();
 });
 
 Deno.test("issueKey() keeps nothing of the key but its hash", () => {

@@ -1,0 +1,50 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { firstStartText, laterStartText, originOf } from "../../lib/cli/banner.ts";
+import type { KeyRecord } from "../../lib/store/store.ts";
+
+Deno.test("originOf() is an address that a client on the same machine can use", () => {
+  const cases: [string, string][] = [
+    ["127.0.0.1", "http://127.0.0.1:80"],
+    ["0.0.0.0", "http://localhost:80"],
+    ["::", "http://localhost:80"],
+    ["::1", "http://[::1]:80"],
+    ["gateway.example", "http://gateway.example:80"],
+  ];
+  for (const [hostname, origin] of cases) assertEquals(originOf({ hostname, port: 80 }), origin);
+});
+
+Deno.test("the first start tells key, curl line and settings of the usual clients", () => {
+  const text = firstStartText({ origin: "http://localhost:1", key: "KEY", model: "acme/one" });
+  for (
+    const part of [
+      "\n  KEY\n",
+      "  curl http://localhost:1/v1/chat/completions \\\n",
+      'Authorization: Bearer KEY"',
+      '{"model": "acme/one", "messages"',
+      "OPENAI_BASE_URL=http://localhost:1/v1 OPENAI_API_KEY=KEY",
+      "ANTHROPIC_BASE_URL=http://localhost:1/anthropic ANTHROPIC_API_KEY=KEY claude --model acme/one",
+      'wire_api = "responses"',
+    ]
+  ) assertStringIncludes(text, part);
+});
+
+Deno.test("a later start tells which keys there are", () => {
+  const key = (name: string, change: Partial<KeyRecord> = {}): KeyRecord => ({
+    id: `key_${name}`,
+    name,
+    hash: "",
+    group: "default",
+    createdAt: 0,
+    disabled: false,
+    ...change,
+  });
+  const told = (keys: KeyRecord[], configured: string[] = []) =>
+    laterStartText({ origin: "O", keys, configured, addCommand: "ADD" });
+  assertEquals(
+    told([key("a"), key("b", { disabled: true }), key("c", { revokedAt: 1 })], ["ci"]),
+    'Sluice listens on O\n\nAPI key "a" exists since 1970-01-01\nAPI key "b" exists since 1970-01-01 (disabled)\n' +
+      'API key "ci" comes from the environment\nAnother one: ADD\n\n',
+  );
+  assertEquals(told([key("c", { revokedAt: 1 })]), "Sluice listens on O\n\nNo API key is in use\nAnother one: ADD\n\n");
+  assertStringIncludes(told([..."abcdefg"].map((name) => key(name))), "\nand 2 more\n");
+});

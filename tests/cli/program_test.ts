@@ -1,0 +1,253 @@
+import { assertEquals, assertMatch, assertNotEquals, assertStringIncludes } from "@std/assert";
+import { inFolder, run, type Running, start } from "./program.ts";
+
+const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
+
+function keyIn(text: string): string {
+  return /sk-sluice-[A-Za-z0-9_-]{49}/.exec(text)?.[0] ?? "";
+}
+
+async function chat({ origin }: Running, key: string): Promise<{ status: number; text: string }> {
+  const response = await fetch(`${origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(HELLO),
+  });
+  const body = await response.json();
+  return { status: response.status, text: body.choices?.[0]?.message.content ?? "" };
+}
+
+async function status({ origin }: Running, key: string): Promise<number> {
+  const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await response.body?.cancel();
+  return response.status;
+}
+
+Deno.test("the first start prints a key that works, and no later start prints it again", () =>
+  inFolder(async (folder) => {
+    const first = await start([], { folder });
+    const key = keyIn(first.banner);
+    assertMatch(first.origin, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+    assertStringIncludes(first.banner, `curl ${first.origin}/v1/chat/completions`);
+    assertEquals(await chat(first, key), { status: 200, text: "Hello" });
+    assertEquals(await status(first, `${key}0`), 401);
+    first.kill("SIGTERM");
+    const ended = await first.ended;
+    assertEquals(ended.code, 0);
+    assertEquals(ended.err.includes(key), false);
+    for (const line of ended.err.trimEnd().split("\n")) JSON.parse(line);
+
+    const second = await start(["serve"], { folder });
+    assertEquals(keyIn(second.banner), "");
+    assertStringIncludes(second.banner, 'API key "default" exists since');
+    assertStringIncludes(second.banner, "Another one: npx -y deno@2.9.6 task sluice keys add NAME\n");
+    assertEquals((await chat(second, key)).status, 200);
+    second.kill("SIGINT");
+    assertEquals((await second.ended).code, 0);
+
+    for await (const { name } of Deno.readDir(`${folder}/data`)) {
+      const bytes = await Deno.readFile(`${folder}/data/${name}`);
+      assertEquals(new TextDecoder("latin1").decode(bytes).includes(key.slice(10, 30)), false, name);
+    }
+  }));
+
+Deno.test("a running gateway obeys at the next request what the command line does to keys", () =>
+  inFolder(async (folder) => {
+    const gateway = await start([], { folder });
+    const added = await run(["keys", "add", "ci"], { folder });
+    assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`]);
+    const key = keyIn(added.out);
+    const states: [string[], number][] = [
+      [["keys", "list"], 200],
+      [["keys", "disable", "ci"], 403],
+      [["keys", "enable", "ci"], 200],
+      [["keys", "revoke", "ci"], 401],
+    ];
+    for (const [args, expected] of states) {
+      assertEquals((await run(args, { folder })).code, 0, args.join(" "));
+      assertEquals(await status(gateway, key), expected, args.join(" "));
+    }
+    gateway.kill("SIGTERM");
+    await gateway.ended;
+  }));
+
+Deno.test("keys add, list and revoke say what they did and what they cannot do", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "groups": { "ops": {} } }');
+    const added = await run(["keys", "add", "ci", "--group", "ops"], { folder });
+    assertMatch(added.err, /^Added key "ci" \(key_\S+\) to group "ops"/);
+    const refused: [string[], string][] = [
+      [["keys", "add", "ci"], 'Cannot add a key "ci": a key of this name is in use\n'],
+      [["keys", "add", "x", "--group", "nobody"], 'Cannot add a key: unknown group "nobody"; known: ops, default\n'],
+      [["keys", "revoke", "nobody"], 'Cannot revoke key "nobody": there is no key of this name or id\n'],
+      [["keys", "list", "--store", "memory:"], "Cannot reach the keys"],
+    ];
+    for (const [args, line] of refused) {
+      const { code, out, err } = await run(args, { folder });
+      assertEquals([code, out, err.startsWith(line)], [1, "", true], err);
+    }
+    const [listed] = JSON.parse((await run(["keys", "list", "--json"], { folder })).out);
+    assertEquals([listed.name, listed.group, listed.state], ["ci", "ops", "active"]);
+    assertEquals((await run(["keys", "revoke", listed.id], { folder })).out, `Key "ci" (${listed.id}) is revoked\n`);
+    const again = await run(["keys", "enable", listed.id], { folder });
+    assertEquals([again.code, again.err], [1, `Cannot enable key "${listed.id}": it is revoked\n`]);
+    const { out } = await run(["keys", "list"], { folder });
+    assertMatch(out, /^ID +NAME +GROUP +STATE +CREATED\nkey_\S+ +ci +ops +revoked +\d{4}-\S+Z\n$/);
+  }));
+
+Deno.test("a configuration with mistakes ends the start with one line each and nothing else", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(
+      `${folder}/bad.jsonc`,
+      '{ "prot": 1, "keys": [{ "name": "ci", "key": { "env": "NOT_SET_HERE" } }], "listen": { "port": "x" } }',
+    );
+    for (const command of ["serve", "check"]) {
+      const { code, out, err } = await run([command, "--config", "bad.jsonc"], { folder });
+      assertEquals([code, out], [1, ""]);
+      const [port, unknown, key, ...more] = err.split("\n");
+      assertEquals(port, 'listen.port: Expected a number, not "x"');
+      assertStringIncludes(unknown ?? "", "prot: Unknown member");
+      assertEquals(key, 'keys[0].key.env: The environment variable "NOT_SET_HERE" is not set');
+      assertEquals(more, [""]);
+    }
+  }));
+
+Deno.test("an unknown command or flag ends with code 2 and one line", () =>
+  inFolder(async (folder) => {
+    for (const args of [["start"], ["serve", "--prot", "1"]]) {
+      const { code, out, err } = await run(args, { folder });
+      assertEquals([code, out, err.split("\n").length], [2, "", 2]);
+      assertMatch(err, /^Unknown (command|flag)/);
+    }
+  }));
+
+Deno.test("a port in use ends the start with one line, and makes no key", () =>
+  inFolder(async (folder) => {
+    using taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const { code, out, err } = await run(["--port", String(taken.addr.port)], { folder });
+    assertEquals([code, out], [1, ""]);
+    assertEquals(
+      err,
+      `Cannot listen on 127.0.0.1:${taken.addr.port}: the port is in use; choose another one with --port\n`,
+    );
+    assertEquals(JSON.parse((await run(["keys", "list", "--json"], { folder })).out), []);
+  }));
+
+Deno.test("a store that cannot be opened ends the start with one line", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/text.db`, "no database ".repeat(100));
+    const { code, out, err } = await run(["--store", "sqlite:text.db"], { folder });
+    assertEquals([code, out, err.split("\n").length], [1, "", 2]);
+    assertMatch(err, /^Cannot open the store "text.db": /);
+  }));
+
+Deno.test("keys of the environment work, and then no key is made", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "keys": [{ "name": "ci", "key": { "env": "CI_KEY" } }] }');
+    const env = { CI_KEY: "a-key-from-the-environment" };
+    const gateway = await start(["--store", "memory:"], { folder, env });
+    assertEquals(keyIn(gateway.banner), "");
+    assertStringIncludes(gateway.banner, 'API key "ci" comes from the environment');
+    assertEquals(await status(gateway, env.CI_KEY), 200);
+    gateway.kill("SIGTERM");
+    await gateway.ended;
+  }));
+
+Deno.test("a memory store makes another key at every start and leaves no file", () =>
+  inFolder(async (folder) => {
+    const keys: string[] = [];
+    for (let round = 0; round < 2; round++) {
+      const gateway = await start(["--store", "memory:"], { folder });
+      keys.push(keyIn(gateway.banner));
+      gateway.kill("SIGTERM");
+      await gateway.ended;
+    }
+    assertNotEquals(keys[0], keys[1]);
+    assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
+  }));
+
+Deno.test("an answer that is under way at SIGTERM is finished before the end", () =>
+  inFolder(async (folder) => {
+    const gateway = await start([], { folder });
+    const answer = await openAnswer(gateway);
+    gateway.kill("SIGTERM");
+    await refusesConnections(gateway);
+    const text = await new Response(answer.readable).text();
+    assertStringIncludes(text, "data: [DONE]\n\n");
+    assertEquals((await gateway.ended).code, 0);
+  }));
+
+Deno.test("a second signal does not wait for answers under way", () =>
+  inFolder(async (folder) => {
+    const gateway = await start([], { folder });
+    const answer = await openAnswer(gateway);
+    gateway.kill("SIGTERM");
+    await refusesConnections(gateway);
+    gateway.kill("SIGTERM");
+    const { code, err } = await gateway.ended;
+    assertEquals(code, 1);
+    assertStringIncludes(err, '"outcome":"cut"');
+    answer.close();
+  }));
+
+Deno.test("health asks the gateway that the configuration names", () =>
+  inFolder(async (folder) => {
+    const gateway = await start([], { folder });
+    const port = new URL(gateway.origin).port;
+    assertEquals((await run(["health", "--port", port], { folder })).code, 0);
+    gateway.kill("SIGTERM");
+    await gateway.ended;
+    const { code, err } = await run(["health", "--port", port], { folder });
+    assertEquals([code, err], [1, `No gateway answers at ${gateway.origin}/healthz\n`]);
+  }));
+
+Deno.test("check, help and version tell and do not touch the store", () =>
+  inFolder(async (folder) => {
+    const check = await run(["check"], { folder });
+    assertEquals(check.code, 0);
+    assertStringIncludes(check.out, "sluice/echo -> embedded:echo");
+    assertStringIncludes(check.out, "default: models * (1 of 1); endpoints *");
+    assertStringIncludes((await run(["help"], { folder })).out, "keys add NAME");
+    assertMatch((await run(["version"], { folder })).out, /^sluice \d+\.\d+\.\d+\n$/);
+    assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
+  }));
+
+/** Asks for a stream of several megabytes and reads only its head, so that the answer waits for its reader. */
+async function openAnswer(gateway: Running): Promise<Deno.TcpConn> {
+  const { hostname, port } = new URL(gateway.origin);
+  const body = JSON.stringify({
+    model: "sluice/echo",
+    stream: true,
+    messages: [{ role: "user", content: "word ".repeat(30_000) }],
+  });
+  const connection = await Deno.connect({ hostname, port: Number(port) });
+  const request = new Response(
+    [
+      "POST /v1/chat/completions HTTP/1.1",
+      `host: ${hostname}`,
+      `authorization: Bearer ${keyIn(gateway.banner)}`,
+      "content-type: application/json",
+      `content-length: ${body.length}`,
+      "connection: close",
+      "",
+      body,
+    ].join("\r\n"),
+  );
+  await request.body?.pipeTo(connection.writable, { preventClose: true });
+  const head = new Uint8Array(12);
+  await connection.read(head);
+  assertEquals(new TextDecoder().decode(head), "HTTP/1.1 200");
+  return connection;
+}
+
+/** Waits until the gateway has stopped listening. */
+async function refusesConnections({ origin }: Running): Promise<void> {
+  const { hostname, port } = new URL(origin);
+  for (;;) {
+    try {
+      (await Deno.connect({ hostname, port: Number(port) })).close();
+    } catch {
+      return;
+    }
+  }
+}
