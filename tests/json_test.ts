@@ -54,7 +54,6 @@ Deno.test("parseJson() and writeJson() keep every number as it was written", () 
 
 Deno.test("parseJson() makes ordinary numbers of what a double can hold", () => {
   assertEquals(parseJson('{"a":1,"b":-2.5,"c":1e+21}'), { a: 1, b: -2.5, c: 1e21 });
-  assertEquals(parseJson("[9007199254740993, 0.5]") instanceof Array, true);
   const [big, half] = parseJson("[9007199254740993, 0.5]") as Json[];
   assert(isRawNumber(big));
   assertEquals(big.rawJSON, "9007199254740993");
@@ -195,7 +194,7 @@ Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the sa
   assert(refused > 10_000 && refused < 30_000);
 });
 
-Deno.test("parseJson() points at most as far as the first character that no JSON text can have there", () => {
+Deno.test("parseJson() names a position close to the one the engine names", () => {
   // The engine names a position for most faults; ours must agree with it wherever it does.
   let compared = 0;
   for (

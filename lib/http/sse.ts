@@ -36,8 +36,9 @@ export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> 
   /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
   let afterReturn = false;
 
-  function checkLength(): void {
-    if ((data?.length ?? 0) + event.length + piecesLength > limit) {
+  /** Counts what is kept and the line that comes to it. */
+  function checkLength(lineLength: number): void {
+    if ((data?.length ?? 0) + event.length + lineLength > limit) {
       throw new GatewayError(
         "upstream",
         `Cannot read the upstream's stream: an event is longer than ${limit} characters`,
@@ -51,12 +52,12 @@ export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> 
       if (line.startsWith("\ufeff")) line = line.slice(1);
     }
     if (line === "") return dispatch(out);
+    checkLength(line.length);
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
     if (field === "data") data = data === undefined ? value : `${data}\n${value}`;
     else if (field === "event") event = value;
-    checkLength();
   }
 
   function dispatch(out: Frame[]): void {
@@ -76,7 +77,7 @@ export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> 
         if (end < 0) {
           pieces.push(chunk.slice(at));
           piecesLength += chunk.length - at;
-          checkLength();
+          checkLength(piecesLength);
           break;
         }
         let line = chunk.slice(at, end);

@@ -21,7 +21,7 @@ const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
  * with a slash in it would move the path. Here `Host` is checked first and then cut off; nothing parses the whole.
  * @throws {GatewayError} `invalid`, or `not_found` for a path that would mean another after normalization
  */
-export function readTarget(request: Request): RequestTarget {
+export function readTarget(request: Pick<Request, "url" | "headers">): RequestTarget {
   const host = request.headers.get("host");
   if (host === null || !HOST.test(host)) {
     throw new GatewayError(

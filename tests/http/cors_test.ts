@@ -1,0 +1,83 @@
+import { assertEquals } from "@std/assert";
+import { exchange, head, startServer } from "./serve.ts";
+
+const ORIGIN = "https://app.example.com";
+const FILE = { cors: { origins: ["http://localhost:3000", ORIGIN] } };
+const PREFLIGHT = { "access-control-request-method": "POST", "access-control-request-headers": "x-canary" };
+
+/** Names and values that browsers look at. */
+function corsOf(headers: Headers): Record<string, string> {
+  return Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary"));
+}
+
+Deno.test("without configured origins no response has a CORS header", async () => {
+  await using server = startServer();
+  for (
+    const start of [
+      "GET /public",
+      "GET /v1/things",
+      "GET /nothing",
+      "OPTIONS /public",
+      "OPTIONS /v1/echo",
+      "GET /v1/fail",
+    ]
+  ) {
+    for (const origin of [ORIGIN, "null", "*"]) {
+      const response = await exchange(server.port, [head(start, { origin, ...PREFLIGHT })]);
+      assertEquals(corsOf(response.headers), {}, `${start} ${origin}`);
+      if (start === "OPTIONS /public") assertEquals(response.status, 405);
+    }
+  }
+});
+
+Deno.test("a listed origin gets its preflight answered and reads every response", async () => {
+  await using server = startServer({ file: FILE });
+  const flight = await exchange(server.port, [head("OPTIONS /v1/echo", { origin: ORIGIN, ...PREFLIGHT })]);
+  assertEquals(flight.status, 204);
+  assertEquals(flight.headers.get("access-control-allow-origin"), ORIGIN);
+  assertEquals(flight.headers.get("access-control-allow-methods"), "POST");
+  assertEquals(flight.headers.get("access-control-allow-headers"), "authorization, x-api-key, content-type, *");
+  assertEquals(flight.headers.get("access-control-max-age"), "7200");
+  assertEquals(flight.headers.get("vary"), "origin");
+  for (
+    const [start, status] of [["GET /public", 200], ["GET /v1/things", 401], ["GET /nothing", 404], [
+      "GET /v1/fail",
+      500,
+    ]] as const
+  ) {
+    const response = await exchange(server.port, [head(start, { origin: ORIGIN })]);
+    assertEquals(response.status, status);
+    assertEquals(corsOf(response.headers), {
+      "access-control-allow-origin": ORIGIN,
+      "access-control-expose-headers":
+        "x-request-id, request-id, retry-after, retry-after-ms, x-should-retry, x-sluice-dropped",
+      vary: "origin",
+    }, start);
+  }
+});
+
+Deno.test("origins are compared whole", async () => {
+  await using server = startServer({ file: FILE });
+  for (
+    const origin of [
+      "https://app.example.com.evil.com",
+      "https://evil.com",
+      "http://app.example.com",
+      "https://app.example.com:444",
+      "https://APP.example.com",
+      "null",
+      `${ORIGIN}, https://evil.com`,
+    ]
+  ) {
+    for (const start of ["GET /public", "OPTIONS /public"]) {
+      const response = await exchange(server.port, [head(start, { origin, ...PREFLIGHT })]);
+      assertEquals(corsOf(response.headers), { vary: "origin" }, origin);
+      assertEquals(response.status, start === "GET /public" ? 200 : 405);
+    }
+  }
+});
+
+Deno.test("OPTIONS that is no preflight is 405 also for a listed origin", async () => {
+  await using server = startServer({ file: FILE });
+  assertEquals((await exchange(server.port, [head("OPTIONS /public", { origin: ORIGIN })])).status, 405);
+});
