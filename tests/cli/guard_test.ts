@@ -1,0 +1,30 @@
+import { assertEquals } from "@std/assert";
+import { keepRunning } from "../../lib/cli/guard.ts";
+import type { LogEntry } from "../../lib/gateway.ts";
+
+/** The first entry that the guard logs after `act`. */
+async function caught(act: () => void): Promise<LogEntry> {
+  const { promise, resolve } = Promise.withResolvers<LogEntry>();
+  const forget = keepRunning(resolve);
+  try {
+    act();
+    return await promise;
+  } finally {
+    forget();
+  }
+}
+
+Deno.test("a promise that nobody waited for is one line of the log, without its message", async () => {
+  const { level, event, cause, ...rest } = await caught(() => void Promise.reject(new RangeError("a secret")));
+  assertEquals([level, event, cause], ["error", "unhandled_rejection", "RangeError"]);
+  assertEquals(JSON.stringify(rest).includes("a secret"), false);
+});
+
+Deno.test("an error that nobody caught is one line of the log", async () => {
+  const entry = await caught(() =>
+    void setTimeout(() => {
+      throw new TypeError("a secret");
+    })
+  );
+  assertEquals([entry.event, entry.cause], ["uncaught_error", "TypeError"]);
+});
