@@ -1,0 +1,42 @@
+/** Citations as chat's annotations, which point into the whole text of the answer. */
+import type { Citation } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import { numberOf, textOf } from "./members.ts";
+
+/** A piece of the answer's text, in code points. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+/** Length of text in code points. Additive over pieces, even where one ends inside a surrogate pair. */
+export function countCodePoints(text: string): number {
+  let count = 0;
+  for (let index = 0; index < text.length; index++) {
+    const unit = text.charCodeAt(index);
+    if (unit < 0xdc00 || unit > 0xdfff) count++;
+  }
+  return count;
+}
+
+/**
+ * Writes a citation of a text block that covers `span` of the answer. `undefined` for what chat cannot say: it knows
+ * only citations of web pages.
+ */
+export function writeAnnotation({ from, value }: Citation, span: Span): JsonObject | undefined {
+  if (from === "chat") return value;
+  const url = textOf(value.url);
+  if (url === undefined) return undefined;
+  const start = from === "responses" ? numberOf(value.start_index) : undefined;
+  const end = from === "responses" ? numberOf(value.end_index) : undefined;
+  return {
+    type: "url_citation",
+    url_citation: {
+      // What is cited by a block as a whole, and without a place inside it, belongs to all of it.
+      start_index: start === undefined ? span.start : span.start + start,
+      end_index: end === undefined ? span.end : span.start + end,
+      url,
+      title: textOf(value.title) ?? "",
+    },
+  };
+}

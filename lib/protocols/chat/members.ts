@@ -1,0 +1,68 @@
+/** Small readers for members whose type the schema has checked: the wanted value, or `undefined` for anything else. */
+import type { CacheMark, Rest } from "../../canonical/types.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+
+/** A member that holds text. */
+export function textOf(value: Json | undefined): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}
+
+/** A member that holds a number. */
+export function numberOf(value: Json | undefined): number | undefined {
+  return typeof value === "number" ? value : undefined;
+}
+
+/** A member that holds true or false. */
+export function flagOf(value: Json | undefined): boolean | undefined {
+  return typeof value === "boolean" ? value : undefined;
+}
+
+/** A member that holds an object. */
+export function objectOf(value: Json | undefined): JsonObject | undefined {
+  return isObject(value) ? value : undefined;
+}
+
+/** The objects of a member that holds a list of them; empty for anything else. */
+export function objectsOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** The strings of a member that holds a list of them; empty for anything else. */
+export function textsOf(value: Json | undefined): string[] {
+  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
+}
+
+/** An object with one member, or with none where there is no value: for spreading. */
+export function optional<K extends string, V>(key: K, value: V | undefined): Partial<Record<K, V>> {
+  return (value === undefined ? {} : { [key]: value }) as Partial<Record<K, V>>;
+}
+
+/** The prompt-cache mark of a message, part or tool. OpenRouter's clients put Anthropic's marks there. */
+export function cacheOf(object: JsonObject): { cache?: CacheMark } {
+  const mark = objectOf(object.cache_control);
+  return mark === undefined ? {} : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
+}
+
+/**
+ * What is left of an object beside the members that were read, where there is anything: for spreading. It mirrors the
+ * object, so that merging it with what is written for the read members gives the object back.
+ * @param read names of the members that were read
+ * @param inner names that were read of objects inside the object, by the member that holds them
+ */
+export function restOf(
+  object: JsonObject,
+  read: readonly string[],
+  inner: Readonly<Record<string, readonly string[]>> = {},
+): { rest?: Rest } {
+  const members = without(object, [...read, ...Object.keys(inner)]);
+  for (const [name, innerRead] of Object.entries(inner)) {
+    const left = without(objectOf(object[name]) ?? {}, innerRead);
+    if (Object.keys(left).length > 0) members[name] = left;
+  }
+  return Object.keys(members).length === 0 ? {} : { rest: { from: "chat", members } };
+}
+
+/** Built from entries, so that a member called `__proto__` stays a member. */
+function without(object: JsonObject, names: readonly string[]): JsonObject {
+  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+}

@@ -1,0 +1,122 @@
+/** The `messages` of a chat request, as a schema. */
+import { z } from "zod";
+import { COUNTS } from "../fields.ts";
+import { cacheField } from "./cache_schema.ts";
+
+/** Says which values were possible, only where the discriminating member itself is wrong. */
+function expected(what: string): { error: (issue: { code?: string }) => string | undefined } {
+  return { error: (issue) => issue.code === "invalid_union" ? `Expected ${what}` : undefined };
+}
+
+const textPart = z.looseObject({ type: z.literal("text"), text: z.string(), cache_control: cacheField });
+const imagePart = z.looseObject({
+  type: z.literal("image_url"),
+  image_url: z.looseObject({
+    url: z.string().min(1).describe("A data: URL or an https: URL"),
+    detail: z.enum(["auto", "low", "high", "original"]).nullish(),
+  }),
+  cache_control: cacheField,
+});
+const audioPart = z.looseObject({
+  type: z.literal("input_audio"),
+  input_audio: z.looseObject({ data: z.string(), format: z.string().min(1) }),
+  cache_control: cacheField,
+});
+const filePart = z.looseObject({
+  type: z.literal("file"),
+  file: z.looseObject({
+    filename: z.string().nullish(),
+    file_data: z.string().min(1).nullish().describe("A data: URL"),
+    file_id: z.string().nullish(),
+  }),
+  cache_control: cacheField,
+});
+const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string(), cache_control: cacheField });
+
+const texts = z.array(textPart).max(COUNTS.parts);
+const userParts = z.array(
+  z.discriminatedUnion(
+    "type",
+    [textPart, imagePart, audioPart, filePart],
+    expected("a part of type text, image_url, input_audio or file"),
+  ),
+).max(COUNTS.parts);
+const assistantParts = z.array(
+  z.discriminatedUnion("type", [textPart, refusalPart], expected("a part of type text or refusal")),
+).max(COUNTS.parts);
+const toolParts = z.array(
+  z.discriminatedUnion(
+    "type",
+    [textPart, imagePart, filePart],
+    expected("a part of type text, image_url or file"),
+  ),
+).max(COUNTS.parts);
+
+const wanted = { error: "Expected a string or an array of content parts" };
+
+/** Names in past calls came from a model: they need not be names a tool could have today. */
+const calledName = z.string().min(1).max(256);
+
+const toolCall = z.discriminatedUnion("type", [
+  z.looseObject({
+    id: z.string().min(1).max(256),
+    type: z.literal("function"),
+    function: z.looseObject({ name: calledName, arguments: z.string().describe("JSON, as text") }),
+  }),
+  z.looseObject({
+    id: z.string().min(1).max(256),
+    type: z.literal("custom"),
+    custom: z.looseObject({ name: calledName, input: z.string() }),
+  }),
+], expected("a call of type function or custom"));
+
+const name = z.string().nullish();
+
+const systemMessage = z.looseObject({
+  role: z.enum(["system", "developer"]),
+  content: z.union([z.string(), texts], wanted),
+  name,
+  cache_control: cacheField,
+});
+const userMessage = z.looseObject({
+  role: z.literal("user"),
+  content: z.union([z.string(), userParts], wanted),
+  name,
+  cache_control: cacheField,
+});
+const assistantMessage = z.looseObject({
+  role: z.literal("assistant"),
+  content: z.union([z.string(), assistantParts], wanted).nullish(),
+  refusal: z.string().nullish(),
+  name,
+  audio: z.looseObject({ id: z.string() }).nullish(),
+  tool_calls: z.array(toolCall).max(COUNTS.parts).nullish(),
+  function_call: z.looseObject({ name: calledName, arguments: z.string() }).nullish().describe("Deprecated"),
+  reasoning_details: z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts).nullish()
+    .describe("Reasoning of this turn as it was sent, with its signatures, an extension"),
+  thinking_blocks: z.array(z.looseObject({ type: z.string() })).max(COUNTS.parts).nullish().describe("An extension"),
+  reasoning_content: z.string().nullish().describe("An extension"),
+  reasoning: z.string().nullish().describe("An extension"),
+  cache_control: cacheField,
+});
+const toolMessage = z.looseObject({
+  role: z.literal("tool"),
+  tool_call_id: z.string().min(1).max(256),
+  content: z.union([z.string(), toolParts], wanted),
+  cache_control: cacheField,
+});
+const functionMessage = z.looseObject({
+  role: z.literal("function"),
+  name: calledName,
+  content: z.string().nullable(),
+  cache_control: cacheField,
+});
+
+/** The conversation so far. */
+export const messagesField = z.array(
+  z.discriminatedUnion(
+    "role",
+    [systemMessage, userMessage, assistantMessage, toolMessage, functionMessage],
+    expected("a role of system, developer, user, assistant, tool or function"),
+  ),
+).min(1).max(COUNTS.messages);

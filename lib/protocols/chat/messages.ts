@@ -1,0 +1,132 @@
+/** The `messages` of a chat request as turns. One message becomes one turn; nothing changes its place. */
+import type { Block, Message, Rest } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json.ts";
+import { cacheOf, objectOf, objectsOf, restOf, textOf } from "./members.ts";
+import { readContent } from "./parts.ts";
+import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
+
+/** What later messages need to know of the calls before them. */
+interface Calls {
+  /** Ids of the calls of custom tools. */
+  custom: Set<string>;
+  /** Ids that were made up for calls in the old manner, which have none, by function name. */
+  functions: Map<string, string>;
+}
+
+/**
+ * Reads the conversation. The result of a tool becomes a user turn with one block.
+ * @throws {GatewayError} `invalid`, for what cannot be passed on: file ids, recorded audio, broken data
+ */
+export function readMessages(body: JsonObject): Message[] {
+  const calls: Calls = { custom: new Set(), functions: new Map() };
+  return objectsOf(body.messages).map((message, index) => readMessage(message, index, calls));
+}
+
+function readMessage(message: JsonObject, index: number, calls: Calls): Message {
+  const path = `messages[${index}]`;
+  switch (message.role) {
+    case "assistant":
+      return turn("assistant", message, readAssistant(message, index, calls), ASSISTANT);
+    case "tool": {
+      const callId = textOf(message.tool_call_id) ?? "";
+      const result: Block = {
+        type: "tool_result",
+        callId,
+        blocks: readContent(message.content, `${path}.content`),
+        ...(calls.custom.has(callId) && { custom: true }),
+      };
+      return turn("user", message, [result], ["tool_call_id"]);
+    }
+    case "function": {
+      const name = textOf(message.name) ?? "";
+      const callId = calls.functions.get(name) ?? functionCallId(name, index);
+      const blocks = readContent(message.content, `${path}.content`);
+      return turn("user", message, [{ type: "tool_result", callId, blocks }], ["name"]);
+    }
+    case "developer": {
+      const system = turn("system", message, readContent(message.content, `${path}.content`), []);
+      const rest: Rest = { from: "chat", members: { role: "developer", ...system.rest?.members } };
+      return { ...system, rest };
+    }
+    default:
+      return turn(
+        message.role === "system" ? "system" : "user",
+        message,
+        readContent(message.content, `${path}.content`),
+        [],
+      );
+  }
+}
+
+/** A mark on the message stands for one on its last block; without a block it has no place but the rest. */
+function turn(role: Message["role"], message: JsonObject, blocks: Block[], read: readonly string[]): Message {
+  const { cache } = cacheOf(message);
+  const last = blocks.at(-1);
+  if (last !== undefined && cache !== undefined) last.cache ??= cache;
+  const marked = last === undefined ? [] : ["cache_control"];
+  return { role, blocks, ...restOf(message, ["role", "content", ...marked, ...read]) };
+}
+
+const ASSISTANT = [...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call"];
+
+/** Chat has no order among what an assistant message holds: reasoning, then words, then calls. */
+function readAssistant(message: JsonObject, index: number, calls: Calls): Block[] {
+  const path = `messages[${index}]`;
+  if (objectOf(message.audio) !== undefined) {
+    throw new GatewayError("invalid", "Cannot use recorded audio: its id belongs to one vendor's account", {
+      param: `${path}.audio`,
+    });
+  }
+  const refusal = textOf(message.refusal);
+  const blocks: Block[] = [...readReasoning(message), ...readContent(message.content, `${path}.content`)];
+  if (refusal) blocks.push({ type: "refusal", text: refusal });
+  blocks.push(...objectsOf(message.tool_calls).map((call) => readCall(call, calls)));
+  const functionCall = objectOf(message.function_call);
+  if (functionCall !== undefined) blocks.push(readFunctionCall(functionCall, index, calls));
+  return blocks;
+}
+
+function readCall(call: JsonObject, calls: Calls): Block {
+  const id = textOf(call.id) ?? "";
+  if (call.type === "custom") {
+    const custom = objectOf(call.custom) ?? {};
+    calls.custom.add(id);
+    return {
+      type: "tool_call",
+      id,
+      name: textOf(custom.name) ?? "",
+      arguments: textOf(custom.input) ?? "",
+      custom: true,
+      ...cacheOf(call),
+      ...restOf(call, ["id", "type", "cache_control"], { custom: ["name", "input"] }),
+    };
+  }
+  const inner = objectOf(call.function) ?? {};
+  return {
+    type: "tool_call",
+    id,
+    name: textOf(inner.name) ?? "",
+    arguments: textOf(inner.arguments) ?? "",
+    ...cacheOf(call),
+    ...restOf(call, ["id", "type", "cache_control"], { function: ["name", "arguments"] }),
+  };
+}
+
+function readFunctionCall(call: JsonObject, index: number, calls: Calls): Block {
+  const name = textOf(call.name) ?? "";
+  const id = functionCallId(name, index);
+  calls.functions.set(name, id);
+  return {
+    type: "tool_call",
+    id,
+    name,
+    arguments: textOf(call.arguments) ?? "",
+    ...restOf(call, ["name", "arguments"]),
+  };
+}
+
+/** The same conversation must get the same ids each time it is sent: prompt caches depend on it. */
+function functionCallId(name: string, index: number): string {
+  return `call_${index}_${name}`;
+}

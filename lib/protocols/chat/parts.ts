@@ -1,0 +1,83 @@
+/** The content of chat messages: a string, or an array of parts. */
+import { readMediaUrl } from "../../canonical/media.ts";
+import type { Block, Media } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { cacheOf, objectOf, objectsOf, optional, restOf, textOf } from "./members.ts";
+
+/**
+ * Reads content. An empty string says nothing and becomes no block; parts stay as they are.
+ * @param path where the content stands in the request, such as `messages[0].content`
+ * @throws {GatewayError} `invalid`, for pictures and files that cannot be read
+ */
+export function readContent(content: Json | undefined, path: string): Block[] {
+  if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
+  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`));
+}
+
+function readPart(part: JsonObject, path: string): Block {
+  switch (part.type) {
+    case "text":
+      return {
+        type: "text",
+        text: textOf(part.text) ?? "",
+        ...cacheOf(part),
+        ...restOf(part, ["type", "text", "cache_control"]),
+      };
+    case "refusal":
+      return {
+        type: "refusal",
+        text: textOf(part.refusal) ?? "",
+        ...cacheOf(part),
+        ...restOf(part, ["type", "refusal", "cache_control"]),
+      };
+    case "image_url":
+      return {
+        type: "media",
+        media: readUrl(textOf(objectOf(part.image_url)?.url) ?? "", `${path}.image_url.url`),
+        ...cacheOf(part),
+        ...restOf(part, ["type", "cache_control"], { image_url: ["url"] }),
+      };
+    case "file":
+      return readFile(part, `${path}.file`);
+    default:
+      return { type: "foreign", from: "chat", value: part, ...cacheOf(part) };
+  }
+}
+
+function readFile(part: JsonObject, path: string): Block {
+  const file = objectOf(part.file) ?? {};
+  const data = textOf(file.file_data);
+  if (textOf(file.file_id) !== undefined) {
+    throw new GatewayError("invalid", "Cannot use a file id: it belongs to one vendor's account. Send file_data", {
+      param: `${path}.file_id`,
+    });
+  }
+  if (data === undefined) {
+    throw new GatewayError("invalid", `Missing required parameter: ${path}.file_data`, {
+      param: `${path}.file_data`,
+      code: "missing_required_parameter",
+    });
+  }
+  if (!/^(?:data|https?):/i.test(data)) {
+    throw new GatewayError("invalid", "Cannot read the file: expected a data: URL, which names the type of the file", {
+      param: `${path}.file_data`,
+    });
+  }
+  return {
+    type: "media",
+    media: readUrl(data, `${path}.file_data`),
+    ...optional("name", textOf(file.filename)),
+    ...cacheOf(part),
+    ...restOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
+  };
+}
+
+function readUrl(url: string, param: string): Media {
+  try {
+    return readMediaUrl(url);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new GatewayError("invalid", `Cannot read ${param}: ${error.message}`, { param, cause: error });
+  }
+}

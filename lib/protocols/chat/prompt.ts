@@ -1,0 +1,155 @@
+/** A chat request as a prompt. */
+import type { Block, Message, OutputFormat, Prompt, Sampling } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { COUNTS } from "../fields.ts";
+import { flagOf, numberOf, objectOf, optional, restOf, textOf, textsOf } from "./members.ts";
+import { readMessages } from "./messages.ts";
+import { readReasoningOptions } from "./reasoning_options.ts";
+import { readToolChoice, readTools, usesFunctions } from "./tools.ts";
+
+/** Members of the body that the canonical form models. */
+const MODELLED = [
+  "model",
+  "messages",
+  "tools",
+  "functions",
+  "tool_choice",
+  "function_call",
+  "parallel_tool_calls",
+  "max_completion_tokens",
+  "max_tokens",
+  "stop",
+  "temperature",
+  "top_p",
+  "top_k",
+  "frequency_penalty",
+  "presence_penalty",
+  "seed",
+  "logit_bias",
+  "logprobs",
+  "top_logprobs",
+  "reasoning_effort",
+  "reasoning",
+  "include_reasoning",
+  "response_format",
+  "n",
+  "stream",
+  "provider",
+  "models",
+  "safety_identifier",
+];
+
+/**
+ * Reads a chat request that the schema has accepted. Members the canonical form does not model are kept in `rest`.
+ * @throws {GatewayError} `invalid`, for what contradicts itself or cannot be served
+ */
+export function readPrompt(body: JsonObject): Prompt {
+  refuseAudio(body);
+  const tools = readTools(body);
+  const messages = readMessages(body);
+  limitImages(messages);
+  const stream = body.stream === true;
+  const endUser = textOf(body.safety_identifier);
+  return {
+    protocol: "chat",
+    model: textOf(body.model) ?? "",
+    messages,
+    tools,
+    ...optional("toolChoice", readToolChoice(body, tools)),
+    // The old manner knows one call per answer and has no place for a second.
+    ...optional("parallelToolCalls", usesFunctions(body) ? false : flagOf(body.parallel_tool_calls)),
+    ...optional("maxTokens", numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens)),
+    stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
+    sampling: readSampling(body),
+    ...optional("reasoning", readReasoningOptions(body)),
+    ...optional("format", readFormat(body.response_format)),
+    ...optional("n", numberOf(body.n)),
+    stream,
+    ...optional("includeUsage", readIncludeUsage(body, stream)),
+    ...optional("provider", objectOf(body.provider)),
+    ...optional("fallbacks", Array.isArray(body.models) ? textsOf(body.models) : undefined),
+    ...optional("user", endUser ?? textOf(body.user)),
+    ...restOf(body, endUser === undefined ? [...MODELLED, "user"] : MODELLED, { stream_options: ["include_usage"] }),
+  };
+}
+
+function readSampling(body: JsonObject): Sampling {
+  const logprobs = flagOf(body.logprobs);
+  const topLogprobs = numberOf(body.top_logprobs);
+  if (topLogprobs !== undefined && logprobs !== true) {
+    throw new GatewayError("invalid", "Cannot use top_logprobs: logprobs is not true", { param: "top_logprobs" });
+  }
+  return {
+    ...optional("temperature", numberOf(body.temperature)),
+    ...optional("topP", numberOf(body.top_p)),
+    ...optional("topK", numberOf(body.top_k)),
+    ...optional("frequencyPenalty", numberOf(body.frequency_penalty)),
+    ...optional("presencePenalty", numberOf(body.presence_penalty)),
+    ...optional("seed", numberOf(body.seed)),
+    ...optional("logitBias", objectOf(body.logit_bias)),
+    ...optional("logprobs", logprobs),
+    ...optional("topLogprobs", topLogprobs),
+  };
+}
+
+function readFormat(value: Json | undefined): OutputFormat | undefined {
+  const format = objectOf(value);
+  switch (format?.type) {
+    case "text":
+    case "json_object":
+      return { type: format.type };
+    case "json_schema": {
+      const inner = objectOf(format.json_schema) ?? {};
+      return {
+        type: "json_schema",
+        // Absent, every JSON value is right: that is what the empty schema says.
+        schema: objectOf(inner.schema) ?? {},
+        ...optional("name", textOf(inner.name)),
+        ...optional("description", textOf(inner.description)),
+        ...optional("strict", flagOf(inner.strict)),
+      };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function readIncludeUsage(body: JsonObject, stream: boolean): boolean | undefined {
+  const options = objectOf(body.stream_options);
+  if (options !== undefined && !stream) {
+    throw new GatewayError("invalid", "Cannot use stream_options: stream is not true", { param: "stream_options" });
+  }
+  return flagOf(options?.include_usage);
+}
+
+function refuseAudio(body: JsonObject): void {
+  const param = textsOf(body.modalities).includes("audio")
+    ? "modalities"
+    : objectOf(body.audio) !== undefined
+    ? "audio"
+    : undefined;
+  if (param !== undefined) {
+    throw new GatewayError("invalid", "Cannot answer in audio: answers are text", { param });
+  }
+}
+
+function limitImages(messages: readonly Message[]): void {
+  const images = messages.reduce((sum, { blocks }) => sum + countMedia(blocks), 0);
+  if (images > COUNTS.images) {
+    throw new GatewayError(
+      "invalid",
+      `Cannot read ${images} pictures and files: at most ${COUNTS.images} are allowed`,
+      {
+        param: "messages",
+      },
+    );
+  }
+}
+
+function countMedia(blocks: readonly Block[]): number {
+  return blocks.reduce((sum, block) => {
+    if (block.type === "tool_result") return sum + countMedia(block.blocks);
+    return block.type === "media" ? sum + 1 : sum;
+  }, 0);
+}

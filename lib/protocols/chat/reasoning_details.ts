@@ -1,0 +1,121 @@
+/**
+ * Reasoning inside a chat message. Chat has no official place for it: the text travels in `reasoning_content`, and
+ * `reasoning_details` carries each block whole, so that a client that sends it back keeps the signatures.
+ */
+import { readSignature, writeSignature } from "../../canonical/signature.ts";
+import type { Block, BlockOf, Signature } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import { objectsOf, optional, textOf } from "./members.ts";
+
+type ReasoningBlock = BlockOf<"reasoning">;
+
+const ANTHROPIC = "anthropic-claude-v1";
+const OPENAI = "openai-responses-v1";
+const UNKNOWN = "unknown";
+
+/** Whose bare values an entry carries, by its `format`. Any other format is its own issuer: nobody here reads it. */
+const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC, "anthropic"], [OPENAI, "openai"]]);
+
+/** Members of an assistant message that carry reasoning. */
+export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reasoning_content", "reasoning"] as const;
+
+/**
+ * Reads the reasoning of an assistant message from the first member that has any; the others repeat it with less.
+ * Entries that are no reasoning stay foreign blocks.
+ */
+export function readReasoning(message: JsonObject): Block[] {
+  const details = readDetails(objectsOf(message.reasoning_details));
+  if (details.length > 0) return details;
+  const thinking = objectsOf(message.thinking_blocks).flatMap(readThinkingBlock);
+  if (thinking.length > 0) return thinking;
+  const text = textOf(message.reasoning_content) || textOf(message.reasoning);
+  return text ? [{ type: "reasoning", text }] : [];
+}
+
+/** Writes one block as entries of `reasoning_details`, `index` being the first one's. A block with nothing has none. */
+export function writeDetails({ text, hidden, signature }: ReasoningBlock, index: number): JsonObject[] {
+  if (signature?.issuer === "openai") {
+    const common = { id: signature.id ?? null, format: OPENAI };
+    const encrypted = { type: "reasoning.encrypted", data: signature.value, ...common };
+    return hidden === true
+      ? [{ ...encrypted, index }]
+      : [{ type: "reasoning.summary", summary: text, ...common, index }, { ...encrypted, index: index + 1 }];
+  }
+  // The empty name is no issuer's: everyone but Anthropic gets an envelope.
+  const value = signature && writeSignature(signature, signature.issuer === "anthropic" ? "anthropic" : "");
+  const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC : UNKNOWN, id: null, index };
+  if (hidden === true) return value === undefined ? [] : [{ type: "reasoning.encrypted", data: value, ...common }];
+  if (text === "" && value === undefined) return [];
+  return [{ type: "reasoning.text", text, signature: value ?? null, ...common }];
+}
+
+function readDetails(entries: readonly JsonObject[]): Block[] {
+  const blocks: Block[] = [];
+  // A summary whose encrypted half may follow in the next entry.
+  let summary: { block: ReasoningBlock; id: string | undefined } | undefined;
+  for (const entry of entries) {
+    const id = textOf(entry.id);
+    const before = summary;
+    summary = undefined;
+    switch (entry.type) {
+      case "reasoning.text": {
+        const signature = textOf(entry.signature);
+        const block: ReasoningBlock = {
+          type: "reasoning",
+          text: textOf(entry.text) ?? "",
+          ...optional("signature", signature ? sign(signature, entry) : undefined),
+        };
+        if (block.text !== "" || block.signature !== undefined) blocks.push(block);
+        break;
+      }
+      case "reasoning.summary": {
+        const text = textOf(entry.summary) ?? "";
+        if (before !== undefined && before.id === id) {
+          before.block.text += `\n\n${text}`;
+          summary = before;
+        } else {
+          summary = { block: { type: "reasoning", text }, id };
+          blocks.push(summary.block);
+        }
+        break;
+      }
+      case "reasoning.encrypted": {
+        const signature = sign(textOf(entry.data) ?? "", entry);
+        const together = before?.id === undefined || id === undefined || before.id === id;
+        if (before !== undefined && together) before.block.signature = signature;
+        else blocks.push({ type: "reasoning", text: "", hidden: true, signature });
+        break;
+      }
+      default:
+        blocks.push({ type: "foreign", from: "chat", value: entry });
+    }
+  }
+  return blocks;
+}
+
+/** LiteLLM's form, which is Anthropic's own. */
+function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
+  if (block.type === "redacted_thinking") {
+    const signature = readSignature(textOf(block.data) ?? "", "anthropic");
+    return [{ type: "reasoning", text: "", hidden: true, signature }];
+  }
+  const text = textOf(block.thinking) ?? "";
+  const value = textOf(block.signature);
+  if (value) return [{ type: "reasoning", text, signature: readSignature(value, "anthropic") }];
+  return text === "" ? [] : [{ type: "reasoning", text }];
+}
+
+function sign(value: string, entry: JsonObject): Signature {
+  const signature = readSignature(value, issuerOf(entry));
+  const id = textOf(entry.id);
+  const takesId = signature.issuer !== "anthropic" && signature.id === undefined && id !== undefined;
+  return takesId ? { ...signature, id } : signature;
+}
+
+/** Without a format the shape tells: only Anthropic signs text, and OpenAI's items have ids of their own kind. */
+function issuerOf(entry: JsonObject): string {
+  const format = textOf(entry.format) ?? UNKNOWN;
+  if (format !== UNKNOWN) return ISSUERS.get(format) ?? format;
+  if (entry.type === "reasoning.text") return "anthropic";
+  return textOf(entry.id)?.startsWith("rs_") === true ? "openai" : UNKNOWN;
+}

@@ -1,0 +1,67 @@
+/** What a chat request asks about reasoning: `reasoning_effort`, the `reasoning` object and `include_reasoning`. */
+import { type Effort, EFFORTS, type Reasoning } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { flagOf, numberOf, objectOf, optional, restOf, textOf } from "./members.ts";
+
+/**
+ * Reads the request's wishes about reasoning; `undefined` where it has none.
+ * @throws {GatewayError} `invalid`, where two of them contradict each other
+ */
+export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
+  const options = objectOf(body.reasoning) ?? {};
+  const effort = readEffort(body, options);
+  const budgetTokens = numberOf(options.max_tokens);
+  const enabled = flagOf(options.enabled);
+  if (effort !== undefined && budgetTokens !== undefined) {
+    throw contradiction("reasoning.max_tokens", "a token budget and an effort exclude each other");
+  }
+  if (enabled === false && (budgetTokens !== undefined || (effort !== undefined && effort !== "none"))) {
+    throw contradiction("reasoning.enabled", "reasoning is switched off, but its depth is given");
+  }
+  if (enabled === true && effort === "none") {
+    throw contradiction("reasoning.enabled", "reasoning is switched on, but its effort is none");
+  }
+  const reasoning: Reasoning = {
+    ...optional("mode", readMode({ effort, budgetTokens, enabled })),
+    ...optional("budgetTokens", budgetTokens),
+    ...optional("effort", effort),
+    ...optional("display", readDisplay(body, options)),
+    ...restOf(options, ["effort", "max_tokens", "enabled", "exclude"]),
+  };
+  return Object.keys(reasoning).length === 0 ? undefined : reasoning;
+}
+
+/** An effort alone says how deep, not in which way. Switched on without any depth, the model decides. */
+function readMode({ effort, budgetTokens, enabled }: {
+  effort: Effort | undefined;
+  budgetTokens: number | undefined;
+  enabled: boolean | undefined;
+}): Reasoning["mode"] {
+  if (enabled === false || effort === "none") return "off";
+  if (budgetTokens !== undefined) return "manual";
+  return enabled === true && effort === undefined ? "adaptive" : undefined;
+}
+
+function readEffort(body: JsonObject, options: JsonObject): Effort | undefined {
+  const short = effortOf(body.reasoning_effort);
+  const long = effortOf(options.effort);
+  if (short !== undefined && long !== undefined && short !== long) {
+    throw contradiction("reasoning_effort", `it is "${short}", but reasoning.effort is "${long}"`);
+  }
+  return short ?? long;
+}
+
+function effortOf(value: Json | undefined): Effort | undefined {
+  return EFFORTS.find((effort) => effort === value);
+}
+
+/** The kind of summary stays in the rest; that there is one is common to all protocols. */
+function readDisplay(body: JsonObject, options: JsonObject): Reasoning["display"] {
+  if (options.exclude === true || body.include_reasoning === false) return "omitted";
+  return textOf(options.summary) === undefined ? undefined : "summarized";
+}
+
+function contradiction(param: string, what: string): GatewayError {
+  return new GatewayError("invalid", `Cannot use ${param}: ${what}`, { param });
+}

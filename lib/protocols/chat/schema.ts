@@ -1,0 +1,117 @@
+/** The body of `POST /v1/chat/completions`, as a schema. */
+import { z } from "zod";
+import {
+  COUNTS,
+  effortField,
+  fallbacksField,
+  metadataField,
+  objectField,
+  providerField,
+  tokensField,
+} from "../fields.ts";
+import { messagesField } from "./message_schema.ts";
+import { functionCallField, functionsField, toolChoiceField, toolsField } from "./tool_schema.ts";
+
+const stopField = z.union([
+  z.string().min(1),
+  z.array(z.string().min(1)).max(COUNTS.stops),
+], { error: "Expected a string or an array of strings" });
+
+const responseFormatField = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("text") }),
+  z.looseObject({ type: z.literal("json_object") }),
+  z.looseObject({
+    type: z.literal("json_schema"),
+    json_schema: z.looseObject({
+      name: z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, { error: "Expected 1 to 64 letters, digits, _ or -" }),
+      description: z.string().nullish(),
+      schema: objectField.nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  }),
+]);
+
+const reasoningField = z.looseObject({
+  effort: effortField.nullish(),
+  max_tokens: tokensField.nullish().describe("Most tokens to think with; excludes `effort`"),
+  enabled: z.boolean().nullish(),
+  exclude: z.boolean().nullish().describe("Think, but do not send the reasoning text"),
+  summary: z.enum(["auto", "concise", "detailed"]).nullish(),
+});
+
+const predictionField = z.looseObject({
+  type: z.literal("content"),
+  content: z.union([
+    z.string(),
+    z.array(z.looseObject({ type: z.literal("text"), text: z.string() })).max(COUNTS.parts),
+  ], { error: "Expected a string or an array of text parts" }),
+});
+
+/** Extensions that OpenRouter's clients send, and sampling knobs of other OpenAI-compatible servers. */
+const extensions = {
+  reasoning: reasoningField.nullish().describe("Reasoning depth and display"),
+  include_reasoning: z.boolean().nullish().describe("False: do not send the reasoning text"),
+  provider: providerField.nullish().describe("Routing wishes"),
+  models: fallbacksField.nullish().describe("Models to try next"),
+  top_k: z.number().int().min(0).nullish(),
+  min_p: z.number().min(0).max(1).nullish(),
+  top_a: z.number().min(0).max(1).nullish(),
+  repetition_penalty: z.number().min(0).max(2).nullish(),
+  session_id: z.string().max(256).nullish(),
+};
+
+/** Members whose successors are read first. */
+const deprecated = {
+  max_tokens: tokensField.nullish().describe("Use `max_completion_tokens`"),
+  functions: functionsField.nullish().describe("Use `tools`"),
+  function_call: functionCallField.nullish().describe("Use `tool_choice`"),
+  user: z.string().nullish().describe("Use `safety_identifier`"),
+  prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullish(),
+};
+
+/** A chat completion request. Unknown members pass. */
+export const chatRequest = z.looseObject({
+  model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
+  messages: messagesField.describe("The conversation so far, oldest first"),
+  max_completion_tokens: tokensField.nullish().describe("Most tokens of the answer, reasoning included"),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  frequency_penalty: z.number().min(-2).max(2).nullish(),
+  presence_penalty: z.number().min(-2).max(2).nullish(),
+  n: z.number().int().min(1).max(128).nullish().describe("Number of answers; default 1"),
+  stop: stopField.nullish().describe("Strings that end the answer and are not part of it"),
+  logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
+  logprobs: z.boolean().nullish(),
+  top_logprobs: z.number().int().min(0).max(20).nullish().describe("Needs `logprobs`"),
+  seed: z.number().int().nullish(),
+  stream: z.boolean().nullish().describe("Send the answer as server-sent events; default false"),
+  stream_options: z.looseObject({
+    include_usage: z.boolean().nullish().describe("Send the usage in a last chunk"),
+    include_obfuscation: z.boolean().nullish(),
+  }).nullish().describe("Only with `stream`"),
+  tools: toolsField.nullish().describe("Tools the model may call"),
+  tool_choice: toolChoiceField.nullish().describe("Default: `auto` with tools, else `none`"),
+  parallel_tool_calls: z.boolean().nullish().describe("False: at most one tool call; default true"),
+  response_format: responseFormatField.nullish().describe("Form of the answer"),
+  reasoning_effort: effortField.nullish().describe("Reasoning depth"),
+  verbosity: z.enum(["low", "medium", "high"]).nullish(),
+  modalities: z.array(z.enum(["text", "audio"])).nullish(),
+  audio: objectField.nullish(),
+  prediction: predictionField.nullish(),
+  metadata: metadataField.nullish(),
+  store: z.boolean().nullish(),
+  service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]).nullish(),
+  prompt_cache_key: z.string().nullish(),
+  prompt_cache_options: z.looseObject({
+    mode: z.enum(["implicit", "explicit"]).nullish(),
+    ttl: z.string().nullish(),
+  }).nullish(),
+  safety_identifier: z.string().max(64).nullish().describe("Opaque id of the end user"),
+  moderation: objectField.nullish(),
+  web_search_options: z.looseObject({
+    search_context_size: z.enum(["low", "medium", "high"]).nullish(),
+    user_location: objectField.nullish(),
+  }).nullish(),
+  ...deprecated,
+  ...extensions,
+});

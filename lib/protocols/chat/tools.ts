@@ -1,0 +1,116 @@
+/** Tools, and the choice among them, of a chat request. */
+import type { Tool, ToolChoice } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { cacheOf, flagOf, objectOf, objectsOf, optional, restOf, textOf } from "./members.ts";
+
+/** True for a request in the old manner: `functions` instead of `tools`. Its answers hold a `function_call`. */
+export function usesFunctions(body: JsonObject): boolean {
+  return Array.isArray(body.functions);
+}
+
+/**
+ * Reads `tools`, or the old `functions`.
+ * @throws {GatewayError} `invalid`, where there are both
+ */
+export function readTools(body: JsonObject): Tool[] {
+  if (!usesFunctions(body)) return objectsOf(body.tools).map(readTool);
+  if (objectsOf(body.tools).length > 0) {
+    throw new GatewayError("invalid", "Cannot use functions together with tools", { param: "functions" });
+  }
+  return objectsOf(body.functions).map(readFunction);
+}
+
+/**
+ * Reads `tool_choice`, or the old `function_call`.
+ * @throws {GatewayError} `invalid`, where it asks for a tool that the request does not have
+ */
+export function readToolChoice(body: JsonObject, tools: readonly Tool[]): ToolChoice | undefined {
+  const old = body.function_call !== undefined && body.function_call !== null;
+  const param = old ? "function_call" : "tool_choice";
+  const choice = old ? functionChoiceOf(body.function_call) : choiceOf(body.tool_choice);
+  const missing = choice && missingTool(choice, tools);
+  if (missing !== undefined) throw new GatewayError("invalid", `Cannot use ${param}: ${missing}`, { param });
+  return choice;
+}
+
+function readTool(tool: JsonObject): Tool {
+  if (tool.type === "custom") return readCustom(tool);
+  return tool.type === "function" ? readFunctionTool(tool) : { type: "hosted", from: "chat", value: tool };
+}
+
+function readFunctionTool(tool: JsonObject): Tool {
+  const inner = objectOf(tool.function) ?? {};
+  return {
+    ...functionOf(inner),
+    ...cacheOf(inner),
+    ...cacheOf(tool),
+    ...restOf(tool, ["type", "cache_control"], { function: [...FUNCTION, "cache_control"] }),
+  };
+}
+
+function readFunction(value: JsonObject): Tool {
+  return { ...functionOf(value), ...restOf(value, FUNCTION) };
+}
+
+const FUNCTION = ["name", "description", "parameters", "strict"];
+
+function functionOf(value: JsonObject): Extract<Tool, { type: "function" }> {
+  return {
+    type: "function",
+    name: textOf(value.name) ?? "",
+    ...optional("description", textOf(value.description)),
+    ...optional("parameters", objectOf(value.parameters)),
+    ...optional("strict", flagOf(value.strict)),
+  };
+}
+
+function readCustom(tool: JsonObject): Tool {
+  const inner = objectOf(tool.custom) ?? {};
+  return {
+    type: "custom",
+    name: textOf(inner.name) ?? "",
+    ...optional("description", textOf(inner.description)),
+    ...optional("format", formatOf(objectOf(inner.format))),
+    ...cacheOf(tool),
+    ...restOf(tool, ["type", "cache_control"], { custom: ["name", "description", "format"] }),
+  };
+}
+
+/** Chat nests a grammar one level deeper than the flat form. */
+function formatOf(format: JsonObject | undefined): JsonObject | undefined {
+  if (format?.type !== "grammar") return format;
+  const { grammar, ...others } = format;
+  return { ...others, ...objectOf(grammar) };
+}
+
+function choiceOf(value: Json | undefined): ToolChoice | undefined {
+  if (value === "auto" || value === "none" || value === "required") return { type: value };
+  const choice = objectOf(value);
+  const allowed = objectOf(choice?.allowed_tools);
+  if (allowed !== undefined) {
+    const names = objectsOf(allowed.tools).map((tool) => nameOf(tool) ?? "");
+    return { type: "allowed", mode: allowed.mode === "required" ? "required" : "auto", names };
+  }
+  const name = choice && nameOf(choice);
+  if (name === undefined) return undefined;
+  return choice?.type === "custom" ? { type: "tool", name, custom: true } : { type: "tool", name };
+}
+
+function functionChoiceOf(value: Json | undefined): ToolChoice | undefined {
+  if (value === "auto" || value === "none") return { type: value };
+  const name = textOf(objectOf(value)?.name);
+  return name === undefined ? undefined : { type: "tool", name };
+}
+
+function nameOf(choice: JsonObject): string | undefined {
+  return textOf(objectOf(choice.function)?.name) ?? textOf(objectOf(choice.custom)?.name);
+}
+
+/** What a choice asks for and the request lacks, as the reason of an error. */
+function missingTool(choice: ToolChoice, tools: readonly Tool[]): string | undefined {
+  if (choice.type === "required") return tools.length > 0 ? undefined : "the request has no tools";
+  const names = choice.type === "tool" ? [choice.name] : choice.type === "allowed" ? choice.names : [];
+  const missing = names.find((name) => !tools.some((tool) => tool.type !== "hosted" && tool.name === name));
+  return missing === undefined ? undefined : `the request has no tool called "${missing}"`;
+}
