@@ -69,21 +69,23 @@ export function isRawNumber(value: unknown): value is RawNumber {
 }
 
 /**
- * Makes plain numbers of raw ones where only the spelling differs (`1.0` is 1), down to the given number of levels. Where
- * the gateway reads parameters it wants numbers; below lie tool inputs and schemas, which are other people's text.
+ * Makes plain numbers of raw ones where only the spelling differs (`1.0` is 1), in place: members of objects, down to the
+ * given number of levels. Where the gateway reads parameters it wants numbers; below lie tool inputs and schemas, which
+ * are other people's text.
  */
-export function plainNumbers(value: Json, levels: number): Json {
-  if (isRawNumber(value)) {
-    const number = Number(value.rawJSON);
-    return spell(String(number)) === spell(value.rawJSON) ? number : value;
-  }
-  if (levels === 0 || typeof value !== "object" || value === null) return value;
+export function plainNumbers(value: Json, levels: number): void {
+  if (levels === 0 || typeof value !== "object" || value === null) return;
   for (const [key, member] of Object.entries(value)) {
-    if (typeof member !== "object" || member === null) continue;
-    const plain = plainNumbers(member, levels - 1);
-    if (plain !== member) Object.defineProperty(value, key, { value: plain });
+    if (!isRawNumber(member)) plainNumbers(member ?? null, levels - 1);
+    else if (!Array.isArray(value) && isSameNumber(member.rawJSON)) {
+      Object.defineProperty(value, key, { value: Number(member.rawJSON) });
+    }
   }
-  return value;
+}
+
+/** Whether a double holds the value that the text says. */
+function isSameNumber(text: string): boolean {
+  return spell(String(Number(text))) === spell(text);
 }
 
 /** One spelling for all decimal texts of one value. */

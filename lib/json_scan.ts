@@ -33,9 +33,15 @@ interface Level {
 /** Readers differ in which of two equal members they take, so the levels that decide about a request have none. */
 const UNIQUE_LEVELS = 2;
 
+/** No double needs more to be written in full; reading longer ones takes more time than their length. */
+const NUMBER_LENGTH = 1100;
+
 const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
-const ZERO = 0x30, NINE = 0x39;
+const ZERO = 0x30, NINE = 0x39, LETTER_U = 0x75;
+
+/** What may follow a backslash, `u` apart. */
+const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)));
 
 /**
  * Checks structure, numbers and limits in one pass without recursion. The insides of strings are left to the parser,
@@ -68,7 +74,7 @@ export function scanJson(text: string, limits: JsonLimits): boolean {
       at = stringEnd(text, at);
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const end = numberEnd(text, at);
-      lossy ||= isLossy(text, at, end);
+      lossy = isLossy(text, at, end) || lossy;
       at = end;
     } else {
       at = literalEnd(text, at);
@@ -133,16 +139,18 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-/** The offset after the closing quote. A quote ends the string unless an odd number of backslashes precedes it. */
+/** The offset after the closing quote. Most strings have no quote in them, and finding the first is fast. */
 function stringEnd(text: string, open: number): number {
-  let end = open;
-  while (true) {
-    end = text.indexOf('"', end + 1);
-    if (end < 0) throw new JsonError('Expected a closing "', text.length);
-    let escape = end;
-    while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
-    if ((end - escape) % 2 === 0) return end + 1;
+  const first = text.indexOf('"', open + 1);
+  let escape = first;
+  while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
+  if (first >= 0 && (first - escape) % 2 === 0) return first + 1;
+  for (let at = first < 0 ? text.length : first + 1; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) return at + 1;
+    if (code === BACKSLASH) at++;
   }
+  throw new JsonError('Expected a closing "', text.length);
 }
 
 function numberEnd(text: string, start: number): number {
@@ -171,6 +179,7 @@ function digitsEnd(text: string, start: number): number {
 
 /** Small natural numbers are the common case and are exact; all others are tried. */
 function isLossy(text: string, at: number, end: number): boolean {
+  if (end - at > NUMBER_LENGTH) throw new JsonError(`Expected a number of at most ${NUMBER_LENGTH} characters`, at);
   const source = text.slice(at, end);
   if (end - at <= 15 && /^\d+$/.test(source)) return false;
   return String(Number(source)) !== source;
@@ -195,18 +204,21 @@ export function findBadString(text: string, end: number): JsonError | undefined 
       if (code < 0x20) return new JsonError("Expected control characters in strings to be escaped", at);
       if (code !== BACKSLASH) continue;
       at++;
-      if (text[at] === "u") {
-        for (let digit = 1; digit <= 4; digit++) {
-          if (!/^[0-9A-Fa-f]$/.test(text[at + digit] ?? "")) {
-            return new JsonError("Expected four hexadecimal digits", at + digit);
-          }
+      const escaped = text.charCodeAt(at);
+      if (escaped === LETTER_U) {
+        for (let digit = at + 1; digit <= at + 4; digit++) {
+          if (!isHexDigit(text.charCodeAt(digit))) return new JsonError("Expected four hexadecimal digits", digit);
         }
         at += 4;
-      } else if (at < text.length && !'"\\/bfnrt'.includes(text.charAt(at))) {
+      } else if (at < text.length && !ESCAPES.has(escaped)) {
         return new JsonError('Expected an escape: one of " \\ / b f n r t u', at);
       }
     }
     at = text.indexOf('"', at + 1);
   }
   return undefined;
+}
+
+function isHexDigit(code: number): boolean {
+  return (code >= ZERO && code <= NINE) || (code >= 0x41 && code <= 0x46) || (code >= 0x61 && code <= 0x66);
 }

@@ -153,6 +153,7 @@ Deno.test("parseJson() refuses bombs before it spends time on them", () => {
     ["1 million long numbers", `[${"1.0000000000000000001,".repeat(1_000_000)}1]`],
     ["8 million open objects", '{"a":'.repeat(8_000_000)],
     ["backslashes without an end", `"${"\\".repeat(20_000_000)}`],
+    ["a number of 20 million digits", `[${"1".repeat(20_000_000)}]`],
     ["escaped quotes without an end", `"${'\\"'.repeat(10_000_000)}`],
   ];
   for (const [name, text] of bombs) {
@@ -222,8 +223,10 @@ Deno.test("parseJson() names a position close to the one the engine names", () =
 
 Deno.test("plainNumbers() respells numbers near the top and leaves the others alone", () => {
   const text = '{"a":1.0,"b":-0,"c":1E2,"d":0.250,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}';
+  const value = parseJson(text);
+  plainNumbers(value, 2);
   assertEquals(
-    writeJson(plainNumbers(parseJson(text), 2)),
-    '{"a":1,"b":0,"c":100,"d":0.25,"e":1e400,"f":12345678901234567890,"g":[2],"h":{"i":{"j":3.0}}}',
+    writeJson(value),
+    '{"a":1,"b":0,"c":100,"d":0.25,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}',
   );
 });

@@ -84,8 +84,9 @@ function parseBody(text: string): JsonObject {
   if (/^[ \t\r\n]*$/.test(text)) {
     throw new GatewayError("invalid", "Cannot read the body: it is empty, expected a JSON object");
   }
-  const body = plainNumbers(parse(text), PARAMETER_LEVELS);
+  const body = parse(text);
   if (!isObject(body)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
+  plainNumbers(body, PARAMETER_LEVELS);
   return body;
 }
 
@@ -107,7 +108,8 @@ function parse(text: string): Json {
 function place(text: string, position: number): { line: number; column: number } {
   let line = 1;
   let start = 0;
-  for (let at = text.indexOf("\n"); at >= 0 && at < position; at = text.indexOf("\n", at + 1)) {
+  for (let at = 0; at < position; at++) {
+    if (text.charCodeAt(at) !== 0x0a) continue;
     line++;
     start = at + 1;
   }
