@@ -30,8 +30,10 @@ const customTool = z.looseObject({
   cache_control: cacheField,
 });
 
-/** A tool that runs at a vendor. */
-const hostedTool = z.looseObject({ type: z.string().min(1).regex(/^(?!(?:function|custom)$)/) });
+/** A tool that runs at a vendor. The check aborts, so that a wrong function is reported as one and not as this. */
+const hostedTool = z.looseObject({
+  type: z.string().min(1).regex(/^(?!(?:function|custom)$)/, { abort: true, error: "Expected a type of tool" }),
+});
 
 /** Tools the model may call. */
 export const toolsField = z.array(z.union([z.discriminatedUnion("type", [functionTool, customTool]), hostedTool]))

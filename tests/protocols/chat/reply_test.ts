@@ -1,0 +1,207 @@
+import { assertEquals } from "@std/assert";
+import type { Block, FinishReason, Usage } from "../../../lib/canonical/types.ts";
+import { isObject, type JsonObject } from "../../../lib/json.ts";
+import { chat } from "../../../lib/protocols/chat/mod.ts";
+import { writeUsage } from "../../../lib/protocols/chat/usage.ts";
+import { REPLIES } from "./replies.ts";
+import { echoOf, request } from "./requests.ts";
+
+function write(name: string, members: JsonObject = {}): JsonObject {
+  const reply = REPLIES[name];
+  if (reply === undefined) throw new RangeError(`Cannot find the answer "${name}"`);
+  return chat.writeReply(reply, echoOf(request(members)));
+}
+
+function messageOf(completion: JsonObject): unknown {
+  const [choice] = Array.isArray(completion.choices) ? completion.choices : [];
+  return isObject(choice) ? choice.message : undefined;
+}
+
+Deno.test("writeReply() writes every member a client needs", () => {
+  assertEquals(write("text"), {
+    id: "chatcmpl-r1",
+    object: "chat.completion",
+    created: 1_790_000_000,
+    model: "acme/thinker",
+    choices: [{
+      index: 0,
+      message: { role: "assistant", content: "Hello", refusal: null },
+      logprobs: null,
+      finish_reason: "stop",
+    }],
+    usage: {
+      prompt_tokens: 16,
+      completion_tokens: 3,
+      total_tokens: 19,
+      prompt_tokens_details: { cached_tokens: 0, cache_write_tokens: 0, audio_tokens: 0 },
+      completion_tokens_details: {
+        reasoning_tokens: 0,
+        audio_tokens: 0,
+        accepted_prediction_tokens: 0,
+        rejected_prediction_tokens: 0,
+      },
+    },
+  });
+});
+
+Deno.test("writeReply() writes messages as chat clients expect them", () => {
+  const add = (id: string, input: string) => ({ id, type: "function", function: { name: "add", arguments: input } });
+  const cases: [name: string, message: JsonObject][] = [
+    ["empty", { content: "", refusal: null }],
+    ["emptyText", { content: "", refusal: null }],
+    ["refusal", { content: null, refusal: "No." }],
+    ["textThenRefusal", { content: "Well. ", refusal: "No." }],
+    ["call", { content: null, refusal: null, tool_calls: [add("call_A1", '{"x": 90071992547409931}')] }],
+    ["textAroundCalls", {
+      content: "Let me see. Done.",
+      refusal: null,
+      tool_calls: [add("call_A1", '{"x":1}'), add("call_A2", '{"x":2}')],
+    }],
+    ["customCalls", {
+      content: null,
+      refusal: null,
+      tool_calls: [
+        { id: "call_A1", type: "custom", custom: { name: "sql", input: "select 1" } },
+        { id: "call_A2", type: "custom", custom: { name: "sql", input: "" } },
+      ],
+    }],
+    ["cutCall", { content: null, refusal: null, tool_calls: [add("call_A1", '{"x"')] }],
+    ["reasoning", {
+      content: "Hello",
+      refusal: null,
+      reasoning_content: "First.\n\nSecond.",
+      reasoning_details: [
+        {
+          type: "reasoning.text",
+          text: "First.",
+          signature: "c2ln",
+          format: "anthropic-claude-v1",
+          id: null,
+          index: 0,
+        },
+        { type: "reasoning.encrypted", data: "aGlk", format: "anthropic-claude-v1", id: null, index: 1 },
+        { type: "reasoning.summary", summary: "Second.", id: "rs_1", format: "openai-responses-v1", index: 2 },
+        { type: "reasoning.encrypted", data: "gAAA", id: "rs_1", format: "openai-responses-v1", index: 3 },
+      ],
+    }],
+    ["hiddenOnly", {
+      content: "",
+      refusal: null,
+      reasoning_details: [
+        { type: "reasoning.encrypted", data: "aGlk", format: "anthropic-claude-v1", id: null, index: 0 },
+      ],
+    }],
+    ["citations", {
+      content: "😀 So: Oslo.",
+      refusal: null,
+      annotations: [
+        {
+          type: "url_citation",
+          url_citation: { start_index: 6, end_index: 11, url: "https://example.com/1", title: "" },
+        },
+        {
+          type: "url_citation",
+          url_citation: { start_index: 7, end_index: 9, url: "https://example.com/2", title: "Two" },
+        },
+        {
+          type: "url_citation",
+          url_citation: { start_index: 0, end_index: 1, url: "https://example.com/3", title: "Three" },
+        },
+      ],
+    }],
+    ["foreign", { content: "Found.", refusal: null }],
+  ];
+  for (const [name, message] of cases) {
+    assertEquals(messageOf(write(name)), { role: "assistant", ...message }, name);
+  }
+});
+
+Deno.test("writeReply() leaves out the text of reasoning where the client wants none, but not its signatures", () => {
+  const message = messageOf(write("reasoning", { reasoning: { exclude: true } }));
+  assertEquals(JSON.stringify(message).includes("First."), false);
+  assertEquals(message, {
+    role: "assistant",
+    content: "Hello",
+    refusal: null,
+    reasoning_details: [
+      { type: "reasoning.text", text: "", signature: "c2ln", format: "anthropic-claude-v1", id: null, index: 0 },
+      { type: "reasoning.encrypted", data: "aGlk", format: "anthropic-claude-v1", id: null, index: 1 },
+      { type: "reasoning.summary", summary: "", id: "rs_1", format: "openai-responses-v1", index: 2 },
+      { type: "reasoning.encrypted", data: "gAAA", id: "rs_1", format: "openai-responses-v1", index: 3 },
+    ],
+  });
+  assertEquals(messageOf(write("reasoningOnly", { include_reasoning: false })), {
+    role: "assistant",
+    content: "",
+    refusal: null,
+  });
+});
+
+Deno.test("writeReply() calls a function without arguments with an empty object", () => {
+  const blocks: Block[] = [{ type: "tool_call", id: "c1", name: "now", arguments: "" }];
+  const completion = chat.writeReply({ blocks, finish: "tool_use", usage: {} }, echoOf(request()));
+  assertEquals(messageOf(completion), {
+    role: "assistant",
+    content: null,
+    refusal: null,
+    tool_calls: [{ id: "c1", type: "function", function: { name: "now", arguments: "{}" } }],
+  });
+});
+
+Deno.test("writeReply() answers a request with functions with a function_call", () => {
+  const completion = write("callWithoutArguments", { functions: [{ name: "now" }] });
+  assertEquals(completion.choices, [{
+    index: 0,
+    message: { role: "assistant", content: null, refusal: null, function_call: { name: "now", arguments: "{}" } },
+    logprobs: null,
+    finish_reason: "function_call",
+  }]);
+});
+
+Deno.test("writeReply() says why the answer ended", () => {
+  const cases: [FinishReason, string][] = [
+    ["end", "stop"],
+    ["stop_sequence", "stop"],
+    ["pause", "stop"],
+    ["length", "length"],
+    ["tool_use", "tool_calls"],
+    ["refusal", "content_filter"],
+  ];
+  for (const [finish, expected] of cases) {
+    const { choices } = chat.writeReply({ blocks: [], finish, usage: {} }, echoOf(request()));
+    const [choice] = Array.isArray(choices) ? choices : [];
+    assertEquals(isObject(choice) && choice.finish_reason, expected, finish);
+  }
+});
+
+Deno.test("writeUsage() adds the input classes up and writes what is not known as 0", () => {
+  const cases: [usage: Usage, numbers: number[]][] = [
+    [{}, [0, 0, 0, 0, 0, 0]],
+    [
+      {
+        prompt: 10,
+        input_cache_read: 20,
+        input_cache_write_5m: 3,
+        input_cache_write_1h: 4,
+        completion: 50,
+        reasoning: 30,
+      },
+      [37, 50, 87, 20, 7, 30],
+    ],
+    [{ input_cache_read: 5, completion: 1 }, [5, 1, 6, 5, 0, 0]],
+  ];
+  for (const [usage, [prompt, completion, total, cached, written, reasoning]] of cases) {
+    assertEquals<unknown>(writeUsage(usage), {
+      prompt_tokens: prompt,
+      completion_tokens: completion,
+      total_tokens: total,
+      prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written, audio_tokens: 0 },
+      completion_tokens_details: {
+        reasoning_tokens: reasoning,
+        audio_tokens: 0,
+        accepted_prediction_tokens: 0,
+        rejected_prediction_tokens: 0,
+      },
+    });
+  }
+});
