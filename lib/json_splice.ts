@@ -1,0 +1,153 @@
+/**
+ * Edits in JSON text. A relayed body goes out as its sender wrote it, but for the members that must change: everything
+ * else keeps its order, its spelling and its numbers.
+ */
+
+/** A piece of a text: from `start` up to, not including, `end`. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
+const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+
+/**
+ * Where the value at a path of member names stands. Made for text that is JSON; in other text it finds nothing or
+ * something, but always ends.
+ */
+export function findValue(text: string, path: readonly string[]): Span | undefined {
+  let at = skipSpace(text, 0);
+  let found: Span | undefined;
+  for (const name of path) {
+    found = undefined;
+    for (const member of members(text, at)) {
+      // The last of two equal names counts, as it does for the parser.
+      if (member.name === name) found = { start: member.start, end: member.end };
+    }
+    if (found === undefined) return undefined;
+    at = found.start;
+  }
+  return found;
+}
+
+/** Text with another text in place of a span. */
+export function replaceSpan(text: string, { start, end }: Span, replacement: string): string {
+  return text.slice(0, start) + replacement + text.slice(end);
+}
+
+/**
+ * A JSON object's text with top-level members changed: JSON text replaces a value or, where the member is missing, is
+ * added at the end; `undefined` removes the member. The text must be a JSON object.
+ */
+export function spliceMembers(text: string, edits: Readonly<Record<string, string | undefined>>): string {
+  const open = skipSpace(text, 0);
+  const missing = new Set(Object.keys(edits));
+  let out = text.slice(0, open + 1);
+  let copied = open + 1;
+  let kept = 0;
+  for (const member of members(text, open)) {
+    missing.delete(member.name);
+    const edited = Object.hasOwn(edits, member.name);
+    const value = edits[member.name];
+    if (edited && value === undefined) {
+      out += text.slice(copied, member.before);
+      copied = member.end;
+      // The first member left has no comma before it.
+      if (kept === 0) copied = skipComma(text, copied);
+      continue;
+    }
+    kept++;
+    if (!edited || value === undefined) continue;
+    out += text.slice(copied, member.start) + value;
+    copied = member.end;
+  }
+  const close = text.lastIndexOf("}");
+  out += text.slice(copied, close);
+  for (const name of missing) {
+    const value = edits[name];
+    if (value === undefined) continue;
+    out += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
+  }
+  return out + text.slice(close);
+}
+
+interface Member extends Span {
+  name: string;
+  /** Where the member begins with what parts it from the one before: its comma, or its name. */
+  before: number;
+}
+
+/** The members of the object that starts at `open`. */
+function* members(text: string, open: number): Generator<Member> {
+  if (text.charCodeAt(open) !== OPEN_OBJECT) return;
+  let before = open + 1;
+  let at = skipSpace(text, before);
+  while (text.charCodeAt(at) === QUOTE) {
+    const nameEnd = stringEnd(text, at);
+    const name = readName(text.slice(at, nameEnd));
+    const colon = skipSpace(text, nameEnd);
+    if (text.charCodeAt(colon) !== COLON) return;
+    const start = skipSpace(text, colon + 1);
+    const end = valueEnd(text, start);
+    yield { name, before, start, end };
+    const comma = skipSpace(text, end);
+    if (text.charCodeAt(comma) !== COMMA) return;
+    before = comma;
+    at = skipSpace(text, comma + 1);
+  }
+}
+
+function readName(quoted: string): string {
+  if (!quoted.includes("\\")) return quoted.slice(1, -1);
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return "";
+  }
+}
+
+function skipComma(text: string, at: number): number {
+  const comma = skipSpace(text, at);
+  return text.charCodeAt(comma) === COMMA ? skipSpace(text, comma + 1) : at;
+}
+
+function skipSpace(text: string, at: number): number {
+  for (let code = text.charCodeAt(at);; code = text.charCodeAt(++at)) {
+    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
+  }
+}
+
+function valueEnd(text: string, start: number): number {
+  const code = text.charCodeAt(start);
+  if (code === QUOTE) return stringEnd(text, start);
+  if (code === OPEN_OBJECT || code === OPEN_ARRAY) return containerEnd(text, start);
+  let at = start;
+  while (at < text.length && !/[,\]}\s]/.test(text.charAt(at))) at++;
+  return at;
+}
+
+function containerEnd(text: string, start: number): number {
+  let depth = 0;
+  for (let at = start; at < text.length;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = stringEnd(text, at);
+      continue;
+    }
+    at++;
+    if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
+    if ((code === CLOSE_OBJECT || code === CLOSE_ARRAY) && --depth === 0) return at;
+  }
+  return text.length;
+}
+
+/** Just behind the closing quote: the first one with an even number of backslashes before it. */
+function stringEnd(text: string, start: number): number {
+  for (let quote = text.indexOf('"', start + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let slashes = 0;
+    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return quote + 1;
+  }
+  return text.length;
+}

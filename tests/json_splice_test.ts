@@ -1,0 +1,76 @@
+import { assertEquals } from "@std/assert";
+import { findValue, replaceSpan, spliceMembers } from "../lib/json_splice.ts";
+
+Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
+  const cases: [string, Record<string, string | undefined>, string][] = [
+    ['{"model":"a","n":1.0}', { model: '"b"' }, '{"model":"b","n":1.0}'],
+    ['{ "model" : "a" , "x":12345678901234567890 }', { model: '"b"' }, '{ "model" : "b" , "x":12345678901234567890 }'],
+    ['{"a":1,"provider":{"x":"}"},"b":2}', { provider: undefined }, '{"a":1,"b":2}'],
+    ['{"provider":1,"b":2}', { provider: undefined }, '{"b":2}'],
+    ['{"a":1,"provider":[1,{"}":"\\""}]}', { provider: undefined }, '{"a":1}'],
+    ['{"provider":1}', { provider: undefined }, "{}"],
+    ['{"a":1,"b":2,"c":3}', { a: undefined, b: undefined }, '{"c":3}'],
+    ['{"a":1,"b":2,"c":3}', { a: undefined, c: undefined }, '{"b":2}'],
+    ['{"a":1,"b":2}', { a: undefined, b: undefined, c: "3" }, '{"c":3}'],
+    ["{}", { a: "1" }, '{"a":1}'],
+    ['{"a":1}', { b: "true" }, '{"a":1,"b":true}'],
+    ['{"a":1}', { b: undefined }, '{"a":1}'],
+    ['{"mod\\u0065l":"a"}', { model: '"b"' }, '{"mod\\u0065l":"b"}'],
+    ['{"model":"a","inner":{"model":"c"}}', { model: '"b"' }, '{"model":"b","inner":{"model":"c"}}'],
+    ['\n{"a":"\\\\","model":"x"}\n', { model: '"y"' }, '\n{"a":"\\\\","model":"y"}\n'],
+    ['{"constructor":1,"__proto__":{"a":2},"m":3}', { m: "4" }, '{"constructor":1,"__proto__":{"a":2},"m":4}'],
+  ];
+  for (const [text, edits, expected] of cases) assertEquals(spliceMembers(text, edits), expected, text);
+});
+
+Deno.test("spliceMembers() says what editing the parsed object says, for every set of members", () => {
+  const names = ["a", "b", "c", "d"];
+  for (let present = 0; present < 16; present++) {
+    for (let removed = 0; removed < 16; removed++) {
+      const object = Object.fromEntries(
+        names.filter((_, bit) => (present & (1 << bit)) !== 0).map((name) => [name, 1]),
+      );
+      const edits = Object.fromEntries(
+        names.map((name, bit) => [name, (removed & (1 << bit)) !== 0 ? undefined : "2"]),
+      );
+      const expected = Object.fromEntries(
+        Object.entries(edits).filter(([, value]) => value !== undefined).map(([name]) => [name, 2]),
+      );
+      assertEquals(JSON.parse(spliceMembers(JSON.stringify(object, null, 1), edits)), expected);
+    }
+  }
+});
+
+Deno.test("findValue() follows a path of names", () => {
+  const text = '{"a":{"model":"x","b":[{"model":1}]},"model":"y"}';
+  const at = (path: string[]) => {
+    const span = findValue(text, path);
+    return span && text.slice(span.start, span.end);
+  };
+  assertEquals(at(["model"]), '"y"');
+  assertEquals(at(["a", "model"]), '"x"');
+  assertEquals(at(["a", "b"]), '[{"model":1}]');
+  assertEquals(at(["a", "c"]), undefined);
+  assertEquals(at(["model", "x"]), undefined);
+});
+
+Deno.test("findValue() ends on text that is not JSON", () => {
+  for (
+    const text of [
+      "",
+      "{",
+      '{"',
+      '{"model',
+      '{"model"',
+      '{"model":',
+      '{"model":"',
+      '{"model":[',
+      "[1,2",
+      "nonsense",
+      '{"a" 1}',
+    ]
+  ) {
+    const span = findValue(text, ["model"]);
+    if (span !== undefined) replaceSpan(text, span, '"x"');
+  }
+});
