@@ -13,7 +13,9 @@ type Layers = Readonly<Record<string, readonly string[]>>;
 const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/errors.ts"];
 
 /** What protocol folders share beside the canonical form. */
-const SHARED_BY_PROTOCOLS = ["lib/protocols/codec.ts", "lib/protocols/fields.ts", "lib/protocols/error_bodies.ts"];
+const SHARED_BY_PROTOCOLS = ["codec.ts", "upstream_codec.ts", "fields.ts", "error_bodies.ts"].map((file) =>
+  `lib/protocols/${file}`
+);
 
 const PROTOCOL = ["lib/canonical", ...SHARED_BY_PROTOCOLS];
 const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
@@ -24,7 +26,7 @@ const LAYERS: Layers = {
   "lib/json_scan.ts": [],
   "lib/errors.ts": [],
   "lib/canonical": [],
-  "lib/protocols": ["lib/canonical"],
+  "lib/protocols": ["lib/canonical", "lib/catalog/model.ts"],
   "lib/protocols/chat": PROTOCOL,
   "lib/protocols/responses": PROTOCOL,
   "lib/protocols/messages": PROTOCOL,

@@ -171,13 +171,19 @@ function withoutBody(response: Response): Response {
 
 /** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
 function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
-  const entries = Object.entries(headers);
   try {
-    for (const [name, value] of entries) response.headers.set(name, value);
+    addHeaders(response.headers, headers);
     return response;
   } catch {
     const copy = new Response(response.body, { status: response.status, headers: response.headers });
-    for (const [name, value] of entries) copy.headers.set(name, value);
+    addHeaders(copy.headers, headers);
     return copy;
+  }
+}
+
+function addHeaders(to: Headers, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) {
+    if (name === "vary") to.append(name, value);
+    else to.set(name, value);
   }
 }
