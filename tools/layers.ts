@@ -10,7 +10,7 @@ export interface SourceFile {
 type Layers = Readonly<Record<string, readonly string[]>>;
 
 /** May be imported by everybody; they import nothing but each other. */
-const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/errors.ts"];
+const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/json_splice.ts", "lib/errors.ts"];
 
 /** What protocol folders share beside the canonical form. */
 const SHARED_BY_PROTOCOLS = ["codec.ts", "upstream_codec.ts", "fields.ts", "error_bodies.ts"].map((file) =>
@@ -24,6 +24,7 @@ const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 const LAYERS: Layers = {
   "lib/json.ts": [],
   "lib/json_scan.ts": [],
+  "lib/json_splice.ts": [],
   "lib/errors.ts": [],
   "lib/canonical": [],
   "lib/protocols": ["lib/canonical", "lib/catalog/model.ts"],
