@@ -1,0 +1,143 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type OpenAI from "openai-7";
+import { sharedGateway } from "./gateway.ts";
+import { ECHO, testOpenai } from "./sdks.ts";
+
+const gateway = sharedGateway();
+
+type Request = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, "stream">;
+
+const HELLO: Request = {
+  model: ECHO,
+  messages: [{ role: "system", content: "Be brief." }, { role: "user", content: "Hello there, gateway" }],
+};
+const SCHEMA = {
+  name: "city",
+  schema: {
+    type: "object",
+    properties: { name: { type: "string", enum: ["Oslo"] }, people: { type: "integer", minimum: 3 } },
+    required: ["name", "people"],
+    additionalProperties: false,
+  },
+  strict: true,
+};
+const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
+
+/** What two answers to the same request have in common. */
+function lasting({ id: _, created: __, ...rest }: OpenAI.ChatCompletion): unknown {
+  return JSON.parse(JSON.stringify(rest));
+}
+
+testOpenai("chat answers with a whole completion", gateway, async ({ client }) => {
+  const answer = await client.chat.completions.create(HELLO);
+  assertMatch(answer.id, /^chatcmpl-./);
+  assertMatch(answer._request_id ?? "", /^req_./);
+  assert(Math.abs(answer.created - Date.now() / 1000) < 60);
+  assertEquals(lasting(answer), {
+    object: "chat.completion",
+    model: ECHO,
+    choices: [{
+      index: 0,
+      message: { role: "assistant", content: "Hello there, gateway", refusal: null },
+      logprobs: null,
+      finish_reason: "stop",
+    }],
+    usage: answer.usage,
+  });
+  const { prompt_tokens = 0, completion_tokens, total_tokens } = answer.usage ?? {};
+  assertEquals([prompt_tokens > 4, completion_tokens, total_tokens], [true, 4, prompt_tokens + 4]);
+});
+
+testOpenai("chat streams the same text in many chunks of one id", gateway, async ({ client }) => {
+  const whole = await client.chat.completions.create(HELLO);
+  for (const include_usage of [false, true]) {
+    const chunks = await Array.fromAsync(
+      await client.chat.completions.create({ ...HELLO, stream: true, stream_options: { include_usage } }),
+    );
+    assertEquals(new Set(chunks.map(({ id, created, model }) => `${id} ${created} ${model}`)).size, 1);
+    const choices = chunks.flatMap(({ choices }) => choices);
+    assertEquals(choices[0]?.delta.role, "assistant");
+    assertEquals(choices.map(({ delta }) => delta.content ?? "").join(""), "Hello there, gateway");
+    assert(choices.filter(({ delta }) => delta.content).length >= 4);
+    assertEquals(choices.flatMap(({ finish_reason }) => finish_reason ?? []), ["stop"]);
+    assertEquals(choices.at(-1)?.finish_reason, "stop");
+    assertEquals(
+      chunks.map(({ usage }) => usage).filter((usage) => usage !== undefined && usage !== null),
+      include_usage ? [whole.usage] : [],
+    );
+    assertEquals(chunks.at(-1)?.choices.length, include_usage ? 0 : 1);
+  }
+});
+
+testOpenai("the chat stream helper ends with what create answers", gateway, async ({ client }) => {
+  const requests: Request[] = [
+    HELLO,
+    { ...HELLO, max_completion_tokens: 2 },
+    { ...HELLO, stop: [" there"] },
+    { ...HELLO, response_format: { type: "json_object" } },
+  ];
+  for (const request of requests) {
+    const whole = await client.chat.completions.create(request);
+    const stream = client.chat.completions.stream({ ...request, stream_options: { include_usage: true } });
+    const texts: string[] = [];
+    stream.on("content", (delta) => texts.push(delta));
+    const final = JSON.parse(JSON.stringify(await stream.finalChatCompletion()));
+    assertEquals(texts.join(""), whole.choices[0]?.message.content);
+    for (const { message } of final.choices) delete message.parsed;
+    assertEquals(lasting(final), lasting(whole));
+  }
+});
+
+testOpenai("chat obeys limits and stop sequences", gateway, async ({ client }) => {
+  const cases: [Partial<Request>, string, string, number][] = [
+    [{ max_completion_tokens: 2 }, "Hello there", "length", 2],
+    [{ max_tokens: 3 }, "Hello there,", "length", 3],
+    [{ max_tokens: 1, max_completion_tokens: 4 }, "Hello there, gateway", "stop", 4],
+    [{ stop: "," }, "Hello there", "stop", 2],
+    [{ stop: ["nothing", " there"] }, "Hello", "stop", 1],
+  ];
+  for (const [extra, content, reason, tokens] of cases) {
+    const { choices: [choice], usage } = await client.chat.completions.create({ ...HELLO, ...extra });
+    assertEquals([choice?.message.content, choice?.finish_reason, usage?.completion_tokens], [content, reason, tokens]);
+  }
+});
+
+testOpenai("chat parses an answer in a JSON schema, whole and streamed", gateway, async ({ client }) => {
+  const request = { ...HELLO, response_format: { type: "json_schema" as const, json_schema: SCHEMA } };
+  const expected = { name: "Oslo", people: 3 };
+  const { choices: [whole] } = await client.chat.completions.parse(request);
+  assertEquals(whole?.message.parsed, expected);
+  const { choices: [streamed] } = await client.chat.completions.stream(request).finalChatCompletion();
+  // Version 6 parses only whole answers.
+  assertEquals(JSON.parse(streamed?.message.content ?? ""), expected);
+});
+
+testOpenai("chat sees pictures", gateway, async ({ client }) => {
+  const { choices: [choice] } = await client.chat.completions.create({
+    model: ECHO,
+    messages: [{
+      role: "user",
+      content: [
+        { type: "text", text: "Look:" },
+        { type: "image_url", image_url: { url: `data:image/png;base64,${PIXELS}`, detail: "low" } },
+      ],
+    }],
+  });
+  assertEquals(choice?.message.content, "Look:\n[image 64x48 png]");
+});
+
+testOpenai("a chat stream can be left, and the gateway goes on", gateway, async ({ client }) => {
+  const long = "one two three four ".repeat(5000);
+  const stream = await client.chat.completions.create({
+    model: ECHO,
+    messages: [{ role: "user", content: long }],
+    stream: true,
+  });
+  let chunks = 0;
+  for await (const _ of stream) {
+    if (++chunks === 3) stream.controller.abort();
+  }
+  assert(chunks < 1000, `${chunks} chunks`);
+  const { choices: [choice] } = await client.chat.completions.create(HELLO);
+  assertEquals(choice?.message.content, "Hello there, gateway");
+});

@@ -1,0 +1,178 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import type OpenAI from "openai-7";
+import { sharedGateway } from "./gateway.ts";
+import { caught, ECHO, testOpenai } from "./sdks.ts";
+
+const gateway = sharedGateway();
+
+type Message = OpenAI.ChatCompletionMessageParam;
+
+const WEATHER: OpenAI.ChatCompletionFunctionTool = {
+  type: "function",
+  function: {
+    name: "get_weather",
+    description: "Weather of a city",
+    parameters: {
+      type: "object",
+      properties: { city: { type: "string" }, days: { type: "integer" } },
+      required: ["city"],
+    },
+  },
+};
+const CLOCK: OpenAI.ChatCompletionFunctionTool = { type: "function", function: { name: "clock" } };
+const SQL: OpenAI.ChatCompletionCustomTool = { type: "custom", custom: { name: "sql", format: { type: "text" } } };
+const TOOLS = [WEATHER, CLOCK];
+
+/** A number that binary floats cannot hold must come through as written. */
+const TWO_CALLS = 'Both.\ncall:get_weather {"city": "Zürich", "days": 9007199254740993}\ncall:clock {}';
+
+/** Calls as the model spelled them, without their ids. */
+function spelled(message: OpenAI.ChatCompletionMessage | undefined): unknown[] {
+  return (message?.tool_calls ?? []).map((call) =>
+    call.type === "function" ? [call.function.name, call.function.arguments] : [call.custom.name, call.custom.input]
+  );
+}
+
+testOpenai("chat calls tools in parallel and takes their results", gateway, async ({ client }) => {
+  const messages: Message[] = [{ role: "user", content: TWO_CALLS }];
+  const { choices: [first] } = await client.chat.completions.create({ model: ECHO, messages, tools: TOOLS });
+  assertEquals(first?.finish_reason, "tool_calls");
+  assertEquals(first?.message.content, "Both.");
+  assertEquals(spelled(first?.message), [
+    ["get_weather", '{"city": "Zürich", "days": 9007199254740993}'],
+    ["clock", "{}"],
+  ]);
+  const [weather, clock] = first?.message.tool_calls ?? [];
+  for (const call of [weather, clock]) assertMatch(call?.id ?? "", /^call_[0-9a-f]+$/);
+  if (first === undefined || weather === undefined || clock === undefined) return;
+
+  messages.push(
+    first.message,
+    { role: "tool", tool_call_id: weather.id, content: "Rain" },
+    { role: "tool", tool_call_id: clock.id, content: [{ type: "text", text: "Noon" }] },
+  );
+  const { choices: [second] } = await client.chat.completions.create({ model: ECHO, messages, tools: TOOLS });
+  assertEquals(second?.finish_reason, "stop");
+  assertEquals([second?.message.content, second?.message.tool_calls], ["Rain\nNoon", undefined]);
+
+  messages.push({ role: "assistant", content: "Rain\nNoon" }, { role: "user", content: "And the clock again?" });
+  const { choices: [third] } = await client.chat.completions.create({ model: ECHO, messages, tools: TOOLS });
+  assertEquals(spelled(third?.message), [["clock", "{}"]]);
+});
+
+testOpenai("chat streams the calls that create answers", gateway, async ({ client }) => {
+  const request = { model: ECHO, messages: [{ role: "user" as const, content: TWO_CALLS }], tools: TOOLS };
+  const { choices: [whole] } = await client.chat.completions.create(request);
+  const { choices: [streamed] } = await client.chat.completions.stream(request).finalChatCompletion();
+  assertEquals(streamed?.finish_reason, "tool_calls");
+  assertEquals(streamed?.message.content, whole?.message.content);
+  assertEquals(spelled(streamed?.message), spelled(whole?.message));
+  assertEquals(
+    streamed?.message.tool_calls?.map(({ id }) => id),
+    whole?.message.tool_calls?.map(({ id }) => id),
+  );
+});
+
+testOpenai("chat obeys every tool choice", gateway, async ({ client }) => {
+  const weather = ["get_weather", '{"city":""}'];
+  const cases: [string, Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>, unknown[]][] = [
+    ["Hi", {}, []],
+    ["What is the weather?", {}, [weather]],
+    ["What is the weather?", { tool_choice: "auto" }, [weather]],
+    ["What is the weather?", { tool_choice: "none" }, []],
+    [TWO_CALLS, { tool_choice: "none" }, []],
+    ["Hi", { tool_choice: "required" }, [weather]],
+    ["Hi", { tool_choice: { type: "function", function: { name: "clock" } } }, [["clock", "{}"]]],
+    [TWO_CALLS, { parallel_tool_calls: false }, [["get_weather", '{"city": "Zürich", "days": 9007199254740993}']]],
+    ["Hi", {
+      tool_choice: {
+        type: "allowed_tools",
+        allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "clock" } }] },
+      },
+    }, [["clock", "{}"]]],
+  ];
+  for (const [content, extra, calls] of cases) {
+    const { choices: [choice] } = await client.chat.completions.create({
+      model: ECHO,
+      messages: [{ role: "user", content }],
+      tools: TOOLS,
+      ...extra,
+    });
+    assertEquals(spelled(choice?.message), calls, `${content} ${JSON.stringify(extra)}`);
+    assertEquals(choice?.finish_reason, calls.length > 0 ? "tool_calls" : "stop");
+  }
+});
+
+testOpenai("chat refuses a choice of a tool that is not there", gateway, async ({ client, Sdk }) => {
+  const error = await caught(
+    Sdk.BadRequestError,
+    client.chat.completions.create({
+      model: ECHO,
+      messages: [{ role: "user", content: "Hi" }],
+      tools: TOOLS,
+      tool_choice: { type: "function", function: { name: "nobody" } },
+    }),
+  );
+  assertEquals(error.param, "tool_choice");
+});
+
+testOpenai("chat calls custom tools, and takes their results", gateway, async ({ client }) => {
+  const messages: Message[] = [{ role: "user", content: 'call:sql select "a" from t' }];
+  const request = { model: ECHO, messages, tools: [SQL] };
+  const { choices: [choice] } = await client.chat.completions.create(request);
+  assertEquals(choice?.finish_reason, "tool_calls");
+  assertEquals(spelled(choice?.message), [["sql", 'select "a" from t']]);
+  const [call] = choice?.message.tool_calls ?? [];
+  if (choice === undefined || call === undefined) return;
+  messages.push(choice.message, { role: "tool", tool_call_id: call.id, content: "1 row" });
+  const { choices: [next] } = await client.chat.completions.create(request);
+  assertEquals(next?.message.content, "1 row");
+});
+
+testOpenai("chat streams custom calls in pieces", gateway, async ({ client }) => {
+  const stream = await client.chat.completions.create({
+    model: ECHO,
+    messages: [{ role: "user", content: 'call:sql select "a" from t' }],
+    tools: [SQL],
+    stream: true,
+  });
+  let name = "";
+  let input = "";
+  for await (const { choices: [choice] } of stream) {
+    for (const call of choice?.delta.tool_calls ?? []) {
+      assertEquals(call.index, 0);
+      name += call.custom?.name ?? "";
+      input += call.custom?.input ?? "";
+    }
+  }
+  assertEquals([name, input], ["sql", 'select "a" from t']);
+});
+
+testOpenai("runTools runs a function and ends with its result", gateway, async ({ client }) => {
+  for (const stream of [false, true]) {
+    const asked: unknown[] = [];
+    const request = {
+      model: ECHO,
+      messages: [{ role: "user" as const, content: 'call:get_weather {"city":"Oslo"}' }],
+      tools: [{
+        type: "function" as const,
+        function: {
+          name: "get_weather",
+          description: "Weather of a city",
+          parameters: { type: "object", properties: { city: { type: "string" } } },
+          parse: JSON.parse,
+          function: (input: unknown) => {
+            asked.push(input);
+            return "Snow";
+          },
+        },
+      }],
+    };
+    const runner = stream
+      ? client.chat.completions.runTools({ ...request, stream: true })
+      : client.chat.completions.runTools(request);
+    assertEquals(await runner.finalContent(), "Snow");
+    assertEquals(asked, [{ city: "Oslo" }]);
+    assertEquals(runner.messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+  }
+});

@@ -1,0 +1,105 @@
+/** Starts the real program in a process of its own, for clients to talk to over real sockets. */
+import denoJson from "../../deno.json" with { type: "json" };
+
+const ROOT = `${import.meta.dirname}/../..`;
+/** What the program may do when it is started from source. */
+const PERMISSIONS = denoJson.tasks.start.command.match(/--allow-\S+/g) ?? [];
+
+/** What a gateway starts with. */
+export interface Setup {
+  /** Content of its configuration file; absent: none. */
+  config?: Record<string, unknown>;
+  /** Secrets of keys by the group that they belong to; absent: the program makes a key of its own. */
+  keys?: Readonly<Record<string, string>>;
+}
+
+/** A running gateway. */
+export interface Gateway extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:40123`. */
+  readonly url: string;
+  /** The key that it printed, or the first of the given ones. */
+  readonly key: string;
+  /** Ends the program. @throws where it did not end in good order, or logged an error */
+  stop(): Promise<void>;
+}
+
+/** Starts a gateway in a folder of its own and waits until it has told its address. */
+export async function startGateway({ config, keys }: Setup = {}): Promise<Gateway> {
+  const folder = await Deno.makeTempDir();
+  const secrets = Object.entries(keys ?? {}).map(([group, secret], index) => ({
+    group,
+    secret,
+    env: `TEST_KEY_${index}`,
+  }));
+  const whole = { ...config, keys: secrets.map(({ group, env }) => ({ name: group, group, key: { env } })) };
+  await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(whole));
+  const child = new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-check",
+      "--no-prompt",
+      "--config",
+      `${ROOT}/deno.json`,
+      ...PERMISSIONS,
+      `${ROOT}/main.ts`,
+      "serve",
+      "--port",
+      "0",
+    ],
+    cwd: folder,
+    env: {
+      SLUICE_CONFIG: "",
+      SLUICE_HOSTNAME: "",
+      SLUICE_PORT: "",
+      SLUICE_STORE: "",
+      NO_COLOR: "1",
+      ...Object.fromEntries(secrets.map(({ env, secret }) => [env, secret])),
+    },
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+
+  // The rest of the output is read at the end: a read under way would look like a leak to every test in between.
+  const out = child.stdout.getReader();
+  async function end(): Promise<{ code: number; err: string }> {
+    out.releaseLock();
+    const [{ code }, err] = await Promise.all([child.status, new Response(child.stderr).text(), child.stdout.cancel()]);
+    await Deno.remove(folder, { recursive: true });
+    return { code, err };
+  }
+
+  const [given] = secrets;
+  const wanted = given === undefined ? /listens on (\S+)\s[^]*(sk-sluice-\S+)\s/ : /listens on (\S+)\s/;
+  const decoder = new TextDecoder();
+  let banner = "";
+  while (!wanted.test(banner)) {
+    const { done, value } = await out.read();
+    if (!done) banner += decoder.decode(value, { stream: true });
+    else throw new Error(`The gateway did not start:\n${banner}${(await end()).err}`);
+  }
+  const [, url = "", printed = ""] = wanted.exec(banner) ?? [];
+
+  async function stop(): Promise<void> {
+    child.kill("SIGTERM");
+    const { code, err } = await end();
+    if (code !== 0 || err.includes('"level":"error"')) throw new Error(`The gateway ended with code ${code}:\n${err}`);
+  }
+  return { url, key: given?.secret ?? printed, stop, [Symbol.asyncDispose]: stop };
+}
+
+/** One gateway for all tests of a file: it starts before the first and ends after the last. */
+export function sharedGateway(setup?: Setup): () => Gateway {
+  let gateway: Gateway | undefined;
+  Deno.test.beforeAll(async () => {
+    gateway = await startGateway(setup);
+  });
+  Deno.test.afterAll(async () => {
+    await gateway?.stop();
+  });
+  return () => {
+    if (gateway === undefined) throw new Error("Cannot use the gateway: it has not started");
+    return gateway;
+  };
+}

@@ -1,0 +1,147 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type OpenAI from "openai-7";
+import { sharedGateway } from "./gateway.ts";
+import { asInput, ECHO, testOpenai } from "./sdks.ts";
+
+const gateway = sharedGateway();
+
+type Request = Omit<OpenAI.Responses.ResponseCreateParamsNonStreaming, "stream">;
+
+const HELLO: Request = { model: ECHO, instructions: "Be brief.", input: "Hello there, gateway" };
+const SCHEMA = {
+  type: "json_schema" as const,
+  name: "city",
+  schema: {
+    type: "object",
+    properties: { name: { type: "string", enum: ["Oslo"] }, people: { type: "integer", minimum: 3 } },
+    required: ["name", "people"],
+    additionalProperties: false,
+  },
+  strict: true,
+};
+const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
+
+/** What two answers to the same request have in common: ids and times are their own. */
+function lasting(response: OpenAI.Responses.Response): unknown {
+  const own = new Set(["id", "created_at", "completed_at"]);
+  // What the helpers add to an answer for those who read it.
+  const added = new Set(["output_parsed", "parsed", "parsed_arguments", "output_text"]);
+  return JSON.parse(
+    JSON.stringify(response, (key, value) => own.has(key) || added.has(key) ? undefined : value),
+  );
+}
+
+testOpenai("responses answers with a whole response", gateway, async ({ client }) => {
+  const answer = await client.responses.create({ ...HELLO, store: false, metadata: { run: "7" } });
+  assertMatch(answer.id, /^resp_./);
+  assertMatch(answer._request_id ?? "", /^req_./);
+  assertEquals(answer.output_text, "Hello there, gateway");
+  const { object, status, model, instructions, error, incomplete_details, metadata, tools, tool_choice } = answer;
+  assertEquals({ object, status, model, instructions, error, incomplete_details, metadata, tools, tool_choice }, {
+    object: "response",
+    status: "completed",
+    model: ECHO,
+    instructions: "Be brief.",
+    error: null,
+    incomplete_details: null,
+    metadata: { run: "7" },
+    tools: [],
+    tool_choice: "auto",
+  });
+  const [message] = answer.output;
+  assertEquals([message?.type, message?.type === "message" && message.status], ["message", "completed"]);
+  const { input_tokens = 0, output_tokens, total_tokens } = answer.usage ?? {};
+  assertEquals([input_tokens > 4, output_tokens, total_tokens], [true, 4, input_tokens + 4]);
+});
+
+testOpenai("responses streams numbered events that spell the same text", gateway, async ({ client }) => {
+  const whole = await client.responses.create(HELLO);
+  const events = await Array.fromAsync(await client.responses.create({ ...HELLO, stream: true }));
+  assertEquals(events.map(({ sequence_number }) => sequence_number), events.map((_, index) => index));
+  const deltas = events.flatMap((event) => event.type === "response.output_text.delta" ? event.delta : []);
+  assertEquals([deltas.length, deltas.join("")], [4, "Hello there, gateway"]);
+  const last = events.at(-1);
+  assert(last?.type === "response.completed");
+  assertEquals(lasting(last.response), lasting(whole));
+});
+
+testOpenai("the responses stream helper ends with what create answers", gateway, async ({ client }) => {
+  const requests: Request[] = [
+    HELLO,
+    { ...HELLO, text: { format: { type: "json_object" } } },
+    { ...HELLO, reasoning: { effort: "low", summary: "auto" } },
+    { ...HELLO, reasoning: { effort: "low" }, include: ["reasoning.encrypted_content"] },
+    {
+      ...HELLO,
+      input: [{ role: "user", content: "Hi" }, { role: "assistant", content: "Ho" }, { role: "user", content: "He" }],
+    },
+    // The stream then ends with response.incomplete, and the helper takes that for an end as well.
+    { ...HELLO, max_output_tokens: 2 },
+  ];
+  for (const request of requests) {
+    const whole = await client.responses.create(request);
+    const final = await client.responses.stream(request).finalResponse();
+    assertEquals(lasting(final), lasting(whole));
+  }
+});
+
+testOpenai("responses that are cut short are incomplete", gateway, async ({ client }) => {
+  const answer = await client.responses.create({ ...HELLO, max_output_tokens: 2 });
+  assertEquals([answer.status, answer.incomplete_details], ["incomplete", { reason: "max_output_tokens" }]);
+  assertEquals([answer.output_text, answer.usage?.output_tokens], ["Hello there", 2]);
+  const [message] = answer.output;
+  assertEquals(message?.type === "message" && message.status, "incomplete");
+  const events = await Array.fromAsync(await client.responses.create({ ...HELLO, max_output_tokens: 2, stream: true }));
+  assertEquals(events.at(-1)?.type, "response.incomplete");
+});
+
+testOpenai("responses parses an answer in a JSON schema, whole and streamed", gateway, async ({ client }) => {
+  const request = { ...HELLO, text: { format: SCHEMA } };
+  const expected = { name: "Oslo", people: 3 };
+  assertEquals((await client.responses.parse(request)).output_parsed, expected);
+  const streamed = await client.responses.stream(request).finalResponse();
+  assertEquals(JSON.parse(streamed.output_text), expected);
+});
+
+testOpenai("responses sees pictures", gateway, async ({ client }) => {
+  const answer = await client.responses.create({
+    model: ECHO,
+    input: [{
+      role: "user",
+      content: [
+        { type: "input_text", text: "Look:" },
+        { type: "input_image", image_url: `data:image/png;base64,${PIXELS}`, detail: "low" },
+      ],
+    }],
+  });
+  assertEquals(answer.output_text, "Look:\n[image 64x48 png]");
+});
+
+testOpenai("responses takes its own output back, with and without ids", gateway, async ({ client }) => {
+  const first = await client.responses.create(HELLO);
+  const user = (content: string) => ({ role: "user" as const, content });
+  const whole = await client.responses.create({
+    model: ECHO,
+    input: [user("Hello there, gateway"), ...asInput(first), user("Again")],
+  });
+  assertEquals(whole.output_text, "Again");
+  const bare = await client.responses.create({
+    model: ECHO,
+    input: [user("Hello there, gateway"), { role: "assistant", content: first.output_text }, user("Again")],
+  });
+  assertEquals(bare.usage, whole.usage);
+});
+
+testOpenai("a response stream can be left, and the gateway goes on", gateway, async ({ client }) => {
+  const stream = await client.responses.create({
+    model: ECHO,
+    input: "one two three four ".repeat(5000),
+    stream: true,
+  });
+  let events = 0;
+  for await (const _ of stream) {
+    if (++events === 6) stream.controller.abort();
+  }
+  assert(events < 1000, `${events} events`);
+  assertEquals((await client.responses.create(HELLO)).output_text, "Hello there, gateway");
+});

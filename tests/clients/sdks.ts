@@ -1,0 +1,79 @@
+/** The official SDKs: two versions of each, put to the same tests. */
+import Anthropic0 from "anthropic-0";
+import Anthropic from "anthropic-1";
+import OpenAI6 from "openai-6";
+import OpenAI from "openai-7";
+import type { Gateway } from "./gateway.ts";
+
+// What the tests use has the same types in both versions, but the compiler compares everything.
+const OPENAI: readonly (typeof OpenAI)[] = [OpenAI6 as unknown as typeof OpenAI, OpenAI];
+const ANTHROPIC: readonly (typeof Anthropic)[] = [Anthropic0 as unknown as typeof Anthropic, Anthropic];
+
+/** The model that every test talks to, unless it says otherwise. */
+export const ECHO = "sluice/echo";
+
+/** What a test is given. */
+export interface OpenaiTest {
+  client: OpenAI;
+  /** The version under test: its error classes are its own. */
+  Sdk: typeof OpenAI;
+  gateway: Gateway;
+}
+
+/** What a test is given. */
+export interface AnthropicTest {
+  client: Anthropic;
+  /** The version under test: its error classes are its own. */
+  Sdk: typeof Anthropic;
+  gateway: Gateway;
+}
+
+/** Registers a test with every version of the npm package `openai`. */
+export function testOpenai(name: string, gateway: () => Gateway, test: (given: OpenaiTest) => Promise<void>): void {
+  for (const Sdk of OPENAI) {
+    const title = `openai ${Sdk === OpenAI ? "7" : "6"}: ${name}`;
+    Deno.test(title, () => test({ client: openai(Sdk, gateway(), gateway().key), Sdk, gateway: gateway() }));
+  }
+}
+
+/** Registers a test with every version of the npm package `@anthropic-ai/sdk`. */
+export function testAnthropic(
+  name: string,
+  gateway: () => Gateway,
+  test: (given: AnthropicTest) => Promise<void>,
+): void {
+  for (const Sdk of ANTHROPIC) {
+    const title = `@anthropic-ai/sdk ${Sdk === Anthropic ? "1" : "0"}: ${name}`;
+    Deno.test(title, () => test({ client: anthropic(Sdk, gateway(), gateway().key), Sdk, gateway: gateway() }));
+  }
+}
+
+/** A client that asks once, with the base URL that the documentation gives. */
+export function openai(Sdk: typeof OpenAI, { url }: Gateway, apiKey: string): OpenAI {
+  return new Sdk({ baseURL: `${url}/v1`, apiKey, maxRetries: 0 });
+}
+
+/** A client that asks once, with the base URL that the documentation gives. */
+export function anthropic(Sdk: typeof Anthropic, { url }: Gateway, apiKey: string): Anthropic {
+  return new Sdk({ baseURL: `${url}/anthropic`, apiKey, authToken: null, maxRetries: 0 });
+}
+
+/** The error that a call ends with, as the class it must be. */
+export async function caught<T extends Error>(
+  // deno-lint-ignore no-explicit-any
+  type: abstract new (...args: any[]) => T,
+  call: PromiseLike<unknown>,
+): Promise<T> {
+  try {
+    await call;
+  } catch (error) {
+    if (error instanceof type) return error;
+    throw error;
+  }
+  throw new Error(`Expected an error of class ${type.name}, got an answer`);
+}
+
+/** The items of an answer as input of the next request. The SDK's types forbid some that echo never writes. */
+export function asInput({ output }: OpenAI.Responses.Response): OpenAI.Responses.ResponseInput {
+  return output as OpenAI.Responses.ResponseInput;
+}
