@@ -2,6 +2,7 @@
 import type { Media } from "./types.ts";
 
 const DEFAULT_TYPE = "text/plain";
+const PERCENT = 0x25;
 
 /**
  * Reads a URL. A `data:` URL becomes bytes, whatever its case, parameters or encoding; every other stays a URL and is
@@ -16,12 +17,22 @@ export function readMediaUrl(url: string): Media {
   const data = url.slice(comma + 1);
   const mediaType = normalizeMediaType(type === "" ? DEFAULT_TYPE : type);
   const base64 = parameters.some((parameter) => parameter.toLowerCase() === "base64");
-  return { kind: "bytes", mediaType, base64: base64 ? readBase64(data) : encodeText(data) };
+  return { kind: "bytes", mediaType, base64: base64 ? readDataBase64(data) : encodeBytes(percentDecode(data)) };
 }
 
 /** Writes media as one URL: a `data:` URL for bytes. */
 export function writeMediaUrl(media: Media): string {
   return media.kind === "url" ? media.url : `data:${media.mediaType};base64,${media.base64}`;
+}
+
+/**
+ * The kind of input that media is, in the catalog's words; `text` for plain text and its kin. A URL that tells no type
+ * is taken for a picture, unless it has a file name.
+ */
+export function modalityOf(media: Media, name?: string): "image" | "audio" | "video" | "text" | "file" {
+  const top = media.mediaType?.split("/")[0];
+  if (top === "image" || top === "audio" || top === "video" || top === "text") return top;
+  return media.mediaType === undefined && name === undefined ? "image" : "file";
 }
 
 /** The usual name of a media type: lower case, `image/jpeg` for `image/jpg`. */
@@ -49,16 +60,27 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
-function encodeText(data: string): string {
+/** Base64 needs no percent-encoding, but some clients encode the whole URL. */
+function readDataBase64(data: string): string {
+  return readBase64(data.includes("%") ? new TextDecoder().decode(percentDecode(data)) : data);
+}
+
+function encodeBytes(bytes: Uint8Array): string {
   let binary = "";
-  for (const byte of new TextEncoder().encode(percentDecode(data))) binary += String.fromCharCode(byte);
+  for (const byte of bytes) binary += String.fromCharCode(byte);
   return btoa(binary);
 }
 
-function percentDecode(data: string): string {
-  try {
-    return decodeURIComponent(data);
-  } catch {
-    throw new SyntaxError("Expected valid percent-encoding in the data URL");
+/** The bytes of percent-encoded text. A percent sign without two hexadecimal digits is itself. */
+function percentDecode(data: string): Uint8Array {
+  const bytes = new TextEncoder().encode(data);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const escape = bytes[at] === PERCENT
+      ? /^[0-9a-f]{2}$/i.exec(String.fromCharCode(...bytes.slice(at + 1, at + 3)))
+      : null;
+    if (escape !== null) at += 2;
+    bytes[length++] = escape === null ? bytes[at] ?? 0 : parseInt(escape[0], 16);
   }
+  return bytes.slice(0, length);
 }
