@@ -1,0 +1,92 @@
+/** Prompts for tests of the embedded model, and a way to have them answered. */
+import { Dropped } from "../../lib/canonical/dropped.ts";
+import type { Block, Event, Message, Prompt, Tool } from "../../lib/canonical/types.ts";
+import { type Model, modelSchema } from "../../lib/catalog/model.ts";
+import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
+import type { Call } from "../../lib/upstreams/upstream.ts";
+
+/** A row for the model, with a limit on its answers. */
+export function echoModel(maxCompletionTokens = 32_768): Model {
+  return modelSchema.parse({
+    id: "test/echo",
+    created: 0,
+    context_length: 131_072,
+    architecture: { input_modalities: ["text", "image", "file"] },
+    pricing: { prompt: "0", completion: "0" },
+    top_provider: { max_completion_tokens: maxCompletionTokens },
+    reasoning: { modes: ["manual", "adaptive"] },
+    targets: [{ upstream: "embedded", model: "echo" }],
+  });
+}
+
+/** A prompt of the chat protocol with nothing but messages, unless told otherwise. */
+export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
+  return { protocol: "chat", model: "test/echo", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
+}
+
+/** A user message of one text, or of blocks. */
+export function user(...said: (string | Block)[]): Message {
+  return { role: "user", blocks: said.map(toBlock) };
+}
+
+/** An assistant message. */
+export function assistant(...said: (string | Block)[]): Message {
+  return { role: "assistant", blocks: said.map(toBlock) };
+}
+
+/** A system message. */
+export function system(text: string): Message {
+  return { role: "system", blocks: [{ type: "text", text }] };
+}
+
+/** A tool call of the assistant's. */
+export function call(id: string, name = "tool"): Block {
+  return { type: "tool_call", id, name, arguments: "{}" };
+}
+
+/** The result of a tool call. */
+export function result(callId: string, ...said: (string | Block)[]): Block {
+  return { type: "tool_result", callId, blocks: said.map(toBlock) };
+}
+
+/** A function tool. */
+export function tool(name: string, more: Partial<Extract<Tool, { type: "function" }>> = {}): Tool {
+  return { type: "function", name, ...more };
+}
+
+function toBlock(said: string | Block): Block {
+  return typeof said === "string" ? { type: "text", text: said } : said;
+}
+
+/** A call of the upstream. */
+export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
+  const model = more.model ?? echoModel();
+  return {
+    prompt,
+    model,
+    target: { upstream: "embedded", model: "echo", priority: 0, weight: 1 },
+    inputTokens: 7,
+    signal: new AbortController().signal,
+    dropped: new Dropped(),
+    ...more,
+  };
+}
+
+/** All events of the answer to a prompt. */
+export async function eventsOf(prompt: Prompt, more: Partial<Call> = {}): Promise<Event[]> {
+  const feed = await createEcho().generate(callOf(prompt, more));
+  const events: Event[] = [];
+  for (let read = await feed.read(); read !== undefined; read = await feed.read()) events.push(...read);
+  return events;
+}
+
+/** A PNG of the given size: its header is all that is read. */
+export function png(width: number, height: number): Block {
+  const bytes = [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52];
+  for (const side of [width, height]) bytes.push(side >>> 24, side >>> 16 & 255, side >>> 8 & 255, side & 255);
+  bytes.push(8, 6, 0, 0, 0);
+  return {
+    type: "media",
+    media: { kind: "bytes", mediaType: "image/png", base64: btoa(String.fromCharCode(...bytes)) },
+  };
+}
