@@ -1,0 +1,56 @@
+/** What the echo model answers, before limits cut it. */
+import { smallestInstance } from "../../canonical/json_schema.ts";
+import type { BlockOf, Prompt } from "../../canonical/types.ts";
+import { writeJson } from "../../json.ts";
+import { readLastTurn } from "./last_turn.ts";
+import { think, wantsReasoning } from "./thinking.ts";
+import { chooseCalls } from "./tool_calls.ts";
+
+/** A whole answer, in the order it is given. */
+export interface Planned {
+  reasoning?: { text: string; hidden: boolean };
+  /** "" for none. */
+  text: string;
+  calls: BlockOf<"tool_call">[];
+}
+
+/** The answer where there is nothing to repeat. */
+export const NOTHING = "There is nothing to echo.";
+
+/**
+ * The answer to a prompt. The same prompt has the same answer.
+ * @throws {GatewayError} `invalid`, for what cannot be read and tools that cannot be called
+ */
+export function answer(prompt: Prompt): Planned {
+  const turn = readLastTurn(prompt);
+  const { calls, text, directed } = chooseCalls(prompt, turn);
+  const format = prompt.format ?? { type: "text" };
+  const said = [turn.results, text].filter((part) => part !== undefined && part !== "").join("\n");
+  const reasoning = wantsReasoning(prompt.reasoning)
+    ? {
+      text: think({ format: format.type, results: turn.results !== undefined, calls }),
+      hidden: prompt.reasoning?.display === "omitted",
+    }
+    : undefined;
+  return {
+    ...(reasoning !== undefined && { reasoning }),
+    text: calls.length > 0 ? textBesideCalls() : formatted(said === "" ? NOTHING : said),
+    calls,
+  };
+
+  /** An answer in a form is the form or the calls, never both; a call nobody spelled out comes alone. */
+  function textBesideCalls(): string {
+    return format.type === "text" && directed ? said : "";
+  }
+
+  function formatted(said: string): string {
+    switch (format.type) {
+      case "text":
+        return said;
+      case "json_object":
+        return writeJson({ echo: said });
+      case "json_schema":
+        return writeJson(smallestInstance(format.schema) ?? null);
+    }
+  }
+}

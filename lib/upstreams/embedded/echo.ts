@@ -1,0 +1,78 @@
+/** The embedded model `echo`: no network, no clock, no randomness. `docs/embedded-models.md` says what it does. */
+import type { Dropped } from "../../canonical/dropped.ts";
+import type { Prompt } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { turn } from "../../metering/pace.ts";
+import { loadTokenCounter } from "../../metering/tokens.ts";
+import type { Call, EventFeed, Upstream } from "../upstream.ts";
+import { answer } from "./answer.ts";
+import { spell } from "./spell.ts";
+import { checkThoughts } from "./thinking.ts";
+
+/**
+ * The model as an upstream. Its feeds give one event at a time and make it when it is asked for. Once the call's signal is
+ * aborted, `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
+ */
+export function createEcho(): Upstream {
+  return {
+    async generate(call) {
+      call.signal.throwIfAborted();
+      const { prompt, dropped } = call;
+      nameLosses(prompt, dropped);
+      checkThoughts(prompt);
+      const planned = answer(prompt);
+      const counter = await loadTokenCounter();
+      const most = call.model.top_provider.max_completion_tokens;
+      const limits = {
+        maxTokens: Math.min(prompt.maxTokens ?? most, most),
+        stop: prompt.stop,
+        inputTokens: call.inputTokens,
+      };
+      return createFeed(spell(planned, limits, counter), call);
+    },
+  };
+}
+
+function createFeed(steps: ReturnType<typeof spell>, { signal }: Pick<Call, "signal">): EventFeed {
+  let over = false;
+  return {
+    async read() {
+      while (!over) {
+        signal.throwIfAborted();
+        const { done, value } = steps.next();
+        if (done === true) over = true;
+        else if (value !== undefined) return [value];
+        else await turn();
+      }
+      return undefined;
+    },
+    cancel() {
+      over = true;
+      steps.return();
+    },
+  };
+}
+
+/** Names what has no effect here, in the client's words. A knob at the value that changes nothing is no loss. */
+function nameLosses({ n, sampling, tools }: Prompt, dropped: Dropped): void {
+  if (n !== undefined && n > 1) {
+    throw new GatewayError("invalid", "Cannot give several answers: this model supports one answer per request", {
+      param: "n",
+    });
+  }
+  const losses: [string, boolean][] = [
+    ["top_k", sampling.topK !== undefined],
+    ["frequency_penalty", (sampling.frequencyPenalty ?? 0) !== 0],
+    ["presence_penalty", (sampling.presencePenalty ?? 0) !== 0],
+    ["seed", sampling.seed !== undefined],
+    ["logit_bias", Object.keys(sampling.logitBias ?? {}).length > 0],
+    ["logprobs", sampling.logprobs === true],
+    ["top_logprobs", (sampling.topLogprobs ?? 0) > 0],
+  ];
+  for (const [name, lost] of losses) {
+    if (lost) dropped.add(name);
+  }
+  for (const tool of tools) {
+    if (tool.type === "hosted") dropped.add(`tools.${String(tool.value.type)}`);
+  }
+}

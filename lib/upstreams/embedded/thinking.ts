@@ -1,0 +1,77 @@
+/** Reasoning of the echo model: a sentence or two about what it will do, signed. */
+import { createHash } from "node:crypto";
+import { fromBase64Url, toBase64Url } from "../../canonical/signature.ts";
+import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+
+const ISSUER = "sluice";
+/** Calls that a thought names; the rest it counts. */
+const NAMED_CALLS = 3;
+
+const SIGNATURE_ERRORS: Record<Protocol, string> = {
+  messages: "Invalid `signature` in `thinking` block",
+  chat: "Invalid `signature` in `reasoning_details`",
+  responses: "Invalid `encrypted_content` in `reasoning` item",
+};
+
+/** True when the client wants the model to reason. */
+export function wantsReasoning(reasoning: Reasoning | undefined): boolean {
+  if (reasoning === undefined || reasoning.mode === "off" || reasoning.effort === "none") return false;
+  return reasoning.mode !== undefined || reasoning.effort !== undefined;
+}
+
+/** What the model says to itself before its answer. */
+export function think({ format, results, calls }: {
+  format: OutputFormat["type"];
+  /** True when the turn brought results of tools. */
+  results: boolean;
+  calls: readonly { name: string }[];
+}): string {
+  if (calls.length > 0) {
+    const named = calls.slice(0, NAMED_CALLS).map(({ name }) => name).join(", ");
+    const more = calls.length - NAMED_CALLS;
+    return `The user wants tools. I will call ${named}${more > 0 ? ` and ${more} more` : ""}.`;
+  }
+  if (format === "json_schema") return "The user wants JSON. I will give the smallest that the schema allows.";
+  const said = results ? "The tools have answered. I will repeat their results" : "I will repeat the user's message";
+  return format === "json_object" ? `${said}, in a JSON object.` : `${said}.`;
+}
+
+/** The signature of a thought. It carries the thought itself, for clients that were not shown it. */
+export function sign(thought: string): Signature {
+  return { issuer: ISSUER, value: `${toBase64Url(thought)}.${digest(thought)}` };
+}
+
+/**
+ * Checks the signatures of our own thoughts in a conversation. Other issuers' mean nothing here.
+ * @throws {GatewayError} `invalid`, where a signature is none of ours or its thought was changed
+ */
+export function checkThoughts({ messages, protocol }: { messages: readonly Message[]; protocol: Protocol }): void {
+  for (const { blocks } of messages) {
+    for (const block of blocks) {
+      if (block.type !== "reasoning" || block.signature?.issuer !== ISSUER) continue;
+      if (isGenuine(block.signature.value, block.text)) continue;
+      throw new GatewayError("invalid", SIGNATURE_ERRORS[protocol], {
+        param: protocol === "responses" ? "input" : "messages",
+      });
+    }
+  }
+}
+
+/** Text that was withheld comes back as none. */
+function isGenuine(value: string, text: string): boolean {
+  const thought = read(value);
+  return thought !== undefined && sign(thought).value === value && (text === "" || text === thought);
+}
+
+function read(value: string): string | undefined {
+  try {
+    return fromBase64Url(value.split(".")[0] ?? "");
+  } catch {
+    return undefined;
+  }
+}
+
+function digest(thought: string): string {
+  return createHash("sha256").update(`sluice/echo ${thought}`).digest("base64url").slice(0, 32);
+}

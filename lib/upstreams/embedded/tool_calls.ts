@@ -1,0 +1,130 @@
+/** Which tools the echo model calls, and with what. */
+import { createHash } from "node:crypto";
+import { smallestInstance } from "../../canonical/json_schema.ts";
+import type { BlockOf, Prompt, ToolChoice } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, writeJson } from "../../json.ts";
+import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
+import type { LastTurn } from "./last_turn.ts";
+
+/** Calls of one answer. */
+const MAX_CALLS = 128;
+/** Letters of the shortest word of a tool's name that counts. */
+const MIN_WORD = 3;
+
+/** The calls of an answer, and the text beside them. */
+export interface ChosenCalls {
+  calls: BlockOf<"tool_call">[];
+  /** The user's text without its directives. */
+  text: string;
+  /** True when the text itself asked for the calls. */
+  directed: boolean;
+}
+
+/**
+ * Chooses the calls: what the text asks for; else what `tool_choice` demands; else the first tool that the text speaks of,
+ * but never twice without a new message of the user's.
+ * @throws {GatewayError} `invalid`, for a choice that no tool can satisfy
+ */
+export function chooseCalls(prompt: Prompt, turn: LastTurn): ChosenCalls {
+  const { tools, must } = permittedTools(prompt);
+  const most = prompt.parallelToolCalls === false ? 1 : MAX_CALLS;
+  const asked = turn.called && !must ? { directives: [], text: turn.text } : readDirectives(turn.text, { tools, most });
+  const chosen: Directive[] = [...asked.directives];
+  if (chosen.length === 0) {
+    const spokenOf = must || (turn.results === undefined && !turn.called) ? findSpokenOf(turn.words, tools) : undefined;
+    const tool = spokenOf ?? (must ? tools[0] : undefined);
+    if (tool !== undefined) chosen.push({ tool });
+  }
+  return { calls: writeCalls(chosen, prompt), text: asked.text, directed: asked.directives.length > 0 };
+}
+
+/** The tools that may be called, and whether one must be. */
+function permittedTools({ tools, toolChoice }: Prompt): { tools: CallableTool[]; must: boolean } {
+  const choice: ToolChoice = toolChoice ?? { type: "auto" };
+  const callable = tools.filter((tool) => tool.type !== "hosted");
+  switch (choice.type) {
+    case "none":
+      return { tools: [], must: false };
+    case "auto":
+      return { tools: callable, must: false };
+    case "required":
+      return demand(callable, "there is no tool that this model can call");
+    case "tool":
+      return demand(
+        callable.filter((tool) => isNamed(tool, choice.name)).slice(0, 1),
+        `there is no tool named "${choice.name}"`,
+      );
+    case "allowed": {
+      const allowed = callable.filter((tool) => choice.names.some((name) => isNamed(tool, name)));
+      return choice.mode === "auto"
+        ? { tools: allowed, must: false }
+        : demand(allowed, "there is none of the allowed tools");
+    }
+    case "foreign":
+      throw choiceError(`this model knows no choice of type "${String(choice.value.type)}"`);
+  }
+}
+
+function demand(tools: CallableTool[], lack: string): { tools: CallableTool[]; must: true } {
+  if (tools.length === 0) throw choiceError(lack);
+  return { tools, must: true };
+}
+
+function choiceError(reason: string): GatewayError {
+  return new GatewayError("invalid", `Cannot obey tool_choice: ${reason}`, { param: "tool_choice" });
+}
+
+function isNamed({ name, namespace }: CallableTool, wanted: string): boolean {
+  return name === wanted || (namespace !== undefined && `${namespace}.${name}` === wanted);
+}
+
+/** The tool whose whole name is in the text; else the first with a word of its name there. */
+function findSpokenOf(text: string, tools: readonly CallableTool[]): CallableTool | undefined {
+  if (tools.length === 0) return undefined;
+  const names = new Set(text.match(/[A-Za-z0-9_][A-Za-z0-9_.:-]*(?<=[A-Za-z0-9_])/g));
+  const words = new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu));
+  return tools.find(({ name }) => names.has(name)) ??
+    tools.find(({ name }) => wordsOf(name).some((word) => words.has(word)));
+}
+
+/** `getWeather_v2` as `get`, `weather`. */
+function wordsOf(name: string): string[] {
+  return name.replace(/(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g, " ").toLowerCase()
+    .split(/[^a-z]+/).filter((word) => word.length >= MIN_WORD);
+}
+
+function writeCalls(chosen: readonly Directive[], { messages }: Prompt): BlockOf<"tool_call">[] {
+  const taken = new Set(
+    messages.flatMap(({ blocks }) => blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : [])),
+  );
+  return chosen.map(({ tool, arguments: written }, index) => {
+    const text = written ?? smallestArguments(tool);
+    const { name, namespace } = tool;
+    const id = newId([namespace ?? "", name, text, index, messages.length], taken);
+    return {
+      type: "tool_call",
+      id,
+      name,
+      arguments: text,
+      ...(tool.type === "custom" && { custom: true }),
+      ...(namespace !== undefined && { namespace }),
+    };
+  });
+}
+
+function smallestArguments(tool: CallableTool): string {
+  if (tool.type === "custom") return "";
+  const value = smallestInstance(tool.parameters ?? {});
+  return writeJson(isObject(value) ? value : {});
+}
+
+/** An id that the conversation has not seen: the same conversation gets the same one. */
+function newId(facts: (string | number)[], taken: Set<string>): string {
+  for (let attempt = 0;; attempt++) {
+    const id = `call_${createHash("sha256").update(JSON.stringify([...facts, attempt])).digest("hex").slice(0, 24)}`;
+    if (taken.has(id)) continue;
+    taken.add(id);
+    return id;
+  }
+}
