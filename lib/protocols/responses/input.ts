@@ -1,0 +1,224 @@
+/** Input items, read into messages. */
+import type { Block, BlockOf, Message, Rest } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { NATIVE, readEncrypted } from "./encrypted.ts";
+import { listOf, objectOf, objectsOf, restOf, stringOf } from "./members.ts";
+import { readContent } from "./parts.ts";
+
+/**
+ * Whose turn an item belongs to. Adjacent items of the model's, and adjacent results of tools, are one turn each; every
+ * other message stands alone.
+ */
+type Turn = "assistant" | "results" | "user" | "system";
+
+/** Items that only this protocol knows, and the turn they stand in: halves of calls that run at the vendor, mostly. */
+export const FOREIGN_ITEMS = {
+  web_search_call: "assistant",
+  file_search_call: "assistant",
+  code_interpreter_call: "assistant",
+  image_generation_call: "assistant",
+  computer_call: "assistant",
+  computer_call_output: "results",
+  local_shell_call: "assistant",
+  local_shell_call_output: "results",
+  shell_call: "assistant",
+  shell_call_output: "results",
+  apply_patch_call: "assistant",
+  apply_patch_call_output: "results",
+  tool_search_call: "assistant",
+  tool_search_output: "results",
+  mcp_list_tools: "assistant",
+  mcp_call: "assistant",
+  mcp_approval_request: "assistant",
+  mcp_approval_response: "results",
+  program: "assistant",
+  program_output: "results",
+  compaction: "assistant",
+  compaction_trigger: "user",
+  configuration_update: "system",
+} as const satisfies Record<string, Turn>;
+
+const MESSAGE = new Set(["type", "role", "content"]);
+const CALL = new Set(["type", "call_id", "name", "arguments", "namespace"]);
+const CUSTOM_CALL = new Set(["type", "call_id", "name", "input", "namespace"]);
+const RESULT = new Set(["type", "call_id", "output"]);
+const REASONING = new Set(["type", "id", "summary", "content", "encrypted_content"]);
+
+interface Piece {
+  turn: Turn;
+  blocks: Block[];
+  rest?: Rest;
+}
+
+/**
+ * Reads `input`: one text of the user's, or items.
+ * @throws {GatewayError} `invalid`, for items that refer to something the gateway does not keep
+ */
+export function readInput(input: Json | undefined): Message[] {
+  if (typeof input === "string") return [{ role: "user", blocks: [{ type: "text", text: input }] }];
+  const messages: Message[] = [];
+  let turn: Turn | undefined;
+  let last: Message | undefined;
+  objectsOf(input).forEach((item, index) => {
+    // Brings tools, not words: it is read with the tools, and does not part a turn.
+    if (item.type === "additional_tools") return;
+    const piece = readItem(item, `input[${index}]`);
+    if (last !== undefined && piece.turn === turn && (turn === "assistant" || turn === "results")) {
+      last.blocks.push(...piece.blocks);
+      return;
+    }
+    turn = piece.turn;
+    last = {
+      role: turn === "results" ? "user" : turn,
+      blocks: piece.blocks,
+      ...(piece.rest !== undefined && { rest: piece.rest }),
+    };
+    messages.push(last);
+  });
+  return messages;
+}
+
+/**
+ * Reads `instructions`: a string, or messages. They are one system message before all others.
+ * @throws {GatewayError} `invalid`, for items that are not messages
+ */
+export function readInstructions(instructions: Json | undefined): Message[] {
+  // Some clients always send the member: an empty one says nothing.
+  if (instructions === "") return [];
+  if (typeof instructions === "string") return [{ role: "system", blocks: [{ type: "text", text: instructions }] }];
+  const blocks = objectsOf(instructions).flatMap((item, index) => {
+    const path = `instructions[${index}]`;
+    if ((item.type ?? "message") !== "message") {
+      throw new GatewayError("invalid", "Cannot use this item as an instruction: only messages are allowed", {
+        param: `${path}.type`,
+      });
+    }
+    return readContent(item.content, `${path}.content`);
+  });
+  return blocks.length === 0 ? [] : [{ role: "system", blocks }];
+}
+
+function readItem(item: JsonObject, path: string): Piece {
+  const type = stringOf(item.type) ?? "message";
+  switch (type) {
+    case "message":
+      return readMessage(item, path);
+    case "function_call":
+      return { turn: "assistant", blocks: [readCall(item)] };
+    case "custom_tool_call":
+      return { turn: "assistant", blocks: [readCustomCall(item)] };
+    case "function_call_output":
+    case "custom_tool_call_output":
+      return { turn: "results", blocks: [readResult(item, path)] };
+    case "reasoning":
+      return { turn: "assistant", blocks: [readReasoning(item)] };
+    case "item_reference":
+      throw new GatewayError(
+        "invalid",
+        "Cannot resolve an item reference: this gateway is stateless, send the item itself",
+        { param: path },
+      );
+    default: {
+      const turn = foreignTurn(type);
+      if (turn === undefined) {
+        throw new GatewayError("invalid", `Cannot read item type ${JSON.stringify(type)}`, { param: `${path}.type` });
+      }
+      return { turn, blocks: [{ type: "foreign", from: "responses", value: item }] };
+    }
+  }
+}
+
+function foreignTurn(type: string): Turn | undefined {
+  return Object.hasOwn(FOREIGN_ITEMS, type) ? FOREIGN_ITEMS[type as keyof typeof FOREIGN_ITEMS] : undefined;
+}
+
+function readMessage(item: JsonObject, path: string): Piece {
+  const blocks = readContent(item.content, `${path}.content`);
+  switch (item.role) {
+    case "assistant":
+      return { turn: "assistant", blocks: markItem(blocks, item) };
+    case "user":
+      return { turn: "user", blocks, ...restOf(item, { modelled: MESSAGE }) };
+    default:
+      return {
+        turn: "system",
+        blocks,
+        ...restOf(item, { modelled: MESSAGE, more: { role: item.role === "system" ? undefined : item.role } }),
+      };
+  }
+}
+
+/**
+ * One assistant message holds several items, so what belongs to an item and not to its parts (`id`, `status`, `phase`) is
+ * kept with its first block, as the member `item`.
+ */
+function markItem(blocks: Block[], item: JsonObject): Block[] {
+  const { rest } = restOf(item, { modelled: MESSAGE });
+  const [first, ...others] = blocks;
+  if (rest === undefined || first === undefined) return blocks;
+  const members = { ...first.rest?.members, item: rest.members };
+  return [{ ...first, rest: { from: "responses", members } }, ...others];
+}
+
+function readCall(item: JsonObject): BlockOf<"tool_call"> {
+  const namespace = stringOf(item.namespace);
+  return {
+    type: "tool_call",
+    id: stringOf(item.call_id) ?? "",
+    name: stringOf(item.name) ?? "",
+    arguments: stringOf(item.arguments) ?? "",
+    ...(namespace !== undefined && { namespace }),
+    ...restOf(item, { modelled: CALL }),
+  };
+}
+
+function readCustomCall(item: JsonObject): BlockOf<"tool_call"> {
+  const namespace = stringOf(item.namespace);
+  return {
+    type: "tool_call",
+    id: stringOf(item.call_id) ?? "",
+    name: stringOf(item.name) ?? "",
+    arguments: stringOf(item.input) ?? "",
+    custom: true,
+    ...(namespace !== undefined && { namespace }),
+    ...restOf(item, { modelled: CUSTOM_CALL }),
+  };
+}
+
+function readResult(item: JsonObject, path: string): BlockOf<"tool_result"> {
+  return {
+    type: "tool_result",
+    callId: stringOf(item.call_id) ?? "",
+    blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`),
+    ...(item.type === "custom_tool_call_output" && { custom: true }),
+    ...restOf(item, { modelled: RESULT }),
+  };
+}
+
+/** Raw text (`content`) tells more than a summary. What the one text cannot hold of both stays in `rest`. */
+function readReasoning(item: JsonObject): BlockOf<"reasoning"> {
+  const id = stringOf(item.id);
+  const summary = texts(item.summary);
+  const content = texts(item.content);
+  const encrypted = stringOf(item.encrypted_content);
+  const read = encrypted === undefined || encrypted === "" ? undefined : readEncrypted(encrypted, id);
+  const text = (content.length > 0 ? content : summary).join("\n\n");
+  const hidden = read !== undefined && (read.hidden || (text === "" && read.signature.issuer === NATIVE));
+  const more = {
+    id: read?.signature.id === id ? undefined : id,
+    summary: content.length > 0 || summary.length > 1 ? item.summary : undefined,
+    content: content.length > 0 ? item.content : undefined,
+  };
+  return {
+    type: "reasoning",
+    text,
+    ...(hidden && { hidden }),
+    ...(read !== undefined && { signature: read.signature }),
+    ...restOf(item, { modelled: REASONING, more }),
+  };
+}
+
+function texts(parts: Json | undefined): string[] {
+  return listOf(parts).map((part) => stringOf(objectOf(part)?.text) ?? "");
+}

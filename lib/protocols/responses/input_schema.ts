@@ -1,0 +1,103 @@
+/** Schemas of input items and their content parts. */
+import { z } from "zod";
+import { COUNTS, objectField } from "../fields.ts";
+import { cacheField } from "./cache_schema.ts";
+import { FOREIGN_ITEMS } from "./input.ts";
+import { toolsField } from "./tool_schema.ts";
+
+/** Says which type a value has that no branch of a union knows. */
+function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
+  return {
+    error({ code, input }) {
+      if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
+      const type: unknown = "type" in input ? input.type : undefined;
+      if (type === undefined) return `Expected the type of the ${thing}`;
+      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
+    },
+  };
+}
+
+const textParts = (["input_text", "output_text", "text"] as const).map((type) =>
+  z.looseObject({
+    type: z.literal(type),
+    text: z.string(),
+    annotations: z.array(objectField).nullish(),
+    cache_control: cacheField,
+  })
+);
+
+// File ids are accepted here so that the reader can refuse them by name: they belong to one vendor's account.
+const part = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
+  z.looseObject({
+    type: z.literal("input_image"),
+    image_url: z.string().min(1).nullish().describe("URL or data URL"),
+    file_id: z.string().nullish(),
+    detail: z.enum(["low", "high", "auto", "original"]).nullish(),
+    cache_control: cacheField,
+  }),
+  z.looseObject({
+    type: z.literal("input_file"),
+    filename: z.string().nullish(),
+    file_data: z.string().min(1).nullish().describe("Data URL"),
+    file_url: z.string().min(1).nullish(),
+    file_id: z.string().nullish(),
+    cache_control: cacheField,
+  }),
+  z.looseObject({ type: z.literal("input_audio"), input_audio: objectField }),
+  ...textParts,
+], unknownType("content part"));
+
+const contentField = z.union([z.string(), z.array(part).max(COUNTS.parts)], {
+  error: "Expected a string or content parts",
+});
+
+const message = z.looseObject({
+  // An item without a type that has a role is a message.
+  type: z.literal("message").optional(),
+  role: z.enum(["user", "assistant", "system", "developer"]),
+  content: contentField,
+  // Official clients leave these out of the model's own messages, although the document requires them there.
+  id: z.string().nullish(),
+  status: z.string().nullish(),
+  phase: z.string().nullish(),
+});
+
+const callIdField = z.string().min(1).describe("Ties a call to its output");
+const call = { call_id: callIdField, name: z.string().min(1).max(256), namespace: z.string().nullish() };
+
+const reasoning = z.looseObject({
+  type: z.literal("reasoning"),
+  id: z.string().nullish(),
+  summary: z.array(z.looseObject({ type: z.literal("summary_text"), text: z.string() })).max(COUNTS.parts).nullish(),
+  content: z.array(z.looseObject({ type: z.enum(["reasoning_text", "text"]), text: z.string() })).max(COUNTS.parts)
+    .nullish(),
+  encrypted_content: z.string().nullish().describe("Opaque; send it back as it came"),
+});
+
+const foreignTypes = Object.keys(FOREIGN_ITEMS) as (keyof typeof FOREIGN_ITEMS)[];
+
+const item = z.discriminatedUnion("type", [
+  message,
+  z.looseObject({ type: z.literal("function_call"), ...call, arguments: z.string().describe("JSON text") }),
+  z.looseObject({ type: z.literal("custom_tool_call"), ...call, input: z.string() }),
+  z.looseObject({ type: z.literal("function_call_output"), call_id: callIdField, output: contentField }),
+  z.looseObject({ type: z.literal("custom_tool_call_output"), call_id: callIdField, output: contentField }),
+  reasoning,
+  z.looseObject({ type: z.literal("additional_tools"), role: z.string().nullish(), tools: toolsField }),
+  // Accepted here so that the reader can say why it is refused.
+  z.looseObject({ type: z.literal("item_reference") }),
+  z.looseObject({ type: z.enum(foreignTypes) }),
+], unknownType("item"));
+
+const itemsField = z.array(item).max(COUNTS.messages);
+
+/** The conversation: one text of the user's, or items. */
+export const inputField: z.ZodType = z.union([z.string(), itemsField.min(1)], {
+  error: "Expected a string or an array of items",
+}).describe("The conversation so far, oldest item first; a string is one text of the user's");
+
+/** System text, beside the conversation. */
+export const instructionsField: z.ZodType = z.union([z.string(), itemsField], {
+  error: "Expected a string or an array of messages",
+}).nullish().describe("System instructions");

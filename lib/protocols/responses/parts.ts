@@ -1,0 +1,123 @@
+/** Content parts of input items, read into blocks. */
+import { readBase64, readMediaUrl } from "../../canonical/media.ts";
+import type { Block, CacheMark, Citation, Media } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { COUNTS } from "../fields.ts";
+import { listOf, objectOf, objectsOf, restOf, stringOf } from "./members.ts";
+
+const TEXT = new Set(["type", "text", "annotations", "cache_control"]);
+const REFUSAL = new Set(["type", "refusal", "cache_control"]);
+const IMAGE = new Set(["type", "image_url", "cache_control"]);
+const FILE = new Set(["type", "file_data", "file_url", "filename", "cache_control"]);
+
+/**
+ * Reads content: one string, or parts.
+ * @param path where it stands, such as `input[0].content`
+ * @throws {GatewayError} `invalid`, for parts that cannot be passed to a model
+ */
+export function readContent(content: Json | undefined, path: string): Block[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`));
+}
+
+/** A prompt-cache mark in the spelling that gateways' clients use on any protocol. */
+export function readCache(value: JsonObject): { cache?: CacheMark } {
+  const mark = objectOf(value.cache_control);
+  return mark === undefined ? {} : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
+}
+
+/** @throws {GatewayError} `invalid`, where there are more pictures than one request may hold */
+export function checkImages(input: Json | undefined): void {
+  const images = objectsOf(input)
+    .flatMap((item) => [...listOf(item.content), ...listOf(item.output)])
+    .filter((part) => objectOf(part)?.type === "input_image");
+  if (images.length > COUNTS.images) {
+    throw new GatewayError("invalid", `Cannot take ${images.length} images: at most ${COUNTS.images} are allowed`, {
+      param: "input",
+    });
+  }
+}
+
+function readPart(part: JsonObject, path: string): Block {
+  const cache = readCache(part);
+  switch (part.type) {
+    case "input_text":
+    case "output_text":
+    case "text": {
+      const citations = objectsOf(part.annotations).map((value): Citation => ({ from: "responses", value }));
+      return {
+        type: "text",
+        text: stringOf(part.text) ?? "",
+        ...(citations.length > 0 && { citations }),
+        ...cache,
+        ...restOf(part, { modelled: TEXT }),
+      };
+    }
+    case "refusal":
+      return { type: "refusal", text: stringOf(part.refusal) ?? "", ...cache, ...restOf(part, { modelled: REFUSAL }) };
+    case "input_image":
+      return { type: "media", media: readImage(part, path), ...cache, ...restOf(part, { modelled: IMAGE }) };
+    case "input_file": {
+      const media = readFile(part, path);
+      const name = stringOf(part.filename) ?? (media.kind === "url" ? fileName(media.url) : undefined);
+      return {
+        type: "media",
+        media,
+        ...(name !== undefined && { name }),
+        ...cache,
+        ...restOf(part, { modelled: FILE }),
+      };
+    }
+    case "input_audio":
+      return { type: "foreign", from: "responses", value: part };
+    default:
+      throw new GatewayError("invalid", `Cannot read content part type ${JSON.stringify(part.type)}`, {
+        param: `${path}.type`,
+      });
+  }
+}
+
+function readImage(part: JsonObject, path: string): Media {
+  const url = stringOf(part.image_url);
+  if (url === undefined) throw noContent(part, { path, wanted: "image_url" });
+  return attempt(() => readMediaUrl(url), `${path}.image_url`);
+}
+
+function readFile(part: JsonObject, path: string): Media {
+  const data = stringOf(part.file_data);
+  const url = stringOf(part.file_url);
+  if (data !== undefined) {
+    return attempt(() => /^data:/i.test(data) ? readMediaUrl(data) : bareFile(data, part), `${path}.file_data`);
+  }
+  if (url === undefined) throw noContent(part, { path, wanted: "file_data or file_url" });
+  return attempt(() => readMediaUrl(url), `${path}.file_url`);
+}
+
+/** Some clients send base64 without the data URL around it. Only the file's name then tells what it is. */
+function bareFile(data: string, part: JsonObject): Media {
+  const pdf = /\.pdf$/i.test(stringOf(part.filename) ?? "");
+  return { kind: "bytes", base64: readBase64(data), mediaType: pdf ? "application/pdf" : "application/octet-stream" };
+}
+
+/** A URL that tells neither type nor name is taken for a picture, so a file's URL always has a name. */
+function fileName(url: string): string {
+  return url.replace(/[?#].*$/s, "").split("/").at(-1) || "file";
+}
+
+function noContent(part: JsonObject, { path, wanted }: { path: string; wanted: string }): GatewayError {
+  return part.file_id === undefined || part.file_id === null
+    ? new GatewayError("invalid", `Expected ${wanted}`, { param: path })
+    : new GatewayError("invalid", `Cannot use a file id: files live in one vendor's account, send ${wanted}`, {
+      param: `${path}.file_id`,
+    });
+}
+
+function attempt(read: () => Media, param: string): Media {
+  try {
+    return read();
+  } catch (cause) {
+    if (!(cause instanceof SyntaxError)) throw cause;
+    throw new GatewayError("invalid", `Cannot read the data: ${cause.message}`, { param, cause });
+  }
+}

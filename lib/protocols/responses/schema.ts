@@ -1,0 +1,81 @@
+/** Schema of the request body of `/v1/responses`. */
+import { z } from "zod";
+import { effortField, fallbacksField, metadataField, objectField, providerField, tokensField } from "../fields.ts";
+import { inputField, instructionsField } from "./input_schema.ts";
+import { toolChoiceField, toolsField } from "./tool_schema.ts";
+
+const summaryField = z.enum(["auto", "concise", "detailed"]).nullish().describe("Whether to return reasoning text");
+
+const reasoningField = z.looseObject({
+  effort: effortField.nullish().describe("How much to think"),
+  summary: summaryField,
+  generate_summary: summaryField.describe("The older name of summary"),
+  context: z.string().nullish(),
+  mode: z.string().nullish(),
+  max_tokens: tokensField.nullish().describe("Most tokens to think with, an extension"),
+  enabled: z.boolean().nullish().describe("Switches reasoning on or off, an extension"),
+});
+
+const textField = z.looseObject({
+  format: z.discriminatedUnion("type", [
+    z.looseObject({ type: z.literal("text") }),
+    z.looseObject({ type: z.literal("json_object") }),
+    z.looseObject({
+      type: z.literal("json_schema"),
+      name: z.string().min(1).max(64),
+      schema: objectField.describe("JSON Schema of the answer"),
+      description: z.string().nullish(),
+      strict: z.boolean().nullish(),
+    }),
+  ], { error: ({ code }) => code === "invalid_union" ? 'Expected "text", "json_object" or "json_schema"' : undefined })
+    .nullish().describe("The form the answer must have"),
+  verbosity: z.enum(["low", "medium", "high"]).nullish(),
+});
+
+const penaltyField = z.number().min(-2).max(2).nullish();
+// What needs state is accepted here so that the reader can say why it is refused.
+const statefulField = z.union([z.string(), objectField]).nullish().describe("Not supported: the gateway is stateless");
+
+/** Body of `POST /v1/responses`. */
+export const schema: z.ZodType = z.looseObject({
+  model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
+  input: inputField,
+  instructions: instructionsField,
+  stream: z.boolean().nullish().describe("Send the answer as server-sent events"),
+  stream_options: z.looseObject({ include_obfuscation: z.boolean().nullish() }).nullish(),
+  // The official floor is 16; smaller answers are no trouble here.
+  max_output_tokens: tokensField.nullish().describe("Most tokens of the answer, reasoning included"),
+  max_tool_calls: z.number().int().min(1).nullish().describe("Most calls of tools that run at the vendor"),
+  temperature: z.number().min(0).max(2).nullish(),
+  top_p: z.number().min(0).max(1).nullish(),
+  top_logprobs: z.number().int().min(0).max(20).nullish(),
+  presence_penalty: penaltyField,
+  frequency_penalty: penaltyField,
+  reasoning: reasoningField.nullish().describe("Whether and how the model thinks before it answers"),
+  text: textField.nullish().describe("The form and length of the answer"),
+  tools: toolsField.nullish().describe("What the model may call"),
+  tool_choice: toolChoiceField.nullish().describe("Which tools the model may or must call; absent: auto"),
+  parallel_tool_calls: z.boolean().nullish().describe("False: at most one call per answer"),
+  include: z.array(z.string().max(128)).max(64).nullish().describe(
+    "Members to add to the answer, such as reasoning.encrypted_content",
+  ),
+  truncation: z.enum(["auto", "disabled"]).nullish().describe(
+    "Input over the context window: auto drops the oldest turns, disabled (default) is an error",
+  ),
+  store: z.boolean().nullish().describe("Repeated in the answer; the gateway keeps nothing"),
+  metadata: metadataField.nullish(),
+  service_tier: z.string().min(1).max(64).nullish(),
+  user: z.string().nullish().describe("Opaque id of the end user"),
+  safety_identifier: z.string().nullish(),
+  prompt_cache_key: z.string().nullish(),
+  prompt_cache_retention: z.string().nullish(),
+  prompt_cache_options: objectField.nullish(),
+  moderation: objectField.nullish(),
+  context_management: z.array(z.looseObject({ type: z.string() })).nullish(),
+  previous_response_id: z.string().nullish().describe("Not supported: the gateway is stateless"),
+  conversation: statefulField,
+  prompt: statefulField,
+  background: z.boolean().nullish().describe("True is not supported"),
+  provider: providerField.nullish().describe("Routing wishes"),
+  models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+});

@@ -1,0 +1,70 @@
+/** Schemas of tools and the choice among them. */
+import { z } from "zod";
+import { COUNTS, objectField, toolNameField } from "../fields.ts";
+import { cacheField } from "./cache_schema.ts";
+
+const functionTool = z.looseObject({
+  type: z.literal("function"),
+  name: toolNameField,
+  description: z.string().nullish(),
+  parameters: objectField.nullish().describe("JSON Schema of the arguments"),
+  strict: z.boolean().nullish(),
+  cache_control: cacheField,
+});
+
+const customTool = z.looseObject({
+  type: z.literal("custom"),
+  name: toolNameField,
+  description: z.string().nullish(),
+  format: z.discriminatedUnion("type", [
+    z.looseObject({ type: z.literal("text") }),
+    z.looseObject({ type: z.literal("grammar"), syntax: z.string(), definition: z.string() }),
+  ]).nullish().describe("What the free-form input looks like"),
+  cache_control: cacheField,
+});
+
+/** Tools that run at the vendor, by whatever name and date. */
+const hostedTool = z.looseObject({
+  type: z.string().max(128).regex(/^(?!(?:function|custom|namespace)$)[A-Za-z0-9_:.-]+$/, {
+    error: "Expected a tool type",
+    // A check that lets go on would make this branch the one whose complaint is shown.
+    abort: true,
+  }),
+});
+
+const namespaceTool = z.looseObject({
+  type: z.literal("namespace"),
+  name: toolNameField,
+  description: z.string().nullish(),
+  tools: z.array(z.union([z.discriminatedUnion("type", [functionTool, customTool]), hostedTool])).min(1)
+    .max(COUNTS.tools),
+});
+
+/** A list of tools. */
+export const toolsField: z.ZodType = z.array(
+  z.union([z.discriminatedUnion("type", [functionTool, customTool, namespaceTool]), hostedTool], {
+    error: "Expected a tool",
+  }),
+).max(COUNTS.tools);
+
+const named = z.looseObject({ type: z.string(), name: z.string().nullish() });
+
+/** Which tools the model may or must call. */
+export const toolChoiceField: z.ZodType = z.union([
+  z.enum(["auto", "none", "required"]),
+  z.discriminatedUnion("type", [
+    z.looseObject({ type: z.literal("function"), name: z.string().min(1) }),
+    z.looseObject({ type: z.literal("custom"), name: z.string().min(1) }),
+    z.looseObject({
+      type: z.literal("allowed_tools"),
+      mode: z.enum(["auto", "required"]),
+      tools: z.array(named).min(1).max(COUNTS.tools),
+    }),
+  ]),
+  z.looseObject({
+    type: z.string().max(128).regex(/^(?!(?:function|custom|allowed_tools)$)[A-Za-z0-9_:.-]+$/, {
+      error: "Expected a kind of tool choice",
+      abort: true,
+    }),
+  }),
+], { error: 'Expected "auto", "none", "required" or an object that names a tool' });
