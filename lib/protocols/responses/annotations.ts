@@ -1,0 +1,37 @@
+/** Citations as annotations of a text part. */
+import type { Citation } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import { objectOf, stringOf } from "./members.ts";
+
+/** A piece of a text part, in code points. */
+export interface TextRange {
+  start: number;
+  end: number;
+}
+
+/**
+ * Writes a citation as an annotation.
+ * @param range the text it stands for, where its own protocol does not say
+ * @returns nothing for citations without a URL: annotations know no other source
+ */
+export function writeAnnotation({ from, value }: Citation, range: TextRange): JsonObject | undefined {
+  switch (from) {
+    case "responses":
+      return value;
+    case "chat": {
+      const inner = objectOf(value.url_citation);
+      return inner === undefined ? undefined : { type: "url_citation", ...inner };
+    }
+    case "messages": {
+      const url = stringOf(value.url);
+      if (url === undefined) return undefined;
+      return {
+        type: "url_citation",
+        start_index: range.start,
+        end_index: range.end,
+        url,
+        title: stringOf(value.title) ?? "",
+      };
+    }
+  }
+}

@@ -1,0 +1,132 @@
+/** A message of the answer: text and refusals that follow each other. */
+import type { Citation } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import { writeAnnotation } from "./annotations.ts";
+import {
+  itemAdded,
+  itemDone,
+  itemId,
+  type ItemPlace,
+  type ItemStatus,
+  type OutputItem,
+  type WireEvent,
+} from "./output_item.ts";
+
+type Kind = "text" | "refusal";
+
+/** A part that is being written. */
+interface Part {
+  kind: Kind;
+  text: string;
+  annotations: JsonObject[];
+}
+
+/**
+ * A message. Adjacent text blocks are one part. The item and its parts open with their first text, so that a model that
+ * only clears its throat leaves no empty message; a refusal counts even without words.
+ */
+export function messageItem(kind: Kind, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
+  const id = itemId("msg", place);
+  const output_index = place.index;
+  const content: JsonObject[] = [];
+  let started = false;
+  let part: Part | undefined;
+  let current = kind;
+  /** Where the text of the block begins in its part, in UTF-16 code units. */
+  let begin = 0;
+  let citations: Citation[] = [];
+
+  const at = () => ({ item_id: id, output_index, content_index: content.length });
+
+  function endPart(): WireEvent[] {
+    if (part === undefined) return [];
+    const { kind, text } = part;
+    const value = writePart(part);
+    const events: WireEvent[] = [
+      kind === "text"
+        ? { type: "response.output_text.done", members: { ...at(), text, logprobs: [] } }
+        : { type: "response.refusal.done", members: { ...at(), refusal: text } },
+      { type: "response.content_part.done", members: { ...at(), part: value } },
+    ];
+    content.push(value);
+    part = undefined;
+    return events;
+  }
+
+  /** The part that the block writes into, opened where it is not. */
+  function openPart(): { part: Part; events: WireEvent[] } {
+    if (part?.kind === current) return { part, events: [] };
+    const events: WireEvent[] = endPart();
+    if (!started) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
+    started = true;
+    part = { kind: current, text: "", annotations: [] };
+    begin = 0;
+    events.push({ type: "response.content_part.added", members: { ...at(), part: writePart(part) } });
+    return { part, events };
+  }
+
+  function open(kind: Kind): WireEvent[] {
+    current = kind;
+    begin = part?.kind === kind ? part.text.length : 0;
+    return kind === "refusal" ? openPart().events : [];
+  }
+
+  function writeMessage(status: ItemStatus | "in_progress"): JsonObject {
+    const parts = part === undefined ? [...content] : [...content, writePart(part)];
+    return { type: "message", id, status, role: "assistant", content: parts };
+  }
+
+  const item: OutputItem = {
+    join: (block) => block.type === "text" || block.type === "refusal" ? open(block.type) : undefined,
+    delta(text) {
+      const { part, events } = openPart();
+      part.text += text;
+      events.push(
+        current === "text"
+          ? { type: "response.output_text.delta", members: { ...at(), delta: text, logprobs: [] } }
+          : { type: "response.refusal.delta", members: { ...at(), delta: text } },
+      );
+      return events;
+    },
+    citation(citation) {
+      citations.push(citation);
+      return [];
+    },
+    close() {
+      if (citations.length === 0) return [];
+      const { part, events } = openPart();
+      // A citation stands for the whole block, so its range is known only now.
+      const start = codePoints(part.text.slice(0, begin));
+      const range = { start, end: start + codePoints(part.text.slice(begin)) };
+      for (const citation of citations) {
+        const annotation = writeAnnotation(citation, range);
+        if (annotation === undefined) continue;
+        events.push({
+          type: "response.output_text.annotation.added",
+          members: { ...at(), annotation_index: part.annotations.length, annotation },
+        });
+        part.annotations.push(annotation);
+      }
+      citations = [];
+      return events;
+    },
+    done(status) {
+      if (!started) return [];
+      return [...endPart(), itemDone(output_index, writeMessage(status))];
+    },
+    value: (status) => started ? writeMessage(status) : undefined,
+  };
+  return { item, events: open(kind) };
+}
+
+function writePart({ kind, text, annotations }: Part): JsonObject {
+  return kind === "text"
+    ? { type: "output_text", text, annotations: [...annotations], logprobs: [] }
+    : { type: "refusal", refusal: text };
+}
+
+function codePoints(text: string): number {
+  let count = 0;
+  for (const _ of text) count++;
+  return count;
+}

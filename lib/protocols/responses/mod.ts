@@ -1,0 +1,27 @@
+/** The responses protocol, `POST /v1/responses`, from the client's side. */
+import { GatewayError } from "../../errors.ts";
+import type { Codec } from "../codec.ts";
+import { openaiErrorReply } from "../error_bodies.ts";
+import { readPrompt } from "./prompt.ts";
+import { writeReply } from "./reply.ts";
+import { schema } from "./schema.ts";
+import { writer } from "./stream.ts";
+
+/** OpenAI's responses protocol, without state: every request carries its whole conversation. */
+export const responses: Codec = {
+  protocol: "responses",
+  schema,
+  readPrompt,
+  writeReply,
+  writer,
+  writeError: openaiErrorReply,
+  // One line break: with two, some clients take the comment for an empty event.
+  heartbeat: ": keep-alive\n",
+  contextError({ input, limit }) {
+    return new GatewayError(
+      "invalid",
+      `Your input exceeds the context window of this model: it has ${input} tokens, the limit is ${limit}`,
+      { param: "input", code: "context_length_exceeded" },
+    );
+  },
+};
