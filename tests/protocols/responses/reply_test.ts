@@ -1,0 +1,142 @@
+import { assert, assertEquals } from "@std/assert";
+import { fold, unfold } from "../../../lib/canonical/fold.ts";
+import type { Reply, Usage } from "../../../lib/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json.ts";
+import { responses } from "../../../lib/protocols/responses/mod.ts";
+import { echoOf, REPLIES } from "./replies.ts";
+
+const EMPTY: Reply = { blocks: [], finish: "end", usage: {} };
+
+/** The response of a request that says nothing but model and input, member for member in order. */
+const SKELETON: JsonObject = {
+  id: "resp_r1",
+  object: "response",
+  created_at: 100,
+  completed_at: 107,
+  status: "completed",
+  background: false,
+  error: null,
+  incomplete_details: null,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  model: "a/b",
+  output: [],
+  parallel_tool_calls: true,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: "default",
+  store: true,
+  temperature: 1,
+  top_p: 1,
+  top_logprobs: 0,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+  text: { format: { type: "text" }, verbosity: "medium" },
+  tool_choice: "auto",
+  tools: [],
+  truncation: "disabled",
+  usage: {
+    input_tokens: 0,
+    input_tokens_details: { cached_tokens: 0, cache_write_tokens: 0 },
+    output_tokens: 0,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: 0,
+  },
+  user: null,
+  metadata: {},
+};
+
+Deno.test("writeReply() writes every member of a response, in order", () => {
+  const written = responses.writeReply(EMPTY, echoOf());
+  assertEquals(written, SKELETON);
+  assertEquals(Object.keys(written), Object.keys(SKELETON));
+});
+
+Deno.test("writeReply() writes each kind of answer", () => {
+  for (const { name, reply, prompt, output, response = {} } of REPLIES) {
+    const { usage, ...members } = responses.writeReply(reply, echoOf(prompt));
+    assertEquals(members.output, output, name);
+    const { usage: _usage, ...plain } = SKELETON;
+    assertEquals(members, { ...plain, output, ...response }, name);
+    assert(usage !== null, name);
+  }
+});
+
+Deno.test("answers survive being unfolded and folded", () => {
+  for (const { name, reply } of REPLIES) assertEquals(fold(unfold(reply)), reply, name);
+});
+
+Deno.test("writeReply() repeats the request", () => {
+  const cases: [request: JsonObject, echoed: JsonObject][] = [
+    [{ instructions: "Be kind." }, { instructions: "Be kind." }],
+    [{ instructions: [{ role: "system", content: "Be kind." }] }, { instructions: null }],
+    [{ temperature: 0, top_p: 0, top_logprobs: 3 }, { temperature: 0, top_p: 0, top_logprobs: 3 }],
+    [{ temperature: null, top_p: null, metadata: null, tools: null, tool_choice: null }, {}],
+    [{ presence_penalty: 1, frequency_penalty: -1 }, { presence_penalty: 1, frequency_penalty: -1 }],
+    [{ store: false, truncation: "auto" }, { store: false, truncation: "auto" }],
+    [{ parallel_tool_calls: false, max_tool_calls: 2 }, { parallel_tool_calls: false, max_tool_calls: 2 }],
+    [{ max_output_tokens: 5, service_tier: "flex" }, { max_output_tokens: 5, service_tier: "flex" }],
+    [{ user: "u", safety_identifier: "s" }, { user: "u", safety_identifier: "s" }],
+    [{ prompt_cache_key: "k", metadata: { a: "b" } }, { prompt_cache_key: "k", metadata: { a: "b" } }],
+    [{ reasoning: { effort: "low" } }, { reasoning: { effort: "low", summary: null } }],
+    [{ reasoning: { generate_summary: "auto" } }, { reasoning: { effort: null, summary: "auto" } }],
+    [{ text: {} }, {}],
+    [{ text: { verbosity: "low" } }, { text: { format: { type: "text" }, verbosity: "low" } }],
+    [
+      { text: { format: { type: "json_schema", name: "n", schema: {} } } },
+      { text: { format: { type: "json_schema", name: "n", schema: {} }, verbosity: "medium" } },
+    ],
+    [
+      { tool_choice: { type: "function", name: "f" }, tools: [{ type: "function", name: "f" }] },
+      {
+        tool_choice: { type: "function", name: "f" },
+        tools: [{ type: "function", name: "f", description: null, parameters: null, strict: null }],
+      },
+    ],
+    [
+      { tools: [{ type: "function", name: "f", parameters: {}, strict: true, x: 1 }, { type: "web_search" }] },
+      {
+        tools: [
+          { type: "function", name: "f", description: null, parameters: {}, strict: true, x: 1 },
+          { type: "web_search" },
+        ],
+      },
+    ],
+  ];
+  for (const [request, echoed] of cases) {
+    assertEquals(responses.writeReply(EMPTY, echoOf({}, request)), { ...SKELETON, ...echoed });
+  }
+});
+
+Deno.test("writeReply() dates an answer when it is asked for, without a clock when it was created", () => {
+  const { completedAt: _completedAt, ...echo } = echoOf();
+  assertEquals(responses.writeReply(EMPTY, echo).completed_at, 100);
+});
+
+Deno.test("writeReply() counts cached tokens as input and reasoning as output", () => {
+  const usage: Usage = {
+    prompt: 10,
+    input_cache_read: 200,
+    input_cache_write_5m: 3000,
+    input_cache_write_1h: 40_000,
+    completion: 7,
+    reasoning: 5,
+  };
+  assertEquals(responses.writeReply({ ...EMPTY, usage }, echoOf()).usage, {
+    input_tokens: 43_210,
+    input_tokens_details: { cached_tokens: 200, cache_write_tokens: 43_000 },
+    output_tokens: 7,
+    output_tokens_details: { reasoning_tokens: 5 },
+    total_tokens: 43_217,
+  });
+});
+
+Deno.test("writeReply() writes equal answers for equal questions", () => {
+  for (const { reply, prompt } of REPLIES) {
+    const [first, second] = [1, 2].map(() => JSON.stringify(responses.writeReply(reply, echoOf(prompt))));
+    assertEquals(first, second);
+  }
+});

@@ -1,0 +1,171 @@
+import { assertEquals } from "@std/assert";
+import { unfold } from "../../../lib/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/canonical/grammar.ts";
+import type { Event, Prompt } from "../../../lib/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { JsonObject } from "../../../lib/json.ts";
+import type { Frame } from "../../../lib/protocols/codec.ts";
+import { responses } from "../../../lib/protocols/responses/mod.ts";
+import { accumulate, eventsOf } from "./accumulate.ts";
+import { echoOf, inPieces, REPLIES } from "./replies.ts";
+
+/** The frames of a stream of events, whose order is checked first. */
+function write(events: Event[], prompt: Partial<Prompt> = {}): Frame[] {
+  const grammar = checkGrammar();
+  const writer = responses.writer(echoOf(prompt));
+  const frames = events.flatMap((event) => grammar.push(event)).flatMap((event) => writer.push(event));
+  return [...frames, ...writer.end()];
+}
+
+Deno.test("writer() sends the events of each kind of answer in the order clients need", () => {
+  for (const { name, reply, prompt, response, events } of REPLIES) {
+    assertEquals(
+      accumulate(write(unfold(reply), prompt)).types,
+      [
+        "response.created",
+        "response.in_progress",
+        ...events.map((type) => `response.${type}`),
+        `response.${response?.status ?? "completed"}`,
+      ],
+      name,
+    );
+  }
+});
+
+Deno.test("a stream folds into the response that writeReply() writes, however its text is cut", () => {
+  for (const { name, reply, prompt } of REPLIES) {
+    const whole = responses.writeReply(reply, echoOf(prompt));
+    for (const events of [unfold(reply), inPieces(unfold(reply))]) {
+      const { built, last, error } = accumulate(write(events, prompt));
+      assertEquals(last, whole, name);
+      assertEquals(built, whole, name);
+      assertEquals(error, undefined, name);
+    }
+  }
+});
+
+Deno.test("writer() sends a text answer exactly so", () => {
+  const frames = write([
+    { type: "start", id: "up_1" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "Hi" },
+    { type: "close", index: 0 },
+    { type: "finish", reason: "end", usage: { prompt: 3, completion: 1 } },
+  ]);
+  const item = { type: "message", id: "msg_r1_0", status: "in_progress", role: "assistant", content: [] };
+  const part = { type: "output_text", text: "", annotations: [], logprobs: [] };
+  const at = { item_id: "msg_r1_0", output_index: 0, content_index: 0 };
+  const full = { ...part, text: "Hi" };
+  const done = { ...item, status: "completed", content: [full] };
+  assertEquals(eventsOf(frames).slice(2, -1), [
+    { type: "response.output_item.added", sequence_number: 2, output_index: 0, item },
+    { type: "response.content_part.added", sequence_number: 3, ...at, part },
+    { type: "response.output_text.delta", sequence_number: 4, ...at, delta: "Hi", logprobs: [] },
+    { type: "response.output_text.done", sequence_number: 5, ...at, text: "Hi", logprobs: [] },
+    { type: "response.content_part.done", sequence_number: 6, ...at, part: full },
+    { type: "response.output_item.done", sequence_number: 7, output_index: 0, item: done },
+  ]);
+});
+
+Deno.test("writer() sends a call exactly so, empty arguments as an empty object", () => {
+  const item = {
+    type: "function_call",
+    id: "fc_r1_0",
+    call_id: "call_1",
+    name: "now",
+    arguments: "",
+    status: "in_progress",
+  };
+  const at = { item_id: "fc_r1_0", output_index: 0 };
+  const frames = write([
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "tool_call", id: "call_1", name: "now" } },
+    { type: "close", index: 0 },
+    { type: "finish", reason: "tool_use", usage: {} },
+  ]);
+  assertEquals(eventsOf(frames).slice(2, -1), [
+    { type: "response.output_item.added", sequence_number: 2, output_index: 0, item },
+    { type: "response.function_call_arguments.delta", sequence_number: 3, ...at, delta: "{}" },
+    { type: "response.function_call_arguments.done", sequence_number: 4, ...at, name: "now", arguments: "{}" },
+    {
+      type: "response.output_item.done",
+      sequence_number: 5,
+      output_index: 0,
+      item: { ...item, arguments: "{}", status: "completed" },
+    },
+  ]);
+});
+
+Deno.test("every frame is named like its event and holds no line break", () => {
+  const frames = write(unfold({ blocks: [{ type: "text", text: "a\nb\r\n\u2028" }], finish: "end", usage: {} }));
+  for (const { data } of frames) assertEquals(/[\r\n]/.test(data), false);
+  assertEquals(frames.filter(({ event }) => event === undefined), [{ data: "[DONE]" }]);
+});
+
+Deno.test("writer() gives each event its frames at once", () => {
+  const writer = responses.writer(echoOf());
+  const counts = unfold({ blocks: [{ type: "text", text: "Hi" }], finish: "end", usage: {} })
+    .map((event) => writer.push(event).length);
+  // start: created, in_progress; open; delta: item, part, delta; close; finish: two dones, item, completed, [DONE]
+  assertEquals(counts, [2, 0, 3, 0, 5]);
+  assertEquals(writer.end(), []);
+});
+
+const BROKEN = new GatewayError("overloaded", "The model is busy", { code: "overloaded" });
+
+Deno.test("an error in the middle ends the stream with what there is of the output", () => {
+  const frames = write([
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "Hi" },
+    { type: "close", index: 0 },
+    { type: "open", index: 1, block: { type: "tool_call", id: "c", name: "f" } },
+    { type: "delta", index: 1, text: '{"a"' },
+    { type: "error", error: BROKEN },
+  ]);
+  const { error, last, types } = accumulate(frames);
+  const content = [{ type: "output_text", text: "Hi", annotations: [], logprobs: [] }];
+  assertEquals(types.slice(-2), ["error", "response.failed"]);
+  assertEquals(error, {
+    type: "error",
+    sequence_number: 10,
+    code: "overloaded",
+    message: "The model is busy",
+    param: null,
+    error: { type: "server_error", code: "overloaded", message: "The model is busy", param: null },
+  });
+  assertEquals([last.status, last.completed_at, last.usage], ["failed", null, null]);
+  assertEquals(last.error, { code: "overloaded", message: "The model is busy" });
+  assertEquals(last.output, [
+    { type: "message", id: "msg_r1_0", status: "completed", role: "assistant", content },
+    { type: "function_call", id: "fc_r1_1", call_id: "c", name: "f", arguments: '{"a"', status: "incomplete" },
+  ]);
+});
+
+Deno.test("an error before anything else still makes a whole stream", () => {
+  const cases: [error: GatewayError, code: string][] = [
+    [BROKEN, "overloaded"],
+    [new GatewayError("exhausted", "Too many"), "rate_limit_exceeded"],
+    [new GatewayError("invalid", "Bad"), "invalid_prompt"],
+    [new GatewayError("internal", "Bad"), "internal_error"],
+  ];
+  for (const [error, code] of cases) {
+    const { last, types } = accumulate(write([{ type: "error", error }]));
+    assertEquals(types, ["response.created", "response.in_progress", "error", "response.failed"]);
+    assertEquals(last.error, { code, message: error.message });
+    assertEquals(last.output, []);
+  }
+});
+
+Deno.test("a stream that is cut is an error, never a clean end", () => {
+  const { reply } = REPLIES[0] ?? { reply: { blocks: [], finish: "end", usage: {} } };
+  const events = unfold(reply);
+  for (let length = 0; length < events.length; length++) {
+    const writer = responses.writer(echoOf());
+    const frames = events.slice(0, length).flatMap((event) => writer.push(event));
+    const { last, error } = accumulate([...frames, ...writer.end()]);
+    assertEquals(last.status, "failed");
+    assertEquals((error?.error as JsonObject).code, "upstream_error");
+    assertEquals(writer.end(), []);
+  }
+});
