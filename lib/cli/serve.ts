@@ -5,7 +5,6 @@ import { isLanguageModel } from "../catalog/catalog.ts";
 import { type Config, groupOf } from "../config.ts";
 import { createGateway, type Gateway } from "../gateway.ts";
 import { createApp } from "../http/app.ts";
-import type { BodyLimits } from "../http/body_limits.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
 import { openStore } from "../store/open.ts";
@@ -50,7 +49,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
 function listen(gateway: Gateway, routes: readonly Route[]): Deno.HttpServer<Deno.NetAddr> | undefined {
   const { config, log } = gateway;
   const { hostname, port } = config.listen;
-  const app = createApp({ routes, gateway: () => gateway, limits: bodyLimits(config.limits) });
+  const app = createApp({ routes, gateway: () => gateway });
   try {
     return Deno.serve({
       hostname,
@@ -72,17 +71,6 @@ function whyNot(error: unknown): string {
   if (error instanceof Deno.errors.AddrInUse) return "the port is in use; choose another one with --port";
   if (error instanceof Deno.errors.PermissionDenied) return "the system does not allow it; choose a port from 1024 on";
   return error instanceof Error ? error.message : String(error);
-}
-
-function bodyLimits(limits: Config["limits"]): BodyLimits {
-  return {
-    jsonBytes: limits.json_body_bytes,
-    budgetBytes: limits.body_budget_bytes,
-    gapMs: limits.body_gap_ms,
-    graceMs: limits.body_grace_ms,
-    minBytesPerSecond: limits.body_min_bytes_per_second,
-    totalMs: limits.body_total_ms,
-  };
 }
 
 interface Welcome {
