@@ -1,7 +1,9 @@
-/** What an upstream is to the pipeline: a prompt goes in, canonical events come out. */
+/** What an upstream is to the pipeline: a prompt goes in, an answer comes out. */
 import type { Dropped } from "../canonical/dropped.ts";
-import type { Event, Prompt } from "../canonical/types.ts";
+import type { Event, Prompt, Reply } from "../canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
+import type { GatewayError } from "../errors.ts";
+import type { Echo, Frame } from "../protocols/codec.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
 export interface EventFeed {
@@ -11,13 +13,48 @@ export interface EventFeed {
   cancel(): void;
 }
 
+/** What one step of a stream brought: what the client gets, and what it means. */
+export interface Step {
+  frames: Frame[];
+  events: Event[];
+}
+
+/** A stream of frames that are ready for the client. */
+export interface FrameFeed {
+  /** The next step; `undefined` after the last. A step may bring no frame. */
+  read(): Promise<Step | undefined>;
+  /** Frames that tell the client, in its protocol, that the answer broke off. */
+  fail(error: GatewayError): Frame[];
+  /** As `EventFeed.cancel`. */
+  cancel(): void;
+}
+
+/** An answer, in one of three forms. */
+export type Answer =
+  /** Events that the client's protocol has yet to write. */
+  | { type: "events"; feed: EventFeed }
+  /** A stream in the client's own protocol, passed through. */
+  | { type: "frames"; feed: FrameFeed }
+  /** A whole answer in the client's own protocol, passed through as JSON text, and what it says. */
+  | { type: "text"; text: string; reply: Reply };
+
+/** The request as it came, for upstreams that speak its protocol. */
+export interface ClientRequest {
+  echo: Echo;
+  /** The body's text. */
+  text: string;
+  /** A header of the request. */
+  header: (name: string) => string | null;
+}
+
 /** One call of an upstream. */
 export interface Call {
   prompt: Prompt;
+  client: ClientRequest;
   model: Model;
   target: Target;
-  /** Size of the prompt in o200k tokens, media included. */
-  inputTokens: number;
+  /** Size of the prompt in o200k tokens, media included. Counted when first asked for. */
+  countInput: () => Promise<number>;
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
   /** Collects what the upstream cannot do with this prompt. Complete when `generate` resolves. */
@@ -26,6 +63,10 @@ export interface Call {
 
 /** A source of answers. */
 export interface Upstream {
+  /** True where the upstream itself refuses what is over the model's context. */
+  readonly checksContext: boolean;
   /** Starts an answer. @throws {GatewayError} where it cannot even start */
-  generate(call: Call): Promise<EventFeed>;
+  generate(call: Call): Promise<Answer>;
+  /** Frees connections. */
+  close(): void;
 }

@@ -1,0 +1,43 @@
+/** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
+import { findValue, replaceSpan, spliceMembers } from "../../json_splice.ts";
+import type { Echo, Frame } from "../codec.ts";
+import type { Relay } from "../relay.ts";
+import { writer } from "./stream.ts";
+
+const DONE: Frame = { data: "[DONE]" };
+
+/** Relays chat completions. The usage is always asked for, as the gateway meters by it. */
+export const chatRelay: Relay = {
+  bodyEdits({ streamed, text }) {
+    if (!streamed) return {};
+    const options = findValue(text, ["stream_options"]);
+    const asked = options === undefined ? "" : text.slice(options.start, options.end);
+    return { stream_options: spliceMembers(asked.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
+  },
+  reply: (text, echo) => {
+    const model = findValue(text, ["model"]);
+    return model === undefined ? text : replaceSpan(text, model, JSON.stringify(echo.model));
+  },
+  machine: (echo) => ({
+    push: (frame) => relayChunk(frame, echo),
+    end: () => [DONE],
+    fail: (error) => writer(echo).push({ type: "error", error }),
+  }),
+};
+
+function relayChunk({ data }: Frame, echo: Echo): Frame[] {
+  if (data === DONE.data) return [];
+  const usage = findValue(data, ["usage"]);
+  const unasked = usage !== undefined && echo.prompt.includeUsage !== true;
+  if (unasked && isUsageOnly(data)) return [];
+  const edits: Record<string, string | undefined> = {};
+  if (findValue(data, ["model"]) !== undefined) edits.model = JSON.stringify(echo.model);
+  if (unasked) edits.usage = undefined;
+  return [{ data: data.trimStart().startsWith("{") ? spliceMembers(data, edits) : data }];
+}
+
+/** True for the chunk that carries the usage and no choice. */
+function isUsageOnly(data: string): boolean {
+  const choices = findValue(data, ["choices"]);
+  return choices !== undefined && /^\[\s*\]$/.test(data.slice(choices.start, choices.end));
+}

@@ -1,0 +1,26 @@
+/** Every protocol an upstream may speak. A new one is a folder and a line here. */
+import { chatRelay } from "../protocols/chat/relay.ts";
+import { chatUpstream } from "../protocols/chat/upstream.ts";
+import { geminiUpstream } from "../protocols/gemini/mod.ts";
+import { messagesRelay } from "../protocols/messages/relay.ts";
+import { messagesUpstream } from "../protocols/messages/upstream.ts";
+import type { Relay } from "../protocols/relay.ts";
+import { responsesRelay } from "../protocols/responses/relay.ts";
+import { responsesUpstream } from "../protocols/responses/upstream.ts";
+import type { Protocol } from "../canonical/types.ts";
+import type { UpstreamCodec, UpstreamProtocol } from "../protocols/upstream_codec.ts";
+
+/** The upstream's side of each protocol. */
+export const UPSTREAM_CODECS: Readonly<Record<UpstreamProtocol, UpstreamCodec>> = {
+  chat: chatUpstream,
+  responses: responsesUpstream,
+  messages: messagesUpstream,
+  gemini: geminiUpstream,
+};
+
+/** Protocols that clients speak too, and that pass through. */
+export const RELAYS: Readonly<Record<Protocol, Relay>> = {
+  chat: chatRelay,
+  responses: responsesRelay,
+  messages: messagesRelay,
+};

@@ -1,0 +1,180 @@
+/** The way to an upstream and back: one function, over `fetch`. */
+import { GatewayError } from "../errors.ts";
+
+/** How long each phase of a call may take, in milliseconds. */
+export interface TimeLimits {
+  /** Until the head of the answer. */
+  firstByteMs: number;
+  /** Between two pieces of the answer. */
+  idleMs: number;
+  /** For everything. */
+  totalMs: number;
+}
+
+/** One request to an upstream. */
+export interface Outgoing {
+  url: string;
+  /** All of them: nothing of the client's is added. */
+  headers: Readonly<Record<string, string>>;
+  body: string;
+  signal: AbortSignal;
+  limits: TimeLimits;
+}
+
+/** An upstream's answer while it arrives. */
+export interface Incoming {
+  status: number;
+  header(name: string): string | null;
+  /**
+   * The next bytes; `undefined` after the last.
+   * @throws {GatewayError} `timeout`, or `upstream` where the connection breaks
+   */
+  read(): Promise<Uint8Array | undefined>;
+  /** All bytes as text. @throws {GatewayError} as `read`, and `upstream` where there are more than `limitBytes` */
+  text(limitBytes: number): Promise<string>;
+  /** Ends the call. Safe at any time, more than once. */
+  cancel(): void;
+}
+
+/** Sends requests to one upstream. */
+export interface Transport {
+  /** @throws {GatewayError} `upstream` where nobody answers, `timeout`; or the reason the call's signal was aborted with */
+  send(outgoing: Outgoing): Promise<Incoming>;
+  close(): void;
+}
+
+/**
+ * A transport over `fetch`. HTTP/1.1 only: a second stream over one HTTP/2 connection waits silently once the peer's
+ * limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
+ */
+export function createFetchTransport(): Transport {
+  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 256 });
+  return {
+    async send({ url, headers, body, signal, limits }) {
+      const call = new AbortController();
+      const leave = () => call.abort(signal.reason);
+      if (signal.aborted) leave();
+      signal.addEventListener("abort", leave, { once: true });
+      const watch = startWatch(limits, (error) => call.abort(error));
+      const finish = () => {
+        watch.stop();
+        signal.removeEventListener("abort", leave);
+      };
+      try {
+        const response = await fetch(url, {
+          method: "POST",
+          headers: { ...headers, "accept-encoding": "identity", "user-agent": "sluice" },
+          body,
+          redirect: "manual",
+          signal: call.signal,
+          client,
+        });
+        return receive(response, { call, watch, finish });
+      } catch (cause) {
+        finish();
+        throw failure(call.signal, "Cannot reach the model's upstream", cause);
+      }
+    },
+    close: () => client.close(),
+  };
+}
+
+interface Call {
+  call: AbortController;
+  watch: Watch;
+  finish: () => void;
+}
+
+function receive(response: Response, { call, watch, finish }: Call): Incoming {
+  const encoding = response.headers.get("content-encoding");
+  const reader = response.body?.getReader();
+  const incoming: Incoming = {
+    status: response.status,
+    header: (name) => response.headers.get(name),
+    async read() {
+      try {
+        watch.wait();
+        const piece = await reader?.read();
+        watch.progress();
+        if (piece?.value !== undefined) return piece.value;
+        finish();
+        return undefined;
+      } catch (cause) {
+        finish();
+        throw failure(call.signal, "The upstream's answer broke off", cause);
+      }
+    },
+    async text(limitBytes) {
+      const decoder = new TextDecoder();
+      let text = "";
+      let bytes = 0;
+      for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) {
+        bytes += piece.length;
+        if (bytes > limitBytes) {
+          incoming.cancel();
+          throw new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
+        }
+        text += decoder.decode(piece, { stream: true });
+      }
+      return text + decoder.decode();
+    },
+    cancel() {
+      finish();
+      // Aborting closes the connection at once; an answer that was read to its end has nothing left to abort.
+      call.abort();
+      reader?.cancel().catch(() => {});
+    },
+  };
+  watch.progress();
+  if (encoding !== null && encoding !== "identity") {
+    incoming.cancel();
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
+  }
+  return incoming;
+}
+
+/** The reason a call was given up for, or what the network said in our own words. */
+function failure(signal: AbortSignal, message: string, cause: unknown): unknown {
+  if (cause instanceof GatewayError) return cause;
+  if (signal.aborted && signal.reason !== undefined) return signal.reason;
+  return new GatewayError("upstream", message, { cause });
+}
+
+interface Watch {
+  /** The upstream is being waited for. */
+  wait(): void;
+  /** Something arrived. Until the next `wait` nobody is waiting: a slow client is not the upstream's fault. */
+  progress(): void;
+  stop(): void;
+}
+
+/** Watches the time with one timer that looks since when the upstream is waited for, instead of one timer per piece. */
+function startWatch({ firstByteMs, idleMs, totalMs }: TimeLimits, expire: (error: GatewayError) => void): Watch {
+  const started = performance.now();
+  let waitingSince: number | undefined = started;
+  let answered = false;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  function check(): void {
+    const now = performance.now();
+    const phaseMs = answered ? idleMs : firstByteMs;
+    const phaseEnd = (waitingSince ?? now) + phaseMs;
+    const end = Math.min(phaseEnd, started + totalMs);
+    if (now < end) {
+      timer = setTimeout(check, end - now + 1);
+      return;
+    }
+    const [what, limitMs] = phaseEnd > end ? ["whole answer", totalMs] : [answered ? "next piece" : "first byte", phaseMs];
+    expire(new GatewayError("timeout", `The upstream took too long: no ${what} within ${limitMs / 1000} s`));
+  }
+
+  check();
+  return {
+    wait: () => void (waitingSince = performance.now()),
+    progress() {
+      answered = true;
+      waitingSince = undefined;
+    },
+    stop: () => clearTimeout(timer),
+  };
+}
