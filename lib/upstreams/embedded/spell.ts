@@ -18,7 +18,7 @@ type Step = Event | undefined;
 
 /** Text cut into tokens between two pauses, in UTF-16 code units: a little more than the first, never more than the second. */
 const CHUNK = 4096;
-const MAX_CHUNK = 65_536;
+const MAX_CHUNK = 16_384;
 
 /**
  * The events of an answer, a token in each delta. Every block counts as its text counts alone, a call as its names and its
