@@ -2,6 +2,8 @@
 import { z } from "zod";
 import type { Endpoint } from "./access/table.ts";
 import { modelSchema } from "./catalog/model.ts";
+import type { Secret } from "./secret.ts";
+import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
 
 /** The endpoints a group can be given. */
 export const ENDPOINTS = ["models", "chat", "responses", "messages", "openapi"] as const satisfies readonly Endpoint[];
@@ -25,8 +27,29 @@ export const embeddedUpstreamSchema = z.strictObject({
   vendor: z.literal("embedded").describe("The models inside the gateway: no key, no network"),
 });
 
+const VENDOR_NAMES = Object.keys(VENDORS) as [VendorName, ...VendorName[]];
+
+const timeoutsSchema = z.strictObject({
+  first_byte_ms: z.number().int().min(1).default(120_000)
+    .describe("Longest wait for a streamed answer to begin, in milliseconds"),
+  idle_ms: z.number().int().min(1).default(120_000).describe("Longest pause within an answer, in milliseconds"),
+  total_ms: z.number().int().min(1).default(1_800_000).describe("Longest time for a whole answer, in milliseconds"),
+});
+
+/** An upstream that is reached over the network. */
+export const httpUpstreamSchema = z.strictObject({
+  vendor: z.enum(VENDOR_NAMES).describe("Whose dialect it speaks; a host that is none of these: openai-compatible"),
+  base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
+    error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
+  }).optional().describe("Address that the protocol's paths are added to; absent: the vendor's own"),
+  api_key: secretSchema.optional().describe("The upstream's key; vLLM, Ollama and compatible hosts may have none"),
+  protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
+    .describe("Protocols it speaks, the preferred one first; absent: all that the vendor speaks"),
+  timeouts: timeoutsSchema.prefault({}).describe("How long its answers may take"),
+});
+
 /** An upstream, by its vendor. */
-export const upstreamSchema = z.discriminatedUnion("vendor", [embeddedUpstreamSchema]);
+export const upstreamSchema = z.discriminatedUnion("vendor", [embeddedUpstreamSchema, httpUpstreamSchema]);
 
 /** What the keys of a group may do. */
 export const groupSchema = z.strictObject({
@@ -89,8 +112,10 @@ export const configSchema = z.strictObject({
 /** What the keys of a group may do. */
 export type Group = z.output<typeof groupSchema>;
 
-/** Where models run. */
-export type UpstreamConfig = z.output<typeof upstreamSchema>;
+/** Where models run: inside the gateway, or at a host, whose key is kept as a secret. */
+export type UpstreamConfig =
+  | z.output<typeof embeddedUpstreamSchema>
+  | Omit<z.output<typeof httpUpstreamSchema>, "api_key"> & { api_key?: Secret };
 
 /** A key of the configuration, reduced to the hash of its secret. */
 export interface ConfiguredKey {
@@ -103,7 +128,12 @@ export interface ConfiguredKey {
 type Parsed = z.output<typeof configSchema>;
 
 /** The configuration in force: every default filled in, `default` among the groups, `embedded` among the upstreams. */
-export type Config = Readonly<Omit<Parsed, "$schema" | "keys"> & { keys: readonly ConfiguredKey[] }>;
+export type Config = Readonly<
+  Omit<Parsed, "$schema" | "keys" | "upstreams"> & {
+    keys: readonly ConfiguredKey[];
+    upstreams: Readonly<Record<string, UpstreamConfig>>;
+  }
+>;
 
 /** A configuration that cannot be used. */
 export class ConfigError extends Error {

@@ -4,7 +4,11 @@ import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, UpstreamConfig } from "./config.ts";
 import type { Store } from "./store/store.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
+import { createHttpUpstream } from "./upstreams/http_upstream.ts";
+import { MENDS } from "./upstreams/mends/mod.ts";
+import { createFetchTransport } from "./upstreams/transport.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
+import { vendorOf } from "./upstreams/vendors.ts";
 
 /** Everything a request needs. Immutable; a reload builds a new one. */
 export interface Gateway {
@@ -14,6 +18,8 @@ export interface Gateway {
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Unix time in milliseconds. */
   readonly now: () => number;
+  /** Numbers from 0 up to, not including, 1. */
+  readonly random: () => number;
   readonly log: (entry: LogEntry) => void;
 }
 
@@ -30,24 +36,45 @@ export interface Parts {
   store: Store;
   /** Unix time in milliseconds. */
   now: () => number;
+  /** Numbers from 0 up to, not including, 1; absent: `Math.random`. */
+  random?: () => number;
   log: (entry: LogEntry) => void;
 }
 
 /** Builds a gateway. Nothing is opened or read that was not handed in. */
-export function createGateway({ config, store, now, log }: Parts): Gateway {
+export function createGateway({ config, store, now, random = Math.random, log }: Parts): Gateway {
   return {
     config,
     catalog: createCatalog(config),
     keys: createKeyRing({ config, store }),
-    upstreams: new Map(Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(row)])),
+    upstreams: new Map(Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, row)])),
     now,
+    random,
     log,
   };
 }
 
-function createUpstream({ vendor }: UpstreamConfig): Upstream {
-  switch (vendor) {
-    case "embedded":
-      return createEcho();
-  }
+/** Frees the connections to the upstreams. */
+export function closeGateway({ upstreams }: Gateway): void {
+  for (const upstream of upstreams.values()) upstream.close();
+}
+
+function createUpstream(name: string, row: UpstreamConfig): Upstream {
+  if (row.vendor === "embedded") return createEcho();
+  const vendor = vendorOf(row.vendor);
+  const [first, ...others] = row.protocols ?? vendor.protocols;
+  return createHttpUpstream({
+    name,
+    vendor,
+    baseUrl: row.base_url ?? vendor.baseUrl ?? "",
+    protocols: [first ?? vendor.protocols[0], ...others],
+    key: row.api_key,
+    mend: MENDS[row.vendor],
+    limits: {
+      firstByteMs: row.timeouts.first_byte_ms,
+      idleMs: row.timeouts.idle_ms,
+      totalMs: row.timeouts.total_ms,
+    },
+    transport: createFetchTransport(),
+  });
 }

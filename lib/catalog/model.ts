@@ -17,7 +17,7 @@ export const modelIdSchema = z.string().max(256).regex(
 export const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
   model: z.string().min(1).describe("The model's id at that upstream"),
-  protocol: z.enum(["chat", "responses", "messages"]).optional()
+  protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
     .describe("Protocol to speak to the upstream; absent: the upstream's own"),
   priority: z.number().int().min(0).default(0).describe("Lower goes first"),
   weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),

@@ -8,6 +8,9 @@ const VALUES = {
   hostname: "NAME",
   port: "N",
   group: "GROUP",
+  from: "PROTOCOL",
+  to: "PROTOCOL",
+  vendor: "VENDOR",
 } as const;
 
 type ValueFlag = keyof typeof VALUES;
@@ -33,6 +36,10 @@ export const COMMANDS = {
   "keys enable": { operand: "NAME_OR_ID", flags: FILES, about: "Accept a disabled key again" },
   "keys revoke": { operand: "NAME_OR_ID", flags: FILES, about: "End a key for ever" },
   "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
+  "translate": {
+    flags: ["config", "from", "to", "vendor"],
+    about: "Show what an upstream would be sent for the request body on standard input",
+  },
   "health": { flags: LISTEN, about: "Ask the gateway of this configuration whether it is alive" },
   "help": { flags: [], about: "Show this text" },
   "version": { flags: [], about: "Show the version" },

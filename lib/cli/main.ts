@@ -10,6 +10,7 @@ import { health } from "./health.ts";
 import { addKey, changeKey, listKeys } from "./keys.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { serve } from "./serve.ts";
+import { translate } from "./translate.ts";
 
 /**
  * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. What is
@@ -41,6 +42,14 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
       return await serve({ config, routes, flags: invocation.values });
     case "check":
       return check({ config, ...(path !== undefined && { path }) });
+    case "translate":
+      return translate({
+        config,
+        from: invocation.values.from ?? "",
+        to: invocation.values.to ?? "",
+        ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
+        text: await new Response(Deno.stdin.readable).text(),
+      });
     case "health":
       return await health(config);
     case "keys add":

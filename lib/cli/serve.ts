@@ -3,7 +3,7 @@ import { issueKey } from "../access/keys.ts";
 import { mayUse } from "../access/permissions.ts";
 import { isLanguageModel } from "../catalog/catalog.ts";
 import { type Config, groupOf } from "../config.ts";
-import { createGateway, type Gateway } from "../gateway.ts";
+import { closeGateway, createGateway, type Gateway } from "../gateway.ts";
 import { createApp } from "../http/app.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
@@ -28,8 +28,8 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   const store = openStore(config.store);
   const log = createLog({ write: writeErr, now: Date.now });
   const forget = keepRunning(log);
+  const gateway = createGateway({ config, store, now: Date.now, log });
   try {
-    const gateway = createGateway({ config, store, now: Date.now, log });
     const server = listen(gateway, routes);
     if (server === undefined) return 1;
     const signals = stopSignals();
@@ -42,6 +42,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
     }
   } finally {
     forget();
+    closeGateway(gateway);
     store.close();
   }
 }

@@ -1,6 +1,7 @@
 /** What one member of a configuration demands of another, and of the environment. */
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { isObject, type Json, type JsonObject } from "../json.ts";
+import { type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { type Path, pathText, problem } from "./problems.ts";
 
 /** Value of an environment variable; `undefined` where it is not set. */
@@ -12,7 +13,44 @@ export type Env = (name: string) => string | undefined;
  */
 export function crossProblems(file: Json, env: Env): string[] {
   if (!isObject(file)) return [];
-  return [...modelProblems(file), ...keyProblems(file, env)];
+  return [...upstreamProblems(file, env), ...modelProblems(file), ...keyProblems(file, env)];
+}
+
+/** A host has an address, a key where its vendor wants one, and protocols that its vendor speaks. */
+function upstreamProblems(file: JsonObject, env: Env): string[] {
+  const problems: string[] = [];
+  for (const [name, row] of Object.entries(isObject(file.upstreams) ? file.upstreams : {})) {
+    if (!isObject(row) || typeof row.vendor !== "string" || !Object.hasOwn(VENDORS, row.vendor)) continue;
+    const path: Path = ["upstreams", name];
+    const vendor = vendorOf(row.vendor as VendorName);
+    if (row.base_url === undefined && vendor.baseUrl === undefined) {
+      problems.push(problem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no address of its own`));
+    }
+    if (row.api_key === undefined && vendor.keyless !== true) {
+      problems.push(problem([...path, "api_key"], `Missing: vendor "${row.vendor}" wants a key`));
+    }
+    const variable = isObject(row.api_key) ? row.api_key.env : undefined;
+    const wrong = typeof variable === "string" ? upstreamSecretProblem(variable, env(variable)) : undefined;
+    if (wrong !== undefined) problems.push(problem([...path, "api_key", "env"], wrong));
+    const spoken: readonly string[] = vendor.protocols;
+    for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
+      if (typeof protocol !== "string" || spoken.includes(protocol)) continue;
+      problems.push(
+        problem(
+          [...path, "protocols"],
+          `Vendor "${row.vendor}" does not speak "${protocol}"; it speaks: ${spoken.join(", ")}`,
+        ),
+      );
+    }
+  }
+  return problems;
+}
+
+/** The protocols an upstream speaks, as the file says or its vendor does. */
+function protocolsOf(row: JsonObject): readonly string[] {
+  if (Array.isArray(row.protocols)) return row.protocols.filter((name) => typeof name === "string");
+  const { vendor } = row;
+  return typeof vendor === "string" && Object.hasOwn(VENDORS, vendor) ? vendorOf(vendor as VendorName).protocols : [];
 }
 
 function modelProblems(file: JsonObject): string[] {
@@ -46,6 +84,16 @@ function targetProblems(file: JsonObject, target: JsonObject, path: Path): strin
   }
   const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
   const isEmbedded = isObject(upstream) && upstream.vendor === "embedded";
+  if (isObject(upstream) && !isEmbedded && typeof target.protocol === "string") {
+    const spoken = protocolsOf(upstream);
+    if (spoken.includes(target.protocol)) return [];
+    return [
+      problem(
+        [...path, "protocol"],
+        `Upstream "${target.upstream}" does not speak "${target.protocol}"; it speaks: ${spoken.join(", ")}`,
+      ),
+    ];
+  }
   if (!isEmbedded || typeof target.model !== "string" || EMBEDDED_TARGETS.includes(target.model)) return [];
   return [
     problem(
@@ -89,6 +137,14 @@ function secretProblem(variable: string, value: string | undefined): string | un
   if (value === "") return `The environment variable "${variable}" is empty`;
   if (/^[\x21-\x7e]{16,256}$/.test(value)) return undefined;
   return `The environment variable "${variable}" must hold 16 to 256 visible ASCII characters, no spaces`;
+}
+
+/** What a header can carry. Never shows the value. */
+function upstreamSecretProblem(variable: string, value: string | undefined): string | undefined {
+  if (value === undefined) return `The environment variable "${variable}" is not set`;
+  if (value === "") return `The environment variable "${variable}" is empty`;
+  if (/^[\x21-\x7e]{1,4096}$/.test(value)) return undefined;
+  return `The environment variable "${variable}" must hold visible ASCII characters, no spaces`;
 }
 
 function* objects(list: Json | undefined): Iterable<[number, JsonObject]> {

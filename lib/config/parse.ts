@@ -1,8 +1,17 @@
 /** From a parsed file to the configuration in force. */
 import { hashKey } from "../access/keys.ts";
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
-import { type Config, ConfigError, configSchema, groupSchema } from "../config.ts";
+import {
+  type Config,
+  ConfigError,
+  configSchema,
+  groupSchema,
+  type UpstreamConfig,
+  type upstreamSchema,
+} from "../config.ts";
+import type { z } from "zod";
 import type { Json } from "../json.ts";
+import { Secret } from "../secret.ts";
 import { crossProblems, type Env } from "./cross.ts";
 import { schemaProblems } from "./problems.ts";
 
@@ -25,11 +34,17 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
   return {
     ...config,
     upstreams: {
-      ...config.upstreams,
-      [EMBEDDED_UPSTREAM]: config.upstreams[EMBEDDED_UPSTREAM] ?? { vendor: "embedded" },
+      [EMBEDDED_UPSTREAM]: { vendor: "embedded" },
+      ...Object.fromEntries(Object.entries(config.upstreams).map(([name, row]) => [name, withSecret(row, env)])),
     },
     groups: { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) },
     // crossProblems() saw every variable set.
     keys: config.keys.map(({ name, key, group }) => ({ name, group, hash: hashKey(env(key.env) ?? "") })),
   };
+}
+
+function withSecret(row: z.output<typeof upstreamSchema>, env: Env): UpstreamConfig {
+  if (row.vendor === "embedded") return row;
+  const { api_key, ...rest } = row;
+  return api_key === undefined ? rest : { ...rest, api_key: new Secret(env(api_key.env) ?? "") };
 }

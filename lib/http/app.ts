@@ -76,7 +76,7 @@ export function createApp(options: AppOptions): App {
         requestId,
         params: match.params,
         caller,
-        readJson: async () => (await (reading ??= readJsonBody(request, { limits, budget }))).body,
+        readJson: () => reading ??= readJsonBody(request, { limits, budget }),
       });
     } finally {
       void reading?.then(({ bytes }) => budget.release(bytes), () => {});

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson, plainNumbers } from "../json.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
+import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
 import { firstBadByte } from "./utf8.ts";
 
@@ -19,7 +20,7 @@ export interface BodyRules {
  * nothing stays reserved. Curl's default media types are read as JSON.
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */
-export async function readJsonBody(request: Request, rules: BodyRules): Promise<{ body: JsonObject; bytes: number }> {
+export async function readJsonBody(request: Request, rules: BodyRules): Promise<JsonBody & { bytes: number }> {
   checkMediaType(request.headers);
   const { limits, budget } = rules;
   const declared = readLength(request.headers);
@@ -32,7 +33,8 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
       bytes += size;
     };
     const buffer = await readBytes(request, { limits, take, length: declared });
-    return { body: parseBody(decode(buffer)), bytes };
+    const text = decode(buffer);
+    return { text, value: parseBody(text), bytes };
   } catch (error) {
     budget.release(bytes);
     throw error;

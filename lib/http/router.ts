@@ -3,6 +3,12 @@ import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json.ts";
 
+/** A request body, as the client wrote it and as what it says. */
+export interface JsonBody {
+  text: string;
+  value: JsonObject;
+}
+
 /** What a handler gets beside the request. */
 export interface RouteContext {
   gateway: Gateway;
@@ -16,7 +22,7 @@ export interface RouteContext {
    * The request body, read within the limits of size, time and shape. May be called once.
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
-  readJson(): Promise<JsonObject>;
+  readJson(): Promise<JsonBody>;
 }
 
 /** A route's handler for one method. */

@@ -9,7 +9,7 @@ import { findModel, jsonResponse } from "./serve.ts";
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
   checkVersion(request.headers.get("anthropic-version"));
-  const body = await context.readJson();
+  const { value: body } = await context.readJson();
   checkBody(countTokensSchema, body);
   const prompt = readCountPrompt(body);
   findModel(prompt.model, context);

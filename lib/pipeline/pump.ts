@@ -1,21 +1,20 @@
-/** The one stream loop: events are pulled from a feed, written as frames, and handed to the client as it reads. */
-import type { Event, Machine } from "../canonical/types.ts";
+/** The one stream loop: steps are pulled from a feed and handed to the client as it reads. */
 import { toGatewayError } from "../errors.ts";
 import { formatFrame } from "../http/sse.ts";
 import type { Frame } from "../protocols/codec.ts";
-import type { EventFeed } from "../upstreams/upstream.ts";
+import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 
 /** What a streamed answer is made of. */
 export interface Pump {
-  feed: EventFeed;
-  writer: Machine<Event, Frame>;
+  feed: FrameFeed;
   /** Bytes that say "still here" in the client's protocol. */
   heartbeat: string;
   /** Silence after which a heartbeat goes out, in milliseconds. */
   keepAliveMs: number;
 }
 
-type Read = { events: Event[] | undefined } | "silence";
+/** `silence`: nothing has come for too long. `undefined`: the stream is over. */
+type Read = Step | "silence" | undefined;
 
 /**
  * Starts a streamed answer. It resolves when there is something to send: an answer that fails before its first event
@@ -25,43 +24,27 @@ type Read = { events: Event[] | undefined } | "silence";
  * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each frame is one chunk.
  * @throws {GatewayError} the error that came in place of a first event
  */
-export async function pump({ feed, writer, heartbeat, keepAliveMs }: Pump): Promise<ReadableStream<Uint8Array>> {
+export async function pump({ feed, heartbeat, keepAliveMs }: Pump): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(feed, keepAliveMs);
-  let first: Read | undefined;
-  try {
-    first = await reader.read();
-  } catch (error) {
-    reader.stop();
-    throw error;
-  }
-  const opening = first === "silence" ? undefined : firstError(first.events);
-  if (opening !== undefined) {
-    reader.stop();
-    throw opening;
-  }
+  const opening = await openingSteps();
+  let failed = false;
 
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
-      const write = (frames: Frame[]) => {
-        for (const frame of frames) controller.enqueue(encoder.encode(formatFrame(frame)));
-      };
-      // A batch may write no frame at all; the stream asks again only after it was given something.
+      // A step may bring no frame at all; the stream asks again only after it was given something.
       for (let wrote = false; !wrote;) {
-        const { read, over } = await next();
+        const read = await next();
         if (read === "silence") {
           controller.enqueue(encoder.encode(heartbeat));
           return;
         }
-        const frames = (read.events ?? []).flatMap((event) => writer.push(event));
-        if (over) frames.push(...writer.end());
-        write(frames);
-        wrote = frames.length > 0;
-        if (over) {
+        if (read === undefined) {
           reader.stop();
           controller.close();
           return;
         }
+        wrote = write(read.frames, controller);
       }
     },
     cancel() {
@@ -69,35 +52,50 @@ export async function pump({ feed, writer, heartbeat, keepAliveMs }: Pump): Prom
     },
   }, { highWaterMark: 0 });
 
-  /** The next events; a feed that fails or ends early becomes an error event. */
-  async function next(): Promise<{ read: Read; over: boolean }> {
+  /** Reads until something was said: an answer that begins with an error has said nothing. */
+  async function openingSteps(): Promise<Read[]> {
+    const steps: Read[] = [];
     try {
-      const read = first ?? await reader.read();
-      first = undefined;
-      if (read === "silence") return { read, over: false };
-      return { read, over: read.events === undefined || read.events.some(isLast) };
-    } catch (thrown) {
-      return { read: { events: [{ type: "error", error: toGatewayError(thrown) }] }, over: true };
+      for (let said = false; !said;) {
+        const read = await reader.read();
+        steps.push(read);
+        if (read === undefined || read === "silence") break;
+        for (const event of read.events) {
+          if (event.type === "error" && !said) throw event.error;
+          said ||= event.type !== "start";
+        }
+      }
+      return steps;
+    } catch (error) {
+      reader.stop();
+      throw error;
     }
   }
-}
 
-function isLast(event: Event): boolean {
-  return event.type === "finish" || event.type === "error";
-}
+  /** The next step. A feed that fails ends the stream in the protocol's own words. */
+  async function next(): Promise<Read> {
+    if (opening.length > 0) return opening.shift();
+    if (failed) return undefined;
+    try {
+      return await reader.read();
+    } catch (thrown) {
+      failed = true;
+      return { frames: feed.fail(toGatewayError(thrown)), events: [] };
+    }
+  }
 
-/** The error that comes before anything was said, if one does. */
-function firstError(events: Event[] | undefined): Error | undefined {
-  const meaningful = events?.find((event) => event.type !== "start");
-  return meaningful?.type === "error" ? meaningful.error : undefined;
+  function write(frames: readonly Frame[], controller: ReadableStreamDefaultController<Uint8Array>): boolean {
+    for (const frame of frames) controller.enqueue(encoder.encode(formatFrame(frame)));
+    return frames.length > 0;
+  }
 }
 
 /**
  * Reads a feed and says "silence" when it keeps still for too long, without losing the read under way. One timer serves
  * the whole stream.
  */
-function patientReader(feed: EventFeed, silenceMs: number): { read(): Promise<Read>; stop(): void } {
-  let pending: Promise<Event[] | undefined> | undefined;
+function patientReader(feed: FrameFeed, silenceMs: number): { read(): Promise<Read>; stop(): void } {
+  let pending: Promise<Step | undefined> | undefined;
   let wake: (() => void) | undefined;
   let quiet = false;
   const timer = setInterval(() => {
@@ -114,10 +112,10 @@ function patientReader(feed: EventFeed, silenceMs: number): { read(): Promise<Re
           wake = undefined;
           resolve("silence");
         };
-        reading.then((events) => {
+        reading.then((step) => {
           if (pending === reading) pending = undefined;
           wake = undefined;
-          resolve({ events });
+          resolve(step);
         }, (error) => {
           pending = undefined;
           reject(error);

@@ -1,34 +1,54 @@
-/** The text pipeline, read from top to bottom: body, prompt, model, rules, context, upstream, answer. */
+/** The text pipeline, read from top to bottom: body, prompt, model, rules, then target by target, then the answer. */
 import { requireCaller } from "../access/caller.ts";
 import { requireModel } from "../access/permissions.ts";
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
+import type { Prompt } from "../canonical/types.ts";
 import { isLanguageModel } from "../catalog/catalog.ts";
 import type { Model, Target } from "../catalog/model.ts";
-import { GatewayError } from "../errors.ts";
-import type { Gateway } from "../gateway.ts";
+import { type ErrorKind, GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
 import { type Json, writeJson } from "../json.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
-import type { EventFeed, Upstream } from "../upstreams/upstream.ts";
+import { planTargets } from "../routing/plan.ts";
+import type { Answer, ClientRequest, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./context.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
+import { writtenFeed } from "./written_feed.ts";
+
+/** Errors of one target that another target may not have. */
+const NEXT_TARGET: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "overloaded", "timeout"]);
+
+/** A request on its way, as every step after the first needs it. */
+interface Job {
+  codec: Codec;
+  context: RouteContext;
+  client: ClientRequest;
+  model: Model;
+  prompt: Prompt;
+  /** Losses that no target can help. */
+  dropped: Dropped;
+  /** Aborted when the client leaves before there is a response. */
+  signal: AbortSignal;
+}
 
 /** Answers one text request in the protocol it came in. */
 export async function serve(codec: Codec, request: Request, context: RouteContext): Promise<Response> {
-  const { gateway, requestId } = context;
-  codec.checkHeaders?.((name) => request.headers.get(name));
-  const body = await context.readJson();
+  const header = (name: string) => request.headers.get(name);
+  codec.checkHeaders?.(header);
+  const { value: body, text } = await context.readJson();
   checkBody(codec.schema, body);
   const asked = codec.readPrompt(body);
   const model = findModel(asked.model, context);
   const dropped = new Dropped();
-  const { prompt, inputTokens } = await fitContext(checkModelRules(asked, model, dropped), { model, codec });
+  const prompt = checkModelRules(asked, model, dropped);
+  const seconds = () => Math.floor(context.gateway.now() / 1000);
   const echo: Echo = {
-    requestId,
-    createdAt: Math.floor(gateway.now() / 1000),
+    requestId: context.requestId,
+    createdAt: seconds(),
+    completedAt: seconds,
     model: model.id,
     request: body,
     prompt,
@@ -38,14 +58,8 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
   const leave = () => gone.abort();
   request.signal.addEventListener("abort", leave, { once: true });
   try {
-    const { upstream, target } = chooseTarget(gateway, model);
-    const feed = await upstream.generate({ prompt, model, target, inputTokens, signal: gone.signal, dropped });
-    const headers: Record<string, string> = dropped.names.length > 0
-      ? { "x-sluice-dropped": dropped.names.join(", ") }
-      : {};
-    return prompt.stream
-      ? await streamed(codec, feed, { echo, headers, keepAliveMs: gateway.config.keep_alive_seconds * 1000 })
-      : await whole(codec, feed, { echo, headers });
+    const client = { echo, text, header };
+    return await answer({ codec, context, client, model, prompt, dropped, signal: gone.signal });
   } finally {
     // From here on the response's own body tells whether the client is there.
     request.signal.removeEventListener("abort", leave);
@@ -65,21 +79,47 @@ export function findModel(id: string, { gateway, caller }: RouteContext): Model 
   return model;
 }
 
-/** The target that goes first: lowest priority number, then greatest weight. */
-function chooseTarget(gateway: Gateway, model: Model): { upstream: Upstream; target: Target } {
-  const [target] = model.targets.toSorted((a, b) => a.priority - b.priority || b.weight - a.weight);
-  const upstream = target === undefined ? undefined : gateway.upstreams.get(target.upstream);
-  if (target === undefined || upstream === undefined) {
-    throw new GatewayError("overloaded", `Model "${model.id}" has no upstream that could answer`);
+/** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */
+async function answer(job: Job): Promise<Response> {
+  const { gateway } = job.context;
+  let last: unknown = new GatewayError("overloaded", `Model "${job.model.id}" has no upstream that could answer`);
+  for (const target of planTargets(job.model.targets, gateway.random)) {
+    try {
+      return await answerFrom(target, job);
+    } catch (error) {
+      if (!(error instanceof GatewayError && NEXT_TARGET.has(error.kind)) || job.signal.aborted) throw error;
+      last = error;
+    }
   }
-  return { upstream, target };
+  throw last;
 }
 
-async function whole(
-  codec: Codec,
-  feed: EventFeed,
-  { echo, headers }: { echo: Echo; headers: Record<string, string> },
-): Promise<Response> {
+async function answerFrom(target: Target, job: Job): Promise<Response> {
+  const { codec, context: { gateway }, client, model, prompt, signal } = job;
+  const upstream = gateway.upstreams.get(target.upstream);
+  if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
+  const dropped = new Dropped();
+  for (const name of job.dropped.names) dropped.add(name);
+  const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
+  const headers: Record<string, string> = dropped.names.length > 0
+    ? { "x-sluice-dropped": dropped.names.join(", ") }
+    : {};
+  return prompt.stream ? await streamed(given, { job, headers }) : await whole(given, { job, headers });
+}
+
+interface Out {
+  job: Job;
+  headers: Record<string, string>;
+}
+
+async function whole(given: Answer, { job: { codec, client }, headers }: Out): Promise<Response> {
+  if (given.type === "text") return jsonText(given.text, headers);
+  if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
+  return jsonResponse(codec.writeReply(await collect(given.feed), client.echo), headers);
+}
+
+async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
   const folder = new Folder();
   try {
     for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
@@ -88,15 +128,14 @@ async function whole(
   } finally {
     feed.cancel();
   }
-  return jsonResponse(codec.writeReply(folder.end(), echo), headers);
+  return folder.end();
 }
 
-async function streamed(
-  codec: Codec,
-  feed: EventFeed,
-  { echo, headers, keepAliveMs }: { echo: Echo; headers: Record<string, string>; keepAliveMs: number },
-): Promise<Response> {
-  const body = await pump({ feed, writer: codec.writer(echo), heartbeat: codec.heartbeat, keepAliveMs });
+async function streamed(given: Answer, { job: { codec, client, context }, headers }: Out): Promise<Response> {
+  if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
+  const feed = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
+  const keepAliveMs = context.gateway.config.keep_alive_seconds * 1000;
+  const body = await pump({ feed, heartbeat: codec.heartbeat, keepAliveMs });
   return new Response(body, {
     headers: {
       ...headers,
@@ -110,5 +149,9 @@ async function streamed(
 
 /** A JSON answer. */
 export function jsonResponse(body: Json, headers: Record<string, string> = {}): Response {
-  return new Response(writeJson(body), { headers: { ...headers, "content-type": "application/json" } });
+  return jsonText(writeJson(body), headers);
+}
+
+function jsonText(text: string, headers: Record<string, string>): Response {
+  return new Response(text, { headers: { ...headers, "content-type": "application/json" } });
 }

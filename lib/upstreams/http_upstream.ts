@@ -7,12 +7,12 @@ import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../j
 import { spliceMembers } from "../json_splice.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
-import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
+import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
-import { adapt, requireAll } from "../translate/adapt.ts";
 import { type Mend, noMend } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import type { Incoming, TimeLimits, Transport } from "./transport.ts";
+import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, EventFeed, FrameFeed, Step, Upstream } from "./upstream.ts";
 import { addressOf, type Vendor } from "./vendors.ts";
 
@@ -143,25 +143,19 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   /** The prompt, written in another protocol. */
   function translated(call: Call, protocol: UpstreamProtocol): Attempt {
-    const { prompt, target, model, dropped } = call;
+    const { prompt, target, model: row, dropped } = call;
+    const { body, restore } = translatePrompt(prompt, { protocol, model: target.model, row, issuer, mend, dropped });
     const codec = UPSTREAM_CODECS[protocol];
-    const dialect: Dialect = { ...codec.dialect, ...mend.dialect };
-    const writeTarget: WriteTarget = { model: target.model, row: model, issuer, dialect, dropped };
-    const adapted = adapt(prompt, writeTarget);
-    const written = codec.writePrompt(adapted.prompt, writeTarget);
-    requireAll(prompt, dropped);
     return {
       protocol,
-      body: writeJson(mend.body?.(written, adapted.prompt) ?? written),
+      body: writeJson(body),
       async read(incoming) {
-        const restore = adapted.restore();
         if (prompt.stream) {
-          const reader = codec.reader({ issuer });
-          const feed = eventFeed(frameSource(incoming, mend), reader, restore);
+          const feed = eventFeed(frameSource(incoming, mend), codec.reader({ issuer }), restore());
           return { type: "events", feed: await withInputEstimate(feed, call) };
         }
         const { body } = await readWhole(incoming);
-        return { type: "events", feed: wholeFeed(restored(codec.readReply(body, { issuer }), restore)) };
+        return { type: "events", feed: wholeFeed(restored(codec.readReply(body, { issuer }), restore())) };
       },
     };
   }

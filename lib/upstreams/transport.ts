@@ -164,7 +164,9 @@ function startWatch({ firstByteMs, idleMs, totalMs }: TimeLimits, expire: (error
       timer = setTimeout(check, end - now + 1);
       return;
     }
-    const [what, limitMs] = phaseEnd > end ? ["whole answer", totalMs] : [answered ? "next piece" : "first byte", phaseMs];
+    const [what, limitMs] = phaseEnd > end
+      ? ["whole answer", totalMs]
+      : [answered ? "next piece" : "first byte", phaseMs];
     expire(new GatewayError("timeout", `The upstream took too long: no ${what} within ${limitMs / 1000} s`));
   }
 

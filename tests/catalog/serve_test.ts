@@ -40,7 +40,7 @@ function context(params: Record<string, string> = {}, models: string[] = ["*"]):
     requestId: "r",
     params,
     caller: { keyId: "k", keyName: "k", groupName: "g", group },
-    readJson: () => Promise.resolve({}),
+    readJson: () => Promise.resolve({ text: "{}", value: {} }),
   };
 }
 

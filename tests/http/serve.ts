@@ -55,8 +55,8 @@ export function testGateway(
 function testRoutes(observed: Observed): Route[] {
   const echo: Route["handlers"] = {
     async POST(_request, context) {
-      const body = await context.readJson();
-      return new Response(writeJson({ body, again: await context.readJson() === body }));
+      const { value: body } = await context.readJson();
+      return new Response(writeJson({ body, again: (await context.readJson()).value === body }));
     },
   };
   return [

@@ -65,7 +65,7 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
     prompt,
     model,
     target: { upstream: "embedded", model: "echo", priority: 0, weight: 1 },
-    inputTokens: 7,
+    countInput: () => Promise.resolve(7),
     signal: new AbortController().signal,
     dropped: new Dropped(),
     ...more,

@@ -15,6 +15,8 @@ import { checkThoughts } from "./thinking.ts";
  */
 export function createEcho(): Upstream {
   return {
+    checksContext: false,
+    close: () => {},
     async generate(call) {
       call.signal.throwIfAborted();
       const { prompt, dropped } = call;
@@ -26,9 +28,9 @@ export function createEcho(): Upstream {
       const limits = {
         maxTokens: Math.min(prompt.maxTokens ?? most, most),
         stop: prompt.stop,
-        inputTokens: call.inputTokens,
+        inputTokens: await call.countInput(),
       };
-      return createFeed(spell(planned, limits, counter), call);
+      return { type: "events", feed: createFeed(spell(planned, limits, counter), call) };
     },
   };
 }

@@ -1,0 +1,46 @@
+/** A prompt in another protocol: adapted to the dialect, written, mended. */
+import type { Dropped } from "../canonical/dropped.ts";
+import type { Event, Machine, Prompt } from "../canonical/types.ts";
+import type { Model } from "../catalog/model.ts";
+import type { JsonObject } from "../json.ts";
+import type { UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
+import { adapt, requireAll } from "../translate/adapt.ts";
+import type { Mend } from "./mends/mend.ts";
+import { UPSTREAM_CODECS } from "./protocols.ts";
+
+/** Where a prompt goes. */
+export interface Destination {
+  protocol: UpstreamProtocol;
+  /** The model's id there. */
+  model: string;
+  row: Model;
+  /** Whose signatures it can read. */
+  issuer: string;
+  mend: Mend;
+  dropped: Dropped;
+}
+
+/** A request body, and the machines that undo on the answer what was done to the prompt. */
+export interface Translation {
+  body: JsonObject;
+  /** A fresh machine per answer. */
+  restore: () => Machine<Event, Event>;
+}
+
+/**
+ * Writes a prompt for its destination. Deterministic.
+ * @throws {GatewayError} `invalid`, where leaving something out would change the meaning, or where the client required
+ * every parameter and one is lost
+ */
+export function translatePrompt(
+  prompt: Prompt,
+  { protocol, model, row, issuer, mend, dropped }: Destination,
+): Translation {
+  const codec = UPSTREAM_CODECS[protocol];
+  const target: WriteTarget = { model, row, issuer, dialect: { ...codec.dialect, ...mend.dialect }, dropped };
+  const adapted = adapt(prompt, target);
+  const written = codec.writePrompt(adapted.prompt, target);
+  const body = mend.body?.(written, adapted.prompt) ?? written;
+  requireAll(prompt, dropped);
+  return { body, restore: () => adapted.restore() };
+}
