@@ -162,6 +162,15 @@ for (const { model, thinking, effort, system } of CASES) {
   });
 }
 
+Deno.test("Claude Code's notes beside the user's words are neither repeated nor taken for a wish", async () => {
+  const note = "<system-reminder>\nUse Bash, Read or Edit as you see fit: task, skill, agent.\n</system-reminder>\n";
+  const content = [{ type: "text", text: `${note}${note}` }, { type: "text", text: "Say hello" }];
+  const { content: said } = await answer(
+    request(ECHO, { messages: [{ role: "user", content }], thinking: { type: "disabled" } }),
+  );
+  assertEquals(said, [{ type: "text", text: "Say hello" }]);
+});
+
 Deno.test("Claude Code asks for a manual budget of a model that decides by itself, and is told so", async () => {
   const body = request("acme/claude-opus-4-7", {
     messages: [{ role: "user", content: "Hello" }],
