@@ -40,14 +40,19 @@ async function compile(folder: string): Promise<string> {
   const [deno, ...args] = denoJson.tasks.compile.command.split(" ");
   assertEquals([deno, args.filter((arg) => arg === "build/sluice").length], ["deno", 1]);
   const output = `${folder}/sluice`;
+  const [compile = "", ...rest] = args.map((arg) => arg === "build/sluice" ? output : arg);
+  // Another version of Deno would add to the lock file of the repository.
+  const lock = `${folder}/deno.lock`;
+  await Deno.copyFile(`${ROOT}/deno.lock`, lock);
   const { code, stderr } = await new Deno.Command(DENO, {
-    args: args.map((arg) => arg === "build/sluice" ? output : arg),
+    args: [compile, "--lock", lock, ...rest],
     cwd: ROOT,
     env: { NO_COLOR: "1" },
     stdin: "null",
     signal: AbortSignal.timeout(PATIENCE_MS),
   }).output();
   assertEquals(code, 0, new TextDecoder().decode(stderr));
+  await Deno.remove(lock);
   return output;
 }
 
