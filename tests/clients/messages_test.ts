@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertMatch } from "@std/assert";
 import type Anthropic from "anthropic-1";
 import { jsonSchemaOutputFormat } from "anthropic-1/helpers/json-schema";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO, testAnthropic } from "./sdks.ts";
+import { caught, ECHO, testAnthropic } from "./sdks.ts";
 
 const gateway = sharedGateway();
 
@@ -165,17 +165,20 @@ testAnthropic(
   },
 );
 
-testAnthropic("a message stream can be left, and the gateway goes on", gateway, async ({ client }) => {
-  const stream = await client.messages.create({
+testAnthropic("a message stream can be left, and the gateway goes on", gateway, async ({ client, Sdk }) => {
+  const long: Request = {
     ...HELLO,
     max_tokens: 30_000,
     messages: [{ role: "user", content: "one two three four ".repeat(5000) }],
-    stream: true,
-  });
+  };
+  const stream = await client.messages.create({ ...long, stream: true });
   let events = 0;
   for await (const _ of stream) {
     if (++events === 4) stream.controller.abort();
   }
   assert(events < 1000, `${events} events`);
+  const helper = client.messages.stream(long);
+  helper.once("streamEvent", () => helper.abort());
+  await caught(Sdk.APIUserAbortError, helper.finalMessage());
   assertEquals(textOf(await client.messages.create(HELLO)), "Hello there, gateway");
 });

@@ -186,7 +186,7 @@ Deno.test("streams are neither cached nor held back, and name their request", as
   }
 });
 
-Deno.test("every message of a stream is one write: none is split over two", async () => {
+Deno.test("every write of a stream is whole messages: none is split over two", async () => {
   const { url, key } = gateway();
   const { hostname, port } = new URL(url);
   const body = JSON.stringify({ ...CHAT, messages: [{ role: "user", content: "one two three ".repeat(200) }] });
