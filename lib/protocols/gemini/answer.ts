@@ -89,7 +89,10 @@ export function answerReader({ issuer }: Origin): Machine<JsonObject, Event> {
   }
 
   function readCall(functionCall: JsonObject, signature: string | undefined): Event[] {
-    const call = calls.read(functionCall, id);
+    const call = calls.read(functionCall, {
+      ...(id !== undefined && { responseId: id }),
+      ...(signature !== undefined && { signature }),
+    });
     const events = signature === undefined ? [] : hidden(signature, callSignatureId(call.id));
     events.push(
       ...openBlock({ type: "tool_call", id: call.id, name: call.name }),
@@ -101,7 +104,9 @@ export function answerReader({ issuer }: Origin): Machine<JsonObject, Event> {
 
   function readPart(part: JsonObject): Event[] {
     const signature = wordsOf(part.thoughtSignature);
-    if (part.functionCall !== undefined && part.functionCall !== null) return readCall(objectOf(part.functionCall), signature);
+    if (part.functionCall !== undefined && part.functionCall !== null) {
+      return readCall(objectOf(part.functionCall), signature);
+    }
     const text = typeof part.text === "string" ? part.text : isBare(part) ? "" : undefined;
     if (text === undefined) return [];
     return part.thought === true ? readThought(text, signature) : readText(text, signature);

@@ -4,28 +4,41 @@ import { isObject, type Json, type JsonObject } from "../../json.ts";
 import { countOf, objectOf, objectsOf, wordsOf } from "./members.ts";
 
 /** Kinds by the name of the status, which is more exact than its number. */
-const KINDS: Readonly<Record<string, ErrorKind>> = {
-  INVALID_ARGUMENT: "invalid",
-  OUT_OF_RANGE: "invalid",
+const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
+  ["INVALID_ARGUMENT", "invalid"],
+  ["OUT_OF_RANGE", "invalid"],
   // Of the account or the place it is used from, not of the request.
-  FAILED_PRECONDITION: "upstream",
+  ["FAILED_PRECONDITION", "upstream"],
   // The key is ours: the client can do nothing about it.
-  UNAUTHENTICATED: "upstream",
-  PERMISSION_DENIED: "upstream",
-  NOT_FOUND: "not_found",
-  RESOURCE_EXHAUSTED: "exhausted",
-  INTERNAL: "upstream",
-  UNKNOWN: "upstream",
-  DATA_LOSS: "upstream",
-  ABORTED: "upstream",
-  CANCELLED: "upstream",
-  UNIMPLEMENTED: "upstream",
-  UNAVAILABLE: "overloaded",
-  DEADLINE_EXCEEDED: "timeout",
+  ["UNAUTHENTICATED", "upstream"],
+  ["PERMISSION_DENIED", "upstream"],
+  ["NOT_FOUND", "not_found"],
+  ["RESOURCE_EXHAUSTED", "exhausted"],
+  ["INTERNAL", "upstream"],
+  ["UNKNOWN", "upstream"],
+  ["DATA_LOSS", "upstream"],
+  ["ABORTED", "upstream"],
+  ["CANCELLED", "upstream"],
+  ["UNIMPLEMENTED", "upstream"],
+  ["UNAVAILABLE", "overloaded"],
+  ["DEADLINE_EXCEEDED", "timeout"],
+]);
+
+/**
+ * What clients are told. The vendor's own words are for the log, as they name projects and quotas, unless they say what is
+ * wrong with the request.
+ */
+const MESSAGES: Readonly<Partial<Record<ErrorKind, string>>> = {
+  not_found: "The upstream does not know this model, or a file that the request names",
+  exhausted: "The limit of requests at the upstream is reached",
+  overloaded: "The upstream is overloaded",
+  timeout: "The upstream took too long to answer",
+  too_large: "The request is larger than the upstream accepts",
+  invalid: "The upstream refused the request",
 };
 
-/** What is told of errors whose own message is about the operator's account. */
-const OWN_FAULT = "The upstream refused the gateway's own access";
+const FAILED = "The upstream failed to answer";
+const NO_ACCESS = "The upstream does not let the gateway in";
 
 const CONTEXT = /input token count.*exceeds the maximum/i;
 
@@ -46,17 +59,22 @@ export function errorIn({ error }: JsonObject): GatewayError | undefined {
 function toError(error: JsonObject, status: number): GatewayError {
   const details = objectsOf(error.details);
   const name = wordsOf(error.status);
+  const message = wordsOf(error.message) ?? "";
   // A bad key is a bad argument here; only the reason tells.
   const isKey = details.some(({ reason }) => reason === "API_KEY_INVALID") ||
-    /\bAPI key\b/i.test(wordsOf(error.message) ?? "");
+    /\bAPI key\b/i.test(message);
   const isOurs = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
     name === "PERMISSION_DENIED";
-  if (isOurs) return new GatewayError("upstream", OWN_FAULT);
-  const text = clean(wordsOf(error.message) ?? "") || `The upstream answered with an error (${name ?? status})`;
+  const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MESSAGE_LENGTH)}`;
+  if (isOurs) return new GatewayError("upstream", NO_ACCESS, { cause });
+  const kind = KINDS.get(name ?? "") ?? kindOf(status);
+  const said = kind === "invalid" ? clean(message) : "";
   const retryAfterMs = readDelay(details);
-  return new GatewayError((Object.hasOwn(KINDS, name ?? "") && KINDS[name ?? ""]) || kindOf(status), text, {
-    ...(CONTEXT.test(text) && { code: "context_length_exceeded" }),
+  return new GatewayError(kind, said || (MESSAGES[kind] ?? FAILED), {
+    ...(kind === "invalid" && CONTEXT.test(said) && { code: "context_length_exceeded" }),
+    ...(kind === "not_found" && { code: "model_not_found" }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
+    cause,
   });
 }
 

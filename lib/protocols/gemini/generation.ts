@@ -6,16 +6,18 @@ import { someOf } from "./members.ts";
 import { NAMES } from "./names.ts";
 import { writeThinking } from "./thinking.ts";
 
-/** The `generationConfig`; `undefined` where the client set nothing. What the model's row does not list is dropped. */
+/**
+ * The `generationConfig`; `undefined` where the client set nothing. Knobs that the model's row does not list are dropped;
+ * length and form of the answer are no knobs: without them it would be another.
+ */
 export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject | undefined {
   const { row, dropped } = target;
   const { sampling, stop, protocol } = prompt;
   const names = NAMES[protocol];
 
-  /** The value, if the model takes the parameter: `listed` are its names in the catalog, `name` is the client's. */
-  function take<T>(value: T | undefined, listed: readonly string[], name = listed[0]): T | undefined {
-    if (value === undefined || name === undefined) return undefined;
-    if (listed.some((parameter) => row.supported_parameters.includes(parameter))) return value;
+  /** The value, if the model has the knob. */
+  function take<T>(value: T | undefined, listed: string, name = listed): T | undefined {
+    if (value === undefined || row.supported_parameters.includes(listed)) return value;
     dropped.add(name);
     return undefined;
   }
@@ -24,17 +26,16 @@ export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject
   if (sampling.logprobs === true) dropped.add(names.logprobs);
   if (sampling.topLogprobs !== undefined) dropped.add("top_logprobs");
   if (sampling.logitBias !== undefined) dropped.add("logit_bias");
-  const format = prompt.format?.type === "text" ? undefined : prompt.format;
   return someOf({
-    maxOutputTokens: take(prompt.maxTokens, ["max_tokens", "max_completion_tokens"], names.maxTokens),
-    temperature: take(sampling.temperature, ["temperature"]),
-    topP: take(sampling.topP, ["top_p"]),
-    topK: take(sampling.topK, ["top_k"]),
-    seed: take(sampling.seed, ["seed"]),
-    presencePenalty: take(sampling.presencePenalty, ["presence_penalty"]),
-    frequencyPenalty: take(sampling.frequencyPenalty, ["frequency_penalty"]),
-    stopSequences: take(stop.length === 0 ? undefined : stop, ["stop"], names.stop),
-    ...writeFormat(take(format, ["response_format", "structured_outputs"], names.format)),
+    maxOutputTokens: prompt.maxTokens,
+    temperature: take(sampling.temperature, "temperature"),
+    topP: take(sampling.topP, "top_p"),
+    topK: take(sampling.topK, "top_k"),
+    seed: take(sampling.seed, "seed"),
+    presencePenalty: take(sampling.presencePenalty, "presence_penalty"),
+    frequencyPenalty: take(sampling.frequencyPenalty, "frequency_penalty"),
+    stopSequences: take(stop.length === 0 ? undefined : stop, "stop", names.stop),
+    ...writeFormat(prompt.format),
     thinkingConfig: writeThinking(prompt, target),
   });
 }

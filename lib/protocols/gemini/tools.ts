@@ -5,7 +5,7 @@ import type { WriteTarget } from "../upstream_codec.ts";
 import { NAMES } from "./names.ts";
 
 /** The members `tools` and `toolConfig`; none of them where there is no tool. */
-export function writeTools(prompt: Prompt, { row, dropped }: WriteTarget): JsonObject {
+export function writeTools(prompt: Prompt, { dropped }: WriteTarget): JsonObject {
   if (prompt.parallelToolCalls === false) dropped.add(NAMES[prompt.protocol].parallel);
   const functionDeclarations = prompt.tools.flatMap((tool) => writeTool(tool, dropped));
   if (functionDeclarations.length === 0) {
@@ -16,10 +16,8 @@ export function writeTools(prompt: Prompt, { row, dropped }: WriteTarget): JsonO
   const choice = prompt.toolChoice;
   if (choice === undefined) return tools;
   const config = writeChoice(choice);
-  // Calls where none are wanted would be worse than a parameter too many.
-  const isTaken = row.supported_parameters.includes("tool_choice") || choice.type === "none";
-  if (config === undefined || !isTaken) {
-    if (choice.type !== "auto") dropped.add("tool_choice");
+  if (config === undefined) {
+    dropped.add("tool_choice");
     return tools;
   }
   return { ...tools, toolConfig: { functionCallingConfig: config } };

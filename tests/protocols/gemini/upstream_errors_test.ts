@@ -32,18 +32,34 @@ Deno.test("an error is of the kind that its status says, else its number", () =>
   }
 });
 
-Deno.test("a message is passed on without addresses, projects and keys", () => {
+Deno.test("what is wrong with the request is told without addresses, projects and keys", () => {
   const cases: [string, string][] = [
     ["Value is not a supported MIME type.", "Value is not a supported MIME type."],
-    ["Slow down.\n* See https://ai.google.dev/limits.", "Slow down. * See …"],
-    ["generativelanguage.googleapis.com/v1beta is busy", "… is busy"],
-    ["Quota of projects/my-shop-77 used up", "Quota of projects/… used up"],
+    ["Bad value.\n* See https://ai.google.dev/limits.", "Bad value. * See …"],
+    ["generativelanguage.googleapis.com/v1beta has no such field", "… has no such field"],
+    ["No file in projects/my-shop-77", "No file in projects/…"],
     ["Token AIzaSyD-abcdefgh1234 is odd", "Token … is odd"],
-    ["", "The upstream answered with an error (INTERNAL)"],
+    ["", "The upstream refused the request"],
     ["x".repeat(5_000), "x".repeat(1_000)],
   ];
   for (const [message, expected] of cases) {
-    assertEquals(geminiUpstream.readError(500, errorOf("INTERNAL", message)).message, expected);
+    assertEquals(geminiUpstream.readError(400, errorOf("INVALID_ARGUMENT", message)).message, expected);
+  }
+});
+
+Deno.test("what is wrong at the upstream has a text of ours, and its own is the cause", () => {
+  const quota = "Quota exceeded for metric: generate_content_requests, limit: 20, project 77";
+  const cases: [string, string][] = [
+    ["RESOURCE_EXHAUSTED", "The limit of requests at the upstream is reached"],
+    ["UNAVAILABLE", "The upstream is overloaded"],
+    ["DEADLINE_EXCEEDED", "The upstream took too long to answer"],
+    ["NOT_FOUND", "The upstream does not know this model, or a file that the request names"],
+    ["INTERNAL", "The upstream failed to answer"],
+    ["FAILED_PRECONDITION", "The upstream failed to answer"],
+  ];
+  for (const [status, message] of cases) {
+    const error = geminiUpstream.readError(500, errorOf(status, quota));
+    assertEquals([error.message, error.cause], [message, `upstream status 500 ${status}: ${quota}`]);
   }
 });
 
@@ -57,7 +73,7 @@ Deno.test("what is wrong with the gateway's own key is not told to clients", () 
   ];
   for (const [status, body] of cases) {
     const error = geminiUpstream.readError(status, body);
-    assertEquals([error.kind, error.message], ["upstream", "The upstream refused the gateway's own access"]);
+    assertEquals([error.kind, error.message], ["upstream", "The upstream does not let the gateway in"]);
   }
 });
 

@@ -261,11 +261,6 @@ Deno.test("the choice of tools is a mode", () => {
     assertEquals(body.toolConfig, config && { functionCallingConfig: config });
     assertEquals(dropped, []);
   }
-  const bare = { supported_parameters: ["tools"] };
-  assertEquals(write({ tools, toolChoice: { type: "required" } }, bare).dropped, ["tool_choice"]);
-  assertEquals(write({ tools, toolChoice: { type: "none" } }, bare).body.toolConfig, {
-    functionCallingConfig: { mode: "NONE" },
-  });
   assertEquals(write({ toolChoice: { type: "required" } }).dropped, ["tool_choice"]);
   assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);
 });
@@ -305,27 +300,19 @@ Deno.test("parameters of the answer are written as they are, zero too", () => {
   assertEquals(write({ format: { type: "text" } }).body.generationConfig, undefined);
 });
 
-Deno.test("what the model's row does not list is dropped and named in the client's words", () => {
-  const row = { supported_parameters: [] };
-  const cases: [Prompt["protocol"], string[]][] = [
-    ["chat", ["max_completion_tokens", "stop", "response_format"]],
-    ["responses", ["max_output_tokens", "stop", "text.format"]],
-    ["messages", ["max_tokens", "stop_sequences", "output_config.format"]],
-  ];
-  for (const [protocol, [max = "", stop = "", format = ""]] of cases) {
-    const { body, dropped } = write({ ...EVERYTHING, protocol }, row);
-    assertEquals(body.generationConfig, undefined);
-    assertEquals(dropped, [
-      max,
-      "temperature",
-      "top_p",
-      "top_k",
-      "seed",
-      "presence_penalty",
-      "frequency_penalty",
-      stop,
-      format,
-    ]);
+Deno.test("knobs that the model's row does not list are dropped and named in the client's words", () => {
+  const cases: [Prompt["protocol"], string][] = [["chat", "stop"], ["responses", "stop"], [
+    "messages",
+    "stop_sequences",
+  ]];
+  for (const [protocol, stop] of cases) {
+    const { body, dropped } = write({ ...EVERYTHING, protocol }, { supported_parameters: [] });
+    assertEquals(body.generationConfig, {
+      maxOutputTokens: 100,
+      responseMimeType: "application/json",
+      responseJsonSchema: { type: "array" },
+    });
+    assertEquals(dropped, ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", stop]);
   }
 });
 
