@@ -29,6 +29,15 @@ export const modelReasoningSchema = z.strictObject({
     .describe("manual: takes a token budget; adaptive: decides by itself, steered by an effort"),
   efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"])
     .describe("Depths of reasoning it can be asked for"),
+  mandatory: z.boolean().optional().describe("True: it cannot be switched off"),
+});
+
+/** What is special about a model and named by no parameter. An absent member is false. */
+export const featuresSchema = z.strictObject({
+  prefill: z.boolean().optional().describe("Continues an answer that the conversation ends with"),
+  system_messages: z.boolean().optional()
+    .describe("Messages protocol: takes system messages in the middle of a conversation"),
+  exclusive_sampling: z.boolean().optional().describe("Takes temperature or top_p, not both at once"),
 });
 
 /** A catalog row as the operator writes it. */
@@ -78,6 +87,7 @@ export const modelSchema = z.strictObject({
     .nullable()
     .default(null).describe("Day it goes away"),
   reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
+  features: featuresSchema.optional().describe("What is special about it"),
   targets: z.array(targetSchema).min(1).describe("Where its requests go"),
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));

@@ -4,11 +4,17 @@ import type { LogEntry } from "../gateway.ts";
 /** Longest time that open requests get to finish. */
 const DRAIN_MS = 10_000;
 
+/**
+ * Time within which two signals are one, in milliseconds: Ctrl-C goes to everything in the terminal, and `deno task`
+ * passes it on to the program that has got it already.
+ */
+const SAME_SIGNAL_MS = 300;
+
 /** The signals of the system that ask for an end. */
 export interface StopSignals {
   /** Resolves at the first signal. */
   first: Promise<void>;
-  /** Resolves at the second one. */
+  /** Resolves at the next one that is no repetition of the first. */
   second: Promise<void>;
   /** Takes the listeners away. */
   forget: () => void;
@@ -18,8 +24,15 @@ export interface StopSignals {
 export function stopSignals(): StopSignals {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();
-  let count = 0;
-  const onSignal = (): void => (++count === 1 ? first : second).resolve();
+  let firstAt: number | undefined;
+  const onSignal = (): void => {
+    if (firstAt === undefined) {
+      firstAt = performance.now();
+      first.resolve();
+    } else if (performance.now() - firstAt >= SAME_SIGNAL_MS) {
+      second.resolve();
+    }
+  };
   const names: Deno.Signal[] = Deno.build.os === "windows" ? ["SIGINT"] : ["SIGINT", "SIGTERM"];
   for (const name of names) Deno.addSignalListener(name, onSignal);
   return {

@@ -1,6 +1,6 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertGreaterOrEqual, assertRejects } from "@std/assert";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { shutDown } from "../../lib/cli/shutdown.ts";
+import { shutDown, stopSignals } from "../../lib/cli/shutdown.ts";
 
 /** A real server with one request that stays open until `finish`. */
 async function world() {
@@ -42,4 +42,16 @@ Deno.test("shutDown() waits no longer than the second signal", async () => {
   finish.resolve();
   await answer;
   await server.finished;
+});
+
+Deno.test("stopSignals() takes signals that follow at once for one", async () => {
+  const { first, second, forget } = stopSignals();
+  const timer = setInterval(() => Deno.kill(Deno.pid, "SIGTERM"), 10);
+  await first;
+  const begin = performance.now();
+  await second;
+  // Counted from here, which is a little after the first.
+  assertGreaterOrEqual(performance.now() - begin, 250);
+  clearInterval(timer);
+  forget();
 });

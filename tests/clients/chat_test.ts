@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type OpenAI from "openai-7";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO, testOpenai } from "./sdks.ts";
+import { caught, ECHO, testOpenai } from "./sdks.ts";
 
 const gateway = sharedGateway();
 
@@ -126,7 +126,7 @@ testOpenai("chat sees pictures", gateway, async ({ client }) => {
   assertEquals(choice?.message.content, "Look:\n[image 64x48 png]");
 });
 
-testOpenai("a chat stream can be left, and the gateway goes on", gateway, async ({ client }) => {
+testOpenai("a chat stream can be left, and the gateway goes on", gateway, async ({ client, Sdk }) => {
   const long = "one two three four ".repeat(5000);
   const stream = await client.chat.completions.create({
     model: ECHO,
@@ -138,6 +138,9 @@ testOpenai("a chat stream can be left, and the gateway goes on", gateway, async 
     if (++chunks === 3) stream.controller.abort();
   }
   assert(chunks < 1000, `${chunks} chunks`);
+  const helper = client.chat.completions.stream({ model: ECHO, messages: [{ role: "user", content: long }] });
+  helper.once("chunk", () => helper.abort());
+  await caught(Sdk.APIUserAbortError, helper.finalChatCompletion());
   const { choices: [choice] } = await client.chat.completions.create(HELLO);
   assertEquals(choice?.message.content, "Hello there, gateway");
 });

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type OpenAI from "openai-7";
 import { sharedGateway } from "./gateway.ts";
-import { asInput, ECHO, testOpenai } from "./sdks.ts";
+import { asInput, caught, ECHO, testOpenai } from "./sdks.ts";
 
 const gateway = sharedGateway();
 
@@ -132,16 +132,16 @@ testOpenai("responses takes its own output back, with and without ids", gateway,
   assertEquals(bare.usage, whole.usage);
 });
 
-testOpenai("a response stream can be left, and the gateway goes on", gateway, async ({ client }) => {
-  const stream = await client.responses.create({
-    model: ECHO,
-    input: "one two three four ".repeat(5000),
-    stream: true,
-  });
+testOpenai("a response stream can be left, and the gateway goes on", gateway, async ({ client, Sdk }) => {
+  const long = { model: ECHO, input: "one two three four ".repeat(5000) };
+  const stream = await client.responses.create({ ...long, stream: true });
   let events = 0;
   for await (const _ of stream) {
     if (++events === 6) stream.controller.abort();
   }
   assert(events < 1000, `${events} events`);
+  const helper = client.responses.stream(long);
+  helper.once("event", () => helper.abort());
+  await caught(Sdk.APIUserAbortError, helper.finalResponse());
   assertEquals((await client.responses.create(HELLO)).output_text, "Hello there, gateway");
 });

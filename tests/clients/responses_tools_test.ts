@@ -1,7 +1,8 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type OpenAI from "openai-7";
+import OpenAI from "openai-7";
+import { ResponsesToolRunner } from "openai-7/helpers/responses-tool-runner";
 import { sharedGateway } from "./gateway.ts";
-import { asInput, caught, ECHO, testOpenai } from "./sdks.ts";
+import { asInput, caught, ECHO, openai, testOpenai } from "./sdks.ts";
 
 const gateway = sharedGateway();
 
@@ -110,4 +111,23 @@ testOpenai("responses calls custom tools, and takes their results", gateway, asy
     output: [{ type: "input_text", text: "1 row" }],
   });
   assertEquals((await client.responses.create({ model: ECHO, input, tools: [SQL] })).output_text, "1 row");
+});
+
+Deno.test("openai 7: the tool runner of responses runs a function and ends with its result", async () => {
+  const client = openai(OpenAI, gateway(), gateway().key);
+  for (const stream of [false, true]) {
+    const asked: unknown[] = [];
+    const runner = new ResponsesToolRunner({
+      functions: [{
+        tool: WEATHER,
+        execute: (input) => {
+          asked.push(input);
+          return "Snow";
+        },
+      }],
+    });
+    const input = 'call:get_weather {"city":"Oslo"}';
+    const final = await runner.run(client, { model: ECHO, input, store: false }, { stream });
+    assertEquals([final.output_text, asked], ["Snow", [{ city: "Oslo" }]]);
+  }
 });

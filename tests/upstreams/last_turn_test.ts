@@ -20,6 +20,19 @@ const cases: [string, Message[], Partial<LastTurn>][] = [
   ["last of several", [user("one"), assistant("two"), user("three")], { text: "three" }],
   ["last of two in a row", [user("context"), user("question")], { text: "question" }],
   ["blocks by line", [user("a", "b")], { text: "a\nb" }],
+  ["notes of an agent", [user("<system-reminder>\nx\n</system-reminder>\n", "hi")], { text: "hi", words: "hi" }],
+  ["nothing but notes", [user(" <system-reminder>x</system-reminder>\n<system-reminder></system-reminder>")], {
+    text: "",
+  }],
+  ["a note within words", [user("<system-reminder>x</system-reminder> hi")], {
+    text: "<system-reminder>x</system-reminder> hi",
+  }],
+  ["a note that does not end", [user("<system-reminder>hi")], { text: "<system-reminder>hi" }],
+  ["white space", [user("a", "  ")], { text: "a\n  " }],
+  ["notes beside results", [assistant(call("c")), user(result("c", "1"), "<system-reminder>x</system-reminder>")], {
+    text: "",
+    results: "1",
+  }],
   ["system message after it", [user("hi"), system("later")], { text: "hi" }],
   ["prefill after it", [user("hi"), assistant("Sure, ")], { text: "hi" }],
   ["only the assistant spoke", [assistant("hi")], { text: "" }],

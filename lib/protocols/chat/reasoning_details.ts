@@ -13,6 +13,12 @@ const ANTHROPIC = "anthropic-claude-v1";
 const OPENAI = "openai-responses-v1";
 const UNKNOWN = "unknown";
 
+/**
+ * Id of an Anthropic signature that is a `redacted_thinking` block's data, which that vendor wants back in a block of its
+ * own type. Its other signatures belong to text, also where that text was left out.
+ */
+const REDACTED = "redacted";
+
 /** Whose bare values an entry carries, by its `format`. Any other format is its own issuer: nobody here reads it. */
 const ISSUERS: ReadonlyMap<string, string> = new Map([[ANTHROPIC, "anthropic"], [OPENAI, "openai"]]);
 
@@ -44,7 +50,10 @@ export function writeDetails({ text, hidden, signature }: ReasoningBlock, index:
   // The empty name is no issuer's: everyone but Anthropic gets an envelope.
   const value = signature && writeSignature(signature, signature.issuer === "anthropic" ? "anthropic" : "");
   const common = { format: signature?.issuer === "anthropic" ? ANTHROPIC : UNKNOWN, id: null, index };
-  if (hidden === true) return value === undefined ? [] : [{ type: "reasoning.encrypted", data: value, ...common }];
+  const omitted = signature?.issuer === "anthropic" && signature.id !== REDACTED;
+  if (hidden === true && !omitted) {
+    return value === undefined ? [] : [{ type: "reasoning.encrypted", data: value, ...common }];
+  }
   if (text === "" && value === undefined) return [];
   return [{ type: "reasoning.text", text, signature: value ?? null, ...common }];
 }
@@ -60,11 +69,7 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
     switch (entry.type) {
       case "reasoning.text": {
         const signature = textOf(entry.signature);
-        const block: ReasoningBlock = {
-          type: "reasoning",
-          text: textOf(entry.text) ?? "",
-          ...optional("signature", signature ? sign(signature, entry) : undefined),
-        };
+        const block = signedText(textOf(entry.text) ?? "", signature ? sign(signature, entry) : undefined);
         if (block.text !== "" || block.signature !== undefined) blocks.push(block);
         break;
       }
@@ -80,7 +85,7 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
         break;
       }
       case "reasoning.encrypted": {
-        const signature = sign(textOf(entry.data) ?? "", entry);
+        const signature = redacted(sign(textOf(entry.data) ?? "", entry));
         const together = before?.id === undefined || id === undefined || before.id === id;
         if (before !== undefined && together) before.block.signature = signature;
         else blocks.push({ type: "reasoning", text: "", hidden: true, signature });
@@ -96,13 +101,23 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
 /** LiteLLM's form, which is Anthropic's own. */
 function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
   if (block.type === "redacted_thinking") {
-    const signature = readSignature(textOf(block.data) ?? "", "anthropic");
+    const signature = redacted(readSignature(textOf(block.data) ?? "", "anthropic"));
     return [{ type: "reasoning", text: "", hidden: true, signature }];
   }
   const text = textOf(block.thinking) ?? "";
   const value = textOf(block.signature);
-  if (value) return [{ type: "reasoning", text, signature: readSignature(value, "anthropic") }];
-  return text === "" ? [] : [{ type: "reasoning", text }];
+  if (value) return [signedText(text, readSignature(value, "anthropic"))];
+  return text === "" ? [] : [signedText(text, undefined)];
+}
+
+/** Anthropic's signature with no text is of thinking that the vendor left out. */
+function signedText(text: string, signature: Signature | undefined): ReasoningBlock {
+  const hidden = text === "" && signature?.issuer === "anthropic";
+  return { type: "reasoning", text, ...(hidden && { hidden }), ...optional("signature", signature) };
+}
+
+function redacted(signature: Signature): Signature {
+  return signature.issuer === "anthropic" ? { ...signature, id: REDACTED } : signature;
 }
 
 function sign(value: string, entry: JsonObject): Signature {

@@ -1,9 +1,10 @@
 /** Writes whole answers. */
 import { writeSignature } from "../../canonical/signature.ts";
 import type { Block, BlockOf, FinishReason, Reply } from "../../canonical/types.ts";
-import { isObject, JsonError, type JsonObject, parseJson } from "../../json.ts";
+import type { JsonObject } from "../../json.ts";
 import type { Echo } from "../codec.ts";
 import { isRedacted } from "./redacted.ts";
+import { writeInput } from "./tool_input.ts";
 import { writeUsage } from "./usage.ts";
 
 const STOP_REASONS: Readonly<Record<FinishReason, string>> = {
@@ -78,16 +79,4 @@ function writeReasoning(block: BlockOf<"reasoning">, omitted: boolean): JsonObje
   if (isRedacted(block)) return signature === "" ? undefined : { type: "redacted_thinking", data: signature };
   const thinking = omitted || block.hidden === true ? "" : block.text;
   return thinking === "" && signature === "" ? undefined : { type: "thinking", thinking, signature };
-}
-
-/** Tool input is an object here. Text that is none, such as arguments that were cut off, goes under `_raw`. */
-function writeInput(call: BlockOf<"tool_call">): JsonObject {
-  if (call.custom === true) return { input: call.arguments };
-  try {
-    const input = parseJson(call.arguments);
-    if (isObject(input)) return input;
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-  }
-  return { _raw: call.arguments };
 }

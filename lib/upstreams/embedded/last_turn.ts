@@ -4,6 +4,9 @@ import type { Block, BlockOf, Message, Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { imageSizeBase64 } from "../../metering/image_size.ts";
 
+const REMINDER = "<system-reminder>";
+const REMINDER_END = "</system-reminder>";
+
 /** The last turn of the user's. */
 export interface LastTurn {
   /** What the user said, pictures and files in place; "" where nothing was said. */
@@ -18,7 +21,8 @@ export interface LastTurn {
 
 /**
  * Reads the last turn: the last user message, or the results of tools with everything the user said beside them. System
- * messages are not read; what an assistant says after the turn (a prefill) does not end it.
+ * messages are not read, nor are the notes of coding agents; what an assistant says after the turn (a prefill) does not
+ * end it.
  * @throws {GatewayError} `invalid`, where the turn holds what cannot be read
  */
 export function readLastTurn({ messages }: Pick<Prompt, "messages">): LastTurn {
@@ -29,13 +33,26 @@ export function readLastTurn({ messages }: Pick<Prompt, "messages">): LastTurn {
   const firstResult = turn.findIndex(hasResult);
   const read = (firstResult < 0 ? turn.slice(-1) : turn.slice(firstResult)).flatMap(({ blocks }) => blocks);
   const results = read.filter((block) => block.type === "tool_result");
-  const said = read.filter((block) => block.type !== "tool_result");
+  const said = read.filter((block) => block.type !== "tool_result" && !isReminder(block));
   return {
     text: describe(said),
     words: describe(said.filter((block) => block.type === "text")),
     results: firstResult < 0 ? undefined : results.map(describeResult).join("\n"),
     called: spoken.slice(end + 1).some(({ blocks }) => blocks.some((block) => block.type === "tool_call")),
   };
+}
+
+/** A part with nothing but notes that coding agents put beside the user's words. */
+function isReminder(block: Block): boolean {
+  if (block.type !== "text") return false;
+  let rest = block.text.trimStart();
+  if (rest === "") return false;
+  while (rest.startsWith(REMINDER)) {
+    const end = rest.indexOf(REMINDER_END);
+    if (end < 0) return false;
+    rest = rest.slice(end + REMINDER_END.length).trimStart();
+  }
+  return rest === "";
 }
 
 function hasResult({ blocks }: Message): boolean {

@@ -24,11 +24,11 @@ Deno.test("reasoning_details carry each block, and reading them gives the blocks
       [{ type: "reasoning.text", text: "plan", signature: "c2ln", format: CLAUDE, id: null, index: 4 }],
     ],
     [
-      { type: "reasoning", text: "", signature: { issuer: "anthropic", value: "c2ln" } },
+      { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "c2ln" } },
       [{ type: "reasoning.text", text: "", signature: "c2ln", format: CLAUDE, id: null, index: 4 }],
     ],
     [
-      { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "aGlk" } },
+      { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "aGlk", id: "redacted" } },
       [{ type: "reasoning.encrypted", data: "aGlk", format: CLAUDE, id: null, index: 4 }],
     ],
     [
@@ -106,7 +106,7 @@ Deno.test("Reasoning of assistant messages is read from the member that has most
       },
       [
         block,
-        { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "D" } },
+        { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "D", id: "redacted" } },
         { type: "reasoning", text: "aloud" },
       ],
     ],

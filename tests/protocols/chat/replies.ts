@@ -53,7 +53,7 @@ export const REPLIES: Readonly<Record<string, Reply>> = {
   reasoning: {
     blocks: [
       { type: "reasoning", text: "First.", signature: { issuer: "anthropic", value: "c2ln" } },
-      { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "aGlk" } },
+      { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "aGlk", id: "redacted" } },
       { type: "reasoning", text: "Second.", signature: { issuer: "openai", value: "gAAA", id: "rs_1" } },
       { type: "text", text: "Hello" },
     ],
@@ -70,7 +70,12 @@ export const REPLIES: Readonly<Record<string, Reply>> = {
   },
   reasoningOnly: { blocks: [{ type: "reasoning", text: "Hm." }], finish: "length", usage },
   hiddenOnly: {
-    blocks: [{ type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "aGlk" } }],
+    blocks: [{
+      type: "reasoning",
+      text: "",
+      hidden: true,
+      signature: { issuer: "anthropic", value: "aGlk", id: "redacted" },
+    }],
     finish: "end",
     usage,
   },

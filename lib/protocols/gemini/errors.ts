@@ -1,0 +1,108 @@
+/** Reads errors: `{error: {code, message, status, details}}`, at times in an array. */
+import { type ErrorKind, GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { countOf, objectOf, objectsOf, wordsOf } from "./members.ts";
+
+/** Kinds by the name of the status, which is more exact than its number. */
+const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
+  ["INVALID_ARGUMENT", "invalid"],
+  ["OUT_OF_RANGE", "invalid"],
+  // Of the account or the place it is used from, not of the request.
+  ["FAILED_PRECONDITION", "upstream"],
+  // The key is ours: the client can do nothing about it.
+  ["UNAUTHENTICATED", "upstream"],
+  ["PERMISSION_DENIED", "upstream"],
+  ["NOT_FOUND", "not_found"],
+  ["RESOURCE_EXHAUSTED", "exhausted"],
+  ["INTERNAL", "upstream"],
+  ["UNKNOWN", "upstream"],
+  ["DATA_LOSS", "upstream"],
+  ["ABORTED", "upstream"],
+  ["CANCELLED", "upstream"],
+  ["UNIMPLEMENTED", "upstream"],
+  ["UNAVAILABLE", "overloaded"],
+  ["DEADLINE_EXCEEDED", "timeout"],
+]);
+
+/**
+ * What clients are told. The vendor's own words are for the log, as they name projects and quotas, unless they say what is
+ * wrong with the request.
+ */
+const MESSAGES: Readonly<Partial<Record<ErrorKind, string>>> = {
+  not_found: "The upstream does not know this model, or a file that the request names",
+  exhausted: "The limit of requests at the upstream is reached",
+  overloaded: "The upstream is overloaded",
+  timeout: "The upstream took too long to answer",
+  too_large: "The request is larger than the upstream accepts",
+  invalid: "The upstream refused the request",
+};
+
+const FAILED = "The upstream failed to answer";
+const NO_ACCESS = "The upstream does not let the gateway in";
+
+const CONTEXT = /input token count.*exceeds the maximum/i;
+
+/** Longest message that is passed on, in UTF-16 code units. */
+const MESSAGE_LENGTH = 1_000;
+
+/** Reads an error answer. Its message may reach the client, so it holds no address and no key. */
+export function readError(status: number, body: Json | undefined): GatewayError {
+  return toError(objectOf(objectOf(Array.isArray(body) ? body[0] : body).error), status);
+}
+
+/** The error in a piece of an answer; `undefined` where it has none. */
+export function errorIn({ error }: JsonObject): GatewayError | undefined {
+  if (error === undefined || error === null) return undefined;
+  return isObject(error) ? toError(error, countOf(error.code) ?? 500) : toError({}, 500);
+}
+
+function toError(error: JsonObject, status: number): GatewayError {
+  const details = objectsOf(error.details);
+  const name = wordsOf(error.status);
+  const message = wordsOf(error.message) ?? "";
+  // A bad key is a bad argument here; only the reason tells.
+  const isKey = details.some(({ reason }) => reason === "API_KEY_INVALID") ||
+    /\bAPI key\b/i.test(message);
+  const isOurs = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
+    name === "PERMISSION_DENIED";
+  const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MESSAGE_LENGTH)}`;
+  if (isOurs) return new GatewayError("upstream", NO_ACCESS, { cause });
+  const kind = KINDS.get(name ?? "") ?? kindOf(status);
+  const said = kind === "invalid" ? clean(message) : "";
+  const retryAfterMs = readDelay(details);
+  return new GatewayError(kind, said || (MESSAGES[kind] ?? FAILED), {
+    ...(kind === "invalid" && CONTEXT.test(said) && { code: "context_length_exceeded" }),
+    ...(kind === "not_found" && { code: "model_not_found" }),
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+    cause,
+  });
+}
+
+function kindOf(status: number): ErrorKind {
+  if (status === 404) return "not_found";
+  if (status === 408 || status === 504) return "timeout";
+  if (status === 413) return "too_large";
+  if (status === 429) return "exhausted";
+  if (status === 503) return "overloaded";
+  return status === 400 || status === 422 ? "invalid" : "upstream";
+}
+
+/** One line without addresses, names of projects and what looks like a key. */
+function clean(message: string): string {
+  const line = message.slice(0, 4 * MESSAGE_LENGTH).replace(/\s+/g, " ")
+    .replace(/\bhttps?:\/\/\S+/gi, "…")
+    .replace(/\b[\w-]+\.googleapis\.com\S*/gi, "…")
+    .replace(/\bprojects\/[\w-]+/gi, "projects/…")
+    .replace(/\b(?:AIza|AQ\.|ya29\.|sk-)[\w.-]{8,}/g, "…")
+    .trim();
+  return line.slice(0, MESSAGE_LENGTH);
+}
+
+/** The wait of a `RetryInfo`, such as `34.07s`, in milliseconds. */
+function readDelay(details: readonly JsonObject[]): number | undefined {
+  for (const { retryDelay } of details) {
+    const seconds = /^(\d{1,6}(?:\.\d{1,9})?)s$/.exec(wordsOf(retryDelay) ?? "")?.[1];
+    if (seconds !== undefined) return Math.ceil(Number(seconds) * 1_000);
+  }
+  return undefined;
+}

@@ -1,0 +1,28 @@
+/** Members of JSON objects as the kinds they should have; what is of another kind is absent. */
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+
+/** The value where it is a string with something in it: empty strings say what absent members say. */
+export function wordsOf(value: Json | undefined): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The value where it is a count: an integer from 0 on. */
+export function countOf(value: Json | undefined): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** The value where it is an object, else an empty one. */
+export function objectOf(value: Json | undefined): JsonObject {
+  return isObject(value) ? value : {};
+}
+
+/** The objects of a value that is a list; empty for anything else. */
+export function objectsOf(value: Json | undefined): JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** An object without the members that are `undefined`; `undefined` where nothing is left. */
+export function someOf(members: JsonObject): JsonObject | undefined {
+  const entries = Object.entries(members).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}

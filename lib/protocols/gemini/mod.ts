@@ -1,0 +1,28 @@
+/** Google's generateContent, which is spoken to upstreams only. */
+import type { UpstreamCodec } from "../upstream_codec.ts";
+import { readReply } from "./answer.ts";
+import { readError } from "./errors.ts";
+import { writePrompt } from "./prompt.ts";
+import { reader } from "./stream.ts";
+
+/** The codec for `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
+export const geminiUpstream: UpstreamCodec = {
+  protocol: "gemini",
+  dialect: {
+    customTools: false,
+    namespaces: false,
+    hostedFrom: [],
+    stops: 5,
+    toolName: { legal: /[A-Za-z0-9_.:-]/, max: 128 },
+    // Ids are only compared; signatures name the calls they belong to, so ids had better stay what they are.
+    callId: { legal: /[\s\S]/, max: 1_024 },
+    alternates: true,
+    prefill: false,
+    mediaInResults: true,
+    unsignedReasoning: false,
+  },
+  writePrompt,
+  readReply,
+  reader,
+  readError,
+};

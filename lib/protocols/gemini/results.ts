@@ -1,0 +1,31 @@
+/** Results of tools, and the objects that tool input and output are here. */
+import type { BlockOf } from "../../canonical/types.ts";
+import { isObject, JsonError, type JsonObject, parseJson } from "../../json.ts";
+import { writeMedia } from "./media.ts";
+
+/** What a `functionResponse` has beside id and name: its text as an object, and its media. */
+export function writeResponse({ blocks, isError }: BlockOf<"tool_result">): JsonObject {
+  const text = blocks.flatMap((block) => block.type === "text" || block.type === "refusal" ? [block.text] : [])
+    .join("\n");
+  const media = blocks.flatMap((block) => block.type === "media" ? [writeMedia(block.media, block.name)] : []);
+  const response = isError === true ? { error: text } : parseObject(text) ?? { result: text };
+  return media.length === 0 ? { response } : { response, parts: media };
+}
+
+/** A call's arguments as an object. Text that is no object, such as arguments that were cut off, goes under `_raw`. */
+export function writeArgs(call: BlockOf<"tool_call">): JsonObject {
+  if (call.custom === true) return { input: call.arguments };
+  if (call.arguments.trim() === "") return {};
+  return parseObject(call.arguments) ?? { _raw: call.arguments };
+}
+
+function parseObject(text: string): JsonObject | undefined {
+  if (!text.trimStart().startsWith("{")) return undefined;
+  try {
+    const value = parseJson(text);
+    return isObject(value) ? value : undefined;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return undefined;
+  }
+}

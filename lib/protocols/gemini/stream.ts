@@ -1,0 +1,51 @@
+/** Reads streamed answers: each event is a piece of the answer, and the end of the stream is the end of the answer. */
+import type { Event, Machine } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, JsonError, parseJson } from "../../json.ts";
+import type { Frame } from "../codec.ts";
+import type { Origin } from "../upstream_codec.ts";
+import { answerReader } from "./answer.ts";
+import { readError } from "./errors.ts";
+
+/** Not the vendor's, but what servers that speak like it may close a stream with. */
+const DONE = "[DONE]";
+
+/** Reads a stream with `alt=sse`. Whatever comes, the events obey the grammar. */
+export function reader(origin: Origin): Machine<Frame, Event> {
+  const answer = answerReader(origin);
+  let isOver = false;
+
+  function fail(error: GatewayError): Event[] {
+    isOver = true;
+    return [{ type: "error", error }];
+  }
+
+  function readPiece(piece: Json): Event[] {
+    if (isOver) return [];
+    if (!isObject(piece)) return fail(new GatewayError("upstream", "The upstream sent a piece that is no object"));
+    const events = answer.push(piece);
+    isOver = events.at(-1)?.type === "error";
+    return events;
+  }
+
+  return {
+    push({ event, data }) {
+      if (isOver || data.trim() === "" || data === DONE) return [];
+      let value: Json;
+      try {
+        value = parseJson(data);
+      } catch (error) {
+        if (!(error instanceof JsonError)) throw error;
+        return fail(new GatewayError("upstream", "The upstream sent a piece that is no JSON", { cause: error }));
+      }
+      if (event === "error" && isObject(value) && value.error === undefined) return fail(readError(500, value));
+      // Errors come in an array at times.
+      return Array.isArray(value) ? value.flatMap(readPiece) : readPiece(value);
+    },
+    end() {
+      if (isOver) return [];
+      isOver = true;
+      return answer.end();
+    },
+  };
+}

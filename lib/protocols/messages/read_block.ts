@@ -1,0 +1,156 @@
+/** Reads one content block of an answer, from its beginning over its pieces to its end. */
+import type { Signature } from "../../canonical/types.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import type { Lane } from "./read_lanes.ts";
+import { redactedRest, redactedSignature } from "./redacted.ts";
+import { parseInput } from "./tool_input.ts";
+
+/** What a block needs to know of its answer. */
+export interface AnswerContext {
+  /** Issuer of its signatures. */
+  issuer: string;
+  /** An id for a call that came without one. */
+  callId(): string;
+  /** Is told the length of each text that is kept. */
+  keep(length: number): void;
+}
+
+/** A block that is being read. */
+export interface BlockReader {
+  /** Takes a piece. @returns false for a piece that does not belong into a block of this type */
+  delta(delta: JsonObject): boolean;
+  /** Ends the block. */
+  stop(): void;
+}
+
+/** Begins a block. @returns undefined for one that cannot be used: a call of no tool, or no block at all */
+export function readBlock(start: JsonObject, lane: Lane, context: AnswerContext): BlockReader | undefined {
+  switch (start.type) {
+    case "text":
+      return readText(start, lane);
+    case "thinking":
+      return readThinking(start, lane, context);
+    case "redacted_thinking":
+      return readRedacted(start, lane, context);
+    case "tool_use":
+      return readToolUse(start, lane, context);
+    default:
+      return typeof start.type === "string" ? readForeign(start, lane, context) : undefined;
+  }
+}
+
+/** Text opens with the first it says: upstreams begin blocks that stay empty. */
+function readText(start: JsonObject, lane: Lane): BlockReader {
+  function open(): void {
+    if (!lane.opened) lane.open({ type: "text" });
+  }
+
+  function write(text: Json | undefined): void {
+    if (typeof text !== "string" || text === "") return;
+    open();
+    lane.delta(text);
+  }
+
+  function cite(value: Json | undefined): void {
+    if (!isObject(value)) return;
+    open();
+    lane.citation({ from: "messages", value });
+  }
+
+  write(start.text);
+  if (Array.isArray(start.citations)) start.citations.forEach(cite);
+  return {
+    delta({ type, text, citation }) {
+      if (type === "text_delta") write(text);
+      else if (type === "citations_delta") cite(citation);
+      else return false;
+      return true;
+    },
+    stop: () => lane.close(),
+  };
+}
+
+/** Thinking opens with its text. If it ends with a signature and no text, the text was withheld. */
+function readThinking(start: JsonObject, lane: Lane, { issuer, keep }: AnswerContext): BlockReader {
+  let signature: Signature | undefined;
+
+  function write(text: Json | undefined): void {
+    if (typeof text !== "string" || text === "") return;
+    if (!lane.opened) lane.open({ type: "reasoning" });
+    lane.delta(text);
+  }
+
+  /** A later signature is in place of an earlier one, not its continuation. */
+  function sign(value: Json | undefined): void {
+    if (typeof value !== "string" || value === "") return;
+    keep(value.length);
+    signature = { issuer, value };
+  }
+
+  write(start.thinking);
+  sign(start.signature);
+  return {
+    delta({ type, thinking, signature }) {
+      if (type === "thinking_delta") write(thinking);
+      else if (type === "signature_delta") sign(signature);
+      else return false;
+      return true;
+    },
+    stop() {
+      if (!lane.opened && signature !== undefined) lane.open({ type: "reasoning", hidden: true });
+      lane.close(signature);
+    },
+  };
+}
+
+function readRedacted({ data }: JsonObject, lane: Lane, { issuer }: AnswerContext): BlockReader {
+  const signature = typeof data === "string" && data !== "" ? redactedSignature(issuer, data) : undefined;
+  if (signature !== undefined) lane.open({ type: "reasoning", hidden: true, rest: redactedRest() });
+  return { delta: () => false, stop: () => lane.close(signature) };
+}
+
+/** Input comes in pieces. Where none came, it is what the block began with, as servers send it that do not stream it. */
+function readToolUse(start: JsonObject, lane: Lane, { callId, keep }: AnswerContext): BlockReader | undefined {
+  const { id, name, input } = start;
+  if (typeof name !== "string" || name === "") return undefined;
+  const whole = isObject(input) && Object.keys(input).length > 0 ? writeJson(input) : "";
+  keep(whole.length);
+  let said = false;
+  lane.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });
+  return {
+    delta({ type, partial_json }) {
+      if (type !== "input_json_delta") return false;
+      if (typeof partial_json !== "string" || (!said && partial_json.trim() === "")) return true;
+      said = true;
+      lane.delta(partial_json);
+      return true;
+    },
+    stop() {
+      if (!said) lane.delta(whole);
+      lane.close();
+    },
+  };
+}
+
+/** A block of the protocol's own is kept whole, so it opens when it is. */
+function readForeign(start: JsonObject, lane: Lane, { keep }: AnswerContext): BlockReader {
+  const pieces: string[] = [];
+  const block = { ...start };
+  keep(writeJson(start).length);
+  return {
+    delta({ type, partial_json, content }) {
+      const piece = type === "input_json_delta" ? partial_json : type === "compaction_delta" ? content : undefined;
+      if (typeof piece !== "string") return type === "input_json_delta" || type === "compaction_delta";
+      keep(piece.length);
+      pieces.push(piece);
+      return true;
+    },
+    stop() {
+      const text = pieces.join("");
+      if (block.type === "compaction" && text !== "") block.content = text;
+      else if (text.trim() !== "") block.input = parseInput(text) ?? { _raw: text };
+      lane.open({ type: "foreign", from: "messages", value: block });
+      lane.close();
+    },
+  };
+}

@@ -1,0 +1,92 @@
+/** Reads errors: those that come in place of an answer, and those inside one. */
+import { type ErrorKind, GatewayError } from "../../errors.ts";
+import { isObject, type Json } from "../../json.ts";
+
+/** Kinds by the vendor's own type of error. Every other is told by the status. */
+const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefined, ErrorKind>([
+  ["invalid_request_error", "invalid"],
+  ["request_too_large", "too_large"],
+  ["rate_limit_error", "exhausted"],
+  ["overloaded_error", "overloaded"],
+  ["timeout_error", "timeout"],
+]);
+
+/** Kinds by status. What concerns the key, the account or the model's id is for the operator: `upstream`. */
+const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
+  [400, "invalid"],
+  [408, "timeout"],
+  [413, "too_large"],
+  [422, "invalid"],
+  [429, "exhausted"],
+  [503, "overloaded"],
+  [504, "timeout"],
+  [529, "overloaded"],
+]);
+
+/** Whatever its status says, such an error is not the client's. */
+const OPERATORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefined, string>([
+  ["authentication_error", "The upstream does not accept the gateway's credentials"],
+  ["permission_error", "The upstream does not let the gateway use this model"],
+  ["billing_error", "The gateway's account at the upstream cannot pay for this request"],
+  ["not_found_error", "The upstream does not know this model"],
+]);
+
+const BY_OPERATOR_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
+  [401, "authentication_error"],
+  [402, "billing_error"],
+  [403, "permission_error"],
+  [404, "not_found_error"],
+]);
+
+/** What the client is told. The upstream's own words are for the log, unless they say what is wrong with the request. */
+const MESSAGES: Partial<Record<ErrorKind, string>> = {
+  exhausted: "The upstream's rate limit is reached",
+  overloaded: "The upstream is overloaded",
+  timeout: "The upstream took too long to answer",
+  too_large: "The request is larger than the upstream accepts",
+};
+
+const FAILED = "The upstream failed to answer";
+const REFUSED = "The upstream refused the request";
+
+/** How the vendor says that the input, or the input and `max_tokens` together, are more than the model's context. */
+const TOO_LONG = /prompt is too long|exceed(?:s|ed)? (?:the )?(?:model'?s? )?(?:maximum )?context/i;
+
+/** Longest text of an upstream's that is passed on, in UTF-16 code units. */
+const MESSAGE_LENGTH = 1000;
+
+/** Reads the answer to a request that failed. The body may be anything. */
+export function readError(status: number, body: Json | undefined): GatewayError {
+  return errorOf(isObject(body) ? body.error : undefined, status);
+}
+
+/**
+ * The error that an error object says.
+ * @param status HTTP status it came with; absent: it came inside an answer
+ */
+export function errorOf(error: Json | undefined, status?: number): GatewayError {
+  const { type, message } = isObject(error) ? error : { type: undefined, message: error };
+  const said = typeof message === "string" ? message : "";
+  const cause = [status, type, said].filter((part) => part !== undefined && part !== "").join(" ");
+  const operators = OPERATORS.get(type) ?? OPERATORS.get(BY_OPERATOR_STATUS.get(status));
+  if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
+  const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));
+  if (kind !== "invalid") return new GatewayError(kind, MESSAGES[kind] ?? FAILED, { cause });
+  const code = TOO_LONG.test(said) ? { code: "context_length_exceeded" } : {};
+  return new GatewayError(kind, presentable(said) || REFUSED, { ...code, cause });
+}
+
+function otherKind(status: number): ErrorKind {
+  return status >= 400 && status < 500 ? "invalid" : "upstream";
+}
+
+/** The upstream's words without what a client must not see: addresses, keys, control characters. */
+function presentable(message: string): string {
+  return message.slice(0, MESSAGE_LENGTH)
+    .replace(/\bhttps?:\/\/[^\s"'<>)]+/gi, "[address]")
+    .replace(/\b(?:sk|key|pk)-[\w-]{6,}/gi, "[key]")
+    .replace(/\bbearer\s+[\w.~+/=-]+/gi, "[key]")
+    // deno-lint-ignore no-control-regex
+    .replace(/[\u0000-\u001f\u007f]+/g, " ")
+    .trim();
+}

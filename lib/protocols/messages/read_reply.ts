@@ -1,0 +1,30 @@
+/** Reads whole answers: as the stream that they would have been, so that both say the same. */
+import { fold } from "../../canonical/fold.ts";
+import type { Reply } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type JsonObject } from "../../json.ts";
+import type { Origin } from "../upstream_codec.ts";
+import { errorOf } from "./read_error.ts";
+import { eventReader } from "./read_stream.ts";
+
+/** Reads a message object. @throws {GatewayError} `upstream` where it is none, or the error that it says */
+export function readReply(body: JsonObject, origin: Origin): Reply {
+  if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
+  if (!Array.isArray(body.content)) {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
+  }
+  const machine = eventReader(origin);
+  const events = [...streamOf(body, body.content)].flatMap((event) => machine.push(event));
+  return fold([...events, ...machine.end()]);
+}
+
+function* streamOf(message: JsonObject, content: readonly unknown[]): Generator<JsonObject> {
+  const { id, usage, stop_reason, stop_sequence, stop_details } = message;
+  yield { type: "message_start", message: { id, usage } };
+  for (const [index, block] of content.entries()) {
+    yield { type: "content_block_start", index, content_block: isObject(block) ? block : null };
+    yield { type: "content_block_stop", index };
+  }
+  yield { type: "message_delta", delta: { stop_reason, stop_sequence, stop_details }, usage };
+  yield { type: "message_stop" };
+}

@@ -1,0 +1,229 @@
+/** Reads streamed answers. */
+import type { Event, FinishReason, Machine } from "../../canonical/types.ts";
+import { GatewayError, toGatewayError } from "../../errors.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
+import type { Frame } from "../codec.ts";
+import type { Origin } from "../upstream_codec.ts";
+import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
+import { errorOf } from "./read_error.ts";
+import { singleLane } from "./read_lanes.ts";
+import { usageReader } from "./read_usage.ts";
+
+/** Most that is kept of an answer at a time, in UTF-16 code units. */
+const MOST_KEPT = 16 * 1024 * 1024;
+
+/** Most blocks of one answer. */
+const MOST_BLOCKS = 4096;
+
+/** Reasons by the vendor's word. `tool_use` and those it does not know are an ordinary end: the calls decide. */
+const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>([
+  ["max_tokens", "length"],
+  ["model_context_window_exceeded", "length"],
+  ["stop_sequence", "stop_sequence"],
+  ["refusal", "refusal"],
+  ["pause_turn", "pause"],
+]);
+
+/** Reads frames. Whatever comes, the events are in legal order, and the last one is a finish or an error. */
+export function reader(origin: Origin): Machine<Frame, Event> {
+  const machine = eventReader(origin);
+  return {
+    push({ event, data }) {
+      // Some servers end as chat streams do.
+      if (data === "" || data === "[DONE]") return [];
+      const body = parse(data);
+      return machine.push(
+        isObject(body) && body.type === undefined && event !== undefined ? { ...body, type: event } : body,
+      );
+    },
+    end: () => machine.end(),
+  };
+}
+
+/** The value of a frame; undefined where it is no JSON. */
+function parse(data: string): Json | undefined {
+  try {
+    return parseJson(data);
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return undefined;
+  }
+}
+
+/** Reads the protocol's events, already parsed. `undefined` stands for one that could not be. */
+export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event> {
+  let out: Event[] = [];
+  let kept = 0;
+  let blocks = 0;
+  let calls = 0;
+  let id: string | undefined;
+  let started = false;
+  let over = false;
+  let stop: JsonObject = {};
+  const usage = usageReader();
+  const lanes = singleLane(emit, keep);
+  /** Blocks that are open, by the upstream's index. */
+  const open = new Map<number, BlockReader>();
+  let lastIndex = -1;
+  const context: AnswerContext = {
+    issuer,
+    keep,
+    callId: () => `call_${(id ?? "").replace(/[^A-Za-z0-9_-]/g, "").slice(0, 48)}_${blocks}`,
+  };
+
+  function emit(event: Event): void {
+    if (event.type === "open" && event.block.type === "tool_call") calls++;
+    out.push(event);
+  }
+
+  function keep(length: number): void {
+    kept += length;
+    if (kept > MOST_KEPT) throw broken("it is too long");
+  }
+
+  function begin(message: JsonObject): void {
+    if (started) return;
+    started = true;
+    if (typeof message.id === "string" && message.id !== "") id = message.id;
+    usage.start(message.usage);
+    const known = usage.input();
+    emit({ type: "start", ...(id !== undefined && { id }), ...(Object.keys(known).length > 0 && { usage: known }) });
+  }
+
+  /** Relays have been seen to send the beginning again; that of another message has no place inside this one. */
+  function startMessage(value: Json | undefined): void {
+    const message = isObject(value) ? value : {};
+    const other = started && typeof message.id === "string" && id !== undefined && message.id !== id;
+    if (other) throw broken("another message begins inside it");
+    begin(message);
+  }
+
+  function startBlock(index: number, value: Json | undefined): void {
+    begin({});
+    stopBlock(index);
+    lastIndex = index;
+    if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks");
+    const lane = lanes.enter();
+    const block = isObject(value) ? readBlock(value, lane, context) : undefined;
+    // What is said in a block that cannot be used is not taken for another block's.
+    open.set(index, block ?? { delta: () => true, stop: () => lane.close() });
+  }
+
+  function continueBlock(index: number, value: Json | undefined): void {
+    if (!isObject(value)) return;
+    if (open.get(index)?.delta(value) === true) return;
+    const type = implied(value);
+    if (type === undefined) return;
+    // Its beginning is missing, but what it says is there.
+    startBlock(index, { type });
+    open.get(index)?.delta(value);
+  }
+
+  function stopBlock(index: number): void {
+    const block = open.get(index);
+    open.delete(index);
+    block?.stop();
+  }
+
+  function stopAll(): void {
+    for (const index of [...open.keys()]) stopBlock(index);
+  }
+
+  function finish(): void {
+    begin({});
+    stopAll();
+    const { stop_reason, stop_sequence, stop_details } = stop;
+    const explanation = isObject(stop_details) ? stop_details.explanation : undefined;
+    if (stop_reason === "refusal" && typeof explanation === "string" && explanation !== "") {
+      const lane = lanes.enter();
+      lane.open({ type: "refusal" });
+      lane.delta(explanation);
+      lane.close();
+    }
+    const said = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
+    const reason = said !== "length" && calls > 0 ? "tool_use" : said;
+    const named = reason === "stop_sequence" && typeof stop_sequence === "string";
+    over = true;
+    emit({ type: "finish", reason, ...(named && { stopSequence: stop_sequence }), usage: usage.total() });
+  }
+
+  function take(body: JsonObject): void {
+    if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
+    const index = typeof body.index === "number" ? body.index : lastIndex;
+    switch (body.type) {
+      case "message_start":
+        return startMessage(body.message);
+      case "content_block_start":
+        return startBlock(typeof body.index === "number" ? body.index : lastIndex + 1, body.content_block);
+      case "content_block_delta":
+        return continueBlock(index, body.delta);
+      case "content_block_stop":
+        return stopBlock(index);
+      case "message_delta":
+        begin({});
+        usage.update(body.usage);
+        stop = { ...stop, ...known(body.delta) };
+        return;
+      case "message_stop":
+        return finish();
+    }
+  }
+
+  /** Runs a step; whatever goes wrong in it is the last thing to be said. */
+  function run(step: () => void): Event[] {
+    try {
+      if (!over) step();
+    } catch (thrown) {
+      over = true;
+      out.push({ type: "error", error: toGatewayError(thrown) });
+    }
+    const events = out;
+    out = [];
+    return events;
+  }
+
+  return {
+    push: (body) =>
+      run(() => {
+        if (!isObject(body)) throw broken("an event is not a JSON object");
+        take(body);
+      }),
+    end: () =>
+      run(() => {
+        // Some servers forget the last event. The reason is the last thing that is missing nowhere.
+        if (typeof stop.stop_reason !== "string") throw new GatewayError("upstream", CUT);
+        finish();
+      }),
+  };
+}
+
+const CUT = "The model's answer ended before it was complete";
+
+/** Type of the block that a piece belongs to; undefined where nothing would be lost, and for a call: its tool is unknown. */
+function implied({ type, text, thinking, signature, citation, partial_json }: JsonObject): string | undefined {
+  switch (type) {
+    case "text_delta":
+      return text === "" ? undefined : "text";
+    case "citations_delta":
+      return isObject(citation) ? "text" : undefined;
+    case "thinking_delta":
+      return thinking === "" ? undefined : "thinking";
+    case "signature_delta":
+      return signature === "" ? undefined : "thinking";
+    case "input_json_delta":
+      if (typeof partial_json !== "string" || partial_json.trim() === "") return undefined;
+      throw broken("a call goes on that is not open");
+    default:
+      return undefined;
+  }
+}
+
+/** The members that say something. */
+function known(value: Json | undefined): JsonObject {
+  if (!isObject(value)) return {};
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
+}
+
+function broken(what: string): GatewayError {
+  return new GatewayError("upstream", `Cannot read the upstream's answer: ${what}`);
+}

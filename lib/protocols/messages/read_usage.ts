@@ -1,0 +1,123 @@
+/** Reads token counts. */
+import type { Usage } from "../../canonical/types.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+
+/** Collects the token counts of one answer. */
+export interface UsageReader {
+  /** Takes the counts of the beginning. */
+  start(usage: Json | undefined): void;
+  /** Takes the counts so far: they are of the whole answer, so they replace what was known. */
+  update(usage: Json | undefined): void;
+  /** What is known of the input. */
+  input(): Usage;
+  /** What is known of the whole answer. */
+  total(): Usage;
+}
+
+type Input = Pick<Usage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
+
+/** Counts of one answer, whatever order they come in. */
+export function usageReader(): UsageReader {
+  let input: Input = {};
+  let output: Pick<Usage, "completion" | "reasoning"> = {};
+  let compaction: Usage = {};
+
+  return {
+    start(usage) {
+      // What it says of the output is a placeholder.
+      if (isObject(usage)) input = readInput(usage, {});
+    },
+    update(usage) {
+      if (!isObject(usage)) return;
+      input = latest(usage, input);
+      output = { ...output, ...readOutput(usage) };
+      compaction = readCompaction(usage.iterations);
+    },
+    input: () => ({ ...input }),
+    total: () => add(clampReasoning({ ...input, ...output }), compaction),
+  };
+}
+
+/**
+ * Counts of the input, after an update. One that speaks of caches counts the whole input anew: some servers put all of it
+ * into `input_tokens` at first and divide it at the end. Some repeat zeros for what they said before.
+ */
+function latest(usage: JsonObject, before: Input): Input {
+  const after = readInput(usage, before);
+  if (sum(after) === 0 && sum(before) > 0) return before;
+  const { prompt, ...caches } = after;
+  if (Object.keys(caches).length > 0) return prompt === undefined ? { ...keepPrompt(before), ...caches } : after;
+  return prompt === undefined ? before : { ...before, prompt };
+}
+
+function keepPrompt({ prompt }: Input): Input {
+  return prompt === undefined ? {} : { prompt };
+}
+
+/** @param before counts that tell how cache writes divide, where these do not */
+function readInput(usage: JsonObject, before: Input): Input {
+  const prompt = count(usage.input_tokens);
+  const read = count(usage.cache_read_input_tokens);
+  return {
+    ...(prompt !== undefined && { prompt }),
+    ...(read !== undefined && { input_cache_read: read }),
+    ...readWrites(usage, before),
+  };
+}
+
+/** Cache writes by how long they last. A sum without its parts is of the five minutes that are the default. */
+function readWrites(usage: JsonObject, before: Input): Input {
+  const total = count(usage.cache_creation_input_tokens);
+  const parts = isObject(usage.cache_creation) ? usage.cache_creation : {};
+  const short = count(parts.ephemeral_5m_input_tokens);
+  const long = count(parts.ephemeral_1h_input_tokens);
+  if (short !== undefined || long !== undefined) {
+    const known = long ?? 0;
+    return { input_cache_write_5m: short ?? Math.max(0, (total ?? known) - known), input_cache_write_1h: known };
+  }
+  if (total === undefined) return {};
+  const earlier = before.input_cache_write_1h;
+  if (earlier === undefined) return { input_cache_write_5m: total };
+  const kept = Math.min(earlier, total);
+  return { input_cache_write_5m: total - kept, input_cache_write_1h: kept };
+}
+
+function readOutput(usage: JsonObject): Pick<Usage, "completion" | "reasoning"> {
+  const completion = count(usage.output_tokens);
+  const details = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
+  const reasoning = count(details.thinking_tokens);
+  return { ...(completion !== undefined && { completion }), ...(reasoning !== undefined && { reasoning }) };
+}
+
+/** Reasoning is part of the completion. */
+function clampReasoning(usage: Usage): Usage {
+  const { completion, reasoning } = usage;
+  return completion === undefined || reasoning === undefined || reasoning <= completion
+    ? usage
+    : { ...usage, reasoning: completion };
+}
+
+/** Rounds in which the vendor made the conversation shorter are billed, and not in the sums. */
+function readCompaction(iterations: Json | undefined): Usage {
+  const rounds = Array.isArray(iterations) ? iterations.filter(isObject) : [];
+  return rounds.filter(({ type }) => type === "compaction")
+    .reduce((usage: Usage, round) => add(usage, { ...readInput(round, {}), ...readOutput(round) }), {});
+}
+
+function add(first: Usage, second: Usage): Usage {
+  const result: Usage = { ...first };
+  for (const [name, value] of Object.entries(second) as [keyof Usage, number][]) {
+    result[name] = (result[name] ?? 0) + value;
+  }
+  return result;
+}
+
+function sum(counts: Input): number {
+  return Object.values(counts).reduce((total: number, value) => total + value, 0);
+}
+
+/** A count of tokens. Some servers write it as text; null says nothing. */
+function count(value: Json | undefined): number | undefined {
+  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}

@@ -1,0 +1,24 @@
+/** Tool input is an object in this protocol, and JSON text in the canonical form. */
+import type { BlockOf } from "../../canonical/types.ts";
+import { isObject, JsonError, type JsonObject, parseJson } from "../../json.ts";
+
+/**
+ * A call's arguments as the object they are. No text at all is no argument; text that is no object, such as arguments
+ * that were cut off, goes under `_raw`.
+ */
+export function writeInput(call: BlockOf<"tool_call">): JsonObject {
+  if (call.custom === true) return { input: call.arguments };
+  if (call.arguments.trim() === "") return {};
+  return parseInput(call.arguments) ?? { _raw: call.arguments };
+}
+
+/** The object that JSON text says; undefined where it is no object. */
+export function parseInput(text: string): JsonObject | undefined {
+  try {
+    const input = parseJson(text);
+    return isObject(input) ? input : undefined;
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return undefined;
+  }
+}

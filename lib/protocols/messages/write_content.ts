@@ -1,0 +1,109 @@
+/** Writes content blocks. */
+import type { Block, BlockOf, CacheMark, Rest } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json.ts";
+import { isRedacted, isRedactedSignature } from "./redacted.ts";
+import { writeInput } from "./tool_input.ts";
+import { mediaText, writeMedia } from "./write_media.ts";
+
+/** Content: a string where there is nothing but text, which every server of this protocol takes; else blocks. */
+export type Content = string | JsonObject[];
+
+/**
+ * Writes blocks. Those that say nothing are left out: the vendor refuses empty text.
+ * @throws {GatewayError} `invalid`, for media that the protocol cannot hold
+ */
+export function writeBlocks(blocks: readonly Block[]): JsonObject[] {
+  return blocks.map(writeBlock).filter((block) => block !== undefined);
+}
+
+/**
+ * Writes the blocks of a system message: text, and whole blocks of the protocol's own.
+ * @throws {GatewayError} `invalid`, for anything else
+ */
+export function writeSystemBlocks(blocks: readonly Block[]): JsonObject[] {
+  return writeBlocks(blocks.map((block) => {
+    if (block.type !== "media") return block;
+    const text = mediaText(block);
+    if (text !== undefined) return { ...block, type: "text", text };
+    throw new GatewayError("invalid", "Cannot send pictures or files in a system message to this model: it reads text");
+  }));
+}
+
+/** Content in its shortest form. */
+export function shorten(blocks: JsonObject[]): Content {
+  const [first, ...others] = blocks;
+  const plain = others.length === 0 && first?.type === "text" && Object.keys(first).length === 2;
+  return plain && typeof first.text === "string" ? first.text : blocks;
+}
+
+/** A prompt-cache mark as a member. Five minutes are the default, and not every server knows the word. */
+export function cacheControl(cache: CacheMark | undefined): JsonObject {
+  if (cache === undefined) return {};
+  return { cache_control: cache.ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" } };
+}
+
+/** The unmodelled members of the protocol's own. */
+export function ownRest({ rest }: { rest?: Rest | undefined }): JsonObject {
+  return rest?.from === "messages" ? rest.members : {};
+}
+
+function writeBlock(block: Block): JsonObject | undefined {
+  switch (block.type) {
+    case "text":
+      return writeText(block);
+    case "refusal":
+      return writeText({ ...block, type: "text" });
+    case "media":
+      return { ...ownRest(block), ...writeMedia(block), ...cacheControl(block.cache) };
+    case "reasoning":
+      return writeReasoning(block);
+    case "tool_call":
+      return {
+        ...ownRest(block),
+        type: "tool_use",
+        id: block.id,
+        name: block.name,
+        input: writeInput(block),
+        ...cacheControl(block.cache),
+      };
+    case "tool_result":
+      return writeResult(block);
+    case "foreign":
+      return block.from === "messages" ? block.value : undefined;
+  }
+}
+
+function writeText(block: BlockOf<"text">): JsonObject | undefined {
+  if (block.text === "") return undefined;
+  const citations = (block.citations ?? []).filter(({ from }) => from === "messages").map(({ value }) => value);
+  return {
+    ...ownRest(block),
+    type: "text",
+    text: block.text,
+    ...(citations.length > 0 && { citations }),
+    ...cacheControl(block.cache),
+  };
+}
+
+/** Reasoning has no cache mark of its own in this protocol. Text that nobody signed has an empty signature. */
+function writeReasoning(block: BlockOf<"reasoning">): JsonObject | undefined {
+  const { text, signature } = block;
+  if (text === "" && signature === undefined) return undefined;
+  if (signature !== undefined && (isRedacted(block) || isRedactedSignature(signature))) {
+    return { type: "redacted_thinking", data: signature.value };
+  }
+  return { ...ownRest(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };
+}
+
+function writeResult(block: BlockOf<"tool_result">): JsonObject {
+  const content = writeBlocks(block.blocks);
+  return {
+    ...ownRest(block),
+    type: "tool_result",
+    tool_use_id: block.callId,
+    ...(content.length > 0 && { content: shorten(content) }),
+    ...(block.isError !== undefined && { is_error: block.isError }),
+    ...cacheControl(block.cache),
+  };
+}

@@ -1,0 +1,82 @@
+/** Writes pictures and files as the blocks this protocol has for them. */
+import { modalityOf, normalizeMediaType } from "../../canonical/media.ts";
+import type { BlockOf, Media } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json.ts";
+
+type Bytes = Extract<Media, { kind: "bytes" }>;
+
+const PDF = "application/pdf";
+const PICTURES: readonly string[] = ["image/jpeg", "image/png", "image/gif", "image/webp"];
+
+/** Files that are text although their type does not begin with `text/`. */
+const TEXT_TYPE = /^(?:text\/.*|application\/(?:.*\+)?(?:json|xml|yaml|x-yaml|toml|javascript|sql|x-ndjson|x-sh))$/;
+
+/** How files of each type begin, in base64. */
+const BEGINNINGS: readonly [beginning: RegExp, type: string][] = [
+  [/^iVBORw0KGg/, "image/png"],
+  [/^\/9j\//, "image/jpeg"],
+  [/^R0lGOD[dl]h/, "image/gif"],
+  // "RIFF", four bytes of length, "WEBP".
+  [/^UklGR.{7,9}XRUJQ/, "image/webp"],
+  [/^JVBERi0/, PDF],
+];
+
+/**
+ * Writes media as an image or a document.
+ * @throws {GatewayError} `invalid`, for types that the protocol cannot hold
+ */
+export function writeMedia({ media, name }: BlockOf<"media">): JsonObject {
+  return media.kind === "url" ? writeUrl(media, name) : writeBytes(media, name);
+}
+
+/** The text of a file that is text; undefined for every other. @throws {GatewayError} `invalid`, where it is not UTF-8 */
+export function mediaText({ media }: BlockOf<"media">): string | undefined {
+  return media.kind === "bytes" && TEXT_TYPE.test(media.mediaType) ? decodeText(media) : undefined;
+}
+
+/** Documents behind URLs are PDFs by definition. */
+function writeUrl(media: Extract<Media, { kind: "url" }>, name: string | undefined): JsonObject {
+  const source = { type: "url", url: media.url };
+  if (modalityOf(media, name) === "image") return { type: "image", source };
+  if (media.mediaType === undefined || media.mediaType === PDF) return document(source, name);
+  throw unsupported(`a URL of type "${media.mediaType}"`);
+}
+
+function writeBytes(media: Bytes, name: string | undefined): JsonObject {
+  const { base64 } = media;
+  const type = typeOf(media);
+  if (PICTURES.includes(type)) return { type: "image", source: { type: "base64", media_type: type, data: base64 } };
+  if (type === PDF) return document({ type: "base64", media_type: PDF, data: base64 }, name);
+  if (TEXT_TYPE.test(type)) {
+    return document({ type: "text", media_type: "text/plain", data: decodeText(media) }, name);
+  }
+  throw unsupported(`media of type "${type}"`);
+}
+
+function document(source: JsonObject, name: string | undefined): JsonObject {
+  return { type: "document", source, ...(name !== undefined && { title: name }) };
+}
+
+/** The vendor refuses bytes that are not what they claim to be, so what they are goes before what is claimed. */
+function typeOf({ base64, mediaType }: Bytes): string {
+  const claimed = normalizeMediaType(mediaType);
+  if (TEXT_TYPE.test(claimed)) return claimed;
+  return BEGINNINGS.find(([beginning]) => beginning.test(base64))?.[1] ?? claimed;
+}
+
+function decodeText({ base64, mediaType }: Bytes): string {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new GatewayError("invalid", `Cannot send a file of type "${mediaType}": its text is not UTF-8`, { cause });
+  }
+}
+
+function unsupported(what: string): GatewayError {
+  return new GatewayError(
+    "invalid",
+    `Cannot send ${what} to this model: it reads JPEG, PNG, GIF and WebP pictures, PDF and text`,
+  );
+}

@@ -1,0 +1,42 @@
+/** What clients call the things that this protocol cannot say, for the list of what was dropped. */
+import type { Protocol } from "../../canonical/types.ts";
+
+type Thing = "stop" | "logprobs" | "format" | "strict" | "thinking" | "budget" | "effort" | "display";
+
+const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
+  chat: {
+    stop: "stop",
+    logprobs: "logprobs",
+    format: "response_format",
+    strict: "tools.strict",
+    thinking: "reasoning",
+    budget: "reasoning.max_tokens",
+    effort: "reasoning_effort",
+    display: "reasoning.exclude",
+  },
+  responses: {
+    stop: "stop",
+    logprobs: "include",
+    format: "text.format",
+    strict: "tools.strict",
+    thinking: "reasoning",
+    budget: "reasoning.max_tokens",
+    effort: "reasoning.effort",
+    display: "reasoning.summary",
+  },
+  messages: {
+    stop: "stop_sequences",
+    logprobs: "logprobs",
+    format: "output_config.format",
+    strict: "tools.strict",
+    thinking: "thinking",
+    budget: "thinking.budget_tokens",
+    effort: "output_config.effort",
+    display: "thinking.display",
+  },
+};
+
+/** The name of a thing in a client's protocol. */
+export function nameOf(thing: Thing, protocol: Protocol): string {
+  return NAMES[protocol][thing];
+}

@@ -1,0 +1,60 @@
+/** Writes the members that shape and end the text. */
+import type { Prompt, Sampling } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { nameOf } from "./write_names.ts";
+
+/** The protocol's highest temperature. Scaling would change what 1 means, so higher ones become this one. */
+const HOTTEST = 1;
+
+/**
+ * Writes temperature, top_p and top_k, as far as the model takes them; the others have no place in this protocol.
+ * @param thinking whether the model thinks: the vendor then takes no sampling parameter
+ */
+export function writeSampling(
+  { sampling, protocol }: Prompt,
+  { target, thinking }: { target: WriteTarget; thinking: boolean },
+): JsonObject {
+  const { row, dropped } = target;
+  for (const name of unknownNames(sampling)) dropped.add(name === "logprobs" ? nameOf("logprobs", protocol) : name);
+  const members: JsonObject = {};
+
+  function write(name: string, value: number | undefined): void {
+    if (value === undefined) return;
+    // One is the default of temperature and top_p: leaving it out loses nothing.
+    const neutral = value === 1 && name !== "top_k";
+    if (row.supported_parameters.includes(name) && !thinking) members[name] = value;
+    else if (!neutral) dropped.add(name);
+  }
+
+  const { temperature, topP, topK } = sampling;
+  if (temperature !== undefined && temperature > HOTTEST) dropped.add("temperature");
+  write("temperature", temperature === undefined ? undefined : Math.min(temperature, HOTTEST));
+  if (members.temperature !== undefined && topP !== undefined && row.features?.exclusive_sampling === true) {
+    if (topP !== 1) dropped.add("top_p");
+  } else {
+    write("top_p", topP);
+  }
+  write("top_k", topK);
+  return members;
+}
+
+/** Writes the stop sequences. Those of nothing but white space have no effect at the vendor, which refuses them. */
+export function writeStop({ stop, protocol }: Prompt, { row, dropped }: WriteTarget): JsonObject {
+  const usable = row.supported_parameters.includes("stop") ? stop.filter((text) => text.trim() !== "") : [];
+  if (usable.length < stop.length) dropped.add(nameOf("stop", protocol));
+  return usable.length === 0 ? {} : { stop_sequences: usable };
+}
+
+/** Parameters without a place here that would have made a difference. */
+function unknownNames(sampling: Sampling): string[] {
+  const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias = {}, logprobs, topLogprobs = 0 } = sampling;
+  return [
+    ...(frequencyPenalty === 0 ? [] : ["frequency_penalty"]),
+    ...(presencePenalty === 0 ? [] : ["presence_penalty"]),
+    ...(seed === undefined ? [] : ["seed"]),
+    ...(Object.keys(logitBias).length === 0 ? [] : ["logit_bias"]),
+    ...(logprobs === true ? ["logprobs"] : []),
+    ...(topLogprobs === 0 ? [] : ["top_logprobs"]),
+  ];
+}

@@ -1,0 +1,70 @@
+/** Writes tools and the choice among them. */
+import { structuredOutputSchema } from "../../canonical/structured_schema.ts";
+import type { Prompt, Tool } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { cacheControl } from "./write_content.ts";
+import { nameOf } from "./write_names.ts";
+
+/** What a tool without parameters takes. */
+const NOTHING: JsonObject = { type: "object", properties: {} };
+
+/** What a tool takes whose input is free text, where nobody has said otherwise. */
+const TEXT: JsonObject = { type: "object", properties: { input: { type: "string" } }, required: ["input"] };
+
+/** True where the model can be held to a schema. */
+export function enforcesSchemas({ row }: Pick<WriteTarget, "row">): boolean {
+  return ["structured_outputs", "response_format"].some((name) => row.supported_parameters.includes(name));
+}
+
+/** Writes the tools and the choice, which means nothing without tools. @throws {GatewayError} `invalid` */
+export function writeTools(prompt: Prompt, target: WriteTarget): JsonObject {
+  const tools = prompt.tools.map((tool) => writeTool(tool, { prompt, target })).filter((tool) => tool !== undefined);
+  return tools.length === 0 ? {} : { tools, ...writeToolChoice(prompt) };
+}
+
+function writeTool(tool: Tool, { prompt, target }: { prompt: Prompt; target: WriteTarget }): JsonObject | undefined {
+  if (tool.type === "hosted") return tool.from === "messages" ? tool.value : undefined;
+  const own = tool.rest?.from === "messages" ? tool.rest.members : {};
+  const wanted = tool.type === "function" && tool.strict === true;
+  const strict = wanted && enforcesSchemas(target);
+  if (wanted && !strict) target.dropped.add(nameOf("strict", prompt.protocol));
+  const schema = tool.type === "custom" ? TEXT : tool.parameters ?? NOTHING;
+  return {
+    ...own,
+    name: tool.name,
+    ...(tool.description !== undefined && { description: tool.description }),
+    // Clients of this protocol have made their schemas by its rules.
+    input_schema: strict && prompt.protocol !== "messages" ? structuredOutputSchema(schema) : schema,
+    ...(strict && { strict }),
+    ...cacheControl(tool.cache),
+  };
+}
+
+/** At most one call is a flag of the choice here. `none` has no such flag, and needs none. */
+function writeToolChoice(prompt: Prompt): JsonObject {
+  const single = prompt.parallelToolCalls === false;
+  const choice = writeChoice(prompt.toolChoice);
+  if (choice?.type === "none") return { tool_choice: choice };
+  if (single) return { tool_choice: { ...(choice ?? { type: "auto" }), disable_parallel_tool_use: true } };
+  return choice === undefined ? {} : { tool_choice: choice };
+}
+
+function writeChoice(choice: Prompt["toolChoice"]): JsonObject | undefined {
+  switch (choice?.type) {
+    case undefined:
+      return undefined;
+    case "auto":
+    case "none":
+      return { type: choice.type };
+    case "required":
+      return { type: "any" };
+    case "tool":
+      return { type: "tool", name: choice.name };
+    case "allowed":
+      return { type: choice.mode === "required" ? "any" : "auto" };
+    case "foreign":
+      throw new GatewayError("invalid", "Cannot use this tool_choice with this model", { param: "tool_choice" });
+  }
+}

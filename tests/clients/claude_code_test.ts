@@ -1,0 +1,202 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { sharedGateway } from "./gateway.ts";
+import { ECHO } from "./sdks.ts";
+import { type Body, parsed, post, readMessages } from "./sse.ts";
+
+const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
+
+/** A model of this name with these modes of reasoning, answered by echo. */
+function row(id: string, modes: string[]): Body {
+  return {
+    id,
+    created: 1_700_000_000,
+    context_length: 200_000,
+    pricing: { prompt: "0", completion: "0" },
+    reasoning: { modes, efforts: EFFORTS },
+    targets: [{ upstream: "embedded", model: "echo" }],
+  };
+}
+
+const gateway = sharedGateway({
+  config: { models: [row("acme/claude-sonnet-4-5", ["manual"]), row("acme/claude-opus-4-7", ["adaptive"])] },
+});
+
+const HEADERS = {
+  "anthropic-version": "2023-06-01",
+  "anthropic-beta": "claude-code-20250219,interleaved-thinking-2025-05-14,context-management-2025-06-27," +
+    "mid-conversation-tool-changes-2026-07-01,advanced-tool-use-2025-11-20,effort-2025-11-24",
+  "anthropic-dangerous-direct-browser-access": "true",
+  "user-agent": "claude-cli/2.1.329 (external, sdk-cli)",
+  "x-app": "cli",
+  "x-claude-code-session-id": "0c8a6f9e-6a3e-4b7e-9d61-4f3d7a1b2c33",
+  "x-stainless-retry-count": "0",
+  "x-stainless-timeout": "600",
+};
+
+const CACHED = { cache_control: { type: "ephemeral" } };
+
+const NAMES = [
+  "Agent",
+  "Bash",
+  "Edit",
+  "Glob",
+  "Grep",
+  "ListAgents",
+  "Read",
+  "Skill",
+  "ToolSearch",
+  "WebFetch",
+  "Workflow",
+];
+const TOOLS: Body[] = [
+  ...NAMES.map((name) => ({
+    name,
+    description: `Does what ${name} does.`,
+    input_schema: {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      type: "object",
+      properties: { command: { type: "string", description: "What to do" }, timeout: { type: "number", minimum: 0 } },
+      required: ["command"],
+      additionalProperties: false,
+    },
+  })),
+  {
+    name: "DeferredToolPlaceholder",
+    description: "Stands for tools that are found by search.",
+    input_schema: { type: "object", properties: {} },
+    defer_loading: true,
+  },
+];
+
+/** A request as this client composes it. */
+function request(
+  model: string,
+  { messages, thinking, effort }: { messages: Body[]; thinking: Body; effort?: string },
+): Body {
+  return {
+    model,
+    max_tokens: 32_000,
+    stream: true,
+    system: [
+      { type: "text", text: "x-anthropic-billing-header: cc_version=2.1.329.136; cc_entrypoint=sdk-cli;" },
+      { type: "text", text: "You are an agent in a terminal.", ...CACHED },
+      { type: "text", text: "\nWork with the user toward their goals.\n", ...CACHED },
+    ],
+    tools: TOOLS,
+    messages,
+    metadata: { user_id: JSON.stringify({ device_id: "4191b055", account_uuid: "", session_id: "3de72d5c" }) },
+    thinking,
+    context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
+    ...(effort !== undefined && { output_config: { effort } }),
+  };
+}
+
+/** The content of a streamed message, folded as the client does it. */
+async function answer(body: Body): Promise<{ content: Body[]; reason: unknown }> {
+  const response = await post(gateway(), "/anthropic/v1/messages?beta=true", body, {
+    ...HEADERS,
+    authorization: "",
+    "x-api-key": gateway().key,
+  });
+  const content: Body[] = [];
+  const inputs: string[] = [];
+  let reason: unknown;
+  for (const event of parsed(await readMessages(response))) {
+    const index = Number(event.index);
+    const delta = (event.delta ?? {}) as Body;
+    if (event.type === "content_block_start") content[index] = { ...event.content_block as Body };
+    const block = content[index] ?? {};
+    if (delta.type === "text_delta") block.text = `${block.text}${delta.text}`;
+    if (delta.type === "thinking_delta") block.thinking = `${block.thinking}${delta.thinking}`;
+    if (delta.type === "signature_delta") block.signature = delta.signature;
+    if (delta.type === "input_json_delta") inputs[index] = `${inputs[index] ?? ""}${delta.partial_json}`;
+    if (event.type === "message_delta") reason = delta.stop_reason;
+  }
+  inputs.forEach((text, index) => content[index] = { ...content[index], input: JSON.parse(text) });
+  return { content, reason };
+}
+
+const CASES: { model: string; thinking: Body; effort?: string; system: boolean }[] = [
+  { model: "acme/claude-sonnet-4-5", thinking: { type: "enabled", budget_tokens: 31_999 }, system: false },
+  { model: "acme/claude-opus-4-7", thinking: { type: "adaptive", display: "omitted" }, effort: "xhigh", system: false },
+  { model: ECHO, thinking: { type: "adaptive", display: "summarized" }, effort: "high", system: true },
+];
+
+for (const { model, thinking, effort, system } of CASES) {
+  Deno.test(`Claude Code's tool loop ends with the results, with ${model}`, async () => {
+    const messages: Body[] = [{
+      role: "user",
+      content: [
+        { type: "text", text: "<system-reminder>\nThe date is 2026-11-21.\n</system-reminder>\n" },
+        { type: "text", text: 'call:Bash {"command": "ls"}\ncall:Read {"command": "a.txt", "timeout": 5}' },
+      ],
+    }];
+    if (system) {
+      messages.push({ role: "system", content: [{ type: "text", text: "# Environment\nA folder.", ...CACHED }] });
+    }
+    const extra = { messages, thinking, ...(effort !== undefined && { effort }) };
+    const first = await answer(request(model, extra));
+    assertEquals(first.reason, "tool_use");
+    assertEquals(first.content[0]?.type, "thinking");
+    const calls = first.content.filter(({ type }) => type === "tool_use");
+    assertEquals(calls.map(({ name, input }) => [name, input]), [
+      ["Bash", { command: "ls" }],
+      ["Read", { command: "a.txt", timeout: 5 }],
+    ]);
+
+    const results = calls.map(({ id, name }, index) => ({
+      type: "tool_result",
+      tool_use_id: id,
+      content: index === 0 ? `${name} done` : [{ type: "text", text: `${name} done` }],
+      is_error: false,
+      ...(index === 1 && CACHED),
+    }));
+    messages.push({ role: "assistant", content: first.content }, { role: "user", content: results });
+    const second = await answer(request(model, extra));
+    assertEquals(second.reason, "end_turn");
+    assertEquals(second.content.at(-1)?.text, "Bash done\nRead done");
+
+    messages.push({ role: "assistant", content: second.content }, { role: "user", content: "Thanks" });
+    const third = await answer(request(model, extra));
+    assertEquals([third.reason, third.content.at(-1)?.text], ["end_turn", "Thanks"]);
+  });
+}
+
+Deno.test("Claude Code's notes beside the user's words are neither repeated nor taken for a wish", async () => {
+  const note = "<system-reminder>\nUse Bash, Read or Edit as you see fit: task, skill, agent.\n</system-reminder>\n";
+  const content = [{ type: "text", text: `${note}${note}` }, { type: "text", text: "Say hello" }];
+  const { content: said } = await answer(
+    request(ECHO, { messages: [{ role: "user", content }], thinking: { type: "disabled" } }),
+  );
+  assertEquals(said, [{ type: "text", text: "Say hello" }]);
+});
+
+Deno.test("Claude Code asks for a manual budget of a model that decides by itself, and is told so", async () => {
+  const body = request("acme/claude-opus-4-7", {
+    messages: [{ role: "user", content: "Hello" }],
+    thinking: { type: "enabled", budget_tokens: 31_999 },
+  });
+  const response = await post(gateway(), "/anthropic/v1/messages?beta=true", body, HEADERS);
+  const { error } = await response.json();
+  assertEquals(response.status, 400);
+  assertStringIncludes(error.message, "thinking.budget_tokens");
+});
+
+Deno.test("Claude Code finds models and counts tokens", async () => {
+  const { url, key } = gateway();
+  const headers = { ...HEADERS, "x-api-key": key };
+  const listed = await (await fetch(`${url}/anthropic/v1/models?limit=1000`, { headers, redirect: "error" })).json();
+  assertEquals(listed.data.map(({ id }: { id: string }) => id).sort(), [
+    "acme/claude-opus-4-7",
+    "acme/claude-sonnet-4-5",
+    ECHO,
+  ]);
+  const { max_tokens: _, stream: __, metadata: ___, ...body } = request(ECHO, {
+    messages: [{ role: "user", content: "Hello" }],
+    thinking: { type: "adaptive" },
+    effort: "high",
+  });
+  const count = await (await post(gateway(), "/anthropic/v1/messages/count_tokens?beta=true", body, HEADERS)).json();
+  assertEquals(Object.keys(count), ["input_tokens"]);
+  assertEquals(count.input_tokens > 500, true);
+});

@@ -1,0 +1,162 @@
+import { assertEquals } from "@std/assert";
+import { sharedGateway } from "./gateway.ts";
+import { ECHO } from "./sdks.ts";
+import { type Body, parsed, post, readMessages } from "./sse.ts";
+
+const gateway = sharedGateway();
+
+const HEADERS = {
+  originator: "codex_exec",
+  "user-agent": "codex_exec/0.169.0 (Debian 12.0.0; x86_64) xterm",
+  "session-id": "01a1fb99-c951-7c41-b92a-cad0e4088cda",
+  "thread-id": "01a1fb99-c951-7c41-b92a-cad0e4088cda",
+  "x-codex-beta-features": "remote_compaction_v2",
+  "x-codex-turn-metadata": '{"session_id":"01a1fb99","request_kind":"turn","sandbox":"seccomp"}',
+  "x-codex-window-id": "01a1fb99-c951-7c41-b92a-cad0e4088cda:0",
+};
+
+const COMMAND = {
+  type: "function",
+  name: "exec_command",
+  description: "Runs a command.",
+  strict: false,
+  parameters: {
+    type: "object",
+    properties: { cmd: { type: "string" }, yield_time_ms: { type: "number" } },
+    required: ["cmd"],
+    additionalProperties: false,
+  },
+};
+const GRAMMAR = { type: "grammar", syntax: "lark", definition: 'start: "*** Begin Patch" LF' };
+const PATCH = { type: "custom", name: "apply_patch", description: "Edits files.", format: GRAMMAR };
+const AGENTS = {
+  type: "namespace",
+  name: "multi_agent_v1",
+  description: "Other agents.",
+  tools: [
+    {
+      type: "function",
+      name: "spawn_agent",
+      description: "Starts one.",
+      strict: false,
+      parameters: { type: "object" },
+    },
+  ],
+};
+const TOOLS: Body[] = [
+  COMMAND,
+  PATCH,
+  AGENTS,
+  { type: "tool_search", execution: "client", description: "Finds tools.", parameters: { type: "object" } },
+  { type: "web_search", external_web_access: false, search_content_types: ["text"] },
+];
+
+function message(role: string, ...texts: string[]): Body {
+  return { type: "message", role, content: texts.map((text) => ({ type: "input_text", text })) };
+}
+
+const CONTEXT: Body[] = [
+  message("developer", "You are a coding agent in a terminal."),
+  message(
+    "developer",
+    "<skills_instructions>\nNone.\n</skills_instructions>",
+    "<permissions>\nRead only.\n</permissions>",
+  ),
+  message("user", "<environment_context>\n  <cwd>/tmp</cwd>\n  <shell>bash</shell>\n</environment_context>"),
+];
+
+/** A request as this client composes it: no instructions, nothing stored. */
+function request(input: Body[], extra: Body): Body {
+  return {
+    model: ECHO,
+    stream: true,
+    tool_choice: "auto",
+    parallel_tool_calls: true,
+    reasoning: { effort: "medium", summary: "auto" },
+    store: false,
+    include: ["reasoning.encrypted_content"],
+    prompt_cache_key: "01a1fb99-c951-7c41-b92a-cad0e4088cda",
+    text: { verbosity: "low" },
+    client_metadata: { "x-codex-installation-id": "4a5cdb42", session_id: "01a1fb99" },
+    input,
+    ...extra,
+  };
+}
+
+/** The items of a streamed answer: this client takes them from the events that end them, and waits for the last event. */
+async function answer(body: Body, headers: Record<string, string> = {}): Promise<Body[]> {
+  const messages = await readMessages(await post(gateway(), "/v1/responses", body, { ...HEADERS, ...headers }));
+  assertEquals(messages.at(-2)?.event, "response.completed");
+  return parsed(messages.filter(({ event }) => event === "response.output_item.done")).map(({ item }) => item as Body);
+}
+
+/** An item as this client sends it back: messages and reasoning without their ids. */
+function sentBack({ id, status: _, ...item }: Body): Body {
+  return item.type === "message" || item.type === "reasoning" ? item : { id, ...item };
+}
+
+function textOf(items: Body[]): unknown {
+  return (items.findLast(({ type }) => type === "message")?.content as Body[] | undefined)?.[0]?.text;
+}
+
+Deno.test("Codex's loop with functions, a custom tool and a namespace ends with the results", async () => {
+  const prompt = [
+    "Let me see.",
+    'call:exec_command {"cmd":"ls","yield_time_ms":1000}',
+    "call:apply_patch *** Begin Patch",
+    "call:multi_agent_v1.spawn_agent {}",
+  ];
+  const input = [...CONTEXT, message("user", prompt.join("\n"))];
+  const first = await answer(request(input, { tools: TOOLS }));
+  assertEquals(first.map(({ type }) => type), [
+    "reasoning",
+    "message",
+    "function_call",
+    "custom_tool_call",
+    "function_call",
+  ]);
+  const [reasoning, , command, patch, agent] = first;
+  assertEquals(typeof reasoning?.encrypted_content, "string");
+  assertEquals([command?.name, command?.arguments], ["exec_command", '{"cmd":"ls","yield_time_ms":1000}']);
+  assertEquals([patch?.name, patch?.input], ["apply_patch", "*** Begin Patch"]);
+  assertEquals([agent?.name, agent?.namespace, agent?.arguments], ["spawn_agent", "multi_agent_v1", "{}"]);
+
+  input.push(
+    ...first.map(sentBack),
+    { type: "function_call_output", call_id: command?.call_id, output: "a.txt" },
+    { type: "custom_tool_call_output", call_id: patch?.call_id, output: [{ type: "input_text", text: "Patched" }] },
+    { type: "function_call_output", call_id: agent?.call_id, output: "Started" },
+  );
+  const second = await answer(request(input, { tools: TOOLS }));
+  assertEquals(second.map(({ type }) => type), ["reasoning", "message"]);
+  assertEquals(textOf(second), "a.txt\nPatched\nStarted");
+
+  input.push(...second.map(sentBack), message("user", "Thanks"));
+  assertEquals(textOf(await answer(request(input, { tools: TOOLS }))), "Thanks");
+});
+
+Deno.test("Codex's loop with tools as an item of the input ends with the results", async () => {
+  const exec = { type: "custom", name: "exec", description: "Runs JavaScript.", format: GRAMMAR };
+  const added = {
+    type: "additional_tools",
+    id: "at_01a1fb9a",
+    role: "developer",
+    tools: [{ type: "namespace", name: "functions", description: "", tools: [exec, COMMAND] }],
+  };
+  const lite = { "x-openai-internal-codex-responses-lite": "true" };
+  const extra = { parallel_tool_calls: false, reasoning: { effort: "low", context: "all_turns" } };
+  const input = [added, ...CONTEXT, message("user", 'call:exec text("hi")')];
+  const first = await answer(request(input, extra), lite);
+  const call = first.at(-1);
+  assertEquals([call?.type, call?.name, call?.namespace, call?.input], [
+    "custom_tool_call",
+    "exec",
+    "functions",
+    'text("hi")',
+  ]);
+  input.push(
+    ...first.map(sentBack),
+    { type: "custom_tool_call_output", call_id: call?.call_id, output: [{ type: "input_text", text: "hi" }] },
+  );
+  assertEquals(textOf(await answer(request(input, extra), lite)), "hi");
+});

@@ -1,0 +1,53 @@
+import { assert, assertEquals } from "@std/assert";
+import { sharedGateway } from "./gateway.ts";
+import { ECHO, testAnthropic, testOpenai } from "./sdks.ts";
+
+const TARGETS = [{ upstream: "embedded", model: "echo" }];
+const PRICING = { prompt: "0", completion: "0" };
+
+const gateway = sharedGateway({
+  config: {
+    models: [{ id: "acme/parrot", created: 1_700_000_000, context_length: 4096, pricing: PRICING, targets: TARGETS }],
+  },
+});
+
+testOpenai("models are listed and found", gateway, async ({ client }) => {
+  const listed = await Array.fromAsync(client.models.list());
+  assertEquals(listed.map(({ id }) => id).sort(), ["acme/parrot", ECHO]);
+  for (const model of listed) {
+    assertEquals(model.object, "model");
+    assertEquals(JSON.parse(JSON.stringify(await client.models.retrieve(model.id))), JSON.parse(JSON.stringify(model)));
+  }
+  const parrot = listed.find(({ id }) => id === "acme/parrot");
+  assertEquals([parrot?.created, parrot?.owned_by], [1_700_000_000, "acme"]);
+});
+
+testOpenai("a configured model answers under its own name", gateway, async ({ client }) => {
+  const request = { model: "acme/parrot", input: "Hello" };
+  const answer = await client.responses.create(request);
+  assertEquals([answer.model, answer.output_text], ["acme/parrot", "Hello"]);
+  const chunks = await Array.fromAsync(
+    await client.chat.completions.create({
+      model: "acme/parrot",
+      messages: [{ role: "user", content: "Hello" }],
+      stream: true,
+    }),
+  );
+  assertEquals(new Set(chunks.map(({ model }) => model)), new Set(["acme/parrot"]));
+});
+
+testAnthropic("models are listed and found", gateway, async ({ client }) => {
+  const listed = await Array.fromAsync(client.models.list({ limit: 1000 }));
+  assertEquals(listed.map(({ id }) => id).sort(), ["acme/parrot", ECHO]);
+  for (const model of listed) {
+    assertEquals([model.type, Number.isNaN(Date.parse(model.created_at))], ["model", false]);
+    assertEquals(JSON.parse(JSON.stringify(await client.models.retrieve(model.id))), JSON.parse(JSON.stringify(model)));
+  }
+  assert(listed.every(({ display_name }) => display_name !== ""));
+});
+
+testAnthropic("a configured model answers under its own name", gateway, async ({ client }) => {
+  const request = { model: "acme/parrot", max_tokens: 10, messages: [{ role: "user" as const, content: "Hello" }] };
+  assertEquals((await client.messages.create(request)).model, "acme/parrot");
+  assertEquals((await client.messages.stream(request).finalMessage()).model, "acme/parrot");
+});

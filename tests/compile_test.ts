@@ -1,0 +1,187 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import denoJson from "../deno.json" with { type: "json" };
+
+const ROOT = `${import.meta.dirname}/..`;
+const DENO = Deno.env.get("COMPILE_DENO") ?? Deno.execPath();
+/** Longest time for the probe and for the compilation, in milliseconds. */
+const PATIENCE_MS = 120_000;
+
+/** Why nothing can be compiled here; undefined where it can. */
+const obstacle = await findObstacle();
+// deno-lint-ignore no-console
+if (obstacle !== undefined) console.log(`The executable is not tested: ${obstacle}`);
+
+/** Compiling needs `denort`, which is named by DENORT_BIN, in the cache, or to be downloaded: a tiny program tells. */
+async function findObstacle(): Promise<string | undefined> {
+  if (Deno.build.os === "windows") return "these tests send signals that Windows does not have";
+  if (Deno.env.get("DENORT_BIN")) return undefined;
+  const folder = await Deno.makeTempDir();
+  try {
+    await Deno.writeTextFile(`${folder}/probe.js`, "");
+    const { code, stderr } = await new Deno.Command(DENO, {
+      args: ["compile", "--no-config", "--output", `${folder}/probe`, `${folder}/probe.js`],
+      env: { NO_COLOR: "1" },
+      stdin: "null",
+      stdout: "null",
+      signal: AbortSignal.timeout(PATIENCE_MS),
+    }).output();
+    if (code === 0) return undefined;
+    const lines = new TextDecoder().decode(stderr).split("\n").map((line) => line.trim().replace(/^\d+: /, ""));
+    const cause = lines.find((line) => /denort|error sending/.test(line) && !line.startsWith("Download")) ??
+      "no denort";
+    return `${DENO} cannot compile: ${cause} (DENORT_BIN may name the file)`;
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Compiles with the command of the `compile` task, into a folder where nothing else is. */
+async function compile(folder: string): Promise<string> {
+  const [deno, ...args] = denoJson.tasks.compile.command.split(" ");
+  assertEquals([deno, args.filter((arg) => arg === "build/sluice").length], ["deno", 1]);
+  const output = `${folder}/sluice`;
+  const [compile = "", ...rest] = args.map((arg) => arg === "build/sluice" ? output : arg);
+  // Another version of Deno would add to the lock file of the repository.
+  const lock = `${folder}/deno.lock`;
+  await Deno.copyFile(`${ROOT}/deno.lock`, lock);
+  const { code, stderr } = await new Deno.Command(DENO, {
+    args: [compile, "--lock", lock, ...rest],
+    cwd: ROOT,
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+    signal: AbortSignal.timeout(PATIENCE_MS),
+  }).output();
+  assertEquals(code, 0, new TextDecoder().decode(stderr));
+  await Deno.remove(lock);
+  return output;
+}
+
+/** An executable in its folder. */
+function program(executable: string, folder: string) {
+  function command(args: readonly string[]): Deno.Command {
+    return new Deno.Command(executable, {
+      args: [...args],
+      cwd: folder,
+      env: { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" },
+      stdin: "null",
+      stdout: "piped",
+      stderr: "piped",
+    });
+  }
+
+  async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+    const { code, stdout, stderr } = await command(args).output();
+    return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
+  }
+
+  /** Serves until the given work is done; returns the exit code. */
+  async function serve(work: (banner: string, origin: string) => Promise<void>): Promise<number> {
+    const child = command(["serve", "--port", "0"]).spawn();
+    const err = new Response(child.stderr).text();
+    const out = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    let banner = "";
+    let read = await out.read();
+    for (; !read.done; read = await out.read()) {
+      banner += read.value;
+      if (/(Others\n.*|Another one: .*)\n/.test(banner)) break;
+    }
+    if (read.done) throw new Error(`The executable did not start:\n${banner}${await err}`);
+    try {
+      await work(banner, /listens on (\S+)/.exec(banner)?.[1] ?? "");
+    } finally {
+      child.kill("SIGTERM");
+      while (!(await out.read()).done);
+      await err;
+    }
+    return (await child.status).code;
+  }
+
+  return { run, serve };
+}
+
+function keyIn(text: string): string {
+  return /sk-sluice-[A-Za-z0-9_-]{49}/.exec(text)?.[0] ?? "";
+}
+
+const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
+const REQUESTS: [path: string, body: Record<string, unknown>][] = [
+  ["/v1/chat/completions", HELLO],
+  ["/v1/responses", { model: "sluice/echo", input: "Hello" }],
+  ["/anthropic/v1/messages", { ...HELLO, max_tokens: 10 }],
+];
+
+async function ask(origin: string, key: string, [path, body]: (typeof REQUESTS)[number]): Promise<string> {
+  const response = await fetch(`${origin}${path}`, {
+    method: "POST",
+    headers: {
+      authorization: `Bearer ${key}`,
+      "content-type": "application/json",
+      "anthropic-version": "2023-06-01",
+    },
+    body: JSON.stringify(body),
+  });
+  const text = await response.text();
+  assertEquals(response.status, 200, text);
+  return text;
+}
+
+Deno.test({
+  name: "the executable, alone in a folder, is the whole gateway",
+  ignore: obstacle !== undefined,
+  async fn(test) {
+    const folder = await Deno.makeTempDir();
+    try {
+      const { run, serve } = program(await compile(folder), folder);
+
+      await test.step("it prints a key once, and answers in every protocol", async () => {
+        const code = await serve(async (banner, origin) => {
+          const key = keyIn(banner);
+          for (const request of REQUESTS) {
+            assertMatch(await ask(origin, key, request), /"(text|content)":"Hello"/);
+          }
+          const [[path, body] = ["", {}]] = REQUESTS;
+          assert((await ask(origin, key, [path, { ...body, stream: true }])).endsWith("data: [DONE]\n\n"));
+        });
+        assertEquals(code, 0);
+      });
+
+      await test.step("keys are made and listed, and work at the next start", async () => {
+        const added = await run("keys", "add", "ci");
+        assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`], added.err);
+        assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* ci .*\n$/);
+        const code = await serve(async (banner, origin) => {
+          assertEquals(keyIn(banner), "");
+          assertStringIncludes(banner, 'API key "default" exists since');
+          assertStringIncludes(banner, "Another one: sluice keys add NAME");
+          for (const request of REQUESTS) await ask(origin, keyIn(added.out), request);
+        });
+        assertEquals(code, 0);
+      });
+
+      await test.step("it reads and writes nothing outside its folders", async () => {
+        const outside = await Deno.makeTempFile();
+        await Deno.writeTextFile(outside, "{}");
+        const cases: [string[], RegExp][] = [
+          [["check", "--config", outside], /^Cannot read the configuration ".+": Requires read access/],
+          [["check", "--config", "/etc/hostname"], /^Cannot read the configuration "\/etc\/hostname": Requires read/],
+          [["keys", "list", "--store", `sqlite:${outside}.db`], /^Cannot open the store ".+": Requires write access/],
+          [["keys", "list", "--store", "sqlite:./keys.db"], /^Cannot open the store ".+": Requires write access/],
+        ];
+        for (const [args, line] of cases) {
+          const { code, out, err } = await run(...args);
+          assertEquals([code, out, err.trimEnd().split("\n").length], [1, "", 1], err);
+          assertMatch(err, line);
+        }
+        await Deno.remove(outside);
+      });
+
+      await test.step("it leaves nothing but its data", async () => {
+        const entries = await Array.fromAsync(Deno.readDir(folder));
+        assertEquals(entries.map(({ name }) => name).sort(), ["data", "sluice"]);
+        assertEquals((await run("version")).out, `sluice ${denoJson.version}\n`);
+      });
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  },
+});

@@ -1,0 +1,69 @@
+/** Prompts and targets that the tests of this protocol share. */
+import { Dropped } from "../../../lib/canonical/dropped.ts";
+import type { Block, Prompt } from "../../../lib/canonical/types.ts";
+import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
+import type { JsonObject } from "../../../lib/json.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+
+/** A catalog row that takes every parameter, and the members given. */
+export function rowOf(members: Partial<Model> = {}): Model {
+  return {
+    ...modelSchema.parse({
+      id: "google/gemini",
+      created: 0,
+      context_length: 1_000_000,
+      pricing: { prompt: "0", completion: "0" },
+      supported_parameters: [
+        "temperature",
+        "top_p",
+        "top_k",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+        "max_tokens",
+        "stop",
+        "tools",
+        "tool_choice",
+        "response_format",
+      ],
+      targets: [{ upstream: "google", model: "gemini" }],
+    }),
+    ...members,
+  };
+}
+
+/** Where a prompt goes, to a model with the row given. */
+export function targetOf(row: Model = rowOf()): WriteTarget {
+  return { model: "gemini", row, issuer: "google", dialect: geminiUpstream.dialect, dropped: new Dropped() };
+}
+
+/** A prompt with one word of the user's, and the members given. */
+export function promptOf(members: Partial<Prompt> = {}): Prompt {
+  return {
+    protocol: "chat",
+    model: "google/gemini",
+    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+    tools: [],
+    stop: [],
+    sampling: {},
+    stream: false,
+    ...members,
+  };
+}
+
+/** What is written of a prompt, and the names of what is not. */
+export function write(
+  members: Partial<Prompt>,
+  row?: Partial<Model>,
+): { body: JsonObject; dropped: readonly string[] } {
+  const prompt = promptOf(members);
+  const target = targetOf(rowOf(row));
+  const body = geminiUpstream.writePrompt(prompt, target);
+  return { body, dropped: target.dropped.names };
+}
+
+/** A block of text. */
+export function text(text: string): Block {
+  return { type: "text", text };
+}

@@ -1,0 +1,208 @@
+import { assertEquals } from "@std/assert";
+import { fold, unfold } from "../../../lib/canonical/fold.ts";
+import type { Prompt, Reply } from "../../../lib/canonical/types.ts";
+import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json.ts";
+import { chat } from "../../../lib/protocols/chat/mod.ts";
+import type { Codec, Frame } from "../../../lib/protocols/codec.ts";
+import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
+import { messages } from "../../../lib/protocols/messages/mod.ts";
+import { responses } from "../../../lib/protocols/responses/mod.ts";
+import { ANSWERS, framesOf, NAMES, ORIGIN, partsOf, read, signedBefore, whole } from "./pieces.ts";
+import { targetOf } from "./prompts.ts";
+
+Deno.test("a stream folds into the reply that is read from the whole answer", () => {
+  for (const name of ANSWERS) {
+    const frames = framesOf(name);
+    assertEquals(signedBefore(fold(read(frames))), geminiUpstream.readReply(whole(frames), ORIGIN), name);
+  }
+});
+
+Deno.test("a reply unfolds into events that fold into it", () => {
+  for (const name of ANSWERS) {
+    const reply = fold(read(framesOf(name)));
+    assertEquals(fold(unfold(reply)), reply, name);
+  }
+});
+
+Deno.test("whatever happens to a stream, its events obey the grammar", () => {
+  const random = generator(20_261_121);
+  for (let round = 0; round < 4_000; round++) {
+    const name = NAMES[Math.floor(random() * NAMES.length)] ?? "";
+    let frames = framesOf(name);
+    for (let change = Math.floor(random() * 3); change >= 0; change--) frames = damage(frames, random);
+    // It throws where the grammar does not hold, where there is no end, and where the reader throws.
+    const events = read(frames);
+    const ends = events.filter(({ type }) => type === "finish" || type === "error");
+    assertEquals(ends.length, 1, `${name}, round ${round}`);
+  }
+});
+
+Deno.test("a whole answer that was damaged is a reply or an error of ours", () => {
+  const random = generator(7);
+  for (let round = 0; round < 1_000; round++) {
+    const body = whole(framesOf(ANSWERS[Math.floor(random() * ANSWERS.length)] ?? ""));
+    const damaged = parseJson(damageValue(writeJson(body), random));
+    if (!isObject(damaged)) continue;
+    try {
+      fold(unfold(geminiUpstream.readReply(damaged, ORIGIN)));
+    } catch (error) {
+      assertEquals(error instanceof Error ? error.name : error, "GatewayError", writeJson(damaged));
+    }
+  }
+});
+
+Deno.test("what a client sends back is what the model said, each signature on its own part", () => {
+  for (const name of ANSWERS.filter((name) => !name.startsWith("other_"))) {
+    const frames = framesOf(name);
+    const reply = fold(read(frames));
+    const said = partsOf(whole(frames)).flatMap(sentBack);
+    for (const [protocol, codec, turn] of CLIENTS) {
+      const prompt = turn(codec, reply);
+      const contents = modelParts(geminiUpstream.writePrompt(prompt, targetOf()));
+      assertEquals(withoutIds(contents), withoutIds(said), `${name} through ${protocol}`);
+      const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
+      assertEquals(contents.flatMap(callId), ids, `${name} through ${protocol}`);
+    }
+  }
+});
+
+/** Each client's protocol: the answer written to the client, and the next request it makes of it. */
+const CLIENTS: readonly [string, Codec, (codec: Codec, reply: Reply) => Prompt][] = [
+  ["chat", chat, (codec, reply) => {
+    const { choices } = codec.writeReply(reply, echoOf({ model: "a/b", messages: [USER] }, codec));
+    const message = Array.isArray(choices) && isObject(choices[0]) ? choices[0].message ?? null : null;
+    return codec.readPrompt({ model: "a/b", messages: [USER, message, USER] });
+  }],
+  ["responses", responses, (codec, reply) => {
+    const request = {
+      model: "a/b",
+      input: "Hi",
+      include: ["reasoning.encrypted_content"],
+      reasoning: { summary: "auto" },
+    };
+    const { output } = codec.writeReply(reply, echoOf(request, codec));
+    return codec.readPrompt({ model: "a/b", input: [USER, ...Array.isArray(output) ? output : [], USER] });
+  }],
+  ["messages", messages, (codec, reply) => {
+    const request = { model: "a/b", max_tokens: 100, messages: [USER] };
+    const { content } = codec.writeReply(reply, echoOf(request, codec));
+    return codec.readPrompt({ ...request, messages: [USER, { role: "assistant", content }, USER] });
+  }],
+];
+
+const USER = { role: "user", content: "Go on" };
+
+function echoOf(request: JsonObject, codec: Codec) {
+  return { requestId: "r1", createdAt: 1, model: "a/b", request, prompt: codec.readPrompt(request) };
+}
+
+/** What goes back of a part: thoughts only where they are signed, texts only where they say something. */
+function sentBack(part: JsonObject): JsonObject[] {
+  if (part.thought === true) return part.thoughtSignature === undefined ? [] : [part];
+  if (part.text !== undefined) return part.text === "" ? [] : [part];
+  const call = isObject(part.functionCall) ? part.functionCall : {};
+  return [{ ...part, functionCall: { args: {}, ...call } }];
+}
+
+function modelParts({ contents }: JsonObject): JsonObject[] {
+  return Array.isArray(contents)
+    ? contents.filter(isObject).filter(({ role }) => role === "model").flatMap((content) =>
+      partsOf({
+        candidates: [{ content }],
+      })
+    )
+    : [];
+}
+
+function callId({ functionCall }: JsonObject): Json[] {
+  return isObject(functionCall) ? [functionCall.id ?? null] : [];
+}
+
+/** Numbers that are kept as text compare as text. */
+function withoutIds(parts: readonly JsonObject[]): Json {
+  return JSON.parse(writeJson(parts.map((part) => {
+    if (!isObject(part.functionCall)) return part;
+    const { id: _, ...functionCall } = part.functionCall;
+    return { ...part, functionCall };
+  })));
+}
+
+/** A stream with something wrong: a frame lost, doubled, moved, cut, or with another value in it. */
+function damage(frames: readonly Frame[], random: () => number): Frame[] {
+  const at = Math.floor(random() * frames.length);
+  const frame = frames[at];
+  if (frame === undefined) return [...frames];
+  const before = frames.slice(0, at);
+  const after = frames.slice(at + 1);
+  switch (Math.floor(random() * 7)) {
+    case 0:
+      return [...before, ...after];
+    case 1:
+      return [...before, frame, frame, ...after];
+    case 2:
+      return [frame, ...before, ...after];
+    case 3:
+      return [...before, { data: frame.data.slice(0, Math.floor(random() * frame.data.length)) }, ...after];
+    case 4:
+      return before;
+    case 5: {
+      const place = Math.floor(random() * frame.data.length);
+      const junk = '{}[]",:0a\u0000\ud800'.charAt(Math.floor(random() * 11));
+      return [...before, { data: frame.data.slice(0, place) + junk + frame.data.slice(place + 1) }, ...after];
+    }
+    default:
+      return [...before, { data: damageValue(frame.data, random) }, ...after];
+  }
+}
+
+const JUNK: readonly Json[] = [null, true, 0, -1, 1.5, "", "x", [], {}, [[]], { error: {} }, [null], { text: 7 }];
+
+/** JSON text with one value, anywhere in it, replaced by another; the text as it is where it is no JSON. */
+function damageValue(text: string, random: () => number): string {
+  let value: Json;
+  try {
+    value = parseJson(text);
+  } catch {
+    return text;
+  }
+  const holders: (JsonObject | Json[])[] = [];
+  collect(value, holders);
+  const holder = holders[Math.floor(random() * holders.length)];
+  const junk = JUNK[Math.floor(random() * JUNK.length)] ?? null;
+  if (holder === undefined) return text;
+  if (Array.isArray(holder)) {
+    if (holder.length > 0) holder[Math.floor(random() * holder.length)] = junk;
+  } else {
+    const names = Object.keys(holder);
+    const name = names[Math.floor(random() * names.length)];
+    if (name !== undefined) holder[name] = junk;
+  }
+  return writeJson(value);
+}
+
+function collect(value: Json, holders: (JsonObject | Json[])[]): void {
+  if (!Array.isArray(value) && !isObject(value)) return;
+  holders.push(value);
+  for (const member of Object.values(value)) collect(member ?? null, holders);
+}
+
+/** Numbers from 0 to 1, always the same for a seed (mulberry32). */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+Deno.test("the same prompt makes the same bytes", () => {
+  for (const name of ANSWERS) {
+    const reply = fold(read(framesOf(name)));
+    for (const [, codec, turn] of CLIENTS) {
+      const write = () => writeJson(geminiUpstream.writePrompt(turn(codec, reply), targetOf()));
+      assertEquals(write(), write(), name);
+    }
+  }
+});

@@ -1,0 +1,406 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { Block, Message, Prompt, Reasoning } from "../../../lib/canonical/types.ts";
+import type { Model } from "../../../lib/catalog/model.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { type JsonObject, writeJson } from "../../../lib/json.ts";
+import { text, write } from "./prompts.ts";
+
+const ADAPTIVE: Partial<Model> = { reasoning: { modes: ["adaptive"], efforts: ["low", "medium", "high"] } };
+const MANUAL: Partial<Model> = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
+const BOTH: Partial<Model> = { reasoning: { modes: ["manual", "adaptive"], efforts: ["minimal", "low", "high"] } };
+
+Deno.test("a conversation is an instruction and turns of user and model", () => {
+  const { body, dropped } = write({
+    messages: [
+      { role: "system", blocks: [text("Be brief."), text("")] },
+      { role: "system", blocks: [text("Be kind.")] },
+      { role: "user", blocks: [text("Hi"), text("")] },
+      { role: "assistant", blocks: [text("Hello"), { type: "refusal", text: "No." }] },
+      { role: "system", blocks: [text("It is noon.")] },
+      { role: "user", blocks: [text("And now?")] },
+    ],
+  });
+  assertEquals(body, {
+    systemInstruction: { parts: [{ text: "Be brief." }, { text: "Be kind." }] },
+    contents: [
+      { role: "user", parts: [{ text: "Hi" }] },
+      { role: "model", parts: [{ text: "Hello" }, { text: "No." }] },
+      { role: "user", parts: [{ text: "<system>\nIt is noon.\n</system>" }, { text: "And now?" }] },
+    ],
+  });
+  assertEquals(dropped, []);
+});
+
+Deno.test("a conversation that the user does not open is opened", () => {
+  const opening = { role: "user", parts: [{ text: "(continued)" }] };
+  const cases: [Message[], JsonObject[]][] = [
+    [[{ role: "system", blocks: [text("Be brief.")] }], [opening]],
+    [[{ role: "assistant", blocks: [text("Hi")] }], [opening, { role: "model", parts: [{ text: "Hi" }] }]],
+    [[{ role: "user", blocks: [] }], [opening]],
+  ];
+  for (const [messages, contents] of cases) assertEquals(write({ messages }).body.contents, contents);
+});
+
+Deno.test("media is bytes in the part, or an address; its name has no place and is named", () => {
+  const { body, dropped } = write({
+    messages: [{
+      role: "user",
+      blocks: [
+        { type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" } },
+        { type: "media", media: { kind: "bytes", mediaType: "application/pdf", base64: "JVBERg==" }, name: "a.pdf" },
+        { type: "media", media: { kind: "url", url: "https://example.test/a.png" } },
+        { type: "media", media: { kind: "url", url: "gs://bucket/a.mp4", mediaType: "video/mp4" } },
+      ],
+    }],
+  });
+  assertEquals(body.contents, [{
+    role: "user",
+    parts: [
+      { inlineData: { mimeType: "image/png", data: "aGk=" } },
+      { inlineData: { mimeType: "application/pdf", data: "JVBERg==" } },
+      { fileData: { fileUri: "https://example.test/a.png" } },
+      { fileData: { mimeType: "video/mp4", fileUri: "gs://bucket/a.mp4" } },
+    ],
+  }]);
+  assertEquals(dropped, ["filename"]);
+});
+
+Deno.test("arguments of a call are an object", () => {
+  const cases: [string, string, boolean?][] = [
+    ['{"id": 12345678901234567890, "x": 1.0}', '{"id":12345678901234567890,"x":1.0}'],
+    ["", "{}"],
+    [" \n", "{}"],
+    ["{}", "{}"],
+    ["[1]", '{"_raw":"[1]"}'],
+    ['{"x"', '{"_raw":"{\\"x\\""}'],
+    ["select 1", '{"input":"select 1"}', true],
+  ];
+  for (const [argumentsText, expected, custom] of cases) {
+    const call: Block = { type: "tool_call", id: "c1", name: "f", arguments: argumentsText, ...(custom && { custom }) };
+    const { body } = write({
+      messages: [{ role: "user", blocks: [text("Hi")] }, { role: "assistant", blocks: [call] }],
+    });
+    assertEquals(
+      writeJson(body.contents ?? null),
+      `[{"role":"user","parts":[{"text":"Hi"}]},{"role":"model","parts":[{"functionCall":{"id":"c1","name":"f","args":${expected}}}]}]`,
+    );
+  }
+});
+
+Deno.test("a result says the tool's name, and its text is an object", () => {
+  const picture: Block = {
+    type: "media",
+    media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" },
+    name: "a.png",
+  };
+  const cases: [Block[], boolean | undefined, JsonObject][] = [
+    [[text("4 degrees")], undefined, { response: { result: "4 degrees" } }],
+    [[text("4"), text("degrees")], false, { response: { result: "4\ndegrees" } }],
+    [[text(' {"degrees": 4}')], undefined, { response: { degrees: 4 } }],
+    [[text("[4]")], undefined, { response: { result: "[4]" } }],
+    [[text("{4")], undefined, { response: { result: "{4" } }],
+    [[text('{"degrees": 4}')], true, { response: { error: '{"degrees": 4}' } }],
+    [[], undefined, { response: { result: "" } }],
+    [[text("Look"), picture], undefined, {
+      response: { result: "Look" },
+      parts: [{ inlineData: { mimeType: "image/png", data: "aGk=", displayName: "a.png" } }],
+    }],
+  ];
+  for (const [blocks, isError, expected] of cases) {
+    const { body } = write({
+      messages: [
+        { role: "user", blocks: [text("Hi")] },
+        { role: "assistant", blocks: [{ type: "tool_call", id: "c1", name: "weather", arguments: "{}" }] },
+        { role: "system", blocks: [text("Hurry.")] },
+        {
+          role: "user",
+          blocks: [text("Here"), {
+            type: "tool_result",
+            callId: "c1",
+            blocks,
+            ...(isError !== undefined && { isError }),
+          }],
+        },
+      ],
+    });
+    const turns = Array.isArray(body.contents) ? body.contents : [];
+    assertEquals(turns.at(-1), {
+      role: "user",
+      parts: [
+        { functionResponse: { id: "c1", name: "weather", ...expected } },
+        { text: "<system>\nHurry.\n</system>" },
+        { text: "Here" },
+      ],
+    });
+  }
+});
+
+Deno.test("a result without its call is refused, and so is more than one answer", () => {
+  const orphan: Block = { type: "tool_result", callId: "c9", blocks: [] };
+  const cases: [Partial<Prompt>, string][] = [
+    [{ messages: [{ role: "user", blocks: [orphan] }] }, "messages"],
+    [{ protocol: "responses", messages: [{ role: "user", blocks: [orphan] }] }, "input"],
+    [{ n: 2 }, "n"],
+  ];
+  for (const [members, param] of cases) {
+    const error = assertThrows(() => write(members), GatewayError);
+    assertEquals([error.kind, error.param], ["invalid", param]);
+  }
+  assertEquals(write({ n: 1 }).body, { contents: [{ role: "user", parts: [{ text: "Hi" }] }] });
+});
+
+Deno.test("signatures go onto their parts wherever they stand, and only the target's own", () => {
+  const sign = (id: string | undefined, value: string, issuer = "google"): Block => ({
+    type: "reasoning",
+    text: "",
+    hidden: true,
+    signature: { issuer, value, ...(id !== undefined && { id }) },
+  });
+  const call = (id: string): Block => ({ type: "tool_call", id, name: "f", arguments: "{}" });
+  const wrote = (id: string, thoughtSignature?: string): JsonObject => ({
+    functionCall: { id, name: "f", args: {} },
+    ...(thoughtSignature !== undefined && { thoughtSignature }),
+  });
+  const cases: [string, Block[], JsonObject[]][] = [
+    ["before the call", [sign("call:a", "A"), call("a"), call("b")], [wrote("a", "A"), wrote("b")]],
+    ["all first, as in chat", [sign("call:b", "B"), sign("call:a", "A"), text("x"), call("a"), call("b")], [
+      { text: "x" },
+      wrote("a", "A"),
+      wrote("b", "B"),
+    ]],
+    ["after the call", [call("a"), sign("call:a", "A")], [wrote("a", "A")]],
+    ["of no call", [sign("call:z", "Z"), call("a")], [wrote("a")]],
+    ["of the next text", [text("x"), sign("text", "T"), text("y")], [{ text: "x" }, {
+      text: "y",
+      thoughtSignature: "T",
+    }]],
+    ["of the text before", [text("x"), sign("text:end", "T"), text("y")], [
+      { text: "x", thoughtSignature: "T" },
+      { text: "y" },
+    ]],
+    ["of a text that was moved", [sign("text:end", "T"), text("x")], [{ text: "x", thoughtSignature: "T" }]],
+    ["of a text that is gone", [sign("text", "T"), call("a")], [wrote("a")]],
+    ["two of one text", [sign("text", "T"), text("x"), sign("text:end", "U")], [{ text: "x", thoughtSignature: "T" }]],
+    ["hidden thoughts", [sign(undefined, "H"), text("x")], [
+      { text: "", thought: true, thoughtSignature: "H" },
+      { text: "x" },
+    ]],
+    ["thoughts", [{ type: "reasoning", text: "Hm.", signature: { issuer: "google", value: "S" } }, text("x")], [
+      { text: "Hm.", thought: true, thoughtSignature: "S" },
+      { text: "x" },
+    ]],
+    ["unsigned thoughts", [{ type: "reasoning", text: "Hm." }, text("x")], [{ text: "x" }]],
+    ["another's", [sign("call:a", "A", "anthropic"), sign(undefined, "S", "openai"), call("a")], [wrote("a")]],
+  ];
+  for (const [name, blocks, parts] of cases) {
+    const { body } = write({ messages: [{ role: "user", blocks: [text("Hi")] }, { role: "assistant", blocks }] });
+    assertEquals(body.contents, [{ role: "user", parts: [{ text: "Hi" }] }, { role: "model", parts }], name);
+  }
+});
+
+Deno.test("a first call without a signature is let pass by models that check it", () => {
+  const call = (id: string): Block => ({ type: "tool_call", id, name: "f", arguments: "{}" });
+  const signature: Block = {
+    type: "reasoning",
+    text: "",
+    hidden: true,
+    signature: { issuer: "google", value: "A", id: "call:a" },
+  };
+  const pass = "skip_thought_signature_validator";
+  const cases: [Block[], Partial<Model>, (string | undefined)[]][] = [
+    [[call("a"), call("b")], ADAPTIVE, [pass, undefined]],
+    [[signature, call("a"), call("b")], ADAPTIVE, ["A", undefined]],
+    [[call("a"), call("b")], MANUAL, [undefined, undefined]],
+    [[call("a")], {}, [undefined]],
+  ];
+  for (const [blocks, row, expected] of cases) {
+    const { body } = write({ messages: [{ role: "user", blocks: [text("Hi")] }, { role: "assistant", blocks }] }, row);
+    const parts = JSON.parse(writeJson(body.contents ?? null))[1].parts;
+    assertEquals(parts.map((part: JsonObject) => part.thoughtSignature), expected);
+  }
+});
+
+Deno.test("tools are declarations with their schemas whole", () => {
+  const schema = {
+    type: "object",
+    properties: { a: { $ref: "#/$defs/A" } },
+    $defs: { A: {} },
+    additionalProperties: false,
+  };
+  const { body, dropped } = write({
+    tools: [
+      { type: "function", name: "f", description: "Does it", parameters: schema, strict: true, cache: { ttl: "5m" } },
+      { type: "function", name: "g", description: "", parameters: { properties: {} }, strict: false },
+      { type: "function", name: "h" },
+    ],
+    parallelToolCalls: false,
+  });
+  assertEquals(body.tools, [{
+    functionDeclarations: [
+      { name: "f", description: "Does it", parametersJsonSchema: schema },
+      { name: "g", parametersJsonSchema: { type: "object", properties: {} } },
+      { name: "h" },
+    ],
+  }]);
+  assertEquals(dropped, ["parallel_tool_calls", "strict", "cache_control"]);
+});
+
+Deno.test("the choice of tools is a mode", () => {
+  const tools: Prompt["tools"] = [{ type: "function", name: "f" }];
+  const cases: [Prompt["toolChoice"], JsonObject | undefined][] = [
+    [undefined, undefined],
+    [{ type: "auto" }, { mode: "AUTO" }],
+    [{ type: "none" }, { mode: "NONE" }],
+    [{ type: "required" }, { mode: "ANY" }],
+    [{ type: "tool", name: "f" }, { mode: "ANY", allowedFunctionNames: ["f"] }],
+    [{ type: "allowed", mode: "required", names: ["f"] }, { mode: "ANY", allowedFunctionNames: ["f"] }],
+    [{ type: "allowed", mode: "auto", names: ["f"] }, { mode: "VALIDATED", allowedFunctionNames: ["f"] }],
+  ];
+  for (const [toolChoice, config] of cases) {
+    const { body, dropped } = write({ tools, ...(toolChoice && { toolChoice }) });
+    assertEquals(body.toolConfig, config && { functionCallingConfig: config });
+    assertEquals(dropped, []);
+  }
+  assertEquals(write({ toolChoice: { type: "required" } }).dropped, ["tool_choice"]);
+  assertEquals(write({ toolChoice: { type: "auto" } }).dropped, []);
+});
+
+const EVERYTHING: Partial<Prompt> = {
+  maxTokens: 100,
+  stop: ["END", "\n\n"],
+  sampling: {
+    temperature: 0,
+    topP: 0.5,
+    topK: 40,
+    seed: 7,
+    presencePenalty: 0.25,
+    frequencyPenalty: -0.5,
+  },
+  format: { type: "json_schema", schema: { type: "array" }, name: "list", strict: true },
+};
+
+Deno.test("parameters of the answer are written as they are, zero too", () => {
+  const { body, dropped } = write(EVERYTHING);
+  assertEquals(body.generationConfig, {
+    maxOutputTokens: 100,
+    temperature: 0,
+    topP: 0.5,
+    topK: 40,
+    seed: 7,
+    presencePenalty: 0.25,
+    frequencyPenalty: -0.5,
+    stopSequences: ["END", "\n\n"],
+    responseMimeType: "application/json",
+    responseJsonSchema: { type: "array" },
+  });
+  assertEquals(dropped, []);
+  assertEquals(write({ format: { type: "json_object" } }).body.generationConfig, {
+    responseMimeType: "application/json",
+  });
+  assertEquals(write({ format: { type: "text" } }).body.generationConfig, undefined);
+});
+
+Deno.test("knobs that the model's row does not list are dropped and named in the client's words", () => {
+  const cases: [Prompt["protocol"], string][] = [["chat", "stop"], ["responses", "stop"], [
+    "messages",
+    "stop_sequences",
+  ]];
+  for (const [protocol, stop] of cases) {
+    const { body, dropped } = write({ ...EVERYTHING, protocol }, { supported_parameters: [] });
+    assertEquals(body.generationConfig, {
+      maxOutputTokens: 100,
+      responseMimeType: "application/json",
+      responseJsonSchema: { type: "array" },
+    });
+    assertEquals(dropped, ["temperature", "top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", stop]);
+  }
+});
+
+Deno.test("what the protocol cannot say is dropped and named in the client's words", () => {
+  const members: Partial<Prompt> = {
+    user: "u1",
+    sampling: { logprobs: true, topLogprobs: 2, logitBias: { "50256": -100 } },
+    parallelToolCalls: false,
+    rest: { from: "chat", members: { service_tier: "flex", metadata: {} } },
+    messages: [{
+      role: "user",
+      blocks: [{ type: "text", text: "Hi", cache: { ttl: "5m" } }, { type: "foreign", from: "chat", value: {} }],
+    }],
+  };
+  const common = ["service_tier", "metadata", "cache_control"];
+  const cases: [Prompt["protocol"], string[]][] = [
+    ["chat", ["user", ...common, "messages", "logprobs", "top_logprobs", "logit_bias", "parallel_tool_calls"]],
+    ["responses", ["user", ...common, "input", "include", "top_logprobs", "logit_bias", "parallel_tool_calls"]],
+    ["messages", [
+      "metadata.user_id",
+      ...common,
+      "messages",
+      "logprobs",
+      "top_logprobs",
+      "logit_bias",
+      "tool_choice.disable_parallel_tool_use",
+    ]],
+  ];
+  for (const [protocol, expected] of cases) {
+    const { body, dropped } = write({ ...members, protocol });
+    assertEquals(body, { contents: [{ role: "user", parts: [{ text: "Hi" }] }] });
+    assertEquals(dropped, expected);
+  }
+});
+
+Deno.test("how much to think is a budget or a level, as the model takes it", () => {
+  const shown = { includeThoughts: true };
+  const cases: [string, Reasoning | undefined, Partial<Model>, JsonObject | undefined, string[]?][] = [
+    ["nothing asked", undefined, ADAPTIVE, undefined],
+    ["no reasoning", { effort: "high" }, {}, undefined],
+    ["effort, by level", { effort: "medium" }, ADAPTIVE, { thinkingLevel: "MEDIUM", ...shown }],
+    ["deepest, by level", { effort: "max" }, ADAPTIVE, { thinkingLevel: "HIGH", ...shown }],
+    ["effort, by budget", { effort: "medium" }, MANUAL, { thinkingBudget: 8_192, ...shown }],
+    ["effort, where both are taken", { effort: "low" }, BOTH, { thinkingLevel: "LOW", ...shown }],
+    ["budget", { mode: "manual", budgetTokens: 2_000 }, MANUAL, { thinkingBudget: 2_000, ...shown }],
+    ["budget, where both are taken", { mode: "manual", budgetTokens: 2_000 }, BOTH, {
+      thinkingBudget: 2_000,
+      ...shown,
+    }],
+    [
+      "budget beside effort",
+      { mode: "manual", budgetTokens: 2_000, effort: "low" },
+      BOTH,
+      { thinkingBudget: 2_000, ...shown },
+      ["reasoning_effort"],
+    ],
+    ["budget, where none is taken", { mode: "manual", budgetTokens: 2_000 }, ADAPTIVE, shown, ["reasoning.max_tokens"]],
+    ["its own depth, by level", { mode: "adaptive" }, ADAPTIVE, shown],
+    ["its own depth, by budget", { mode: "adaptive" }, MANUAL, { thinkingBudget: -1, ...shown }],
+    ["off, by budget", { mode: "off" }, MANUAL, { thinkingBudget: 0 }],
+    ["off, where both are taken", { mode: "off", effort: "none" }, BOTH, { thinkingBudget: 0 }],
+    ["off, by level", { mode: "off" }, ADAPTIVE, { thinkingLevel: "LOW" }, ["reasoning"]],
+    ["no effort, by level", { mode: "off", effort: "none" }, ADAPTIVE, { thinkingLevel: "LOW" }, ["reasoning_effort"]],
+    [
+      "off, where it must think",
+      { mode: "off" },
+      { reasoning: { modes: ["manual"], efforts: ["low", "high"], mandatory: true } },
+      { thinkingBudget: 1_024 },
+      ["reasoning"],
+    ],
+    ["not shown", { effort: "low", display: "omitted" }, ADAPTIVE, { thinkingLevel: "LOW" }],
+    ["only shown", { display: "summarized" }, MANUAL, shown],
+    ["only not shown", { display: "omitted" }, MANUAL, undefined],
+  ];
+  for (const [name, reasoning, row, config, names = []] of cases) {
+    const { body, dropped } = write(reasoning === undefined ? {} : { reasoning }, row);
+    assertEquals(body.generationConfig, config && { thinkingConfig: config }, name);
+    assertEquals(dropped, names, name);
+  }
+});
+
+Deno.test("thoughts are returned to clients of responses that asked for a summary", () => {
+  const cases: [Reasoning, JsonObject][] = [
+    [{ effort: "low" }, { thinkingLevel: "LOW" }],
+    [{ effort: "low", display: "summarized" }, { thinkingLevel: "LOW", includeThoughts: true }],
+  ];
+  for (const [reasoning, thinkingConfig] of cases) {
+    const { body } = write({ protocol: "responses", reasoning }, ADAPTIVE);
+    assertEquals(body.generationConfig, { thinkingConfig });
+  }
+});
