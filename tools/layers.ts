@@ -13,11 +13,11 @@ type Layers = Readonly<Record<string, readonly string[]>>;
 const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/json_splice.ts", "lib/errors.ts"];
 
 /** What protocol folders share beside the canonical form. */
-const SHARED_BY_PROTOCOLS = ["codec.ts", "upstream_codec.ts", "fields.ts", "error_bodies.ts"].map((file) =>
+const SHARED_BY_PROTOCOLS = ["codec.ts", "upstream_codec.ts", "relay.ts", "fields.ts", "error_bodies.ts"].map((file) =>
   `lib/protocols/${file}`
 );
 
-const PROTOCOL = ["lib/canonical", ...SHARED_BY_PROTOCOLS];
+const PROTOCOL = ["lib/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS];
 const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 
 /** The longest matching area of a file decides. Every area may import itself and the ground. */
@@ -31,13 +31,32 @@ const LAYERS: Layers = {
   "lib/protocols/chat": PROTOCOL,
   "lib/protocols/responses": PROTOCOL,
   "lib/protocols/messages": PROTOCOL,
-  "lib/config.ts": ["lib/config", "lib/catalog", "lib/access"],
-  "lib/config": ["lib/config.ts", "lib/catalog", "lib/access", "lib/store"],
+  "lib/protocols/gemini": PROTOCOL,
+  "lib/translate": ["lib/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS],
+  "lib/routing": ["lib/canonical", "lib/catalog/model.ts"],
+  "lib/secret.ts": [],
+  "lib/config.ts": ["lib/config", "lib/catalog", "lib/access", "lib/secret.ts", "lib/upstreams/vendors.ts"],
+  "lib/config": [
+    "lib/config.ts",
+    "lib/catalog",
+    "lib/access",
+    "lib/store",
+    "lib/secret.ts",
+    "lib/upstreams/vendors.ts",
+  ],
   "lib/catalog": ["lib/canonical", "lib/config.ts", "lib/access", "lib/gateway.ts", "lib/http"],
   "lib/store": DATA,
   "lib/metering": ["lib/canonical", "lib/catalog"],
   "lib/access": [...DATA, "lib/catalog", "lib/store"],
-  "lib/upstreams": ["lib/canonical", "lib/catalog", "lib/metering", "lib/protocols"],
+  "lib/upstreams": [
+    "lib/canonical",
+    "lib/catalog",
+    "lib/http/sse.ts",
+    "lib/metering",
+    "lib/protocols",
+    "lib/secret.ts",
+    "lib/translate",
+  ],
   "lib/gateway.ts": ["lib/access", "lib/catalog", "lib/config.ts", "lib/metering", "lib/store", "lib/upstreams"],
   "lib/http": ["lib/access", "lib/canonical", "lib/config.ts", "lib/gateway.ts", ...SHARED_BY_PROTOCOLS],
   "lib/openapi": ["lib/access", "lib/canonical", "lib/catalog", "lib/config.ts", "lib/http", "lib/protocols"],
@@ -50,6 +69,7 @@ const LAYERS: Layers = {
     "lib/http",
     "lib/metering",
     "lib/protocols",
+    "lib/routing",
     "lib/upstreams",
   ],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],

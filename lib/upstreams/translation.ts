@@ -40,7 +40,7 @@ export function translatePrompt(
   const target: WriteTarget = { model, row, issuer, dialect: { ...codec.dialect, ...mend.dialect }, dropped };
   const adapted = adapt(prompt, target);
   const written = codec.writePrompt(adapted.prompt, target);
-  const body = mend.body?.(written, adapted.prompt) ?? written;
+  const body = mend.body?.(written, adapted.prompt, dropped) ?? written;
   requireAll(prompt, dropped);
   return { body, restore: () => adapted.restore() };
 }

@@ -1,0 +1,50 @@
+/** Whole answers of upstreams: results and errors. */
+import { GatewayError } from "../errors.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../json.ts";
+import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
+import type { Incoming } from "./transport.ts";
+
+/** Most bytes of a whole answer, and of an error's body. */
+const ANSWER_BYTES = 64 * 1024 * 1024;
+const ERROR_BYTES = 64 * 1024;
+
+/** Reads an answer that is one JSON object. @throws {GatewayError} `upstream` */
+export async function readWhole(incoming: Incoming): Promise<{ text: string; body: JsonObject }> {
+  const text = await incoming.text(ANSWER_BYTES);
+  const body = parse(text);
+  if (!isObject(body)) {
+    throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
+  }
+  return { text, body };
+}
+
+/** An answer other than 200, as the error it means. */
+export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
+  const { status } = incoming;
+  if (status < 400) {
+    incoming.cancel();
+    return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error");
+  }
+  const text = await incoming.text(ERROR_BYTES).catch(() => "");
+  const error = codec.readError(status, parse(text));
+  const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
+  if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
+  const { message, param, code, headers, final, cause } = error;
+  return new GatewayError(error.kind, message, { param, code, headers, final, cause, retryAfterMs });
+}
+
+/** Seconds or milliseconds; a date is not worth the trust in two clocks. */
+function readRetryAfter(incoming: Incoming): number | undefined {
+  const ms = Number(incoming.header("retry-after-ms") ?? NaN);
+  if (ms > 0 && ms <= 3_600_000) return ms;
+  const seconds = Number(incoming.header("retry-after") ?? NaN);
+  return seconds > 0 && seconds <= 3_600 ? seconds * 1000 : undefined;
+}
+
+function parse(text: string): Json | undefined {
+  try {
+    return parseJson(text, { depth: 256, nodes: 2_000_000, keys: 100_000 });
+  } catch {
+    return undefined;
+  }
+}
