@@ -5,7 +5,7 @@ import type { AdaptTarget } from "./target.ts";
 
 /**
  * Leaves out hosted tools of foreign vendors and names them (`tools.web_search`), reduces an `allowed` choice to the
- * tools it allows, and takes away a choice without tools. In the client's own protocol `allowed` stays as it is.
+ * tools it allows, and takes away a choice among no tools. In the client's own protocol `allowed` stays as it is.
  * @throws {GatewayError} `invalid`, where the choice forces a tool that is not there or is left out
  */
 export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
@@ -15,8 +15,13 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
     if (!known) target.dropped.add(`tools.${hostedType(tool)}`);
     return known;
   });
-  const { toolChoice: _, parallelToolCalls, ...rest } = prompt;
-  const chosen = choose({ ...prompt, tools }, target);
+  const { toolChoice, parallelToolCalls, ...rest } = prompt;
+  // Where the client gave no tools itself, a choice means nothing, but one that forces is a wish.
+  const isVoid = prompt.tools.length === 0;
+  if (isVoid && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
+    target.dropped.add("tool_choice");
+  }
+  const chosen = isVoid ? { tools } : choose({ ...prompt, tools }, target);
   return {
     ...rest,
     ...chosen,

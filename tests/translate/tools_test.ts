@@ -39,7 +39,7 @@ Deno.test("a choice is reduced to what the target has words for", () => {
       toolChoice: { type: "required" },
     }],
     [{ type: "allowed", mode: "auto", names: ["x"] }, [A], { tools: [A], toolChoice: { type: "none" } }],
-    [{ type: "allowed", mode: "auto", names: ["x"] }, [], { tools: [] }],
+    [{ type: "allowed", mode: "auto", names: ["x"] }, [SEARCH], { tools: [] }],
   ];
   for (const [toolChoice, tools, expected] of cases) {
     const asked = promptOf([], { protocol: "responses", tools, ...(toolChoice !== undefined && { toolChoice }) });
@@ -65,6 +65,20 @@ Deno.test("a choice that forces a tool the model is not given is refused", () =>
     const asked = promptOf([], { protocol: "messages", tools, toolChoice });
     const error = assertThrows(() => selectTools(asked, targetOf("chat")), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", "tool_choice"]);
+  }
+});
+
+Deno.test("a choice in a request without tools is left out, and named where it forces", () => {
+  const cases: [ToolChoice, string[]][] = [
+    [{ type: "auto" }, []],
+    [{ type: "none" }, []],
+    [{ type: "required" }, ["tool_choice"]],
+    [{ type: "tool", name: "a" }, ["tool_choice"]],
+  ];
+  for (const [toolChoice, names] of cases) {
+    const target = targetOf("messages");
+    assertEquals(selectTools(promptOf([], { toolChoice }), target), promptOf([]));
+    assertEquals(target.dropped.names, names);
   }
 });
 
