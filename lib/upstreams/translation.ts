@@ -3,8 +3,9 @@ import type { Dropped } from "../canonical/dropped.ts";
 import type { Event, Machine, Prompt } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { JsonObject } from "../json.ts";
-import type { UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
-import { adapt, requireAll } from "../translate/adapt.ts";
+import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
+import { adapt } from "../translate/adapt.ts";
+import { requireAll } from "../translate/require_all.ts";
 import type { Mend } from "./mends/mend.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 
@@ -37,8 +38,13 @@ export function translatePrompt(
   { protocol, model, row, issuer, mend, dropped }: Destination,
 ): Translation {
   const codec = UPSTREAM_CODECS[protocol];
-  const target: WriteTarget = { model, row, issuer, dialect: { ...codec.dialect, ...mend.dialect }, dropped };
-  const adapted = adapt(prompt, target);
+  const dialect: Dialect = {
+    ...codec.dialect,
+    ...mend.dialect,
+    ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
+  };
+  const target: WriteTarget = { model, row, issuer, dialect, dropped };
+  const adapted = adapt(prompt, { ...target, protocol });
   const written = codec.writePrompt(adapted.prompt, target);
   const body = mend.body?.(written, adapted.prompt, dropped) ?? written;
   requireAll(prompt, dropped);

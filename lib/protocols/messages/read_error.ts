@@ -67,7 +67,8 @@ export function readError(status: number, body: Json | undefined): GatewayError 
 export function errorOf(error: Json | undefined, status?: number): GatewayError {
   const { type, message } = isObject(error) ? error : { type: undefined, message: error };
   const said = typeof message === "string" ? message : "";
-  const cause = [status, type, said].filter((part) => part !== undefined && part !== "").join(" ");
+  const cause = [status, type, said].filter((part) => typeof part === "string" || typeof part === "number").join(" ")
+    .trim();
   const operators = OPERATORS.get(type) ?? OPERATORS.get(BY_OPERATOR_STATUS.get(status));
   if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
   const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));

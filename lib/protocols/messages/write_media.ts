@@ -18,7 +18,7 @@ const BEGINNINGS: readonly [beginning: RegExp, type: string][] = [
   [/^\/9j\//, "image/jpeg"],
   [/^R0lGOD[dl]h/, "image/gif"],
   // "RIFF", four bytes of length, "WEBP".
-  [/^UklGR.{7,9}XRUJQ/, "image/webp"],
+  [/^UklGR.{6}XRUJQ/, "image/webp"],
   [/^JVBERi0/, PDF],
 ];
 

@@ -1,7 +1,7 @@
 /** What clients call the things that this protocol cannot say, for the list of what was dropped. */
 import type { Protocol } from "../../canonical/types.ts";
 
-type Thing = "stop" | "logprobs" | "format" | "strict" | "thinking" | "budget" | "effort" | "display";
+type Thing = "stop" | "logprobs" | "format" | "strict" | "thinking" | "budget" | "effort";
 
 const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
   chat: {
@@ -12,7 +12,6 @@ const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
     thinking: "reasoning",
     budget: "reasoning.max_tokens",
     effort: "reasoning_effort",
-    display: "reasoning.exclude",
   },
   responses: {
     stop: "stop",
@@ -22,7 +21,6 @@ const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
     thinking: "reasoning",
     budget: "reasoning.max_tokens",
     effort: "reasoning.effort",
-    display: "reasoning.summary",
   },
   messages: {
     stop: "stop_sequences",
@@ -32,7 +30,6 @@ const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
     thinking: "thinking",
     budget: "thinking.budget_tokens",
     effort: "output_config.effort",
-    display: "thinking.display",
   },
 };
 

@@ -100,8 +100,8 @@ function bareFile(data: string, part: JsonObject): Media {
   return { kind: "bytes", base64: readBase64(data), mediaType: pdf ? "application/pdf" : "application/octet-stream" };
 }
 
-/** A URL that tells neither type nor name is taken for a picture, so a file's URL always has a name. */
-function fileName(url: string): string {
+/** Name of the file at a URL. A URL that tells neither type nor name is taken for a picture, so a file's always has one. */
+export function fileName(url: string): string {
   return url.replace(/[?#].*$/s, "").split("/").at(-1) || "file";
 }
 

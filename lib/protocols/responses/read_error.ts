@@ -1,0 +1,147 @@
+/** Errors of upstreams: as an answer of their own, inside a stream, inside a response. */
+import { type ErrorKind, GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf, stringOf } from "./members.ts";
+
+/** Kinds of errors by the words upstreams have for them, as `code` or as `type`. Words that are not here tell nothing. */
+const KINDS = new Map<string, ErrorKind>([
+  ["rate_limit_exceeded", "exhausted"],
+  ["rate_limit_error", "exhausted"],
+  ["too_many_requests", "exhausted"],
+  ["slow_down", "exhausted"],
+  ["tokens", "exhausted"],
+  ["requests", "exhausted"],
+  ["context_length_exceeded", "invalid"],
+  ["content_policy_violation", "invalid"],
+  ["invalid_prompt", "invalid"],
+  ["invalid_request", "invalid"],
+  ["bio_policy", "invalid"],
+  ["misalignment_policy_violation", "invalid"],
+  ["data_residency_mismatch", "upstream"],
+  ["vector_store_timeout", "upstream"],
+  ["invalid_api_key", "upstream"],
+  ["authentication_error", "upstream"],
+  ["permission_error", "upstream"],
+  ["server_is_overloaded", "overloaded"],
+  ["service_unavailable_error", "overloaded"],
+  ["overloaded_error", "overloaded"],
+  ["overloaded", "overloaded"],
+  ["timeout", "timeout"],
+  ["server_error", "upstream"],
+  ["model_error", "upstream"],
+  ["internal_error", "upstream"],
+  ["not_found", "not_found"],
+  ["model_not_found", "not_found"],
+  ["request_too_large", "too_large"],
+  ["invalid_request_error", "invalid"],
+]);
+
+const STATUS_KINDS: Readonly<Record<number, ErrorKind>> = {
+  // The key that was refused is the gateway's, not the client's.
+  401: "upstream",
+  402: "exhausted",
+  403: "upstream",
+  404: "not_found",
+  408: "timeout",
+  409: "upstream",
+  413: "too_large",
+  425: "upstream",
+  429: "exhausted",
+  503: "overloaded",
+  504: "timeout",
+  524: "timeout",
+  529: "overloaded",
+};
+
+/** What the client is told of things that are not its own. */
+const TEXTS: Partial<Record<ErrorKind, string>> = {
+  exhausted: "The limit of requests at the model's vendor is reached",
+  not_found: "The model's vendor does not know this model",
+  overloaded: "The model's vendor is overloaded",
+  timeout: "The model's vendor took too long to answer",
+  upstream: "The model's vendor failed to answer",
+};
+
+/** Nobody gets further by trying again: somebody has to pay first. */
+const UNPAID = new Set(["insufficient_quota", "credit_balance_exhausted", "payment_required"]);
+
+/** How servers say without a code that the input is more than the model's context. */
+const CONTEXT = /(?:maximum context length|context (?:window|length)|prompt is too long)/i;
+
+/** Most characters of an upstream's message that are passed on. */
+const MESSAGE_CHARACTERS = 1_000;
+
+/** Things in a message that are nobody's business but the gateway's: addresses, keys, accounts. */
+const SECRETS: readonly (readonly [pattern: RegExp, instead: string])[] = [
+  [/\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s"'<>]+/gi, "[address]"],
+  [/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, "[address]"],
+  [/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|internal|svc|lan)):?\d*/gi, "[address]"],
+  [/\bbearer\s+\S+/gi, "[key]"],
+  [/\b(?:sk|pk|rk|key|gsk|xai)[-_][\w*.-]{4,}/gi, "[key]"],
+  [/\b(?:org|proj)[-_]\w{6,}/g, "[account]"],
+];
+
+/**
+ * Reads an error answer. What is the gateway's own affair gets a fixed text; what the client can mend gets the vendor's
+ * words, without addresses and keys.
+ * @param body the parsed body; absent where it was not JSON
+ */
+export function readError(status: number, body: Json | undefined): GatewayError {
+  const error = errorMembers(body);
+  return compose(error, STATUS_KINDS[status] ?? (status >= 400 && status < 500 ? "invalid" : "upstream"), status);
+}
+
+/** Reads an error that came in the place of an answer or inside one. Its status says nothing, so its words must. */
+export function readInnerError(value: Json | undefined): GatewayError {
+  const error = errorMembers(value);
+  const status = numberOf(error.code) ?? numberOf(error.status);
+  const told = status === undefined || status < 400 ? undefined : STATUS_KINDS[status] ??
+    (status < 500 ? "invalid" : "upstream");
+  return compose(error, kindOf(stringOf(error.code)) ?? kindOf(stringOf(error.type)) ?? told ?? "upstream", status);
+}
+
+function kindOf(word: string | undefined): ErrorKind | undefined {
+  if (word === undefined) return undefined;
+  // Everything that can be wrong with a picture is the client's to mend.
+  return KINDS.get(word) ?? (/image/.test(word) ? "invalid" : undefined);
+}
+
+/** Members of the error, which stand at the top, under `error`, or both; `error` may be no more than a text. */
+function errorMembers(value: Json | undefined): JsonObject {
+  const outer = objectOf(value);
+  if (outer === undefined) return {};
+  const { error } = outer;
+  if (typeof error === "string") return { ...outer, message: stringOf(outer.message) ?? error };
+  const inner = objectOf(error);
+  // Around it stands the type of the event, which says nothing about the error.
+  return inner === undefined ? outer : { ...outer, type: undefined, ...inner };
+}
+
+function compose(error: JsonObject, kind: ErrorKind, status: number | undefined): GatewayError {
+  const told = stringOf(error.message)?.trim() ?? "";
+  const cause = new Error(`Upstream error ${status ?? "in an answer"}: ${told || "no message"}`);
+  if (status === 402 || [error.code, error.type].some((word) => UNPAID.has(stringOf(word) ?? ""))) {
+    return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
+      code: "insufficient_quota",
+      final: true,
+      cause,
+    });
+  }
+  const text = TEXTS[kind];
+  if (text !== undefined) {
+    return new GatewayError(kind, text, { ...(kind === "not_found" && { code: "model_not_found" }), cause });
+  }
+  const code = stringOf(error.code) ?? (CONTEXT.test(told) ? "context_length_exceeded" : undefined);
+  const param = stringOf(error.param);
+  return new GatewayError(kind, told === "" ? "The model's vendor refused this request" : clean(told), {
+    ...(code !== undefined && { code }),
+    ...(param !== undefined && { param }),
+    cause,
+  });
+}
+
+function clean(message: string): string {
+  let text = message.slice(0, MESSAGE_CHARACTERS);
+  for (const [pattern, instead] of SECRETS) text = text.replace(pattern, instead);
+  return text;
+}

@@ -1,0 +1,119 @@
+/** A message of an answer: text and refusals, each part a block. */
+import type { Json, JsonObject } from "../../json.ts";
+import { type ItemReader, remainder } from "./item_reader.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
+import type { Slot } from "./read_lane.ts";
+
+type Kind = "text" | "refusal";
+
+/** A part as far as it was read. */
+interface Part {
+  kind: Kind;
+  text: string;
+  citations: number;
+  state: "new" | "open" | "closed";
+  /** Its whole was seen. */
+  whole: boolean;
+}
+
+/** A reader of messages. A part opens with its first text; a refusal counts even without words. */
+export function messageReader(slot: Slot): ItemReader {
+  const parts = new Map<string, Part>();
+  let open: Part | undefined;
+
+  function partAt(kind: Kind, index: Json | undefined): Part {
+    const key = `${kind} ${numberOf(index) ?? 0}`;
+    const part = parts.get(key) ?? { kind, text: "", citations: 0, state: "new", whole: false };
+    parts.set(key, part);
+    return part;
+  }
+
+  /** The part that a whole one stands for. Not every server counts its parts right in the stream. */
+  function partOf(kind: Kind, index: number, whole: string): Part {
+    if (!parts.has(`${kind} ${index}`)) {
+      for (const part of parts.values()) {
+        if (part.kind === kind && !part.whole && part.text !== "" && whole.startsWith(part.text)) return part;
+      }
+    }
+    return partAt(kind, index);
+  }
+
+  function leave(): void {
+    if (open === undefined) return;
+    open.state = "closed";
+    open = undefined;
+    slot.close();
+  }
+
+  function enter(part: Part): void {
+    if (open === part) return;
+    leave();
+    slot.open({ type: part.kind });
+    part.state = "open";
+    open = part;
+  }
+
+  function say(part: Part, text: string): void {
+    if (text === "") return;
+    enter(part);
+    part.text += text;
+    slot.delta(text);
+  }
+
+  /** Says what of the part is missing. What is missing from a closed part would be out of place. */
+  function complete(part: Part, whole: string | undefined): void {
+    if (part.state !== "closed") say(part, remainder(whole, part.text));
+    if (part.kind === "refusal" && part.state === "new") enter(part);
+  }
+
+  function cite(part: Part, annotations: readonly JsonObject[]): void {
+    for (const value of annotations) {
+      if (part.state === "closed") return;
+      enter(part);
+      part.citations++;
+      slot.citation({ from: "responses", value });
+    }
+  }
+
+  function takeWhole(value: JsonObject, index: number): void {
+    const kind = kindOf(value);
+    const whole = stringOf(value[kind]) ?? "";
+    const part = partOf(kind, index, whole);
+    complete(part, whole);
+    if (kind === "text") cite(part, objectsOf(value.annotations).slice(part.citations));
+    part.whole = true;
+    if (open === part) leave();
+  }
+
+  return {
+    added() {},
+    event(name, event) {
+      const kind: Kind = name.startsWith("refusal") ? "refusal" : "text";
+      switch (name) {
+        case "output_text.delta":
+        case "refusal.delta":
+          return say(partAt(kind, event.content_index), stringOf(event.delta) ?? "");
+        case "output_text.done":
+        case "refusal.done":
+          return complete(partAt(kind, event.content_index), stringOf(event[kind]));
+        case "output_text.annotation.added":
+          return cite(partAt(kind, event.content_index), objectsOf([event.annotation ?? null]));
+        case "content_part.done": {
+          const value = objectOf(event.part);
+          if (value !== undefined) takeWhole(value, numberOf(event.content_index) ?? 0);
+        }
+      }
+    },
+    done(item) {
+      const content = item?.content;
+      if (typeof content === "string") takeWhole({ type: "output_text", text: content }, 0);
+      else objectsOf(content).forEach(takeWhole);
+      leave();
+      slot.end();
+    },
+  };
+}
+
+function kindOf({ type }: JsonObject): Kind {
+  return type === "refusal" ? "refusal" : "text";
+}

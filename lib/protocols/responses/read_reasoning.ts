@@ -1,0 +1,71 @@
+/** A reasoning item of an answer: one block, signed at its end. */
+import type { Signature } from "../../canonical/types.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { type ItemReader, remainder } from "./item_reader.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
+import type { Slot } from "./read_lane.ts";
+
+/** Where reasoning text stands: told again for display, or as it was thought. */
+type Source = "summary" | "content";
+
+/** A reader of reasoning. The block's text is that of one source, its parts with a blank line between them. */
+export function reasoningReader(slot: Slot, issuer: string): ItemReader {
+  const texts = new Map<number, string>();
+  let begun: JsonObject = {};
+  let source: Source | undefined;
+  let current: number | undefined;
+
+  function say(from: Source, index: number, text: string): void {
+    if (text === "" || (source ?? from) !== from) return;
+    if (source === undefined) slot.open({ type: "reasoning" });
+    else if (index !== current) slot.delta("\n\n");
+    source = from;
+    current = index;
+    texts.set(index, (texts.get(index) ?? "") + text);
+    slot.delta(text);
+  }
+
+  /** Says what of a part is missing. What is missing from a part that others followed would be out of place. */
+  function complete(from: Source, index: number, whole: string | undefined): void {
+    const said = texts.get(index);
+    if (said === undefined || index === current) say(from, index, remainder(whole, said ?? ""));
+  }
+
+  function takeWhole(item: JsonObject): void {
+    const summary = textsOf(item.summary);
+    const from = source ?? (summary.some((text) => text !== "") ? "summary" : "content");
+    (from === "summary" ? summary : textsOf(item.content)).forEach((text, index) => complete(from, index, text));
+  }
+
+  function sign(item: JsonObject): Signature | undefined {
+    // The token that an item begins with is not the one it ends with.
+    const value = stringOf(item.encrypted_content) || stringOf(begun.encrypted_content);
+    const id = stringOf(item.id) ?? stringOf(begun.id);
+    return value ? { issuer, value, ...(id !== undefined && { id }) } : undefined;
+  }
+
+  return {
+    added(item) {
+      begun = item;
+    },
+    event(name, event) {
+      const from: Source = name.startsWith("reasoning_summary") ? "summary" : "content";
+      const index = numberOf(from === "summary" ? event.summary_index : event.content_index) ?? 0;
+      if (name.endsWith(".delta")) say(from, index, stringOf(event.delta) ?? "");
+      else if (name.endsWith(".done")) {
+        complete(from, index, stringOf(event.text) ?? stringOf(objectOf(event.part)?.text));
+      }
+    },
+    done(item = begun) {
+      takeWhole(item);
+      const signature = sign(item);
+      if (source === undefined && signature !== undefined) slot.open({ type: "reasoning", hidden: true });
+      if (source !== undefined || signature !== undefined) slot.close(signature);
+      slot.end();
+    },
+  };
+}
+
+function textsOf(parts: Json | undefined): string[] {
+  return objectsOf(parts).map(({ text }) => stringOf(text) ?? "");
+}

@@ -1,0 +1,118 @@
+/** Answers, streamed and whole. */
+import { fold } from "../../canonical/fold.ts";
+import type { Event, Machine, Reply } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type JsonObject, parseJson } from "../../json.ts";
+import type { Frame } from "../codec.ts";
+import type { Origin } from "../upstream_codec.ts";
+import { numberOf, objectOf, stringOf } from "./members.ts";
+import { answerReader, typeOf } from "./read_answer.ts";
+import { readInnerError } from "./read_error.ts";
+
+const PREFIX = "response.";
+
+/** Ends of a stream. `done` is what some servers say for all of them. */
+const ENDS = new Set(["completed", "incomplete", "failed", "cancelled", "done"]);
+
+/** Types of the items that events are about, by the first word of the event's name. */
+const ITEM_TYPES = new Map([
+  ["output_text", "message"],
+  ["refusal", "message"],
+  ["content_part", "message"],
+  ["reasoning_summary_part", "reasoning"],
+  ["reasoning_summary_text", "reasoning"],
+  ["reasoning_text", "reasoning"],
+  // Open Responses' name for the same.
+  ["reasoning", "reasoning"],
+  ["function_call_arguments", "function_call"],
+  ["custom_tool_call_input", "custom_tool_call"],
+]);
+
+/**
+ * Reads a stream. `[DONE]` is neither needed nor minded, comments in the place of data are skipped, events of types that
+ * are not known are let pass. Only a terminal event makes the answer whole.
+ */
+export function reader(origin: Origin): Machine<Frame, Event> {
+  let id: string | undefined;
+  let state: "new" | "open" | "over" = "new";
+  const answer = answerReader(origin, () => id);
+
+  function start(): Event[] {
+    if (state !== "new") return [];
+    state = "open";
+    return [{ type: "start", ...(id !== undefined && { id }) }];
+  }
+
+  function fail(error: GatewayError): Event[] {
+    state = "over";
+    return [{ type: "error", error }];
+  }
+
+  /** Passes events on, up to the last one. */
+  function pass(events: Event[]): Event[] {
+    const last = events.at(-1)?.type;
+    // An answer that only failed never began.
+    const begun = state === "new" && last === "error" && events.length === 1 ? [] : start();
+    if (last === "error" || last === "finish") state = "over";
+    return [...begun, ...events];
+  }
+
+  function read(name: string, event: JsonObject): Event[] {
+    const index = numberOf(event.output_index);
+    const item = objectOf(event.item);
+    if (ENDS.has(name)) return pass(answer.end(objectOf(event.response) ?? {}, name));
+    if (name === "output_item.added" || name === "output_item.done") {
+      if (item === undefined || typeOf(item) === "") return [];
+      return pass(name === "output_item.added" ? answer.added(item, index) : answer.done(item, index));
+    }
+    const type = ITEM_TYPES.get(name.slice(0, name.indexOf(".")));
+    if (type === undefined) return start();
+    const isReasoning = objectOf(event.part)?.type === "reasoning_text";
+    return pass(answer.event(name, event, isReasoning ? "reasoning" : type));
+  }
+
+  return {
+    push({ event: frameType, data }) {
+      if (state === "over" || data === "" || data === "[DONE]" || data.startsWith(":")) return [];
+      const event = parse(data);
+      if (event === undefined) {
+        return fail(new GatewayError("upstream", "Cannot read the model's answer: an event of it is not JSON"));
+      }
+      const type = stringOf(event.type) ?? frameType ?? "";
+      // Servers put errors into streams in many ways, but never an object of this name elsewhere.
+      if (type === "error" || type === "response.error" || (!type.startsWith(PREFIX) && isObject(event.error))) {
+        return fail(readInnerError(event));
+      }
+      if (!type.startsWith(PREFIX)) return [];
+      id ??= stringOf(objectOf(event.response)?.id);
+      return read(type.slice(PREFIX.length), event);
+    },
+    end() {
+      if (state === "over") return [];
+      return fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
+    },
+  };
+}
+
+/** Reads a whole answer. @throws {GatewayError} `upstream`, where it is none; the error that came in its place */
+export function readReply(body: JsonObject, origin: Origin): Reply {
+  const status = stringOf(body.status);
+  if (status === undefined && isObject(body.error)) throw readInnerError(body);
+  if (!Array.isArray(body.output) && (status === undefined || status === "completed")) {
+    throw new GatewayError("upstream", "Cannot read the model's answer: it is not a response");
+  }
+  if (status === "in_progress" || status === "queued") {
+    throw new GatewayError("upstream", `Cannot read the model's answer: it is still "${status}"`);
+  }
+  const id = stringOf(body.id);
+  const start: Event = { type: "start", ...(id !== undefined && { id }) };
+  return fold([start, ...answerReader(origin, () => id).end(body, "done")]);
+}
+
+function parse(data: string): JsonObject | undefined {
+  try {
+    return objectOf(parseJson(data));
+  } catch {
+    return undefined;
+  }
+}

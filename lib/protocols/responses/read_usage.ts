@@ -1,0 +1,43 @@
+/** Token counts as upstreams of this protocol report them. */
+import type { Usage } from "../../canonical/types.ts";
+import { isRawNumber, type Json } from "../../json.ts";
+import { objectOf, present } from "./members.ts";
+
+/**
+ * Reads token counts into classes that do not overlap. The protocol counts cached tokens as input and reasoning as
+ * output; servers that count them beside these are told by their own total. What is not reported stays unknown.
+ */
+export function readUsage(value: Json | undefined): Usage {
+  const usage = objectOf(value);
+  if (usage === undefined) return {};
+  const inside = objectOf(usage.input_tokens_details) ?? objectOf(usage.prompt_tokens_details) ?? {};
+  const outside = objectOf(usage.output_tokens_details) ?? objectOf(usage.completion_tokens_details) ?? {};
+  const input = countOf(usage.input_tokens) ?? countOf(usage.prompt_tokens);
+  const output = countOf(usage.output_tokens) ?? countOf(usage.completion_tokens);
+  const read = countOf(inside.cached_tokens) ?? countOf(usage.cached_tokens);
+  const written = countOf(inside.cache_write_tokens);
+  const reasoning = countOf(outside.reasoning_tokens);
+  const total = countOf(usage.total_tokens);
+  const cached = (read ?? 0) + (written ?? 0);
+  const beside = total === undefined || input === undefined || output === undefined ? 0 : total - input - output;
+  const inputApart = cached > 0 && (beside === cached || beside === cached + (reasoning ?? 0));
+  const outputApart = reasoning !== undefined && reasoning > 0 && beside === reasoning + (inputApart ? cached : 0);
+  return present({
+    prompt: input === undefined || inputApart ? input : Math.max(0, input - cached),
+    input_cache_read: read,
+    // The lifetimes on offer here are neither of the two that have a price; the shorter one is the usual one.
+    input_cache_write_5m: written,
+    completion: output !== undefined && outputApart ? output + reasoning : output,
+    reasoning,
+  });
+}
+
+/** A count; some servers write it as a string or with a fraction of zero. */
+function countOf(value: Json | undefined): number | undefined {
+  const number = isRawNumber(value)
+    ? Number(value.rawJSON)
+    : typeof value === "string" && /^\d{1,15}$/.test(value)
+    ? Number(value)
+    : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}

@@ -1,0 +1,28 @@
+/** The responses protocol, from the upstream's side. */
+import type { UpstreamCodec } from "../upstream_codec.ts";
+import { readError } from "./read_error.ts";
+import { reader, readReply } from "./read_stream.ts";
+import { writePrompt } from "./write_prompt.ts";
+
+/** OpenAI's responses protocol, spoken without state: nothing is stored, every request carries its whole conversation. */
+export const responsesUpstream: UpstreamCodec = {
+  protocol: "responses",
+  dialect: {
+    customTools: true,
+    namespaces: true,
+    hostedFrom: ["responses"],
+    // The protocol has no member for them.
+    stops: 0,
+    toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },
+    callId: { legal: /[\x21-\x7e]/, max: 64 },
+    alternates: false,
+    // A last turn of the assistant's is taken, but answered and not continued.
+    prefill: false,
+    mediaInResults: true,
+    unsignedReasoning: false,
+  },
+  writePrompt,
+  readReply,
+  reader,
+  readError,
+};

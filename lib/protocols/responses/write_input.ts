@@ -1,0 +1,169 @@
+/** Messages as instructions and input items. */
+import type { Block, BlockOf, Message } from "../../canonical/types.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { objectOf } from "./members.ts";
+import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
+import { isPart, type Speaker, writePart } from "./write_parts.ts";
+
+/** Stands before the output of a tool that failed: outputs have no flag for it. */
+const ERROR_MARK = "[tool error]";
+
+/**
+ * Takes the system text off the head of the conversation. From this protocol's own clients that is the first message
+ * only, from others all that lead. Text that is more than text stays an item, and so does text that nothing follows,
+ * because a request needs input.
+ */
+export function splitInstructions(
+  messages: readonly Message[],
+  context: WriteContext,
+): { instructions?: string; others: readonly Message[] } {
+  let count = 0;
+  while (count < (context.own ? 1 : messages.length)) {
+    const message = messages[count];
+    if (message === undefined || !isPlain(message, context)) break;
+    count++;
+  }
+  if (count === 0 || count === messages.length) return { others: messages };
+  const texts = messages.slice(0, count).map(({ blocks }) =>
+    blocks.flatMap((block) => {
+      writeCache(block, context);
+      return block.type === "text" && block.text !== "" ? [block.text] : [];
+    }).join("\n")
+  );
+  const instructions = texts.filter((text) => text !== "").join("\n\n");
+  return { ...(instructions !== "" && { instructions }), others: messages.slice(count) };
+}
+
+/**
+ * Writes messages as items, each block in its place.
+ * @throws {GatewayError} `invalid`, for media that the protocol cannot say
+ */
+export function writeInput(messages: readonly Message[], context: WriteContext): JsonObject[] {
+  return messages.flatMap((message) => writeMessage(message, context));
+}
+
+function isPlain({ role, blocks, rest }: Message, { own }: WriteContext): boolean {
+  if (role !== "system") return false;
+  if (!own) return blocks.every((block) => block.type === "text" && block.citations === undefined);
+  const [block] = blocks;
+  return rest === undefined && blocks.length === 1 && block?.type === "text" && isBare(block);
+}
+
+/** True for text that a string says whole. */
+function isBare(block: Block): boolean {
+  return block.type === "text" && block.rest === undefined && block.cache === undefined &&
+    block.citations === undefined;
+}
+
+/** Adjacent parts are one message, unless a part says that another one begins. */
+function writeMessage(message: Message, context: WriteContext): JsonObject[] {
+  const speaker: Speaker = message.role === "assistant" ? "model" : "others";
+  const items: JsonObject[] = [];
+  let content: JsonObject[] | undefined;
+  for (const block of message.blocks) {
+    if (!isPart(block)) {
+      content = undefined;
+      items.push(...writeItem(block, context));
+      continue;
+    }
+    const parts = writePart(block, speaker, context);
+    const mark = objectOf(ownMembers(block.rest).item);
+    if (content === undefined || mark !== undefined) {
+      if (parts.length === 0) continue;
+      content = [];
+      items.push({ ...ownMembers(message.rest), ...mark, type: "message", role: roleOf(message, context), content });
+    }
+    content.push(...parts);
+  }
+  return items;
+}
+
+/** Models of today take the system's words from the role `developer`. */
+function roleOf({ role, rest }: Message, { own }: WriteContext): Json {
+  if (role !== "system") return role;
+  return own ? ownMembers(rest).role ?? role : "developer";
+}
+
+function writeItem(block: Block, context: WriteContext): JsonObject[] {
+  switch (block.type) {
+    case "tool_call":
+      return [writeCall(block, context)];
+    case "tool_result":
+      return [writeResult(block, context)];
+    case "reasoning":
+      return writeReasoning(block, context);
+    case "foreign":
+      if (block.from === "responses") return [block.value];
+      context.target.dropped.add(String(block.value.type));
+      return [];
+    default:
+      throw new TypeError(`Cannot write a block of type "${block.type}" as an item`);
+  }
+}
+
+function writeCall(block: BlockOf<"tool_call">, context: WriteContext): JsonObject {
+  const { id, name, namespace, custom, arguments: input } = block;
+  writeCache(block, context);
+  return {
+    ...ownMembers(block.rest),
+    ...(custom === true
+      ? { type: "custom_tool_call", call_id: id, name, input }
+      : { type: "function_call", call_id: id, name, arguments: context.own || input.trim() !== "" ? input : "{}" }),
+    ...(namespace !== undefined && { namespace }),
+  };
+}
+
+function writeResult(block: BlockOf<"tool_result">, context: WriteContext): JsonObject {
+  // Other protocols do not tell the results of the two kinds of calls apart.
+  const custom = block.custom === true || (!context.own && context.customCalls.has(block.callId));
+  writeCache(block, context);
+  return {
+    ...ownMembers(block.rest),
+    type: custom ? "custom_tool_call_output" : "function_call_output",
+    call_id: block.callId,
+    output: writeOutput(block, context),
+  };
+}
+
+/** One string wherever that says it all: not every upstream takes parts here. */
+function writeOutput({ blocks, isError }: BlockOf<"tool_result">, context: WriteContext): Json {
+  if (context.own) {
+    const [first] = blocks;
+    if (first === undefined) return "";
+    if (blocks.length === 1 && first.type === "text" && isBare(first)) return first.text;
+  }
+  const texts = blocks.filter((block) => block.type === "text");
+  if (!context.own && texts.length === blocks.length) {
+    for (const text of texts) writeCache(text, context);
+    return [...(isError === true ? [ERROR_MARK] : []), texts.map(({ text }) => text).join("\n")].join(" ").trimEnd();
+  }
+  const parts = blocks.flatMap((block) => isPart(block) ? writePart(block, "others", context) : []);
+  return isError === true ? [{ type: "input_text", text: ERROR_MARK }, ...parts] : parts;
+}
+
+/**
+ * A reasoning item goes back as it came, to the issuer that signed it and to no other: without the token it has nothing
+ * in it for the model, and is refused where its id is not known.
+ */
+function writeReasoning(block: BlockOf<"reasoning">, context: WriteContext): JsonObject[] {
+  const { own, target } = context;
+  const { signature } = block;
+  if (signature === undefined ? !target.dialect.unsignedReasoning : signature.issuer !== target.issuer) {
+    target.dropped.add(context.names.reasoning);
+    return [];
+  }
+  const { id: itemId, summary, content, ...members } = ownMembers(block.rest);
+  const id = signature?.id ?? itemId;
+  const raw = signature === undefined && !own && block.text !== ""
+    ? [{ type: "reasoning_text", text: block.text }]
+    : content;
+  const spelled = raw !== undefined || block.text === "" ? [] : [{ type: "summary_text", text: block.text }];
+  return [{
+    ...members,
+    type: "reasoning",
+    ...(id !== undefined && { id }),
+    summary: Array.isArray(summary) ? summary : spelled,
+    ...(raw !== undefined && { content: raw }),
+    ...(signature !== undefined && { encrypted_content: signature.value }),
+  }];
+}

@@ -1,0 +1,58 @@
+/** A prompt as a request body. */
+import type { Prompt } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { JsonObject } from "../../json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { contextOf } from "./write_context.ts";
+import { splitInstructions, writeInput } from "./write_input.ts";
+import {
+  writeInclude,
+  writeLimit,
+  writeReasoning,
+  writeRest,
+  writeSampling,
+  writeText,
+  writeUser,
+} from "./write_options.ts";
+import { hasTools, insertTools, writeToolChoice, writeTools } from "./write_tools.ts";
+
+/**
+ * Writes a prompt. What came from a client of this protocol goes back as it came, up to spelling: text as parts, leading
+ * system text as `instructions`, `include` in one order, nothing that is null or empty, adjacent messages of the model's
+ * without ids as one, and `provider` and `models` not at all. What came from others is written without state: nothing is
+ * stored, and reasoning brings its token along.
+ * @throws {GatewayError} `invalid`, for more than one answer, and for media that the protocol cannot say
+ */
+export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+  if (prompt.n !== undefined && prompt.n > 1) {
+    throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model makes one at a time`, {
+      param: "n",
+    });
+  }
+  const context = contextOf(prompt, target);
+  const { own } = context;
+  const { instructions, others } = splitInstructions(prompt.messages, context);
+  const { tools, added } = writeTools(prompt.tools, context);
+  const { toolChoice, parallelToolCalls, truncation } = prompt;
+  // Without tools there is nothing to say about them.
+  const chooses = own || hasTools(tools, added);
+  const choice = toolChoice === undefined || !chooses ? undefined : writeToolChoice(toolChoice, prompt.tools);
+  return {
+    ...writeRest(prompt, context),
+    model: target.model,
+    ...(instructions !== undefined && { instructions }),
+    input: insertTools(writeInput(others, context), added),
+    ...(tools.length > 0 && { tools }),
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(parallelToolCalls !== undefined && chooses && { parallel_tool_calls: parallelToolCalls }),
+    ...writeLimit(prompt, context),
+    ...writeSampling(prompt, context),
+    ...writeReasoning(prompt.reasoning, prompt, context),
+    ...writeText(prompt, context),
+    ...writeInclude(prompt, context),
+    ...(!own && { store: false }),
+    ...(own && truncation !== undefined && { truncation }),
+    ...(prompt.stream && { stream: true }),
+    ...writeUser(prompt, context),
+  };
+}

@@ -1,0 +1,129 @@
+/** Tools and the choice among them, as this protocol writes them. */
+import type { Tool, ToolChoice } from "../../canonical/types.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf, objectsOf } from "./members.ts";
+import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
+
+/** An item that brings tools, and where in the input it stands. */
+export interface AddedTools {
+  index: number;
+  item: JsonObject;
+}
+
+/** Writes tools: those of the request, and those that stand in items of the input. */
+export function writeTools(
+  tools: readonly Tool[],
+  context: WriteContext,
+): { tools: JsonObject[]; added: AddedTools[] } {
+  const top: Tool[] = [];
+  const places = new Map<number, { members: JsonObject; tools: Tool[] }>();
+  for (const tool of tools) {
+    const { index, ...members } = objectOf(ownMembers(tool.rest).additional_tools) ?? {};
+    const at = numberOf(index);
+    if (at === undefined) {
+      top.push(tool);
+      continue;
+    }
+    const place = places.get(at) ?? { members, tools: [] };
+    places.set(at, place);
+    place.tools.push(tool);
+  }
+  const added = [...places].sort(([a], [b]) => a - b).map(([index, { members, tools }]) => ({
+    index,
+    item: { ...members, type: "additional_tools", tools: nest(tools, context) },
+  }));
+  return { tools: nest(top, context), added };
+}
+
+/** Puts the items that bring tools back into their places. Items may have gone since: then they stand at the end. */
+export function insertTools(items: readonly JsonObject[], added: readonly AddedTools[]): JsonObject[] {
+  const all = [...items];
+  for (const { index, item } of added) all.splice(index, 0, item);
+  return all;
+}
+
+/** Writes a choice. An own name is enough: the protocol tells tools apart by it, in whatever namespace. */
+export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Json | undefined {
+  switch (choice.type) {
+    case "auto":
+    case "none":
+    case "required":
+      return choice.type;
+    case "tool":
+      return { type: choice.custom === true ? "custom" : "function", name: choice.name };
+    case "allowed": {
+      const custom = new Set(tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
+      const named = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
+      return { type: "allowed_tools", mode: choice.mode, tools: named };
+    }
+    case "foreign":
+      return choice.from === "responses" ? choice.value : undefined;
+  }
+}
+
+/** Adjacent tools of one namespace stand inside it. */
+function nest(tools: readonly Tool[], context: WriteContext): JsonObject[] {
+  const written: JsonObject[] = [];
+  let open: { name: string; members: string; tools: JsonObject[] } | undefined;
+  for (const tool of tools) {
+    const value = writeTool(tool, context);
+    if (value === undefined) continue;
+    const about = objectOf(ownMembers(tool.rest).namespace);
+    const members = JSON.stringify(about ?? {});
+    // A hosted tool does not know the name of its namespace, only what else is said of it.
+    const name = tool.type !== "hosted" ? tool.namespace : about === undefined ? undefined : open?.name;
+    if (name === undefined) {
+      open = undefined;
+      written.push(value);
+    } else if (open?.name === name && open.members === members) {
+      open.tools.push(value);
+    } else {
+      open = { name, members, tools: [value] };
+      written.push({ ...about, type: "namespace", name, tools: open.tools });
+    }
+  }
+  return written;
+}
+
+function writeTool(tool: Tool, context: WriteContext): JsonObject | undefined {
+  const { own, target } = context;
+  const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool.rest);
+  const cache = writeCache(tool, context);
+  switch (tool.type) {
+    case "function": {
+      const { name, description } = tool;
+      const parameters = tool.parameters ?? (own ? undefined : { type: "object", properties: {} });
+      // Absent means strict here, and not strict everywhere else.
+      const strict = tool.strict ?? (own ? undefined : false);
+      return {
+        ...members,
+        type: "function",
+        name,
+        ...(description !== undefined && { description }),
+        ...(parameters !== undefined && { parameters }),
+        ...(strict !== undefined && { strict }),
+        ...cache,
+      };
+    }
+    case "custom": {
+      const { name, description, format } = tool;
+      return {
+        ...members,
+        type: "custom",
+        name,
+        ...(description !== undefined && { description }),
+        ...(format !== undefined && { format }),
+        ...cache,
+      };
+    }
+    case "hosted":
+      if (tool.from === "responses") return tool.value;
+      target.dropped.add(`tools: ${String(tool.value.type)}`);
+      return undefined;
+  }
+}
+
+/** True where a tool of this name is among the written ones, in a namespace or not. */
+export function hasTools(tools: readonly JsonObject[], added: readonly AddedTools[]): boolean {
+  return tools.length > 0 || added.some(({ item }) => objectsOf(item.tools).length > 0);
+}

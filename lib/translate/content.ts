@@ -1,0 +1,29 @@
+/** Blocks that the target can say: foreign ones flattened or left out, empty ones too. */
+import type { Block, Message, Prompt } from "../canonical/types.ts";
+import { flattenForeign } from "./foreign.ts";
+import { mapMessages } from "./map_blocks.ts";
+import type { AdaptTarget } from "./target.ts";
+
+/**
+ * Puts blocks of other protocols in canonical words, or leaves them out and names them.
+ * @throws {GatewayError} `invalid`, where the model would have to read what cannot be said
+ */
+export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
+  const flatten = (block: Block, place: { role: Message["role"] }): Block[] =>
+    block.type === "foreign" && block.from !== target.protocol
+      ? flattenForeign(block, { ...place, protocol: prompt.protocol, dropped: target.dropped })
+      : [block];
+  return { ...prompt, messages: mapMessages(prompt.messages, flatten) };
+}
+
+/**
+ * Leaves out text that says nothing, and the turns that hold nothing else. Anthropic refuses white space alone, too.
+ * Reasoning without text stays: its signature is what counts.
+ */
+export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
+  const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
+  const keep = (block: Block): Block[] =>
+    (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : [block];
+  const messages = mapMessages(prompt.messages, keep).filter(({ blocks }) => blocks.length > 0);
+  return { ...prompt, messages };
+}

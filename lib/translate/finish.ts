@@ -1,0 +1,73 @@
+/** What holds at the end of every answer, whatever its upstream says. */
+import type { Event, FinishReason, Machine } from "../canonical/types.ts";
+
+/**
+ * Sets an answer right: the reason is `tool_use` exactly when there is a tool call, `length` excepted; a call without a
+ * name cannot be carried out and is left out; blank arguments are `{}`.
+ *
+ * A call that `length` cut short passes with what there is of its arguments: in a stream they went out before anybody
+ * could know.
+ */
+export function settleFinish(): Machine<Event, Event> {
+  let calls = 0;
+  /** Blocks left out so far: the others move up. */
+  let left = 0;
+  let skipping = false;
+  /** White space of arguments that have not begun yet; undefined elsewhere. */
+  let blank: string | undefined;
+
+  return {
+    push(event) {
+      switch (event.type) {
+        case "open": {
+          const { block } = event;
+          skipping = block.type === "tool_call" && block.name.trim() === "";
+          blank = block.type === "tool_call" && block.custom !== true ? "" : undefined;
+          if (skipping) {
+            left++;
+            return [];
+          }
+          if (block.type === "tool_call") calls++;
+          return [{ ...event, index: event.index - left }];
+        }
+        case "delta": {
+          if (skipping) return [];
+          const text = (blank ?? "") + event.text;
+          if (blank !== undefined && text.trim() === "") {
+            blank = text;
+            return [];
+          }
+          blank = undefined;
+          return [{ ...event, index: event.index - left, text }];
+        }
+        case "close": {
+          if (skipping) return [];
+          const index = event.index - left;
+          const empty: Event[] = blank === undefined ? [] : [{ type: "delta", index, text: "{}" }];
+          blank = undefined;
+          return [...empty, { ...event, index }];
+        }
+        case "citation":
+          return skipping ? [] : [{ ...event, index: event.index - left }];
+        case "finish": {
+          const reason = settle(event.reason, calls);
+          const { stopSequence, ...rest } = event;
+          return [{
+            ...rest,
+            reason,
+            ...(reason === "stop_sequence" && stopSequence !== undefined && { stopSequence }),
+          }];
+        }
+        default:
+          return [event];
+      }
+    },
+    end: () => [],
+  };
+}
+
+function settle(reason: FinishReason, calls: number): FinishReason {
+  if (reason === "length") return reason;
+  if (calls > 0) return "tool_use";
+  return reason === "tool_use" ? "end" : reason;
+}

@@ -1,0 +1,26 @@
+/** Short names for long or illegal ones: the same text always gives the same name. */
+import { createHash } from "node:crypto";
+import type { TextRule } from "../protocols/upstream_codec.ts";
+
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** The first `length` base62 digits of a text's hash; at most 40 are worth asking for. */
+export function hashText(text: string, length: number): string {
+  let rest = BigInt(`0x${createHash("sha256").update(text).digest("hex")}`);
+  let digits = "";
+  for (; digits.length < length; rest /= 62n) digits += DIGITS[Number(rest % 62n)];
+  return digits;
+}
+
+/** True where a rule takes a text as it is. */
+export function isLegal(text: string, rule: TextRule): boolean {
+  if (text === "" || (rule.exact === true ? text.length !== rule.max : text.length > rule.max)) return false;
+  return keepLegal(text, rule, "") === text;
+}
+
+/** A text with something else in place of every character that a rule does not allow. */
+export function keepLegal(text: string, { legal }: TextRule, instead: string): string {
+  // A global or sticky expression would remember where it stopped.
+  const one = new RegExp(legal.source, legal.flags.replace(/[gy]/g, ""));
+  return Array.from(text, (character) => one.test(character) ? character : instead).join("");
+}

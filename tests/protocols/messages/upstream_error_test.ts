@@ -1,0 +1,74 @@
+import { assertEquals } from "@std/assert";
+import type { ErrorKind } from "../../../lib/errors.ts";
+import type { Json } from "../../../lib/json.ts";
+import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
+
+function body(type: Json, message: Json): Json {
+  return { type: "error", error: { type, message }, request_id: "req_1" };
+}
+
+Deno.test("readError() tells whose fault it is", () => {
+  const cases: [status: number, body: Json | undefined, kind: ErrorKind][] = [
+    [400, body("invalid_request_error", "max_tokens: Field required"), "invalid"],
+    [422, body("invalid_request_error", "x"), "invalid"],
+    [409, body("conflict_error", "x"), "invalid"],
+    [401, body("authentication_error", "invalid x-api-key"), "upstream"],
+    [401, body("invalid_request_error", "invalid x-api-key"), "upstream"],
+    [402, body("billing_error", "Your credit balance is too low"), "upstream"],
+    [403, body("permission_error", "x"), "upstream"],
+    [404, body("not_found_error", "model: vendor-model-9"), "upstream"],
+    [404, undefined, "upstream"],
+    [408, undefined, "timeout"],
+    [413, body("request_too_large", "x"), "too_large"],
+    [413, "<html>Too large</html>", "too_large"],
+    [429, body("rate_limit_error", "x"), "exhausted"],
+    [429, null, "exhausted"],
+    [500, body("api_error", "x"), "upstream"],
+    [500, body("overloaded_error", "x"), "overloaded"],
+    [502, "<html>Bad gateway</html>", "upstream"],
+    [503, undefined, "overloaded"],
+    [504, body("timeout_error", "x"), "timeout"],
+    [529, body("overloaded_error", "x"), "overloaded"],
+    [500, { error: "a text" }, "upstream"],
+    [400, { error: { message: ["x"], type: {} } }, "invalid"],
+    [400, [], "invalid"],
+  ];
+  for (const [status, answer, kind] of cases) {
+    assertEquals(messagesUpstream.readError(status, answer).kind, kind, `${status} ${JSON.stringify(answer)}`);
+  }
+});
+
+Deno.test("readError() passes on what is wrong with the request, without addresses and keys", () => {
+  const cases: [said: string, told: string][] = [
+    ["messages.0.content: Field required", "messages.0.content: Field required"],
+    ["see https://api.example.test/docs?key=1 for more", "see [address] for more"],
+    ["bad key sk-ant-api03-abcdef_ghi and Bearer abc.def", "bad key [key] and [key]"],
+    ["two\nlines\u0000", "two lines"],
+    ["", "The upstream refused the request"],
+    ["x".repeat(5000), "x".repeat(1000)],
+  ];
+  for (const [said, told] of cases) {
+    assertEquals(messagesUpstream.readError(400, body("invalid_request_error", said)).message, told);
+  }
+});
+
+Deno.test("readError() keeps the upstream's words to itself where they are about the gateway", () => {
+  const said = "organization org_9 may not, key sk-ant-1234567890";
+  for (const status of [401, 402, 403, 404, 413, 429, 500, 503, 504, 529]) {
+    const { message, cause } = messagesUpstream.readError(status, body("some_error", said));
+    assertEquals(message.includes("org_9"), false, String(status));
+    assertEquals(cause, `${status} some_error ${said}`);
+  }
+});
+
+Deno.test("readError() knows input that is over the model's context", () => {
+  const cases: [said: string, code: string | undefined][] = [
+    ["prompt is too long: 215000 tokens > 200000 maximum", "context_length_exceeded"],
+    ["input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", "context_length_exceeded"],
+    ["max_tokens: 99999 > 64000", undefined],
+  ];
+  for (const [said, code] of cases) {
+    const error = messagesUpstream.readError(400, body("invalid_request_error", said));
+    assertEquals([error.kind, error.code, error.message], ["invalid", code, said]);
+  }
+});

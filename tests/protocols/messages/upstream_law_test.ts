@@ -1,0 +1,79 @@
+import { assertEquals } from "@std/assert";
+import { isObject, type JsonObject, parseJson, writeJson } from "../../../lib/json.ts";
+import { messages } from "../../../lib/protocols/messages/mod.ts";
+import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
+import { targetOf } from "./upstream_targets.ts";
+
+/** How a body is spelled when it is written again: places in it, with what stands there then; undefined for nothing. */
+type Spelling = readonly (readonly [path: readonly (string | number)[], value: unknown])[];
+
+const SPELLINGS: Readonly<Record<string, Spelling>> = {
+  coding_agent: [
+    [["model"], "vendor-model-1"],
+    // Empty text is nothing.
+    [["system", 2], undefined],
+    [["messages", 2, "content", 1], undefined],
+    // The usual name of the type, and base64 without white space.
+    [["messages", 3, "content", 0, "content", 1, "source", "media_type"], "image/jpeg"],
+    [["messages", 3, "content", 0, "content", 1, "source", "data"], "aGVsbG8="],
+    // Defaults.
+    [["tools", 1, "type"], undefined],
+    [["tools", 1, "cache_control", "ttl"], undefined],
+  ],
+  documents: [
+    [["model"], "vendor-model-1"],
+    [["messages", 0, "content", 1, "title"], undefined],
+    [["messages", 0, "content", 2, "source"], { type: "text", media_type: "text/plain", data: "plain" }],
+    [["messages", 0, "content", 6, "source"], { type: "base64", media_type: "image/png", data: "AAAA" }],
+    [["messages", 1, "content", 2], undefined],
+    [["messages", 1, "content", 6, "citations"], undefined],
+    // A turn that says nothing.
+    [["messages", 2], undefined],
+    [["stop_sequences", 1], undefined],
+    // A choice among no tools.
+    [["tools"], undefined],
+    [["tool_choice"], undefined],
+    [["output_format"], undefined],
+    [["output_config"], {
+      format: { type: "json_schema", schema: { type: "object", properties: { n: { type: "integer" } } } },
+    }],
+    // Said to the gateway.
+    [["provider"], undefined],
+    [["models"], undefined],
+  ],
+  unknown_members: [
+    [["model"], "vendor-model-1"],
+    [["messages", 0, "content", 0, "citations"], undefined],
+  ],
+};
+
+for (const [name, spelling] of Object.entries(SPELLINGS)) {
+  Deno.test(`writePrompt() writes ${name} as readPrompt() read it, save how it is spelled`, async () => {
+    const body = await fixture(name);
+    const target = targetOf();
+    const written = messagesUpstream.writePrompt(messages.readPrompt(body), target);
+    const expected = await fixture(name);
+    // From the end, so that places before keep their numbers.
+    for (const [path, value] of spelling.toReversed()) put(expected, path, value);
+    assertEquals(written, expected);
+    assertEquals(target.dropped.names, name === "documents" ? ["stop_sequences"] : []);
+    const again = messagesUpstream.writePrompt(messages.readPrompt(written), targetOf());
+    assertEquals(writeJson(again), writeJson(written));
+  });
+}
+
+async function fixture(name: string): Promise<JsonObject> {
+  const text = await Deno.readTextFile(new URL(`../../fixtures/messages/${name}.json`, import.meta.url));
+  const body = parseJson(text);
+  if (!isObject(body)) throw new TypeError("Expected an object");
+  return body;
+}
+
+function put(root: JsonObject, path: readonly (string | number)[], value: unknown): void {
+  const last = path.at(-1);
+  let at: unknown = root;
+  for (const part of path.slice(0, -1)) at = (at as Record<string | number, unknown>)[part];
+  if (Array.isArray(at) && typeof last === "number" && value === undefined) at.splice(last, 1);
+  else if (value === undefined) delete (at as Record<string | number, unknown>)[String(last)];
+  else (at as Record<string | number, unknown>)[String(last)] = value;
+}

@@ -1,0 +1,228 @@
+import { assert, assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
+import { fold } from "../../../lib/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/canonical/grammar.ts";
+import type { Event } from "../../../lib/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { Frame } from "../../../lib/protocols/codec.ts";
+import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
+import { accumulate } from "./accumulate.ts";
+import { ANSWERS, fixtureNames, framesOf, ORIGIN, SOUND } from "./upstream_answers.ts";
+
+Deno.test("Every stream in the fixtures is known", async () => {
+  assertEquals(Object.keys(ANSWERS).sort(), await fixtureNames());
+});
+
+for (const [name, said] of Object.entries(ANSWERS)) {
+  Deno.test(`reader() reads ${name}`, async () => {
+    const events = read(await framesOf(name));
+    checkEvents(events);
+    if (!("error" in said)) return assertEquals(fold(events), said);
+    const last = events.at(-1);
+    assert(last?.type === "error");
+    assertEquals([last.error.kind, last.error.message], [said.error, said.message]);
+    assertEquals(textOf(events), said.text ?? "");
+  });
+}
+
+Deno.test("reader() gives each piece as it comes", async () => {
+  const machine = messagesUpstream.reader(ORIGIN);
+  const sizes = (await framesOf("tools")).map((frame) => machine.push(frame).map(({ type }) => type).join("+"));
+  assertEquals(sizes, [
+    ...["start", "", "open+delta", "close"],
+    ...["open", "", "delta", "delta", "close"],
+    ...["open", "", "close"],
+    ...["open", "close"],
+    ...["", "finish"],
+  ]);
+});
+
+Deno.test("reader() tells what is known of the input when the answer begins", async () => {
+  const [first] = read(await framesOf("text"));
+  const usage = { prompt: 12, input_cache_read: 0, input_cache_write_5m: 0, input_cache_write_1h: 0 };
+  assertEquals(first, { type: "start", id: "msg_a1", usage });
+});
+
+Deno.test("readReply() says what the stream of the same answer says", async () => {
+  for (const name of SOUND) {
+    const frames = await framesOf(name);
+    assertEquals(messagesUpstream.readReply(accumulate(frames), ORIGIN), fold(read(frames)), name);
+  }
+});
+
+Deno.test("readReply() takes a message with nulls and nothing else", () => {
+  const message = { id: null, content: [null, { type: null }], stop_reason: null, usage: null };
+  assertEquals(messagesUpstream.readReply(message, ORIGIN), { blocks: [], finish: "end", usage: {} });
+});
+
+Deno.test("readReply() throws what is no answer", () => {
+  const error = assertThrows(() => messagesUpstream.readReply({}, ORIGIN), GatewayError);
+  assertEquals([error.kind, error.message], [
+    "upstream",
+    "Cannot read the upstream's answer: it has no content",
+  ]);
+  const body = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
+  assertEquals(assertThrows(() => messagesUpstream.readReply(body, ORIGIN), GatewayError).kind, "overloaded");
+  const other = { error: { type: "invalid_request_error", message: "max_tokens: too large" } };
+  assertEquals(assertThrows(() => messagesUpstream.readReply(other, ORIGIN), GatewayError).kind, "invalid");
+});
+
+Deno.test("reader() names its signatures after their issuer", async () => {
+  const machine = messagesUpstream.reader({ issuer: "acme" });
+  const events = (await framesOf("hidden_thinking")).flatMap((frame) => machine.push(frame));
+  const signatures = events.flatMap((event) => event.type === "close" && event.signature ? [event.signature] : []);
+  assertEquals(signatures, [
+    { issuer: "acme", value: "b21pdHRlZA==" },
+    { issuer: "acme", value: "cmVkYWN0ZWQ=", id: "redacted" },
+  ]);
+});
+
+Deno.test("reader() takes events whose type is only their name, and the mark that ends chat streams", async () => {
+  const frames = (await framesOf("text")).map(({ event, data }): Frame => ({
+    event: event ?? "",
+    data: data.replace(/"type":"\w+",?/, ""),
+  }));
+  assertEquals(fold(read([...frames, { data: "[DONE]" }, { data: "" }])), ANSWERS.text);
+});
+
+Deno.test("reader() ends with an error where an event is no JSON object", async () => {
+  const frames = await framesOf("text");
+  for (const data of ["{", "null", "7", '"x"', "[]", "<html>", '{"type":"ping","type":"ping"}', "[".repeat(100)]) {
+    const events = read([...frames.slice(0, 4), { event: "x", data }, ...frames.slice(4)]);
+    checkEvents(events);
+    const last = events.at(-1);
+    assert(last?.type === "error", data);
+    assertEquals(last.error.message, "Cannot read the upstream's answer: an event is not a JSON object", data);
+  }
+});
+
+Deno.test("reader() gives an error for a stream of nothing", () => {
+  for (const frames of [[], [{ event: "ping", data: '{"type":"ping"}' }]]) {
+    const [event, ...others] = read(frames);
+    assert(event?.type === "error" && others.length === 0);
+    assertEquals(event.error.kind, "upstream");
+  }
+});
+
+Deno.test("reader() gives nothing after the end, whatever comes", async () => {
+  for (const name of ["text", "error_middle", "spliced_start"]) {
+    const frames = await framesOf(name);
+    const machine = messagesUpstream.reader(ORIGIN);
+    const events = frames.flatMap((frame) => machine.push(frame));
+    assertEquals([...frames.flatMap((frame) => machine.push(frame)), ...machine.end(), ...machine.end()], [], name);
+    checkEvents(events);
+  }
+});
+
+Deno.test("reader() keeps no more of an answer than it may", () => {
+  const text = "x".repeat(1024 * 1024);
+  const start = (index: number, type: string) => frame({ type: "content_block_start", index, content_block: { type } });
+  const delta = frame({ type: "content_block_delta", index: 1, delta: { type: "text_delta", text } });
+  const cases: [what: string, frames: Frame[]][] = [
+    ["it is too long", [start(0, "text"), start(1, "text"), ...Array<Frame>(20).fill(delta)]],
+    ["it has too many blocks", Array.from({ length: 5000 }, (_, index) => start(index, "text"))],
+  ];
+  for (const [what, frames] of cases) {
+    const [event] = read(frames).slice(-1);
+    assert(event?.type === "error");
+    assertEquals(event.error.message, `Cannot read the upstream's answer: ${what}`);
+  }
+  // What need not wait is not kept.
+  const passed = read([start(1, "text"), ...Array<Frame>(40).fill(delta), frame({ type: "message_stop" })]);
+  assertEquals(passed.at(-1)?.type, "finish");
+});
+
+Deno.test("reader() obeys the grammar whatever becomes of a stream", async () => {
+  const random = generator(20_231);
+  const pool = (await Promise.all(Object.keys(ANSWERS).map(framesOf))).filter((frames) => frames.length > 2);
+  for (let round = 0; round < 20_000; round++) {
+    const frames = [...pick(pool, random)];
+    for (let times = 1 + Math.floor(random() * 4); times > 0; times--) mutate(frames, pool, random);
+    try {
+      checkEvents(read(frames));
+    } catch (error) {
+      assertInstanceOf(error, Error);
+      throw new Error(`Round ${round}: ${error.message}\n${frames.map(({ data }) => data).join("\n")}`);
+    }
+  }
+});
+
+/** One thing that can go wrong on the way. */
+function mutate(frames: Frame[], pool: readonly Frame[][], random: () => number): void {
+  const at = Math.floor(random() * (frames.length + 1));
+  const chosen = frames[at] ?? { data: "{}" };
+  switch (Math.floor(random() * 7)) {
+    case 0:
+      frames.splice(at, 1);
+      break;
+    case 1:
+      frames.splice(at, 0, chosen);
+      break;
+    case 2:
+      frames.length = Math.min(at, frames.length);
+      break;
+    case 3:
+      frames.splice(at, 1);
+      frames.splice(Math.floor(random() * (frames.length + 1)), 0, chosen);
+      break;
+    case 4:
+      frames.splice(at, 0, pick(pick(pool, random), random));
+      break;
+    case 5: {
+      const place = Math.floor(random() * chosen.data.length);
+      const byte = String.fromCharCode(32 + Math.floor(random() * 95));
+      frames.splice(at, 1, { ...chosen, data: chosen.data.slice(0, place) + byte + chosen.data.slice(place + 1) });
+      break;
+    }
+    default:
+      frames.splice(at, 1, { ...chosen, data: swapValue(chosen.data, random) });
+  }
+}
+
+/** Another value of some type in place of one in the data. */
+function swapValue(data: string, random: () => number): string {
+  const values = [...data.matchAll(/:("(?:[^"\\]|\\.)*"|\d+|null|\{\}|\[\])/g)];
+  if (values.length === 0) return data;
+  const { index, 0: found } = pick(values, random);
+  const other = pick(
+    ["null", "0", "-1", "1e999", '""', '"x"', "{}", "[]", '{"toString":1}', "9007199254740993"],
+    random,
+  );
+  return `${data.slice(0, index)}:${other}${data.slice(index + found.length)}`;
+}
+
+function pick<T>(from: readonly T[], random: () => number): T {
+  const chosen = from[Math.floor(random() * from.length)];
+  if (chosen === undefined) throw new RangeError("Cannot pick: there is nothing");
+  return chosen;
+}
+
+/** A linear congruential generator: the same numbers in every run. */
+function generator(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function read(frames: readonly Frame[]): Event[] {
+  const machine = messagesUpstream.reader(ORIGIN);
+  return [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];
+}
+
+/** Throws unless the events are in order and end as they must, with an error that may be shown. */
+function checkEvents(events: readonly Event[]): void {
+  const grammar = checkGrammar();
+  for (const event of events) grammar.push(event);
+  grammar.end();
+  const last = events.at(-1);
+  if (last?.type === "error" && last.error.kind === "internal") throw last.error.cause ?? last.error;
+}
+
+function textOf(events: readonly Event[]): string {
+  return events.map((event) => event.type === "delta" ? event.text : "").join("");
+}
+
+function frame(body: { type: string; [name: string]: unknown }): Frame {
+  return { event: body.type, data: JSON.stringify(body) };
+}

@@ -1,0 +1,74 @@
+/** Prompts and targets for tests of what is written to upstreams. */
+import { Dropped } from "../../../lib/canonical/dropped.ts";
+import type { Block, Message, Prompt } from "../../../lib/canonical/types.ts";
+import { modelSchema } from "../../../lib/catalog/model.ts";
+import type { JsonObject } from "../../../lib/json.ts";
+import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
+import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+
+/** Every parameter that a row can list and this protocol has. */
+export const PARAMETERS: readonly string[] = [
+  "temperature",
+  "top_p",
+  "top_k",
+  "max_tokens",
+  "stop",
+  "tools",
+  "tool_choice",
+  "structured_outputs",
+];
+
+/** A target whose row takes everything, save what is said. */
+export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
+  return {
+    model: "vendor-model-1",
+    row: modelSchema.parse({
+      id: "vendor/model",
+      created: 0,
+      context_length: 200_000,
+      architecture: { input_modalities: ["text", "image", "file"] },
+      pricing: { prompt: "0", completion: "0" },
+      top_provider: { max_completion_tokens: 64_000 },
+      supported_parameters: PARAMETERS,
+      reasoning: {
+        modes: ["manual", "adaptive"],
+        efforts: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+      },
+      features: { prefill: true, system_messages: true },
+      targets: [{ upstream: "vendor", model: "vendor-model-1" }],
+      ...row,
+    }),
+    issuer: "anthropic",
+    dialect: messagesUpstream.dialect,
+    dropped: new Dropped(),
+  };
+}
+
+/** A prompt of the chat protocol that says "Hi", save what is said. */
+export function promptOf(members: Partial<Prompt> = {}): Prompt {
+  return {
+    protocol: "chat",
+    model: "vendor/model",
+    messages: [said("user", "Hi")],
+    tools: [],
+    stop: [],
+    sampling: {},
+    stream: false,
+    ...members,
+  };
+}
+
+/** A message of texts and blocks. */
+export function said(role: Message["role"], ...blocks: (string | Block)[]): Message {
+  return { role, blocks: blocks.map((block) => typeof block === "string" ? { type: "text", text: block } : block) };
+}
+
+/** What is written, and what is named as dropped. */
+export function write(
+  members: Partial<Prompt>,
+  row?: Record<string, unknown>,
+): { body: JsonObject; dropped: readonly string[] } {
+  const target = targetOf(row);
+  const body = messagesUpstream.writePrompt(promptOf(members), target);
+  return { body, dropped: target.dropped.names };
+}

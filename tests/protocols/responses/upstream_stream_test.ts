@@ -1,0 +1,213 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { fold, unfold } from "../../../lib/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/canonical/grammar.ts";
+import type { Block, Event, Prompt, Reply } from "../../../lib/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { isObject, type JsonObject } from "../../../lib/json.ts";
+import type { Frame } from "../../../lib/protocols/codec.ts";
+import { readEncrypted } from "../../../lib/protocols/responses/encrypted.ts";
+import { objectsOf } from "../../../lib/protocols/responses/members.ts";
+import { responses } from "../../../lib/protocols/responses/mod.ts";
+import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
+import { echoOf, inPieces, REPLIES } from "./replies.ts";
+import { type Outcome, streamEvents, streamFrames, STREAMS, USAGE } from "./upstream_streams.ts";
+
+const ORIGIN = { issuer: "openai" };
+
+/** Events of a stream, checked against the grammar. */
+function read(frames: Frame[]): Event[] {
+  const reader = responsesUpstream.reader(ORIGIN);
+  const grammar = checkGrammar();
+  const events = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()].flatMap(grammar.push);
+  grammar.end();
+  return events;
+}
+
+function outcomeOf(events: Event[]): Outcome {
+  const last = events.at(-1);
+  if (last?.type === "error") {
+    const { kind, code, message } = last.error;
+    return { error: kind, ...(code !== undefined && { code }), message };
+  }
+  const { blocks, finish, usage } = fold(events);
+  return { blocks, finish, usage };
+}
+
+Deno.test("reader() reads every stream", async (t) => {
+  for (const [name, wanted] of Object.entries(STREAMS)) {
+    await t.step(name, () => {
+      const got = outcomeOf(read(streamFrames(name)));
+      if ("error" in wanted) {
+        assert("error" in got);
+        assertEquals(got, { ...wanted, message: wanted.message ?? got.message });
+      } else {
+        assertEquals(got, { usage: USAGE, ...wanted });
+      }
+    });
+  }
+});
+
+Deno.test("reader() needs no names of events but those inside the data", () => {
+  for (const name of Object.keys(STREAMS)) {
+    const frames = streamFrames(name);
+    assertEquals(outcomeOf(read(frames.map(({ data }) => ({ data })))), outcomeOf(read(frames)), name);
+  }
+});
+
+Deno.test("reader() begins with the id of the response", () => {
+  assertEquals(read(streamFrames("text"))[0], { type: "start", id: "resp_01" });
+});
+
+Deno.test("reader() begins nothing where the first thing is an error", () => {
+  const [, , failed] = streamFrames("failed_context");
+  assert(failed !== undefined);
+  for (const frames of [streamFrames("error_first"), [failed], []]) {
+    assertEquals(read(frames).map(({ type }) => type), ["error"]);
+  }
+});
+
+Deno.test("reader() passes text on as it comes", () => {
+  const reader = responsesUpstream.reader(ORIGIN);
+  const types = streamFrames("text").map((frame) => reader.push(frame).map(({ type }) => type));
+  assertEquals(types, [
+    ["start"],
+    [],
+    [],
+    [],
+    ["open", "delta"],
+    ["delta"],
+    ["delta"],
+    [],
+    ["close"],
+    [],
+    ["finish"],
+  ]);
+});
+
+Deno.test("reader() lets an item wait until the one before it is over", () => {
+  const reader = responsesUpstream.reader(ORIGIN);
+  const frames = streamFrames("interleaved_calls");
+  const indices = frames.map((frame) => reader.push(frame).flatMap((event) => "index" in event ? [event.index] : []));
+  assertEquals(indices.flat(), indices.flat().toSorted());
+  assertEquals(indices.at(2), [0]);
+  assertEquals(indices.at(3), []);
+});
+
+Deno.test("reader() says nothing after the end", () => {
+  for (const name of ["text", "error_flat", "failed_prompt"]) {
+    const reader = responsesUpstream.reader(ORIGIN);
+    streamFrames(name).forEach((frame) => reader.push(frame));
+    assertEquals(streamFrames("text").flatMap((frame) => reader.push(frame)), [], name);
+    assertEquals(reader.end(), [], name);
+  }
+});
+
+Deno.test("reader() ends in an error where a frame is not JSON", () => {
+  for (const data of ["{", "7", "null", "upstream failure"]) {
+    const [frame] = streamFrames("text");
+    assert(frame !== undefined);
+    assertEquals(outcomeOf(read([frame, { data }, ...streamFrames("text")])), {
+      error: "upstream",
+      message: "Cannot read the model's answer: an event of it is not JSON",
+    });
+  }
+});
+
+Deno.test("reader() gives up on answers that leave too much unfinished", () => {
+  const delta = JSON.stringify({
+    type: "response.function_call_arguments.delta",
+    item_id: "fc_1",
+    delta: "x".repeat(1 << 20),
+  });
+  const outcome = outcomeOf(read(Array.from({ length: 20 }, () => ({ data: delta }))));
+  assertEquals(outcome, {
+    error: "upstream",
+    message: "Cannot read the model's answer: it leaves too much unfinished",
+  });
+});
+
+Deno.test("readReply() of a response is what its stream comes to", async (t) => {
+  for (const [name, wanted] of Object.entries(STREAMS)) {
+    if ("error" in wanted || ["completed_without_output", "call_without_name"].includes(name)) continue;
+    await t.step(name, () => {
+      const response = streamEvents(name).at(-1)?.response;
+      assert(isObject(response));
+      const whole = responsesUpstream.readReply(response, ORIGIN);
+      const streamed = fold(read(streamFrames(name)));
+      // Where ids change, the token's id is that of whichever item was seen.
+      assertEquals(withoutIds(whole), withoutIds(streamed));
+      assertEquals(whole.id, "resp_01");
+    });
+  }
+});
+
+function withoutIds(reply: Reply): Reply {
+  return {
+    ...reply,
+    blocks: reply.blocks.map((block) =>
+      block.type === "reasoning" && block.signature !== undefined
+        ? { ...block, signature: { issuer: block.signature.issuer, value: block.signature.value } }
+        : block
+    ),
+  };
+}
+
+Deno.test("readReply() throws what came in the place of an answer", () => {
+  const cases: [JsonObject, string][] = [
+    [{ status: "failed", output: [], error: { code: "rate_limit_exceeded", message: "x" } }, "exhausted"],
+    [{ status: "failed", error: { code: "server_error", message: "x" } }, "upstream"],
+    [{ status: "cancelled", output: [] }, "upstream"],
+    [{ status: "in_progress", output: [] }, "upstream"],
+    [{ status: "completed" }, "upstream"],
+    [{ error: { code: 429, message: "x" } }, "exhausted"],
+    [{ error: { type: "invalid_request_error", message: "x" } }, "invalid"],
+    [{ choices: [] }, "upstream"],
+    [{}, "upstream"],
+  ];
+  for (const [body, kind] of cases) {
+    assertEquals(assertThrows(() => responsesUpstream.readReply(body, ORIGIN), GatewayError).kind, kind);
+  }
+});
+
+Deno.test("an answer that our own client's side writes is read back as it was", async (t) => {
+  const prompt: Partial<Prompt> = { reasoning: { display: "summarized", encrypted: true } };
+  for (const { name, reply, output } of REPLIES) {
+    await t.step(name, () => {
+      const echo = echoOf(prompt);
+      const writer = responses.writer(echo);
+      const frames = [...inPieces(unfold(reply)).flatMap((event) => writer.push(event)), ...writer.end()];
+      const streamed = fold(read(frames));
+      assertEquals(streamed.blocks.map(unwrap), readable(reply.blocks, output));
+      assertEquals(streamed.finish, ["stop_sequence", "pause"].includes(reply.finish) ? "end" : reply.finish);
+      assertEquals(streamed.usage.completion, reply.usage.completion ?? 0);
+      assertEquals(responsesUpstream.readReply(responses.writeReply(reply, echo), ORIGIN), streamed);
+    });
+  }
+});
+
+/** Our client's side puts other issuers' tokens into envelopes; an upstream's token is opaque and passes as it is. */
+function unwrap(block: Block): Block {
+  if (block.type !== "reasoning" || block.signature === undefined) return block;
+  return { ...block, signature: readEncrypted(block.signature.value, undefined).signature };
+}
+
+/**
+ * What the protocol can say of an answer: adjacent texts are one, empty ones are none, blocks of other protocols neither,
+ * and citations are annotations.
+ */
+function readable(blocks: Block[], output: JsonObject[]): Block[] {
+  const annotations = output.flatMap(({ content }) => objectsOf(content)).flatMap((part) =>
+    objectsOf(part.annotations)
+  );
+  const all: Block[] = [];
+  for (const block of blocks) {
+    const last = all.at(-1);
+    if (block.type === "foreign" ? block.from !== "responses" : block.type === "text" && block.text === "") continue;
+    if (block.type === "text" && last?.type === "text") last.text += block.text;
+    else all.push(block.type === "text" ? { type: "text", text: block.text } : block);
+    const written = all.at(-1);
+    if (block.type !== "text" || block.citations === undefined || written?.type !== "text") continue;
+    written.citations = annotations.map((value) => ({ from: "responses", value }));
+  }
+  return all;
+}
