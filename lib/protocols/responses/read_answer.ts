@@ -159,8 +159,7 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
       if (event.block.type === "refusal") refused = true;
     }
     if (held + lane.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
-    const error = new GatewayError("upstream", "Cannot read the model's answer: it leaves too much unfinished");
-    return [...events, { type: "error", error }];
+    return [...events, tooMuch("it leaves too much unfinished")];
   }
 
   function reason(incomplete: boolean, why: Json | undefined): FinishReason {
@@ -208,6 +207,7 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
         return [{ type: "error", error: readInnerError({ error: response.error ?? null }) }];
       }
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
+      if (output.length > ITEMS) return [tooMuch("it has too many items")];
       const matched = match(output);
       const wholes = new Map(matched.map((entry, index) => [entry, output[index]]));
       for (const entry of [...entries]) finish(entry, wholes.get(entry));
@@ -221,6 +221,10 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
       return [...events, { type: "finish", reason: reason(incomplete, why), usage: readUsage(response.usage) }];
     },
   };
+}
+
+function tooMuch(what: string): Event {
+  return { type: "error", error: new GatewayError("upstream", `Cannot read the model's answer: ${what}`) };
 }
 
 /** Type of an item; a message may leave it out. */

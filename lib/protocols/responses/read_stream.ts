@@ -65,7 +65,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
       if (item === undefined || typeOf(item) === "") return [];
       return pass(name === "output_item.added" ? answer.added(item, index) : answer.done(item, index));
     }
-    const type = ITEM_TYPES.get(name.slice(0, name.indexOf(".")));
+    const type = ITEM_TYPES.get(name.split(".", 1)[0] ?? "");
     if (type === undefined) return start();
     const isReasoning = objectOf(event.part)?.type === "reasoning_text";
     return pass(answer.event(name, event, isReasoning ? "reasoning" : type));

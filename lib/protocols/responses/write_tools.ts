@@ -118,7 +118,7 @@ function writeTool(tool: Tool, context: WriteContext): JsonObject | undefined {
     }
     case "hosted":
       if (tool.from === "responses") return tool.value;
-      target.dropped.add(`tools: ${String(tool.value.type)}`);
+      target.dropped.add(`tools.${String(tool.value.type)}`);
       return undefined;
   }
 }

@@ -161,6 +161,7 @@ Deno.test("readReply() throws what came in the place of an answer", () => {
     [{ status: "completed" }, "upstream"],
     [{ error: { code: 429, message: "x" } }, "exhausted"],
     [{ error: { type: "invalid_request_error", message: "x" } }, "invalid"],
+    [{ status: "completed", output: Array.from({ length: 5_000 }, () => ({ type: "message" })) }, "upstream"],
     [{ choices: [] }, "upstream"],
     [{}, "upstream"],
   ];

@@ -1,0 +1,547 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { Dropped } from "../../../lib/canonical/dropped.ts";
+import type { Message, Prompt, Reasoning, Tool } from "../../../lib/canonical/types.ts";
+import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
+import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+import { listOf, objectsOf } from "../../../lib/protocols/responses/members.ts";
+import { responses } from "../../../lib/protocols/responses/mod.ts";
+import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
+
+const EVERYTHING = [
+  "temperature",
+  "top_p",
+  "frequency_penalty",
+  "presence_penalty",
+  "logprobs",
+  "top_logprobs",
+  "verbosity",
+  "tools",
+];
+
+function rowOf(members: JsonObject = {}): Model {
+  return modelSchema.parse({
+    id: "vendor/model-1",
+    created: 0,
+    context_length: 1000,
+    pricing: { prompt: "0", completion: "0" },
+    supported_parameters: EVERYTHING,
+    reasoning: { modes: ["adaptive", "manual"], efforts: ["none", "low", "medium", "high"] },
+    targets: [{ upstream: "openai", model: "model-1" }],
+    ...members,
+  });
+}
+
+function targetOf(row: Model = rowOf(), dialect: Partial<Dialect> = {}): WriteTarget {
+  return {
+    model: "model-1",
+    row,
+    issuer: "openai",
+    dialect: { ...responsesUpstream.dialect, ...dialect },
+    dropped: new Dropped(),
+  };
+}
+
+/** A prompt of another protocol's client. */
+function promptOf(members: Partial<Prompt> = {}): Prompt {
+  return {
+    protocol: "chat",
+    model: "vendor/model-1",
+    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+    tools: [],
+    stop: [],
+    sampling: {},
+    stream: false,
+    ...members,
+  };
+}
+
+function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): { body: JsonObject; dropped: string[] } {
+  const body = responsesUpstream.writePrompt(promptOf(members), target);
+  return { body, dropped: [...target.dropped.names] };
+}
+
+function inputOf(messages: Message[], protocol: Prompt["protocol"] = "chat"): { input: Json; dropped: string[] } {
+  const { body, dropped } = write({ messages, protocol });
+  return { input: body.input ?? null, dropped };
+}
+
+/** What everything that was always sent to another's upstream adds. */
+const STATELESS = { store: false, include: ["reasoning.encrypted_content"] };
+
+/** Requests of this protocol's own clients. */
+const REQUESTS: Record<string, JsonObject> = {
+  ...Object.fromEntries(
+    ["coding_agent", "tool_round"].map((name) => {
+      const path = new URL(`../../fixtures/responses/${name}.json`, import.meta.url);
+      const fixture = parseJson(Deno.readTextFileSync(path));
+      assert(isObject(fixture) && isObject(fixture.request));
+      return [name, fixture.request];
+    }),
+  ),
+  "every member": {
+    model: "vendor/model-1",
+    instructions: "Be brief.",
+    input: [
+      {
+        type: "message",
+        role: "system",
+        content: [{ type: "input_text", text: "Sys", future: 1 }],
+        status: "completed",
+      },
+      {
+        type: "message",
+        role: "user",
+        content: [
+          { type: "input_text", text: "Read", cache_control: { type: "ephemeral", ttl: "1h" } },
+          { type: "input_file", file_url: "https://e.com/a.pdf", detail: "low" },
+          { type: "input_file", filename: "b.pdf", file_data: "data:application/pdf;base64,aGk=" },
+          { type: "input_image", image_url: "https://e.com/a.png", detail: "original" },
+          { type: "input_audio", input_audio: { data: "aGk=", format: "wav" } },
+        ],
+      },
+      {
+        type: "reasoning",
+        id: "rs_1",
+        status: "completed",
+        summary: [{ type: "summary_text", text: "A" }, { type: "summary_text", text: "B\n\nC" }],
+        encrypted_content: "gAAA",
+      },
+      {
+        type: "reasoning",
+        id: "rs_2",
+        summary: [{ type: "summary_text", text: "S" }],
+        content: [{ type: "reasoning_text", text: "T", x: 1 }],
+        encrypted_content: "gBBB",
+      },
+      { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search" } },
+      {
+        type: "message",
+        id: "msg_1",
+        role: "assistant",
+        status: "completed",
+        phase: "commentary",
+        content: [
+          { type: "output_text", text: "A", annotations: [{ type: "file_path", file_id: "f", index: 0 }] },
+          { type: "refusal", refusal: "No" },
+        ],
+      },
+      { type: "message", id: "msg_2", role: "assistant", content: [{ type: "output_text", text: "B" }] },
+      {
+        type: "function_call",
+        id: "fc_1",
+        call_id: "c1",
+        name: "f",
+        arguments: "",
+        namespace: "n",
+        status: "completed",
+      },
+      { type: "custom_tool_call", id: "ctc_1", call_id: "c2", name: "g", input: "" },
+      { type: "additional_tools", role: "developer", tools: [{ type: "function", name: "late", strict: true }] },
+      { type: "function_call_output", call_id: "c1", output: "" },
+      {
+        type: "custom_tool_call_output",
+        call_id: "c2",
+        output: [{ type: "input_text", text: "a" }, { type: "input_text", text: "b" }],
+      },
+      { type: "mcp_approval_response", approval_request_id: "m", approve: true },
+      { type: "message", role: "user", content: [{ type: "input_text", text: "Go" }] },
+      { type: "message", role: "user", content: [{ type: "input_text", text: "on" }] },
+      { type: "compaction_trigger" },
+    ],
+    tools: [
+      { type: "function", name: "f", description: "F", parameters: { type: "object" }, async: true },
+      {
+        type: "namespace",
+        name: "n",
+        description: "N",
+        tools: [{ type: "function", name: "f" }, { type: "custom", name: "g", format: { type: "text" } }, {
+          type: "web_search",
+        }],
+      },
+      { type: "namespace", name: "m", description: "M", tools: [{ type: "custom", name: "h", defer_loading: true }] },
+      { type: "mcp", server_label: "s", server_url: "https://e.com", require_approval: "never" },
+    ],
+    tool_choice: {
+      type: "allowed_tools",
+      mode: "required",
+      tools: [{ type: "function", name: "f" }, { type: "custom", name: "g" }],
+    },
+    parallel_tool_calls: false,
+    max_output_tokens: 9,
+    max_tool_calls: 3,
+    temperature: 0,
+    top_p: 0.5,
+    top_logprobs: 3,
+    presence_penalty: 0.5,
+    frequency_penalty: -0.5,
+    reasoning: { effort: "max", summary: "detailed", context: "all_turns", max_tokens: 100, enabled: false },
+    text: { verbosity: "low", format: { type: "json_schema", name: "x", schema: {}, description: "d", strict: false } },
+    include: ["reasoning.encrypted_content", "message.output_text.logprobs", "file_search_call.results"],
+    stream: true,
+    stream_options: { include_obfuscation: false },
+    truncation: "auto",
+    store: true,
+    metadata: { a: "b" },
+    service_tier: "flex",
+    user: "u",
+    safety_identifier: "s",
+    prompt_cache_key: "k",
+    prompt_cache_options: { mode: "explicit" },
+    context_management: [{ type: "compaction" }],
+    future_member: { x: [1, null] },
+  },
+  "hosted choice": {
+    model: "vendor/model-1",
+    input: [{ type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] }],
+    tool_choice: { type: "mcp", server_label: "s" },
+    reasoning: { summary: "auto" },
+    safety_identifier: "s",
+    text: { format: { type: "json_object" } },
+  },
+};
+
+/** One spelling for what has several. */
+function normalize(body: JsonObject): JsonObject {
+  const { provider: _provider, models: _models, ...kept } = withoutNulls(body);
+  const { reasoning, include, stream, ...others } = kept;
+  const asked = isObject(reasoning) ? withoutNulls(reasoning) : {};
+  return {
+    ...others,
+    model: "model-1",
+    input: typeof kept.input === "string" ? [messageOf("user", kept.input)] : objectsOf(kept.input).map(normalizeItem),
+    ...(listOf(include).length > 0 && { include: [...listOf(include)].sort(byRank) }),
+    ...(Object.keys(asked).length > 0 && { reasoning: asked }),
+    ...(stream === true && { stream }),
+  };
+}
+
+function byRank(a: Json, b: Json): number {
+  const rank = (name: Json) =>
+    ["reasoning.encrypted_content", "message.output_text.logprobs"].indexOf(String(name)) >>> 0;
+  return rank(a) - rank(b);
+}
+
+function withoutNulls(value: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
+}
+
+function messageOf(role: string, text: string): JsonObject {
+  return { type: "message", role, content: [{ type: role === "assistant" ? "output_text" : "input_text", text }] };
+}
+
+function normalizeItem(item: JsonObject): JsonObject {
+  if (item.type === "reasoning") return withoutNulls(item);
+  if (typeof item.content === "string") return { ...item, ...messageOf(String(item.role), item.content) };
+  return item.content === undefined ? item : { ...item, content: objectsOf(item.content).map(normalizePart) };
+}
+
+function normalizePart(part: JsonObject): JsonObject {
+  const { annotations, ...others } = part;
+  if (typeof part.image_url === "string" && part.image_url.startsWith("data:")) {
+    const [head = "", data = ""] = part.image_url.split(",");
+    others.image_url = `${head.toLowerCase()},${data}`;
+  }
+  return { ...others, ...(listOf(annotations).length > 0 && { annotations }) };
+}
+
+Deno.test("a request of our own client's side is written as it was read", async (t) => {
+  for (const [name, request] of Object.entries(REQUESTS)) {
+    await t.step(name, () => {
+      assert(responses.schema.safeParse(request).success, "the schema takes it");
+      const prompt = responses.readPrompt(request);
+      const target = targetOf();
+      const written = responsesUpstream.writePrompt(prompt, target);
+      assertEquals(written, normalize(request));
+      assertEquals(target.dropped.names, []);
+      const { provider: _provider, fallbacks: _fallbacks, ...again } = prompt;
+      assertEquals(responses.readPrompt({ ...written, model: prompt.model }), again);
+      assertEquals(JSON.stringify(responsesUpstream.writePrompt(prompt, target)), JSON.stringify(written));
+    });
+  }
+});
+
+Deno.test("reasoning that another issuer signed, or nobody, does not go back", () => {
+  const request = {
+    model: "a/b",
+    input: [
+      { type: "message", role: "user", content: [{ type: "input_text", text: "Hi" }] },
+      { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "bare" }] },
+      { type: "reasoning", id: "rs_2", summary: [], encrypted_content: "gAAA" },
+    ],
+  };
+  const prompt = responses.readPrompt(request);
+  const target = targetOf();
+  assertEquals(objectsOf(responsesUpstream.writePrompt(prompt, target).input).length, 2);
+  assertEquals(target.dropped.names, ["input.reasoning"]);
+  const other = { ...targetOf(), issuer: "acme" };
+  assertEquals(objectsOf(responsesUpstream.writePrompt(prompt, other).input).length, 1);
+});
+
+Deno.test("a token goes back to its issuer bare, with the id of its own item", () => {
+  const encrypted = `sluice1.${
+    btoa(JSON.stringify({ issuer: "openai", value: "gAAA", id: "rs_far" })).replaceAll("=", "")
+  }`;
+  const item = { type: "reasoning", id: "rs_r1_0", summary: [{ type: "summary_text", text: "S" }] };
+  const prompt = responses.readPrompt({ model: "a/b", input: [{ ...item, encrypted_content: encrypted }] });
+  assertEquals(responsesUpstream.writePrompt(prompt, targetOf()).input, [
+    { ...item, id: "rs_far", encrypted_content: "gAAA" },
+  ]);
+});
+
+Deno.test("unsigned reasoning goes back where the upstream wants it", () => {
+  const { body } = write({
+    messages: [{ role: "assistant", blocks: [{ type: "reasoning", text: "Hm" }] }],
+  }, targetOf(rowOf(), { unsignedReasoning: true }));
+  assertEquals(body.input, [{ type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "Hm" }] }]);
+});
+
+Deno.test("what is written is a request that our own client's side takes", () => {
+  const everything: Partial<Prompt> = {
+    messages: [
+      { role: "system", blocks: [{ type: "text", text: "S" }] },
+      { role: "user", blocks: [{ type: "media", media: { kind: "url", url: "https://e.com/a.pdf" }, name: "A" }] },
+      { role: "assistant", blocks: [{ type: "tool_call", id: "c", name: "f", arguments: "" }] },
+      { role: "user", blocks: [{ type: "tool_result", callId: "c", blocks: [] }] },
+    ],
+    tools: [{ type: "function", name: "f" }],
+    toolChoice: { type: "allowed", mode: "auto", names: ["f"] },
+    maxTokens: 5,
+    sampling: { temperature: 1, topP: 1, logprobs: true, topLogprobs: 1 },
+    reasoning: { effort: "low" },
+    format: { type: "json_schema", schema: {} },
+    user: "u",
+    stream: true,
+  };
+  const { body } = write(everything);
+  assertEquals(responses.schema.safeParse(body).error, undefined);
+  assertEquals(responses.readPrompt(body).messages.length, 4);
+});
+
+Deno.test("a translated conversation is items in the order of its blocks", () => {
+  const messages: Message[] = [
+    { role: "system", blocks: [{ type: "text", text: "One" }, { type: "text", text: "two" }] },
+    { role: "system", blocks: [{ type: "text", text: "Three" }] },
+    { role: "user", blocks: [{ type: "text", text: "Hi" }] },
+    {
+      role: "assistant",
+      blocks: [
+        { type: "reasoning", text: "Hm", signature: { issuer: "openai", value: "gAAA", id: "rs_1" } },
+        { type: "reasoning", text: "", hidden: true, signature: { issuer: "openai", value: "gBBB" } },
+        { type: "reasoning", text: "x", signature: { issuer: "anthropic", value: "c2ln" } },
+        { type: "text", text: "A" },
+        { type: "text", text: "B", citations: [{ from: "messages", value: { url: "https://e.com" } }] },
+        { type: "tool_call", id: "c1", name: "f", arguments: " " },
+        { type: "tool_call", id: "c2", name: "g", arguments: "", custom: true },
+        { type: "text", text: "C" },
+      ],
+    },
+    {
+      role: "user",
+      blocks: [
+        { type: "tool_result", callId: "c1", blocks: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
+        { type: "tool_result", callId: "c2", isError: true, blocks: [] },
+        {
+          type: "tool_result",
+          callId: "c3",
+          isError: true,
+          blocks: [{ type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" } }],
+        },
+        { type: "tool_result", callId: "c4", isError: true, blocks: [{ type: "text", text: "no" }] },
+        { type: "text", text: "Go", cache: { ttl: "5m" } },
+        { type: "media", media: { kind: "url", url: "https://e.com/a.png" } },
+      ],
+    },
+    { role: "system", blocks: [{ type: "text", text: "Later" }] },
+  ];
+  const { body, dropped } = write({ messages, protocol: "messages" });
+  assertEquals(body.instructions, "One\ntwo\n\nThree");
+  assertEquals(body.input, [
+    messageOf("user", "Hi"),
+    { type: "reasoning", id: "rs_1", summary: [{ type: "summary_text", text: "Hm" }], encrypted_content: "gAAA" },
+    { type: "reasoning", summary: [], encrypted_content: "gBBB" },
+    {
+      type: "message",
+      role: "assistant",
+      content: [{ type: "output_text", text: "A" }, { type: "output_text", text: "B" }],
+    },
+    { type: "function_call", call_id: "c1", name: "f", arguments: "{}" },
+    { type: "custom_tool_call", call_id: "c2", name: "g", input: "" },
+    messageOf("assistant", "C"),
+    { type: "function_call_output", call_id: "c1", output: "a\nb" },
+    { type: "custom_tool_call_output", call_id: "c2", output: "[tool error]" },
+    {
+      type: "function_call_output",
+      call_id: "c3",
+      output: [
+        { type: "input_text", text: "[tool error]" },
+        { type: "input_image", image_url: "data:image/png;base64,aGk=" },
+      ],
+    },
+    { type: "function_call_output", call_id: "c4", output: "[tool error] no" },
+    {
+      type: "message",
+      role: "user",
+      content: [{ type: "input_text", text: "Go" }, { type: "input_image", image_url: "https://e.com/a.png" }],
+    },
+    messageOf("developer", "Later"),
+  ]);
+  assertEquals(dropped, ["messages.thinking", "citations", "cache_control"]);
+});
+
+Deno.test("system text stays an item where it is more than text, or all there is", () => {
+  const media: Message = {
+    role: "system",
+    blocks: [{ type: "media", media: { kind: "url", url: "https://e.com/a.png" } }],
+  };
+  const system: Message = { role: "system", blocks: [{ type: "text", text: "S" }] };
+  const user: Message = { role: "user", blocks: [{ type: "text", text: "Hi" }] };
+  assertEquals(write({ messages: [media, user] }).body.instructions, undefined);
+  assertEquals(write({ messages: [system, media, user] }).body.instructions, "S");
+  assertEquals(write({ messages: [system] }).body.input, [messageOf("developer", "S")]);
+});
+
+Deno.test("files go out by what they are", () => {
+  const bytes = (mediaType: string) => ({ kind: "bytes" as const, mediaType, base64: "aGk=" });
+  const cases: [Message["blocks"][number], JsonObject][] = [
+    [{ type: "media", media: bytes("application/pdf"), name: "a.pdf" }, {
+      type: "input_file",
+      filename: "a.pdf",
+      file_data: "data:application/pdf;base64,aGk=",
+    }],
+    [{ type: "media", media: bytes("application/pdf") }, {
+      type: "input_file",
+      filename: "file.pdf",
+      file_data: "data:application/pdf;base64,aGk=",
+    }],
+    [{ type: "media", media: { kind: "url", url: "https://e.com/a.pdf", mediaType: "application/pdf" } }, {
+      type: "input_file",
+      file_url: "https://e.com/a.pdf",
+    }],
+    [{ type: "media", media: bytes("text/plain"), name: "Notes" }, { type: "input_text", text: "Notes\n\nhi" }],
+    [{ type: "media", media: { ...bytes("text/plain"), base64: "/w==" } }, {
+      type: "input_file",
+      filename: "file",
+      file_data: "data:text/plain;base64,/w==",
+    }],
+  ];
+  for (const [block, part] of cases) {
+    assertEquals(inputOf([{ role: "user", blocks: [block] }]).input, [
+      { type: "message", role: "user", content: [part] },
+    ]);
+  }
+  const audio: Message = { role: "user", blocks: [{ type: "media", media: bytes("audio/wav") }] };
+  assertEquals(assertThrows(() => inputOf([audio]), GatewayError).kind, "invalid");
+});
+
+Deno.test("tools of others say whether they are strict, and always have a schema", () => {
+  const tools: Tool[] = [
+    { type: "function", name: "f", description: "F", parameters: { type: "object", x: 1 }, strict: true },
+    { type: "function", name: "g" },
+    { type: "custom", name: "h", format: { type: "text" } },
+    { type: "hosted", from: "messages", value: { type: "web_search_20250305" } },
+  ];
+  const { body, dropped } = write({ tools, toolChoice: { type: "tool", name: "h", custom: true } });
+  assertEquals(body.tools, [
+    { type: "function", name: "f", description: "F", parameters: { type: "object", x: 1 }, strict: true },
+    { type: "function", name: "g", parameters: { type: "object", properties: {} }, strict: false },
+    { type: "custom", name: "h", format: { type: "text" } },
+  ]);
+  assertEquals(body.tool_choice, { type: "custom", name: "h" });
+  assertEquals(dropped, ["tools.web_search_20250305"]);
+});
+
+Deno.test("without tools nothing is said about them", () => {
+  const { body } = write({ toolChoice: { type: "auto" }, parallelToolCalls: false });
+  assertEquals([body.tool_choice, body.parallel_tool_calls, body.tools], [undefined, undefined, undefined]);
+});
+
+Deno.test("reasoning wishes become an effort the model has", () => {
+  const cases: [Prompt["protocol"], Reasoning, Json | undefined, string[]?][] = [
+    ["chat", {}, { summary: "auto" }],
+    ["chat", { effort: "low" }, { effort: "low", summary: "auto" }],
+    ["chat", { effort: "low", display: "omitted" }, { effort: "low" }],
+    ["chat", { effort: "max" }, { effort: "high", summary: "auto" }, ["reasoning_effort"]],
+    ["chat", { effort: "minimal" }, { effort: "low", summary: "auto" }, ["reasoning_effort"]],
+    ["chat", { effort: "none" }, { effort: "none" }],
+    ["messages", { mode: "off" }, { effort: "none" }],
+    ["messages", { mode: "adaptive" }, { summary: "auto" }],
+    ["messages", { mode: "adaptive", display: "omitted" }, undefined],
+    ["messages", { mode: "adaptive", effort: "medium", display: "summarized" }, { effort: "medium", summary: "auto" }],
+    ["messages", { effort: "medium" }, { effort: "medium" }],
+    ["messages", { mode: "manual", budgetTokens: 1024 }, { effort: "low", summary: "auto" }],
+    ["messages", { mode: "manual", budgetTokens: 2048 }, { effort: "medium", summary: "auto" }],
+    ["messages", { mode: "manual", budgetTokens: 8192 }, { effort: "high", summary: "auto" }],
+    ["messages", { mode: "manual", budgetTokens: 99_999 }, { effort: "high", summary: "auto" }],
+  ];
+  for (const [protocol, reasoning, wanted, names = []] of cases) {
+    const { body, dropped } = write({ protocol, reasoning });
+    assertEquals([body.reasoning, dropped], [wanted, names], JSON.stringify(reasoning));
+  }
+  const never = targetOf(rowOf({ reasoning: { modes: ["adaptive"], efforts: ["medium", "high"] } }));
+  const { body, dropped } = write({ protocol: "messages", reasoning: { mode: "off" } }, never);
+  assertEquals([body.reasoning, dropped], [{ effort: "medium" }, ["thinking.type"]]);
+});
+
+Deno.test("a model that does not reason is asked neither for reasoning nor for its token", () => {
+  const target = targetOf(rowOf({ reasoning: undefined }));
+  const { body, dropped } = write({ reasoning: { effort: "low" } }, target);
+  assertEquals([body.reasoning, body.include, body.store, dropped], [undefined, undefined, false, [
+    "reasoning_effort",
+  ]]);
+});
+
+Deno.test("options of others are written, named or refused", () => {
+  const plain = { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS };
+  const cases: [Partial<Prompt>, JsonObject, string[]?][] = [
+    [{}, {}],
+    [{ stream: true, maxTokens: 1 }, { stream: true, max_output_tokens: 16 }],
+    [{ maxTokens: 17 }, { max_output_tokens: 17 }],
+    [{ sampling: { temperature: 0, topP: 1 } }, { temperature: 0, top_p: 1 }],
+    [
+      { sampling: { topK: 1, seed: 2, logitBias: {}, frequencyPenalty: 0, presencePenalty: 0 }, stop: ["x"] },
+      {},
+      ["top_k", "seed", "logit_bias", "stop", "frequency_penalty", "presence_penalty"],
+    ],
+    [{ sampling: { logprobs: true, topLogprobs: 2 } }, {
+      top_logprobs: 2,
+      include: [...STATELESS.include, "message.output_text.logprobs"],
+    }],
+    [{ format: { type: "text" } }, { text: { format: { type: "text" } } }],
+    [{ format: { type: "json_schema", schema: { a: 1 } } }, {
+      text: { format: { type: "json_schema", name: "output", schema: { a: 1 }, strict: false } },
+    }],
+    [{ user: "u" }, { safety_identifier: "u" }],
+    [{ user: "u", protocol: "messages" }, { safety_identifier: "u", prompt_cache_key: "u" }],
+    [{ rest: { from: "responses", members: { text: { verbosity: "low" }, service_tier: "flex" } } }, {
+      text: { verbosity: "low" },
+      service_tier: "flex",
+    }],
+    [{ rest: { from: "chat", members: { prediction: {} } } }, {}, ["prediction"]],
+    [{ n: 1 }, {}],
+  ];
+  for (const [members, wanted, names = []] of cases) {
+    const { body, dropped } = write(members);
+    assertEquals([body, dropped], [{ ...plain, ...wanted }, names], JSON.stringify(members));
+  }
+  const refused = assertThrows(() => write({ n: 2 }), GatewayError);
+  assertEquals([refused.kind, refused.param], ["invalid", "n"]);
+});
+
+Deno.test("parameters that the model does not have are named", () => {
+  const { body, dropped } = write({
+    sampling: { temperature: 1, topP: 1, logprobs: true, topLogprobs: 1 },
+    rest: { from: "responses", members: { text: { verbosity: "low" } } },
+  }, targetOf(rowOf({ supported_parameters: ["tools"] })));
+  assertEquals(body, { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS });
+  assertEquals(dropped, ["temperature", "top_p", "top_logprobs", "verbosity", "logprobs"]);
+});
+
+Deno.test("long ids of end users are hashed, the same to the same", () => {
+  const user = "x".repeat(65);
+  const [one, two] = [write({ user }).body.safety_identifier, write({ user }).body.safety_identifier];
+  assert(typeof one === "string" && /^[0-9a-f]{64}$/.test(one));
+  assertEquals(one, two);
+  assert(write({ user: `${user}y` }).body.safety_identifier !== one);
+});
