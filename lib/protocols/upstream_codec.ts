@@ -29,6 +29,10 @@ export interface Dialect {
   mediaInResults: boolean;
   /** Unsigned reasoning text may be sent back, as DeepSeek and its kin want it. */
   unsignedReasoning: boolean;
+  /** Signed reasoning may be sent back in `reasoning_details`, as OpenRouter wants it. Absent: chat has no place for it. */
+  reasoningDetails?: boolean;
+  /** Chat: prompt-cache marks may be sent. Absent: they are left out and named. */
+  cacheMarks?: boolean;
 }
 
 /** Which texts are legal. */

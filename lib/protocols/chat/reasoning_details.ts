@@ -120,6 +120,13 @@ function redacted(signature: Signature): Signature {
   return signature.issuer === "anthropic" ? { ...signature, id: REDACTED } : signature;
 }
 
+/** The signature that an entry carries, if it has one. */
+export function signatureOf(entry: JsonObject): Signature | undefined {
+  const value = textOf(entry.type === "reasoning.encrypted" ? entry.data : entry.signature);
+  if (!value) return undefined;
+  return entry.type === "reasoning.encrypted" ? redacted(sign(value, entry)) : sign(value, entry);
+}
+
 function sign(value: string, entry: JsonObject): Signature {
   const signature = readSignature(value, issuerOf(entry));
   const id = textOf(entry.id);
