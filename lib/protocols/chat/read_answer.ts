@@ -1,0 +1,104 @@
+/** The message of an answer, from deltas. A whole message is one delta. */
+import type { Event, FinishReason } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { Lane, type LaneBlock } from "./lane.ts";
+import { objectsOf, textOf } from "./members.ts";
+import { CallReader } from "./read_calls.ts";
+import { ThoughtReader } from "./read_thoughts.ts";
+
+/** Most white space that waits for a text to begin. */
+const MAX_BLANK = 65_536;
+
+/** Reads one answer. */
+export class AnswerReader {
+  readonly #lane = new Lane();
+  readonly #calls = new CallReader(this.#lane);
+  readonly #thoughts = new ThoughtReader(this.#lane);
+  #text: LaneBlock | undefined;
+  #refusal: LaneBlock | undefined;
+  /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
+  #blank = "";
+
+  /** True once there is anything in the answer. */
+  get begun(): boolean {
+    return this.#lane.count > 0;
+  }
+
+  /** True while the arguments of a call have not ended. */
+  get cut(): boolean {
+    return this.#calls.cut;
+  }
+
+  /**
+   * Takes a delta, or a whole message.
+   * @param id id of the answer, "" where it has none
+   * @throws {GatewayError} `upstream`, for what cannot be put in order
+   */
+  push(delta: JsonObject, id: string): void {
+    this.#thoughts.push(delta);
+    this.#content(delta.content);
+    this.#refuse(textOf(delta.refusal) ?? "");
+    this.#calls.push(delta.tool_calls, id);
+    this.#calls.pushFunction(delta.function_call, id);
+    for (const value of objectsOf(delta.annotations)) this.#lane.cite({ from: "chat", value });
+  }
+
+  /**
+   * Closes the answer.
+   * @returns the reason, set right: tools are used exactly when there is a call, unless the answer was too long
+   * @throws {GatewayError} `upstream`, where a filter cut a call in two
+   */
+  end(reason: FinishReason): FinishReason {
+    if (reason === "refusal" && this.#calls.cut) {
+      throw new GatewayError("upstream", "The model's answer was stopped by a content filter in the middle of a call", {
+        code: "content_filter",
+      });
+    }
+    this.#lane.end();
+    if (reason === "length") return reason;
+    if (this.#calls.named > 0) return "tool_use";
+    return reason === "tool_use" ? "end" : reason;
+  }
+
+  /** The events since the last time. */
+  take(): Event[] {
+    return this.#lane.take();
+  }
+
+  /** Mistral's reasoning models send parts, and their thinking as one of them. */
+  #content(content: Json | undefined): void {
+    if (typeof content === "string") return this.#say(content);
+    for (const part of objectsOf(content)) {
+      if (part.type === "text") this.#say(textOf(part.text) ?? "");
+      if (part.type === "refusal") this.#refuse(textOf(part.refusal) ?? "");
+      if (part.type === "thinking") {
+        const thinking = objectsOf(part.thinking).map((inner) => textOf(inner.text) ?? "").join("");
+        this.#thoughts.say(textOf(part.thinking) ?? thinking);
+      }
+    }
+  }
+
+  #say(text: string): void {
+    if (text === "") return;
+    if (this.#text === undefined || this.#text !== this.#lane.tail) {
+      const whole = this.#blank + text;
+      this.#blank = "";
+      if (whole.trim() === "") {
+        this.#blank = whole.slice(0, MAX_BLANK);
+        return;
+      }
+      this.#text = this.#lane.add({ type: "text" }, { done: true });
+      return this.#lane.append(this.#text, whole);
+    }
+    this.#lane.append(this.#text, text);
+  }
+
+  #refuse(text: string): void {
+    if (text === "") return;
+    if (this.#refusal === undefined || this.#refusal !== this.#lane.tail) {
+      this.#refusal = this.#lane.add({ type: "refusal" }, { done: true });
+    }
+    this.#lane.append(this.#refusal, text);
+  }
+}

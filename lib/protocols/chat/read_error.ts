@@ -1,0 +1,200 @@
+/** Errors of chat upstreams: OpenAI's body, OpenRouter's, FastAPI's, Ollama's, plain text, and none at all. */
+import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
+import { isObject, type Json } from "../../json.ts";
+import { numberOf, objectOf, objectsOf, textOf } from "./members.ts";
+
+/** Longest message that is passed on, in characters. */
+const MAX_MESSAGE = 1_000;
+
+/** What a body tells. */
+interface Told {
+  message: string | undefined;
+  /** All words for the error, `code` before `type`. */
+  words: string[];
+  param: string | undefined;
+  /** The status inside the body, where its code is one. */
+  status: number | undefined;
+  moderated: boolean;
+}
+
+/** Status of errors that come inside an answer whose own status says nothing, by their words. */
+const WORD_STATUS: ReadonlyMap<string, number> = new Map([
+  ["rate_limit_exceeded", 429],
+  ["rate_limit_error", 429],
+  ["too_many_requests", 429],
+  ["slow_down", 429],
+  ["overloaded", 503],
+  ["overloaded_error", 503],
+  ["server_is_overloaded", 503],
+  ["service_unavailable_error", 503],
+  ["provider_overloaded", 503],
+  ["timeout", 504],
+  ["authentication", 401],
+  ["authentication_error", 401],
+  ["invalid_api_key", 401],
+  ["permission_denied", 403],
+  ["not_found", 404],
+  ["model_not_found", 404],
+  ["payload_too_large", 413],
+  ["invalid_request", 400],
+  ["invalid_request_error", 400],
+  ["invalid_prompt", 400],
+  ["BadRequestError", 400],
+]);
+
+/** No more money at the vendor: trying again cannot help. */
+const QUOTA: ReadonlySet<string> = new Set(["insufficient_quota", "credit_balance_exhausted", "payment_required"]);
+
+const CONTEXT =
+  /maximum context length|context[_ ]length[_ ]exceeded|prompt is too long|context (?:window|size|length)/i;
+
+/**
+ * Reads an error. What is the gateway's own affair (its key, its credit, a failing server) gets a fixed text; what the
+ * client can mend gets the vendor's words, without addresses and keys.
+ * @param status the HTTP status; below 400 for an error inside an answer
+ */
+export function readError(status: number, body: Json | undefined): GatewayError {
+  const told = readBody(body);
+  const words = new Set(told.words);
+  // A vendor that refuses a key repeats it, and causes are logged.
+  const cause = { cause: new Error(`upstream status ${status}: ${redact(told.message ?? "no message")}`) };
+  const real = status >= 400 ? status : told.status ?? wordStatus(told.words) ?? 502;
+  if (real === 402 || told.words.some((word) => QUOTA.has(word))) {
+    return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
+      ...cause,
+      code: "insufficient_quota",
+      final: true,
+    });
+  }
+  if (real < 500 && isContext(told, real)) return invalid(told, { ...cause, code: "context_length_exceeded" });
+  if (real < 500 && (told.moderated || words.has("content_policy_violation"))) {
+    return invalid(told, { ...cause, code: "content_policy_violation" });
+  }
+  const [kind, text] = kindOf(real);
+  if (text !== undefined) {
+    return new GatewayError(kind, text, { ...cause, ...(kind === "not_found" && { code: "model_not_found" }) });
+  }
+  return kind === "invalid" ? invalid(told, withCode(cause, told.words)) : new GatewayError(kind, passOn(told), cause);
+}
+
+/** Kind by status, with a text where the vendor's own is not for the client. */
+function kindOf(status: number): [kind: ErrorKind, text?: string] {
+  switch (status) {
+    case 401:
+    case 403:
+      return ["upstream", "The model's vendor does not let the gateway in"];
+    case 404:
+      return ["not_found", "The model's vendor does not know this model"];
+    case 408:
+    case 504:
+    case 524:
+      return ["timeout", "The model's vendor took too long to answer"];
+    case 409:
+    case 425:
+      return ["upstream", "The model's vendor could not answer this time"];
+    case 413:
+      return ["too_large"];
+    case 429:
+      return ["exhausted", "The limit of requests at the model's vendor is reached"];
+    case 498:
+    case 503:
+    case 529:
+      return ["overloaded", "The model's vendor is overloaded"];
+    default:
+      return status < 500 ? ["invalid"] : ["upstream", "The model's vendor failed to answer"];
+  }
+}
+
+function invalid(told: Told, options: ErrorOptions): GatewayError {
+  return new GatewayError("invalid", passOn(told), {
+    ...options,
+    ...(told.param !== undefined && { param: told.param }),
+  });
+}
+
+/** The vendor's own code, where it is a word of the kind OpenAI uses. */
+function withCode(options: ErrorOptions, words: readonly string[]): ErrorOptions {
+  const code = words.find((word) =>
+    /^[a-z][a-z_]{2,63}$/.test(word) && !/^(?:invalid_request(?:_error)?|error)$/.test(word)
+  );
+  return code === undefined ? options : { ...options, code };
+}
+
+function isContext({ message, words }: Told, status: number): boolean {
+  if (words.includes("context_length_exceeded")) return true;
+  return (status === 400 || status === 413 || status === 422) && message !== undefined && CONTEXT.test(message);
+}
+
+function wordStatus(words: readonly string[]): number | undefined {
+  return words.map((word) => WORD_STATUS.get(word)).find((status) => status !== undefined);
+}
+
+function readBody(body: Json | undefined): Told {
+  const nothing: Told = { message: undefined, words: [], param: undefined, status: undefined, moderated: false };
+  if (typeof body === "string") return { ...nothing, message: plainText(body) };
+  // Google wraps its errors into a list when it streams.
+  const object = Array.isArray(body) ? body.find(isObject) : body;
+  if (!isObject(object)) return nothing;
+  const error = objectOf(object.error) ?? object;
+  const metadata = objectOf(error.metadata) ?? {};
+  const inner = readRaw(metadata.raw);
+  const code = numberOf(error.code);
+  const words = [error.code, error.type, error.status, metadata.error_type].filter((word) => typeof word === "string");
+  return {
+    message: inner?.message ?? messageOf(error.message) ?? messageOf(object.error) ?? messageOf(object.detail),
+    words: [...words, ...(inner?.words ?? [])],
+    param: textOf(error.param) || undefined,
+    status: code !== undefined && code >= 400 && code < 600 ? code : inner?.status,
+    moderated: Array.isArray(metadata.reasons),
+  };
+}
+
+/** OpenRouter keeps the vendor's own answer as text; its own message then only says that there is one. */
+function readRaw(raw: Json | undefined): Told | undefined {
+  if (typeof raw !== "string" || raw === "") return undefined;
+  try {
+    const body: Json = JSON.parse(raw);
+    const told = isObject(body) && !isObject(objectOf(body.error)?.metadata) ? readBody(body) : undefined;
+    return told?.message === undefined ? undefined : told;
+  } catch {
+    return readBody(raw);
+  }
+}
+
+/** A message, or FastAPI's list of what is wrong where. Mistral puts that list into its message. */
+function messageOf(value: Json | undefined): string | undefined {
+  if (typeof value === "string") return plainText(value);
+  const list = Array.isArray(value) ? value : objectOf(value)?.detail;
+  const lines = objectsOf(list).slice(0, 5).flatMap((issue) => {
+    const text = textOf(issue.msg) ?? textOf(issue.message);
+    const place = Array.isArray(issue.loc) ? issue.loc.filter((part) => part !== "body").map(String).join(".") : "";
+    return text === undefined ? [] : [place === "" ? text : `${place}: ${text}`];
+  });
+  return lines.length > 0 ? lines.join("; ") : messageText(value);
+}
+
+function messageText(value: Json | undefined): string | undefined {
+  const inner = objectOf(value);
+  return plainText(textOf(inner?.detail) ?? textOf(inner?.message) ?? "");
+}
+
+/** A page of HTML is no message. */
+function plainText(text: string): string | undefined {
+  const trimmed = text.trim();
+  return trimmed === "" || trimmed.startsWith("<") ? undefined : trimmed;
+}
+
+function passOn({ message }: Told): string {
+  return message === undefined ? "The model's vendor refused this request" : redact(message);
+}
+
+/** Takes out addresses, keys, and everything long enough to be one. */
+function redact(message: string): string {
+  return message.slice(0, MAX_MESSAGE)
+    .replace(/\b(?:https?|wss?):\/\/[^\s"'<>)]+/gi, "[address]")
+    .replace(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, "[address]")
+    .replace(/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|internal|svc|lan)):?\d*/gi, "[address]")
+    .replace(/\bBearer\s+\S+/gi, "[key]")
+    .replace(/\b(?:sk|pk|gsk|xai|key|rk)[-_][A-Za-z0-9_*.-]{4,}/g, "[key]")
+    .replace(/\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[A-Za-z0-9_-]{32,}/g, "[key]");
+}

@@ -1,0 +1,139 @@
+/** Reasoning in an answer: plain text under several names, and `reasoning_details`, whole or in pieces. */
+import type { Signature } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import type { Lane, LaneBlock } from "./lane.ts";
+import { numberOf, objectsOf, optional, textOf } from "./members.ts";
+import { signatureOf } from "./reasoning_details.ts";
+
+/** Members that hold reasoning as plain text; the first that has any counts. */
+const PLAIN = ["reasoning_content", "reasoning", "thinking"] as const;
+
+/** Longest signature that is put together from pieces, in characters. */
+const MAX_SIGNATURE = 4_194_304;
+
+/** The entry of `reasoning_details` that is being put together. */
+interface Detail {
+  block: LaneBlock;
+  type: Json | undefined;
+  index: number | undefined;
+  id: string | undefined;
+}
+
+/** Reads the reasoning of one answer into a lane. */
+export class ThoughtReader {
+  readonly #lane: Lane;
+  /** Which of the two came first: the other repeats it. Details give their signatures either way. */
+  #lead: "plain" | "details" | undefined;
+  #plain: LaneBlock | undefined;
+  #detail: Detail | undefined;
+
+  constructor(lane: Lane) {
+    this.#lane = lane;
+  }
+
+  /** Takes the reasoning of one delta. */
+  push(delta: JsonObject): void {
+    const details = objectsOf(delta.reasoning_details);
+    const inDetails = details.some((entry) => textOf(entry.text) || textOf(entry.summary));
+    const plain = PLAIN.map((name) => textOf(delta[name])).find((text) => text);
+    if (plain !== undefined && !(inDetails && this.#lead !== "plain")) this.say(plain);
+    details.forEach((entry, at) => this.#take(entry, at === 0));
+  }
+
+  /** Takes reasoning that comes as plain text. */
+  say(text: string): void {
+    if (text === "" || this.#lead === "details") return;
+    this.#lead = "plain";
+    if (!this.#isLast(this.#plain)) this.#plain = this.#lane.add({ type: "reasoning" }, { done: true });
+    this.#lane.append(this.#plain, text);
+  }
+
+  #take(entry: JsonObject, first: boolean): void {
+    switch (entry.type) {
+      case "reasoning.text":
+        return this.#text(entry, { first, text: textOf(entry.text) ?? "", signature: signatureOf(entry) });
+      case "reasoning.summary":
+        return this.#text(entry, { first, text: textOf(entry.summary) ?? "", signature: undefined });
+      case "reasoning.encrypted":
+        return this.#seal(entry, first);
+      default:
+        if (textOf(entry.type) !== undefined) {
+          this.#lane.add({ type: "foreign", from: "chat", value: entry }, { done: true });
+        }
+    }
+  }
+
+  #text(entry: JsonObject, piece: { first: boolean; text: string; signature: Signature | undefined }): void {
+    const { signature } = piece;
+    // What plain text has said already is not said again.
+    const text = this.#lead === "plain" ? "" : piece.text;
+    if (text === "" && signature === undefined) return;
+    if (text !== "") this.#lead = "details";
+    const open = this.#openDetail();
+    const same = open !== undefined && this.#continues(open, entry, piece.first) &&
+      (text === "" || open.block.signature === undefined);
+    const nextSummary = open?.type === "reasoning.summary" && entry.type === open.type &&
+      open.id === textOf(entry.id) && open.block.signature === undefined;
+    if (same || nextSummary) {
+      this.#lane.append(open.block, same ? text : `\n\n${text}`);
+      open.index = numberOf(entry.index);
+      if (signature !== undefined) open.block.signature = signature;
+      return;
+    }
+    if (signature !== undefined && this.#signPlain(signature)) return;
+    const hidden = text === "" && (this.#lead === "plain" || signature?.issuer === "anthropic");
+    const block = this.#lane.add({ type: "reasoning", ...(hidden && { hidden }) }, {
+      done: true,
+      ...optional("signature", signature),
+    });
+    this.#lane.append(block, text);
+    this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: textOf(entry.id) };
+  }
+
+  /** Encrypted reasoning belongs to the summary before it, or stands alone. */
+  #seal(entry: JsonObject, first: boolean): void {
+    const signature = signatureOf(entry);
+    if (signature === undefined) return;
+    const id = textOf(entry.id);
+    const open = this.#openDetail();
+    if (open?.block.signature !== undefined && this.#continues(open, entry, first)) {
+      const { value } = open.block.signature;
+      if (value.length + signature.value.length > MAX_SIGNATURE) {
+        throw new GatewayError("upstream", "The model's answer has a signature that is too long");
+      }
+      if (value !== signature.value) open.block.signature = { ...open.block.signature, value: value + signature.value };
+      return;
+    }
+    const together = open?.id === undefined || id === undefined || open.id === id;
+    if (open?.type === "reasoning.summary" && open.block.signature === undefined && together) {
+      open.block.signature = signature;
+      this.#detail = { block: open.block, type: entry.type, index: numberOf(entry.index), id };
+      return;
+    }
+    if (this.#signPlain(signature)) return;
+    const block = this.#lane.add({ type: "reasoning", hidden: true }, { done: true, signature });
+    this.#detail = { block, type: entry.type, index: numberOf(entry.index), id };
+  }
+
+  /** Signs the plain text, where it is still open and the first signature comes for it. */
+  #signPlain(signature: Signature): boolean {
+    if (!this.#isLast(this.#plain) || this.#plain.signature !== undefined) return false;
+    this.#plain.signature = signature;
+    return true;
+  }
+
+  #openDetail(): Detail | undefined {
+    return this.#isLast(this.#detail?.block) ? this.#detail : undefined;
+  }
+
+  #isLast(block: LaneBlock | undefined): block is LaneBlock {
+    return block !== undefined && this.#lane.tail === block;
+  }
+
+  /** Pieces of an entry have its index. Without one, the first of a delta goes on where the last delta ended. */
+  #continues(open: Detail, entry: JsonObject, first: boolean): boolean {
+    const index = numberOf(entry.index);
+    return open.type === entry.type && (index === undefined ? first && open.index === undefined : index === open.index);
+  }
+}

@@ -1,0 +1,63 @@
+/** Usage as the many chat upstreams report it. */
+import type { Usage } from "../../canonical/types.ts";
+import { isRawNumber, type Json, type JsonObject } from "../../json.ts";
+import { objectOf, optional } from "./members.ts";
+
+/** More tokens than any answer has: what is above is a mistake. */
+const MAX_TOKENS = 1_000_000_000;
+
+/**
+ * Reads the usage of an answer. Counts that are no counts (text, null, negative, absurd) are absent.
+ * @returns undefined where there is nothing to learn
+ */
+export function readUsage(value: Json | undefined): Usage | undefined {
+  const usage = objectOf(value);
+  if (usage === undefined) return undefined;
+  const input = readInput(usage);
+  const output = readOutput(usage);
+  const read: Usage = { ...input, ...output };
+  return Object.keys(read).length === 0 ? undefined : read;
+}
+
+function readInput(usage: JsonObject): Usage {
+  const details = objectOf(usage.prompt_tokens_details) ?? {};
+  const all = countOf(usage.prompt_tokens);
+  // DeepSeek and Moonshot report what was read from their caches beside the details.
+  const cached = countOf(details.cached_tokens) ?? countOf(usage.prompt_cache_hit_tokens) ??
+    countOf(usage.cached_tokens);
+  const written = countOf(details.cache_write_tokens);
+  const apart = (cached ?? 0) + (written ?? 0);
+  return {
+    ...optional("prompt", all === undefined ? undefined : excludesCache(usage, apart) ? all : Math.max(0, all - apart)),
+    ...optional("input_cache_read", cached),
+    // Nobody here tells for how long; five minutes are the usual time.
+    ...optional("input_cache_write_5m", written),
+  };
+}
+
+/** Some count the prompt without its cached part; then their total tells. */
+function excludesCache(usage: JsonObject, apart: number): boolean {
+  const total = countOf(usage.total_tokens);
+  const sum = (countOf(usage.prompt_tokens) ?? 0) + (countOf(usage.completion_tokens) ?? 0);
+  return apart > 0 && total !== undefined && total === sum + apart;
+}
+
+function readOutput(usage: JsonObject): Usage {
+  const completion = countOf(usage.completion_tokens);
+  const reasoning = countOf(objectOf(usage.completion_tokens_details)?.reasoning_tokens);
+  if (completion === undefined || reasoning === undefined) {
+    return { ...optional("completion", completion), ...optional("reasoning", reasoning) };
+  }
+  // xAI counts reasoning apart; where it gives no total, more reasoning than completion says the same.
+  const prompt = countOf(usage.prompt_tokens) ?? 0;
+  const total = countOf(usage.total_tokens);
+  const outside = reasoning > 0 &&
+    (total === undefined ? reasoning > completion : total === prompt + completion + reasoning);
+  if (outside) return { completion: completion + reasoning, reasoning };
+  return reasoning > completion ? { completion } : { completion, reasoning };
+}
+
+function countOf(value: Json | undefined): number | undefined {
+  const count = isRawNumber(value) ? Number(value.rawJSON) : value;
+  return typeof count === "number" && Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS ? count : undefined;
+}

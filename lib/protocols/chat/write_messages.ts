@@ -1,0 +1,91 @@
+/** The turns of a prompt as the `messages` of a chat request. */
+import type { Block, BlockOf, Message } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import { textOf } from "./members.ts";
+import { isPlain, writeCache, writeContent, writePart, type Writing } from "./write_parts.ts";
+import { writePastReasoning } from "./write_reasoning.ts";
+import { ownRest, withRest } from "./write_rest.ts";
+
+/** Writes the conversation. Results of tools become messages of their own, before what else their turn says. */
+export function writeMessages(writing: Writing): JsonObject[] {
+  return writing.prompt.messages.flatMap((message) => {
+    if (message.role === "assistant") return [writeAssistant(message, writing)];
+    return message.role === "user" ? writeUser(message, writing) : [writeSystem(message, writing)];
+  });
+}
+
+/** A `developer` message of the client's is one again, by its rest. */
+function writeSystem({ blocks, rest }: Message, writing: Writing): JsonObject {
+  const content = writeContent(blocks, writing);
+  return withRest({ role: "system", content }, ownRest(rest, writing.target.dropped));
+}
+
+function writeUser({ blocks, rest }: Message, writing: Writing): JsonObject[] {
+  const own = ownRest(rest, writing.target.dropped);
+  const results = blocks.filter((block) => block.type === "tool_result");
+  const others = blocks.filter((block) => block.type !== "tool_result");
+  const messages = results.map((result) => writeResult(result, writing));
+  // A lone result was a message of its own, and what it said beside is its own too.
+  if (messages.length === 1 && others.length === 0) return messages.map((message) => withRest(message, own));
+  if (messages.length > 0 && others.length === 0 && Object.keys(own).length === 0) return messages;
+  return [...messages, withRest({ role: "user", content: writeContent(others, writing) }, own)];
+}
+
+function writeResult(result: BlockOf<"tool_result">, writing: Writing): JsonObject {
+  const { target } = writing;
+  const parts = result.blocks.flatMap((block) => writePart(block, writing));
+  const plain = parts.every(isPlain);
+  // Chat has no flag for a tool that failed.
+  const mark = result.isError === true ? "[tool error] " : "";
+  const text = () => mark + parts.map((part) => textOf(part.text) ?? "").join("\n");
+  const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
+  const message: JsonObject = {
+    role: "tool",
+    tool_call_id: result.callId,
+    content: plain ? text() : marked,
+    ...writeCache(result.cache, target),
+  };
+  return withRest(message, ownRest(result.rest, target.dropped));
+}
+
+/** One message for the whole turn: chat has no order between words and calls. */
+function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject {
+  const { target } = writing;
+  const said: Block[] = [];
+  const refusals: string[] = [];
+  const calls: JsonObject[] = [];
+  const reasoning: Block[] = [];
+  for (const block of blocks) {
+    if (block.type === "tool_call") calls.push(writeCall(block, writing));
+    else if (block.type === "refusal") refusals.push(block.text);
+    else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
+    else said.push(block);
+  }
+  const parts = said.flatMap((block) => writePart(block, writing));
+  // What was streamed as one text is one text again, without anything in between.
+  const words = parts.every(isPlain) ? parts.map((part) => textOf(part.text) ?? "").join("") : parts;
+  const silent = words.length === 0 && (calls.length > 0 || refusals.length > 0);
+  const message: JsonObject = {
+    role: "assistant",
+    content: silent ? null : words,
+    ...writePastReasoning(reasoning, writing),
+    ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  return withRest(message, ownRest(rest, target.dropped));
+}
+
+/** True for an entry of `reasoning_details` that is no reasoning: it goes back to where it was. */
+function isDetail(block: Block): boolean {
+  return block.type === "foreign" && block.from === "chat" &&
+    textOf(block.value.type)?.startsWith("reasoning.") === true;
+}
+
+function writeCall(call: BlockOf<"tool_call">, { target }: Writing): JsonObject {
+  const { id, name, custom, arguments: input } = call;
+  if (call.namespace !== undefined) target.dropped.add("namespace");
+  const written = custom === true
+    ? { id, type: "custom", custom: { name, input } }
+    : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
+  return withRest({ ...written, ...writeCache(call.cache, target) }, ownRest(call.rest, target.dropped));
+}

@@ -1,0 +1,104 @@
+/** Content of the messages that go to an upstream: a string where it is one plain text, else parts. */
+import { modalityOf, writeMediaUrl } from "../../canonical/media.ts";
+import type { Block, BlockOf, CacheMark, Prompt } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { textOf } from "./members.ts";
+import { ownRest, withRest } from "./write_rest.ts";
+
+/** What is being written, and where to. */
+export interface Writing {
+  prompt: Prompt;
+  target: WriteTarget;
+}
+
+/** Writes content. Some servers take nothing but a string, so a plain text alone is one. */
+export function writeContent(blocks: readonly Block[], writing: Writing): Json {
+  const parts = blocks.flatMap((block) => writePart(block, writing));
+  const [only] = parts;
+  if (only === undefined) return "";
+  return parts.length === 1 && isPlain(only) ? only.text ?? "" : parts;
+}
+
+/** True for a text part that says nothing but its text. */
+export function isPlain(part: JsonObject): boolean {
+  return part.type === "text" && Object.keys(part).length === 2;
+}
+
+/** Writes one part; none for what content cannot hold, which is then named. */
+export function writePart(block: Block, { prompt, target }: Writing): JsonObject[] {
+  const { dropped } = target;
+  const finish = (part: JsonObject) => [
+    withRest({ ...part, ...writeCache(block.cache, target) }, ownRest(block.rest, dropped)),
+  ];
+  switch (block.type) {
+    case "text":
+      if (block.citations !== undefined) dropped.add("citations");
+      return finish({ type: "text", text: block.text });
+    // Only the assistant refuses; in anybody else's content it is something said.
+    case "refusal":
+      return finish({ type: "text", text: block.text });
+    case "media":
+      return finish(writeMedia(block, prompt));
+    case "foreign":
+      if (block.from === "chat") return [{ ...block.value }];
+      dropped.add(textOf(block.value.type) ?? "content");
+      return [];
+    default:
+      dropped.add(block.type);
+      return [];
+  }
+}
+
+/** The prompt-cache mark, where the upstream takes it: for spreading. */
+export function writeCache(cache: CacheMark | undefined, { dialect, dropped }: WriteTarget): JsonObject {
+  if (cache === undefined) return {};
+  if (dialect.cacheMarks !== true) {
+    dropped.add("cache_control");
+    return {};
+  }
+  // Five minutes are the default; not everybody knows the member that says so.
+  return { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: "1h" }) } };
+}
+
+/** Sound that has a part of its own, by media type. */
+const AUDIO: ReadonlyMap<string, string> = new Map([
+  ["audio/wav", "wav"],
+  ["audio/x-wav", "wav"],
+  ["audio/mpeg", "mp3"],
+  ["audio/mp3", "mp3"],
+]);
+
+function writeMedia({ media, name }: BlockOf<"media">, prompt: Prompt): JsonObject {
+  const modality = modalityOf(media, name);
+  if (modality === "image" && name === undefined) {
+    return { type: "image_url", image_url: { url: writeMediaUrl(media) } };
+  }
+  const format = media.kind === "bytes" ? AUDIO.get(media.mediaType) : undefined;
+  if (format !== undefined && media.kind === "bytes") {
+    return { type: "input_audio", input_audio: { data: media.base64, format } };
+  }
+  const text = modality === "text" && media.kind === "bytes" ? decodeText(media.base64) : undefined;
+  if (text !== undefined) return { type: "text", text: name === undefined ? text : `${name}\n${text}` };
+  const own = prompt.protocol === "chat";
+  if (media.kind === "url" && !own) {
+    const param = prompt.protocol === "responses" ? "input" : "messages";
+    throw new GatewayError("invalid", "Cannot pass on a file by its URL: this model takes files as data only", {
+      param,
+    });
+  }
+  // The vendor wants a name beside the data; other protocols can do without.
+  const filename = name ?? (own ? undefined : "document");
+  return { type: "file", file: { ...(filename !== undefined && { filename }), file_data: writeMediaUrl(media) } };
+}
+
+/** Plain text in a file, which chat takes as text only; `undefined` where it is none. */
+function decodeText(base64: string): string | undefined {
+  try {
+    const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

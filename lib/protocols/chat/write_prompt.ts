@@ -1,0 +1,129 @@
+/** A prompt as a chat request in OpenAI's own words. What a vendor words differently is mended afterwards. */
+import { createHash } from "node:crypto";
+import type { OutputFormat, Prompt, Protocol } from "../../canonical/types.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { objectOf, textOf } from "./members.ts";
+import { writeMessages } from "./write_messages.ts";
+import type { Writing } from "./write_parts.ts";
+import { writeEffort } from "./write_reasoning.ts";
+import { ownRest, withRest } from "./write_rest.ts";
+import { writeTools } from "./write_tools.ts";
+
+/**
+ * Parameters that a model takes only where its row lists them; the others are no knobs of a model. Tools, the form of the
+ * answer and its length are not among them: leaving them out would change what is answered.
+ */
+const LISTED: ReadonlySet<string> = new Set([
+  "temperature",
+  "top_p",
+  "top_k",
+  "min_p",
+  "top_a",
+  "frequency_penalty",
+  "presence_penalty",
+  "repetition_penalty",
+  "seed",
+  "logit_bias",
+  "logprobs",
+  "top_logprobs",
+  "stop",
+  "prediction",
+  "verbosity",
+  "web_search_options",
+]);
+
+/** What clients call a parameter where chat has another name for it. */
+const WORDS: Readonly<Record<Protocol, Readonly<Record<string, string>>>> = {
+  chat: {},
+  responses: { verbosity: "text.verbosity" },
+  messages: { stop: "stop_sequences" },
+};
+
+/** Longest id of an end user. */
+const MAX_USER = 64;
+
+/**
+ * Writes a prompt. Everything is written, named in `target.dropped`, or refused. The normal forms: `max_tokens` becomes
+ * `max_completion_tokens`, the `reasoning` object `reasoning_effort`, `functions` become `tools`, a stop string a list, a
+ * lone plain text part a string; what is absent by default is absent, and routing wishes stay with the gateway.
+ * @throws {GatewayError} `invalid`, for a file that only has a URL
+ */
+export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
+  const writing: Writing = { prompt, target };
+  const { stream_options, user, ...rest } = ownRest(prompt.rest, target.dropped);
+  return withRest(
+    {
+      model: target.model,
+      messages: writeMessages(writing),
+      ...writeTools(writing),
+      ...(prompt.maxTokens !== undefined && { max_completion_tokens: prompt.maxTokens }),
+      ...listed(writeSampling(prompt), writing),
+      ...writeEffort(writing),
+      ...writeFormat(prompt.format),
+      ...(prompt.n !== undefined && { n: prompt.n }),
+      ...writeStream(prompt.stream, stream_options),
+      ...writeUser(prompt.user, user),
+    },
+    listed(rest, writing),
+  );
+}
+
+function writeSampling({ sampling, stop }: Prompt): JsonObject {
+  const members: JsonObject = {
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    frequency_penalty: sampling.frequencyPenalty,
+    presence_penalty: sampling.presencePenalty,
+    seed: sampling.seed,
+    logit_bias: sampling.logitBias,
+    logprobs: sampling.logprobs,
+    top_logprobs: sampling.topLogprobs,
+    stop: stop.length > 0 ? [...stop] : undefined,
+  };
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
+}
+
+/** Leaves out, and names, the knobs that the model does not have. A knob that is null was not touched. */
+function listed(members: JsonObject, { prompt, target }: Writing): JsonObject {
+  const { supported_parameters } = target.row;
+  return Object.fromEntries(
+    Object.entries(members).filter(([name, value]) => {
+      if (!LISTED.has(name) || supported_parameters.includes(name)) return true;
+      if (value !== null) target.dropped.add(WORDS[prompt.protocol][name] ?? name);
+      return false;
+    }),
+  );
+}
+
+/** Text is what comes when nothing is said. The form's name is required here, but not everywhere. */
+function writeFormat(format: OutputFormat | undefined): JsonObject {
+  if (format === undefined || format.type === "text") return {};
+  if (format.type === "json_object") return { response_format: { type: "json_object" } };
+  const { name = "output", description, schema, strict } = format;
+  return {
+    response_format: {
+      type: "json_schema",
+      json_schema: {
+        name,
+        ...(description !== undefined && { description }),
+        schema,
+        ...(strict !== undefined && { strict }),
+      },
+    },
+  };
+}
+
+/** The usage is asked for whether the client wants it or not: answers are paid by it. */
+function writeStream(stream: boolean, options: Json | undefined): JsonObject {
+  return stream ? { stream: true, stream_options: { ...objectOf(options), include_usage: true } } : {};
+}
+
+/** The id of the end user goes where the client had it; where it had two places, the first was the newer one. */
+function writeUser(user: string | undefined, older: Json | undefined): JsonObject {
+  if (user === undefined) return {};
+  const id = user.length > MAX_USER ? createHash("sha256").update(user).digest("hex") : user;
+  const second = textOf(older);
+  return second === undefined ? { user: id } : { safety_identifier: id, user: second };
+}

@@ -1,0 +1,107 @@
+/** Reasoning on its way to an upstream: how much is wanted, and what was thought in past turns. */
+import { type Block, type Effort, EFFORTS, type Protocol, type Reasoning } from "../../canonical/types.ts";
+import type { JsonObject } from "../../json.ts";
+import type { WriteTarget } from "../upstream_codec.ts";
+import { objectsOf } from "./members.ts";
+import { writeDetails } from "./reasoning_details.ts";
+import type { Writing } from "./write_parts.ts";
+import { ownRest } from "./write_rest.ts";
+
+/** What the clients' protocols call a wish about depth, and reasoning they send back. */
+const WORDS: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {
+  chat: { effort: "reasoning_effort", off: "reasoning_effort", past: "reasoning_details" },
+  responses: { effort: "reasoning.effort", off: "reasoning.effort", past: "input.reasoning" },
+  messages: { effort: "output_config.effort", off: "thinking.type", past: "messages.thinking" },
+};
+
+/** A budget below this many tokens is the effort. */
+const BUDGETS: readonly [below: number, effort: Effort][] = [[2_048, "low"], [8_192, "medium"], [24_576, "high"]];
+
+/** The effort that a budget of so many tokens amounts to. */
+export function effortOfBudget(tokens: number): Effort {
+  return BUDGETS.find(([below]) => tokens < below)?.[1] ?? "xhigh";
+}
+
+/**
+ * Writes the wish as `reasoning_effort`, the one word chat has for it: for spreading. A budget becomes an effort. How
+ * much of the reasoning to show is the gateway's own matter.
+ */
+export function writeEffort({ prompt, target }: Writing): JsonObject {
+  const { reasoning, protocol } = prompt;
+  if (reasoning === undefined) return {};
+  const { dropped, row, dialect } = target;
+  for (const name of Object.keys(ownRest(reasoning.rest, dropped))) dropped.add(`reasoning.${name}`);
+  if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");
+  const wanted = wantedEffort(reasoning);
+  if (wanted === undefined) return {};
+  const words = WORDS[protocol];
+  if (row.reasoning === undefined) {
+    // A model that does not think is not told to stop it.
+    if (wanted !== "none") dropped.add(words.effort);
+    return {};
+  }
+  const effort = fitEffort(wanted, row.reasoning.efforts);
+  if (wanted === "none" && effort !== "none") dropped.add(words.off);
+  else if (reasoning.effort !== undefined && effort !== wanted) dropped.add(words.effort);
+  return effort === undefined ? {} : { reasoning_effort: effort };
+}
+
+/** Absent where the model shall decide, which is what it does when nothing is said. */
+function wantedEffort({ mode, effort, budgetTokens }: Reasoning): Effort | undefined {
+  if (mode === "off") return "none";
+  if (effort !== undefined) return effort;
+  return budgetTokens === undefined ? undefined : effortOfBudget(budgetTokens);
+}
+
+/** The deepest effort the model knows that is not deeper than the wanted one, else its least. */
+function fitEffort(wanted: Effort, known: readonly Effort[]): Effort | undefined {
+  const sorted = EFFORTS.filter((effort) => known.includes(effort));
+  const depth = EFFORTS.indexOf(wanted);
+  // Thinking less than asked is one thing, not thinking at all another.
+  const fitting = sorted.filter((effort) =>
+    EFFORTS.indexOf(effort) <= depth && (effort !== "none" || wanted === "none")
+  );
+  return fitting.at(-1) ?? sorted.find((effort) => effort !== "none") ?? sorted[0];
+}
+
+/**
+ * Writes what was thought in a past turn, for spreading: signed blocks as `reasoning_details` where the upstream can read
+ * them, plain text as `reasoning_content` where it wants it back. All else is named.
+ */
+export function writePastReasoning(blocks: readonly Block[], { prompt, target }: Writing): JsonObject {
+  const { dialect, issuer, dropped } = target;
+  const details: JsonObject[] = [];
+  const texts: string[] = [];
+  for (const block of blocks) {
+    if (dialect.reasoningDetails === true && isReadable(block, issuer)) {
+      details.push(...writeDetail(block, { index: details.length }));
+    } else if (block.type === "reasoning" && block.text !== "" && dialect.unsignedReasoning) {
+      texts.push(block.text);
+    } else {
+      dropped.add(WORDS[prompt.protocol].past);
+    }
+  }
+  return {
+    ...(texts.length > 0 && { reasoning_content: texts.join("\n\n") }),
+    ...(details.length > 0 && { reasoning_details: details }),
+  };
+}
+
+function isReadable(block: Block, issuer: WriteTarget["issuer"]): boolean {
+  return block.type === "foreign" || (block.type === "reasoning" && block.signature?.issuer === issuer);
+}
+
+/** Formats name their issuers, see `readReasoning`; what such an issuer signed goes back without an envelope. */
+const FORMAT = /^[a-z-]+-v\d+$/;
+
+function writeDetail(block: Block, { index }: { index: number }): JsonObject[] {
+  if (block.type === "foreign") return objectsOf([block.value]);
+  if (block.type !== "reasoning") return [];
+  const { signature, text, hidden } = block;
+  if (signature === undefined || !FORMAT.test(signature.issuer)) return writeDetails(block, index);
+  const common = { id: signature.id ?? null, format: signature.issuer };
+  const encrypted = { type: "reasoning.encrypted", data: signature.value, ...common };
+  return hidden === true
+    ? [{ ...encrypted, index }]
+    : [{ type: "reasoning.summary", summary: text, ...common, index }, { ...encrypted, index: index + 1 }];
+}

@@ -1,0 +1,80 @@
+/** Tools, and the choice among them, as a chat request has them. */
+import type { Tool, ToolChoice } from "../../canonical/types.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { writeCache, type Writing } from "./write_parts.ts";
+import { ownRest, withRest } from "./write_rest.ts";
+
+/** Writes everything about tools, for spreading. Without tools there is nothing: vendors refuse a choice among none. */
+export function writeTools(writing: Writing): JsonObject {
+  const { prompt, target } = writing;
+  const tools = prompt.tools.flatMap((tool) => writeTool(tool, writing));
+  if (tools.length === 0) {
+    if (isDemand(prompt.toolChoice)) target.dropped.add("tool_choice");
+    return {};
+  }
+  const choice = prompt.toolChoice && writeChoice(prompt.toolChoice, writing);
+  return {
+    tools,
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(prompt.parallelToolCalls !== undefined && { parallel_tool_calls: prompt.parallelToolCalls }),
+  };
+}
+
+/** True for a choice that says more than what holds without tools anyway. */
+function isDemand(choice: ToolChoice | undefined): boolean {
+  return choice !== undefined && choice.type !== "auto" && choice.type !== "none";
+}
+
+function writeTool(tool: Tool, { target }: Writing): JsonObject[] {
+  const { dropped } = target;
+  if (tool.type === "hosted") {
+    if (tool.from === "chat") return [tool.value];
+    dropped.add("tools");
+    return [];
+  }
+  if (tool.namespace !== undefined) dropped.add("namespace");
+  const { name, description } = tool;
+  const common = { name, ...(description !== undefined && { description }) };
+  const written: JsonObject = tool.type === "custom"
+    ? { type: "custom", custom: { ...common, ...(tool.format !== undefined && { format: nestFormat(tool.format) }) } }
+    : {
+      type: "function",
+      function: {
+        ...common,
+        ...(tool.parameters !== undefined && { parameters: tool.parameters }),
+        ...(tool.strict !== undefined && { strict: tool.strict }),
+      },
+    };
+  return [withRest({ ...written, ...writeCache(tool.cache, target) }, ownRest(tool.rest, dropped))];
+}
+
+/** Chat nests a grammar one level deeper than the flat form. */
+function nestFormat(format: JsonObject): JsonObject {
+  if (format.type !== "grammar") return format;
+  const { type, syntax, definition, ...others } = format;
+  return { type, ...others, grammar: { syntax, definition } };
+}
+
+function writeChoice(choice: ToolChoice, { prompt, target }: Writing): Json | undefined {
+  switch (choice.type) {
+    case "auto":
+    case "none":
+    case "required":
+      return choice.type;
+    case "tool":
+      return named(choice.name, choice.custom === true);
+    case "allowed": {
+      const custom = new Set(prompt.tools.flatMap((tool) => tool.type === "custom" ? [tool.name] : []));
+      const tools = choice.names.map((name) => named(name, custom.has(name)));
+      return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools } };
+    }
+    case "foreign":
+      if (choice.from === "chat") return choice.value;
+      target.dropped.add("tool_choice");
+      return undefined;
+  }
+}
+
+function named(name: string, custom: boolean): JsonObject {
+  return custom ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
+}
