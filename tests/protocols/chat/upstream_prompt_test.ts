@@ -1,0 +1,406 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import type { Block, Message, Prompt, Reasoning } from "../../../lib/canonical/types.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+import { chat } from "../../../lib/protocols/chat/mod.ts";
+import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
+import { effortOfBudget } from "../../../lib/protocols/chat/write_reasoning.ts";
+import agent from "../../fixtures/chat/agent.json" with { type: "json" };
+import functions from "../../fixtures/chat/functions.json" with { type: "json" };
+import routed from "../../fixtures/chat/routed.json" with { type: "json" };
+import { request } from "./requests.ts";
+import { targetOf } from "./targets.ts";
+
+function promptOf(members: Partial<Prompt> = {}): Prompt {
+  return {
+    protocol: "messages",
+    model: "acme/thinker",
+    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
+    tools: [],
+    stop: [],
+    sampling: {},
+    stream: false,
+    ...members,
+  };
+}
+
+function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): JsonObject {
+  return chatUpstream.writePrompt(promptOf(members), target);
+}
+
+function writeMessages(messages: Message[], target?: WriteTarget): Json | undefined {
+  return write({ messages }, target).messages;
+}
+
+const LOOK = { type: "function", name: "look" } as const;
+
+/** A request again, in the normal forms that are named in the comment of `writePrompt()`. */
+function writeBack(body: JsonObject, target: WriteTarget): JsonObject {
+  return chatUpstream.writePrompt(chat.readPrompt(body), target);
+}
+
+Deno.test("writePrompt() gives back what was read, in normal form: calls and tools with members nobody models", () => {
+  const target = targetOf();
+  const body = agent.request as JsonObject;
+  const messages = structuredClone(agent.request.messages) as JsonObject[];
+  // A lone plain part is a string, blank arguments are an empty object, and null says nothing.
+  Object.assign(messages[1] ?? {}, { content: "The chain slips." });
+  Object.assign(messages[4] ?? {}, { content: "1 row" });
+  delete messages[2]?.refusal;
+  const calls = messages[2]?.tool_calls as JsonObject[];
+  (calls[2]?.function as JsonObject).arguments = "{}";
+  const tools = structuredClone(body.tools) as JsonObject[];
+  delete (tools[0]?.function as JsonObject).strict;
+  const { max_tokens: _, ...rest } = body;
+  assertEquals(writeBack(body, target), { ...rest, model: "thinker-1", messages, tools });
+  assertEquals(target.dropped.names, []);
+});
+
+Deno.test("writePrompt() gives back what was read, in normal form: parts, marks, reasoning and knobs", () => {
+  const target = targetOf({ issuer: "anthropic", dialect: { cacheMarks: true, reasoningDetails: true } });
+  const body = routed.request as unknown as JsonObject;
+  const mark = { cache_control: { type: "ephemeral" } };
+  const messages = structuredClone(body.messages) as JsonObject[];
+  // The mark of a message stands on its last part.
+  const user = messages[1]?.content as JsonObject[];
+  user[1] = { type: "image_url", image_url: { url: "data:image/jpeg;base64,AAAA", detail: "low" } };
+  user[4] = { ...user[4], ...mark };
+  delete messages[1]?.cache_control;
+  const { reasoning_details } = messages[2] ?? {};
+  messages[2] = {
+    role: "assistant",
+    content: "A wheel.",
+    reasoning_details: reasoning_details ?? null,
+    refusal: "I will not say whose.\nNor where.",
+  };
+  messages[3] = { role: "assistant", content: "", ...mark };
+  const { models: _, provider: __, max_tokens, reasoning: ___, stream: ____, stream_options: _____, ...rest } = body;
+  assertEquals(writeBack(body, target), {
+    ...rest,
+    model: "thinker-1",
+    messages,
+    max_completion_tokens: max_tokens,
+    reasoning_effort: "medium",
+  });
+  assertEquals(target.dropped.names, ["reasoning.summary", "reasoning.trace"]);
+});
+
+Deno.test("writePrompt() writes functions of the old manner as tools", () => {
+  const body = writeBack(functions.request as JsonObject, targetOf());
+  assertEquals(body.tools, [{
+    type: "function",
+    function: { name: "weather", description: "Temperature", parameters: { type: "object" } },
+    unit: "C",
+  }]);
+  assertEquals(body.tool_choice, { type: "function", function: { name: "weather" } });
+  assertEquals((body.messages as JsonObject[]).slice(1, 3), [
+    {
+      role: "assistant",
+      content: null,
+      tool_calls: [{
+        id: "call_1_weather",
+        type: "function",
+        function: { name: "weather", arguments: '{"city":"Oslo"}' },
+      }],
+    },
+    { role: "tool", tool_call_id: "call_1_weather", content: "4" },
+  ]);
+  assertEquals(body.stop, ["END"]);
+});
+
+Deno.test("writePrompt() is stable: what it writes is read and written as it is", () => {
+  for (const { request: body } of [agent, routed, functions]) {
+    const dialect = { cacheMarks: true, reasoningDetails: true };
+    const once = writeBack(body as unknown as JsonObject, targetOf({ issuer: "anthropic", dialect }));
+    const twice = writeBack(once, targetOf({ issuer: "anthropic", dialect }));
+    assertEquals(JSON.stringify(twice), JSON.stringify(once));
+  }
+});
+
+Deno.test("writePrompt() keeps a member called __proto__ as a member", () => {
+  const body = JSON.parse('{"model":"a","messages":[{"role":"user","content":"Hi"}],"__proto__":{"a":1}}');
+  assert(JSON.stringify(writeBack(body, targetOf())).includes('"__proto__":{"a":1}'));
+});
+
+Deno.test("writePrompt() writes results before what else their turn says", () => {
+  const blocks: Block[] = [
+    { type: "text", text: "And now?" },
+    { type: "tool_result", callId: "c1", blocks: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
+    { type: "tool_result", callId: "c2", blocks: [{ type: "text", text: "gone" }], isError: true },
+    { type: "tool_result", callId: "c3", blocks: [] },
+    { type: "media", media: { kind: "url", url: "https://example.com/a.png" } },
+  ];
+  assertEquals(writeMessages([{ role: "user", blocks }]), [
+    { role: "tool", tool_call_id: "c1", content: "a\nb" },
+    { role: "tool", tool_call_id: "c2", content: "[tool error] gone" },
+    { role: "tool", tool_call_id: "c3", content: "" },
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "And now?" },
+        { type: "image_url", image_url: { url: "https://example.com/a.png" } },
+      ],
+    },
+  ]);
+});
+
+Deno.test("writePrompt() writes one message for a turn of the assistant", () => {
+  const cases: [blocks: Block[], message: JsonObject][] = [
+    [[{ type: "text", text: "A" }, { type: "text", text: "B" }], { content: "AB" }],
+    [[], { content: "" }],
+    [[{ type: "refusal", text: "No." }], { content: null, refusal: "No." }],
+    [
+      [
+        { type: "text", text: "A" },
+        { type: "tool_call", id: "c1", name: "look", arguments: "" },
+        { type: "text", text: "B" },
+        { type: "tool_call", id: "c2", name: "sql", arguments: "select 1", custom: true },
+      ],
+      {
+        content: "AB",
+        tool_calls: [
+          { id: "c1", type: "function", function: { name: "look", arguments: "{}" } },
+          { id: "c2", type: "custom", custom: { name: "sql", input: "select 1" } },
+        ],
+      },
+    ],
+  ];
+  for (const [blocks, message] of cases) {
+    assertEquals(writeMessages([{ role: "assistant", blocks }]), [{ role: "assistant", ...message }]);
+  }
+});
+
+Deno.test("writePrompt() writes files as parts, and text in files as text", () => {
+  const pdf = { kind: "bytes", mediaType: "application/pdf", base64: "JVBERi0=" } as const;
+  const cases: [block: Block, content: Json][] = [
+    [{ type: "media", media: pdf, name: "a.pdf" }, [{
+      type: "file",
+      file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" },
+    }]],
+    [{ type: "media", media: pdf }, [{
+      type: "file",
+      file: { filename: "document", file_data: "data:application/pdf;base64,JVBERi0=" },
+    }]],
+    [{ type: "media", media: { kind: "bytes", mediaType: "text/plain", base64: "SGk=" }, name: "a.txt" }, "a.txt\nHi"],
+    [{ type: "media", media: { kind: "bytes", mediaType: "audio/mpeg", base64: "AAAA" } }, [{
+      type: "input_audio",
+      input_audio: { data: "AAAA", format: "mp3" },
+    }]],
+    [{ type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "AAAA" } }, [{
+      type: "image_url",
+      image_url: { url: "data:image/png;base64,AAAA" },
+    }]],
+  ];
+  for (const [block, content] of cases) {
+    assertEquals(writeMessages([{ role: "user", blocks: [block] }]), [{ role: "user", content }]);
+  }
+  const url: Block = {
+    type: "media",
+    media: { kind: "url", url: "https://example.com/a.pdf", mediaType: "application/pdf" },
+  };
+  const error = assertThrows(() => writeMessages([{ role: "user", blocks: [url] }]), GatewayError);
+  assertEquals([error.kind, error.param], ["invalid", "messages"]);
+});
+
+Deno.test("writePrompt() sends reasoning back to those who want it, and names it elsewhere", () => {
+  const signed: Block = { type: "reasoning", text: "Plan.", signature: { issuer: "anthropic", value: "c2ln" } };
+  const plain: Block = { type: "reasoning", text: "Hmm." };
+  const gemini: Block = {
+    type: "reasoning",
+    text: "",
+    hidden: true,
+    signature: { issuer: "google-gemini-v1", value: "zzz", id: "r1" },
+  };
+  const entry = { type: "reasoning.text", text: "Plan.", signature: "c2ln", format: "anthropic-claude-v1", id: null };
+  const cases: [blocks: Block[], target: WriteTarget, members: JsonObject, dropped: string[]][] = [
+    [[plain, signed], targetOf(), {}, ["messages.thinking"]],
+    [[plain, plain], targetOf({ dialect: { unsignedReasoning: true } }), { reasoning_content: "Hmm.\n\nHmm." }, []],
+    [
+      [signed, plain],
+      targetOf({ issuer: "anthropic", dialect: { reasoningDetails: true } }),
+      { reasoning_details: [{ ...entry, index: 0 }] },
+      ["messages.thinking"],
+    ],
+    [[signed], targetOf({ issuer: "openai", dialect: { reasoningDetails: true } }), {}, ["messages.thinking"]],
+    [
+      [gemini],
+      targetOf({ issuer: "google-gemini-v1", dialect: { reasoningDetails: true } }),
+      {
+        reasoning_details: [{
+          type: "reasoning.encrypted",
+          data: "zzz",
+          id: "r1",
+          format: "google-gemini-v1",
+          index: 0,
+        }],
+      },
+      [],
+    ],
+  ];
+  for (const [blocks, target, members, dropped] of cases) {
+    const message: Message = { role: "assistant", blocks: [...blocks, { type: "text", text: "Hi" }] };
+    assertEquals(writeMessages([message], target), [{ role: "assistant", content: "Hi", ...members }]);
+    assertEquals(target.dropped.names, dropped);
+  }
+});
+
+Deno.test("writePrompt() says how much to think in one word", () => {
+  const cases: [reasoning: Reasoning, effort: string | undefined, dropped: string[]][] = [
+    [{ effort: "high" }, "high", []],
+    [{ effort: "minimal" }, "low", ["output_config.effort"]],
+    [{ effort: "max" }, "xhigh", ["output_config.effort"]],
+    [{ mode: "off" }, "none", []],
+    [{ mode: "adaptive" }, undefined, []],
+    [{ mode: "adaptive", effort: "low" }, "low", []],
+    [{ mode: "manual", budgetTokens: 1024 }, "low", []],
+    [{ mode: "manual", budgetTokens: 100_000 }, "xhigh", []],
+    [{ display: "summarized" }, undefined, []],
+    [{ effort: "low", encrypted: true }, "low", ["include"]],
+  ];
+  for (const [reasoning, effort, dropped] of cases) {
+    const target = targetOf();
+    assertEquals([write({ reasoning }, target).reasoning_effort, target.dropped.names], [effort, dropped]);
+  }
+  const onlyHigh = targetOf({ row: { reasoning: { modes: ["adaptive"], efforts: ["high"] } } });
+  assertEquals(write({ reasoning: { mode: "off" } }, onlyHigh).reasoning_effort, "high");
+  assertEquals(onlyHigh.dropped.names, ["thinking.type"]);
+  const none = targetOf({ row: { reasoning: undefined } });
+  assertEquals("reasoning_effort" in write({ reasoning: { mode: "off" } }, none), false);
+  assertEquals(none.dropped.names, []);
+});
+
+Deno.test("effortOfBudget() has a threshold for each word", () => {
+  const cases: [number, string][] = [[1_024, "low"], [2_047, "low"], [2_048, "medium"], [8_192, "high"], [
+    24_576,
+    "xhigh",
+  ]];
+  for (const [budget, effort] of cases) assertEquals(effortOfBudget(budget), effort);
+});
+
+Deno.test("writePrompt() names the knobs that the model does not have, in the client's words", () => {
+  const bare = { supported_parameters: ["tools"] };
+  const sampling = { temperature: 0, topP: 1, topK: 40, frequencyPenalty: 1, presencePenalty: 1, seed: 7 };
+  const knobs = {
+    sampling: { ...sampling, logitBias: { "1": 2 }, logprobs: true, topLogprobs: 2 },
+    stop: ["END"],
+    maxTokens: 100,
+  };
+  const target = targetOf({ row: bare });
+  assertEquals(write(knobs, target), {
+    model: "thinker-1",
+    messages: [{ role: "user", content: "Hi" }],
+    max_completion_tokens: 100,
+  });
+  assertEquals(target.dropped.names, [
+    "temperature",
+    "top_p",
+    "top_k",
+    "frequency_penalty",
+    "presence_penalty",
+    "seed",
+    "logit_bias",
+    "logprobs",
+    "top_logprobs",
+    "stop_sequences",
+  ]);
+  const own = targetOf({ row: bare });
+  const body = request({ min_p: 0.1, verbosity: "low", prediction: null, store: false, stop: "END" });
+  assertEquals(Object.keys(writeBack(body, own)), ["model", "messages", "store"]);
+  assertEquals(own.dropped.names, ["stop", "min_p", "verbosity"]);
+});
+
+Deno.test("writePrompt() writes tools, and nothing about tools without any", () => {
+  const target = targetOf();
+  const body = write({
+    tools: [
+      { ...LOOK, description: "Looks", parameters: { type: "object" }, strict: false },
+      { type: "custom", name: "sql", format: { type: "grammar", syntax: "lark", definition: "start: /.+/" } },
+      { type: "hosted", from: "messages", value: { type: "web_search_20250305", name: "web_search" } },
+    ],
+    toolChoice: { type: "allowed", mode: "required", names: ["sql", "look"] },
+    parallelToolCalls: false,
+  }, target);
+  assertEquals(body.tools, [
+    {
+      type: "function",
+      function: { name: "look", description: "Looks", parameters: { type: "object" }, strict: false },
+    },
+    {
+      type: "custom",
+      custom: { name: "sql", format: { type: "grammar", grammar: { syntax: "lark", definition: "start: /.+/" } } },
+    },
+  ]);
+  assertEquals(body.tool_choice, {
+    type: "allowed_tools",
+    allowed_tools: {
+      mode: "required",
+      tools: [{ type: "custom", custom: { name: "sql" } }, { type: "function", function: { name: "look" } }],
+    },
+  });
+  assertEquals(body.parallel_tool_calls, false);
+  assertEquals(target.dropped.names, ["tools"]);
+
+  const without = targetOf();
+  const bare = write({ toolChoice: { type: "auto" }, parallelToolCalls: false }, without);
+  assertEquals(Object.keys(bare), ["model", "messages"]);
+  assertEquals(without.dropped.names, []);
+  write({ toolChoice: { type: "required" } }, without);
+  assertEquals(without.dropped.names, ["tool_choice"]);
+});
+
+Deno.test("writePrompt() writes the form of the answer with a name", () => {
+  const schema = { type: "object" };
+  const cases: [format: Prompt["format"], written: Json | undefined][] = [
+    [undefined, undefined],
+    [{ type: "text" }, undefined],
+    [{ type: "json_object" }, { type: "json_object" }],
+    [{ type: "json_schema", schema }, { type: "json_schema", json_schema: { name: "output", schema } }],
+    [{ type: "json_schema", schema, name: "thing", strict: true }, {
+      type: "json_schema",
+      json_schema: { name: "thing", schema, strict: true },
+    }],
+  ];
+  for (const [format, written] of cases) {
+    assertEquals(write(format === undefined ? {} : { format }).response_format, written);
+  }
+});
+
+Deno.test("writePrompt() asks for usage in every stream, and shortens long ids of users", () => {
+  assertEquals(write({ stream: true, includeUsage: false }).stream_options, { include_usage: true });
+  const user = "u".repeat(65);
+  const { user: written } = write({ user });
+  assert(typeof written === "string" && /^[0-9a-f]{64}$/.test(written));
+  assertEquals(write({ user }).user, written);
+  assertEquals(write({ user: "u".repeat(64) }).user, "u".repeat(64));
+});
+
+Deno.test("writePrompt() leaves marks of the prompt cache out where they are not known", () => {
+  const messages: Message[] = [{ role: "system", blocks: [{ type: "text", text: "Rules.", cache: { ttl: "1h" } }] }];
+  const plain = targetOf();
+  assertEquals(writeMessages(messages, plain), [{ role: "system", content: "Rules." }]);
+  assertEquals(plain.dropped.names, ["cache_control"]);
+  assertEquals(writeMessages(messages, targetOf({ dialect: { cacheMarks: true } })), [{
+    role: "system",
+    content: [{ type: "text", text: "Rules.", cache_control: { type: "ephemeral", ttl: "1h" } }],
+  }]);
+});
+
+Deno.test("writePrompt() names what belongs to another protocol", () => {
+  const target = targetOf();
+  const messages: Message[] = [{
+    role: "user",
+    blocks: [
+      {
+        type: "text",
+        text: "Hi",
+        citations: [{ from: "messages", value: {} }],
+        rest: { from: "messages", members: { a: 1 } },
+      },
+      { type: "foreign", from: "messages", value: { type: "container_upload" } },
+    ],
+  }];
+  const body = write({ messages, rest: { from: "messages", members: { mcp_servers: [] } } }, target);
+  assertEquals(body, { model: "thinker-1", messages: [{ role: "user", content: "Hi" }] });
+  assertEquals(target.dropped.names, ["mcp_servers", "citations", "a", "container_upload"]);
+});

@@ -1,0 +1,168 @@
+import { assert, assertEquals } from "@std/assert";
+import { fold, unfold } from "../../../lib/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/canonical/grammar.ts";
+import type { Block, Event, Reply } from "../../../lib/canonical/types.ts";
+import type { Frame } from "../../../lib/protocols/codec.ts";
+import { chat } from "../../../lib/protocols/chat/mod.ts";
+import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
+import { REPLIES } from "./replies.ts";
+import { echoOf, request } from "./requests.ts";
+import { framesOf, STREAMS } from "./upstream_streams.ts";
+
+/** Reads frames and checks the order of the events. */
+function read(frames: readonly Frame[]): Event[] {
+  const machine = chatUpstream.reader({ issuer: "acme" });
+  const events = [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];
+  assertEquals(machine.push({ data: '{"choices":[{"delta":{"content":"late"}}]}' }), []);
+  assertEquals(machine.end(), []);
+  const grammar = checkGrammar();
+  events.forEach((event) => grammar.push(event));
+  grammar.end();
+  return events;
+}
+
+Deno.test("reader() reads what upstreams stream", () => {
+  for (const [name, stream] of Object.entries(STREAMS)) {
+    const events = read(framesOf(stream));
+    const last = events.at(-1);
+    if (stream.error !== undefined) {
+      assert(last?.type === "error", name);
+      assertEquals([last.error.kind, last.error.code], [stream.error.kind, stream.error.code], name);
+    } else {
+      assertEquals(fold(events), stream.reply, name);
+    }
+  }
+});
+
+Deno.test("readReply() reads from a whole answer what reader() reads from its stream", () => {
+  let compared = 0;
+  for (const [name, { whole, reply }] of Object.entries(STREAMS)) {
+    if (whole === undefined) continue;
+    compared++;
+    assertEquals(chatUpstream.readReply(whole, { issuer: "acme" }), reply, name);
+  }
+  assert(compared > 20);
+});
+
+Deno.test("reader() passes each piece on at once", () => {
+  const machine = chatUpstream.reader({ issuer: "acme" });
+  const push = (delta: unknown) => machine.push({ data: JSON.stringify({ id: "c1", choices: [{ index: 0, delta }] }) });
+  assertEquals(push({ role: "assistant" }), [{ type: "start", id: "c1" }]);
+  assertEquals(push({ content: "Hel" }), [
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "Hel" },
+  ]);
+  assertEquals(push({ content: "lo" }), [{ type: "delta", index: 0, text: "lo" }]);
+  const call = (index: number, args: string) => ({ tool_calls: [{ index, function: { arguments: args } }] });
+  const open = (index: number) => ({ tool_calls: [{ index, id: `call_${index}`, function: { name: "add" } }] });
+  assertEquals(push(open(0)), [
+    { type: "close", index: 0 },
+    { type: "open", index: 1, block: { type: "tool_call", id: "call_0", name: "add" } },
+  ]);
+  assertEquals(push(open(1)), []);
+  assertEquals(push(call(1, "{}")), []);
+  assertEquals(push(call(0, "{}")), [
+    { type: "delta", index: 1, text: "{}" },
+    { type: "close", index: 1 },
+    { type: "open", index: 2, block: { type: "tool_call", id: "call_1", name: "add" } },
+    { type: "delta", index: 2, text: "{}" },
+  ]);
+});
+
+Deno.test("reader() tells the input's usage at the start, where it is known", () => {
+  const usage = { prompt_tokens: 16, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 6 } };
+  const [start] = read([{ data: JSON.stringify({ id: "c1", choices: [{ delta: { content: "Hi" } }], usage }) }]);
+  assertEquals(start, { type: "start", id: "c1", usage: { prompt: 10, input_cache_read: 6 } });
+});
+
+Deno.test("reader() takes an event called error for one", () => {
+  const [only] = read([{ event: "error", data: '{"message":"Too many","code":"rate_limit_exceeded"}' }]);
+  assert(only?.type === "error");
+  assertEquals(only.error.kind, "exhausted");
+});
+
+Deno.test("reader() keeps no more than it must", () => {
+  const piece = "x".repeat(1_000_000);
+  const machine = chatUpstream.reader({ issuer: "acme" });
+  const calls = (index: number, args: string) =>
+    machine.push({
+      data: JSON.stringify({
+        choices: [{
+          delta: { tool_calls: [{ index, id: `call_${index}`, function: { name: "a", arguments: args } }] },
+        }],
+      }),
+    });
+  calls(0, '{"x":"');
+  const last = Array.from({ length: 12 }, () => calls(1, piece).at(-1)).find((event) => event?.type === "error");
+  assert(last?.type === "error" && last.error.kind === "upstream");
+});
+
+/** The answer as chat can say it: adjacent texts are one, and a matched stop string is an ordinary end. */
+function spoken(reply: Reply): Reply {
+  const blocks: Block[] = [];
+  for (const block of reply.blocks) {
+    if (block.type === "foreign" || (block.type === "text" && block.text === "")) continue;
+    const last = blocks.at(-1);
+    if (block.type === "text" && last?.type === "text") last.text += block.text;
+    else blocks.push(structuredClone(block));
+  }
+  const { stopSequence: _, ...rest } = reply;
+  const finish = reply.finish === "stop_sequence" || reply.finish === "pause" ? "end" : reply.finish;
+  return { ...rest, id: "chatcmpl-r1", blocks, finish };
+}
+
+function usageOf(reply: Reply): Reply {
+  return {
+    ...reply,
+    usage: {
+      prompt: reply.usage.prompt ?? 0,
+      input_cache_read: 0,
+      input_cache_write_5m: 0,
+      completion: reply.usage.completion ?? 0,
+      reasoning: reply.usage.reasoning ?? 0,
+    },
+  };
+}
+
+Deno.test("reader() and readReply() give back what our own writer writes", () => {
+  const members = { stream: true, stream_options: { include_usage: true } };
+  for (const [name, reply] of Object.entries(REPLIES)) {
+    if (name === "citations") continue; // come back in chat's own words: see the next test
+    const echo = echoOf(request(members));
+    const wanted = usageOf(spoken(reply));
+    const machine = chat.writer(echo);
+    const frames = [...unfold(reply).flatMap((event) => machine.push(event)), ...machine.end()];
+    const thoughts = (blocks: readonly Block[]) => blocks.filter(({ type }) => type === "reasoning");
+    const others = (blocks: readonly Block[]) => blocks.filter(({ type }) => type !== "reasoning");
+    const streamed = fold(read(frames));
+    assertEquals({ ...streamed, blocks: others(streamed.blocks) }, { ...wanted, blocks: others(wanted.blocks) }, name);
+    // The writer sends signatures last, so in a stream they follow their text.
+    const signatures = (blocks: readonly Block[]) =>
+      thoughts(blocks).flatMap((block) => block.type === "reasoning" && block.signature ? [block.signature] : []);
+    const text = (blocks: readonly Block[]) =>
+      thoughts(blocks).flatMap((block) => block.type === "reasoning" && block.text !== "" ? [block.text] : []);
+    assertEquals(signatures(streamed.blocks), signatures(wanted.blocks), name);
+    assertEquals(text(streamed.blocks).join("\n\n"), text(wanted.blocks).join("\n\n"), name);
+
+    const whole = chatUpstream.readReply(chat.writeReply(reply, echo), { issuer: "acme" });
+    assertEquals(thoughts(whole.blocks), thoughts(wanted.blocks), name);
+    assertEquals([whole.finish, whole.usage], [wanted.finish, wanted.usage], name);
+    if (name !== "textAroundCalls") assertEquals(others(whole.blocks), others(wanted.blocks), name);
+  }
+});
+
+Deno.test("reader() gives back citations as chat has them", () => {
+  const reply = REPLIES.citations;
+  assert(reply !== undefined);
+  const echo = echoOf(request({ stream: true }));
+  const machine = chat.writer(echo);
+  const { blocks } = fold(read([...unfold(reply).flatMap((event) => machine.push(event)), ...machine.end()]));
+  const [text] = blocks;
+  assert(text?.type === "text" && blocks.length === 1);
+  assertEquals(text.text, "😀 So: Oslo.");
+  assertEquals(text.citations?.map(({ from, value }) => [from, value.type]), [
+    ["chat", "url_citation"],
+    ["chat", "url_citation"],
+    ["chat", "url_citation"],
+  ]);
+});

@@ -1,0 +1,94 @@
+import { assertEquals } from "@std/assert";
+import type { Usage } from "../../../lib/canonical/types.ts";
+import { type Json, parseJson } from "../../../lib/json.ts";
+import { readUsage } from "../../../lib/protocols/chat/read_usage.ts";
+
+Deno.test("readUsage() parts what every vendor counts together in its own way", () => {
+  const cases: [name: string, usage: Json, read: Usage | undefined][] = [
+    ["none", null, undefined],
+    ["no counts", { prompt_tokens: null, total_tokens: 3 }, undefined],
+    ["plain", { prompt_tokens: 16, completion_tokens: 3, total_tokens: 19 }, { prompt: 16, completion: 3 }],
+    [
+      "OpenAI",
+      {
+        prompt_tokens: 100,
+        completion_tokens: 30,
+        total_tokens: 130,
+        prompt_tokens_details: { cached_tokens: 64, cache_write_tokens: 20, audio_tokens: 0 },
+        completion_tokens_details: { reasoning_tokens: 10 },
+      },
+      { prompt: 16, input_cache_read: 64, input_cache_write_5m: 20, completion: 30, reasoning: 10 },
+    ],
+    [
+      "DeepSeek, without details",
+      { prompt_tokens: 16, completion_tokens: 3, prompt_cache_hit_tokens: 10, prompt_cache_miss_tokens: 6 },
+      { prompt: 6, input_cache_read: 10, completion: 3 },
+    ],
+    [
+      "DeepSeek, told twice",
+      {
+        prompt_tokens: 16,
+        completion_tokens: 3,
+        prompt_cache_hit_tokens: 10,
+        prompt_tokens_details: { cached_tokens: 10 },
+      },
+      { prompt: 6, input_cache_read: 10, completion: 3 },
+    ],
+    ["Moonshot", { prompt_tokens: 16, completion_tokens: 3, cached_tokens: 4 }, {
+      prompt: 12,
+      input_cache_read: 4,
+      completion: 3,
+    }],
+    [
+      "xAI counts reasoning apart",
+      {
+        prompt_tokens: 12,
+        completion_tokens: 1,
+        total_tokens: 303,
+        completion_tokens_details: { reasoning_tokens: 290 },
+      },
+      { prompt: 12, completion: 291, reasoning: 290 },
+    ],
+    [
+      "more reasoning than completion, and no total",
+      { prompt_tokens: 12, completion_tokens: 1, completion_tokens_details: { reasoning_tokens: 290 } },
+      { prompt: 12, completion: 291, reasoning: 290 },
+    ],
+    [
+      "more reasoning than completion, but a total that denies it",
+      {
+        prompt_tokens: 12,
+        completion_tokens: 1,
+        total_tokens: 13,
+        completion_tokens_details: { reasoning_tokens: 290 },
+      },
+      { prompt: 12, completion: 1 },
+    ],
+    [
+      "a prompt without its cached part, as the total tells",
+      { prompt_tokens: 18, completion_tokens: 2, total_tokens: 8_851, prompt_tokens_details: { cached_tokens: 8_831 } },
+      { prompt: 18, input_cache_read: 8_831, completion: 2 },
+    ],
+    [
+      "more cached than there is",
+      { prompt_tokens: 18, completion_tokens: 2, prompt_tokens_details: { cached_tokens: 30 } },
+      { prompt: 0, input_cache_read: 30, completion: 2 },
+    ],
+    [
+      "no counts at all: text, negative, broken, absurd",
+      {
+        prompt_tokens: "16",
+        completion_tokens: -3,
+        prompt_tokens_details: { cached_tokens: 1.5, cache_write_tokens: 1e12 },
+        completion_tokens_details: "none",
+      },
+      undefined,
+    ],
+    ["a list", [1], undefined],
+    ["numbers kept as text", parseJson('{"prompt_tokens":16.0,"completion_tokens":3e0}'), {
+      prompt: 16,
+      completion: 3,
+    }],
+  ];
+  for (const [name, usage, read] of cases) assertEquals(readUsage(usage), read, name);
+});
