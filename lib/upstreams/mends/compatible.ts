@@ -1,0 +1,36 @@
+/** Servers that follow OpenAI's older words: nearly everybody else. */
+import { isObject, type JsonObject } from "../../json.ts";
+import { mapMessages, type Mend, rename } from "./mend.ts";
+
+/** What all OpenAI-compatible servers have in common. Other mends build on it. */
+export const compatible: Mend = {
+  // Free-form tools exist nowhere else.
+  dialect: { customTools: false },
+  body: compatibleBody,
+};
+
+/** Words that came after the servers were written, put back into the older ones. */
+export function compatibleBody(body: JsonObject): JsonObject {
+  return mapMessages(rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"), reword);
+}
+
+function reword(message: JsonObject): JsonObject {
+  const { refusal, ...others } = message;
+  const said = joinTexts(message.role === "developer" ? { ...others, role: "system" } : others);
+  if (typeof refusal !== "string" || refusal === "") return said;
+  // Nobody else knows a refusal apart from what was said; without it the message would be empty.
+  const content = typeof said.content === "string" && said.content !== "" ? `${said.content}\n${refusal}` : refusal;
+  return Array.isArray(said.content) ? said : { ...said, content };
+}
+
+/** Many templates take text only as a string, except from the user. Parts that say more than text stay. */
+function joinTexts(message: JsonObject): JsonObject {
+  const { role, content } = message;
+  if (role === "user" || !Array.isArray(content)) return message;
+  const texts = content.map((part) =>
+    isObject(part) && part.type === "text" && typeof part.text === "string" && Object.keys(part).length === 2
+      ? part.text
+      : undefined
+  );
+  return texts.includes(undefined) ? message : { ...message, content: texts.join("\n") };
+}
