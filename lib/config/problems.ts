@@ -47,14 +47,16 @@ export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unkn
 function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Path, string][] {
   const { path } = issue;
   const found = valueAt(root, path);
-  const schema = schemaAt(shape, path);
+  const schema = schemaAt(shape, { path, value: root });
   if (found === undefined && issue.code !== "unrecognized_keys") {
     const about = schema?.description;
     return [[path, typeof about === "string" ? `Missing (${about})` : "Missing"]];
   }
   switch (issue.code) {
     case "unrecognized_keys":
-      return issue.keys.map((key) => [[...path, key], `Unknown member; known here: ${membersOf(schema).join(", ")}`]);
+      return issue.keys.map((
+        key,
+      ) => [[...path, key], `Unknown member; known here: ${membersOf(schema, found).join(", ")}`]);
     case "invalid_type":
       return [[path, `Expected ${TYPES[issue.expected] ?? issue.expected}, not ${showOther(found, issue.expected)}`]];
     case "invalid_value":
@@ -108,29 +110,37 @@ function valueAt(root: unknown, path: Path): unknown {
 }
 
 /** The part of a JSON Schema that describes the member at a path. */
-function schemaAt(root: JsonObject, path: Path): JsonObject | undefined {
+function schemaAt(root: JsonObject, { path, value }: { path: Path; value: unknown }): JsonObject | undefined {
   let schema: Json | undefined = root;
-  for (const part of path) {
-    if (!isObject(schema)) return undefined;
-    const options: Json[] = Array.isArray(schema.oneOf)
-      ? schema.oneOf
-      : Array.isArray(schema.anyOf)
-      ? schema.anyOf
-      : [];
-    const holder: JsonObject = [schema, ...options].filter(isObject)
-      .find((option) => option.properties ?? option.items ?? option.additionalProperties) ?? {};
+  path.forEach((part, depth) => {
+    if (!isObject(schema)) return;
+    const holder = optionFor(schema, valueAt(value, path.slice(0, depth)));
     schema = typeof part === "number"
       ? holder.items
       : isObject(holder.properties)
       ? holder.properties[String(part)]
       : holder.additionalProperties;
-  }
+  });
   return isObject(schema) ? schema : undefined;
 }
 
-function membersOf(schema: JsonObject | undefined): string[] {
-  const options = Array.isArray(schema?.oneOf) ? schema.oneOf : [schema ?? null];
-  return options.flatMap((option) =>
-    isObject(option) && isObject(option.properties) ? Object.keys(option.properties) : []
-  );
+/** Of the options of a union, the one the value chose by its fixed members, such as `vendor`. */
+function optionFor(schema: JsonObject, value: unknown): JsonObject {
+  const options = [schema.oneOf, schema.anyOf].flat().filter(isObject)
+    .filter((option) => option.properties ?? option.items ?? option.additionalProperties);
+  return options.find((option) => fits(option, value)) ?? options[0] ?? schema;
+}
+
+function fits({ properties }: JsonObject, value: unknown): boolean {
+  if (!isObject(properties) || !isObject(value)) return false;
+  return Object.entries(properties).every(([name, property]) => {
+    if (!isObject(property)) return true;
+    const allowed = property.const !== undefined ? [property.const] : property.enum;
+    return !Array.isArray(allowed) || allowed.some((option) => option === value[name]);
+  });
+}
+
+function membersOf(schema: JsonObject | undefined, value: unknown): string[] {
+  const { properties } = optionFor(schema ?? {}, value);
+  return isObject(properties) ? Object.keys(properties) : [];
 }

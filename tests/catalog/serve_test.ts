@@ -35,6 +35,7 @@ function context(params: Record<string, string> = {}, models: string[] = ["*"]):
       keys: createKeyRing({ config, store: openMemoryStore() }),
       upstreams: new Map(),
       now: () => 0,
+      random: () => 0,
       log: () => {},
     },
     requestId: "r",

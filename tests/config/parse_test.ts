@@ -119,7 +119,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown vendor",
       { upstreams: { a: { vendor: "acme" } } },
-      'upstreams.a.vendor: Expected one of "embedded", not "acme"',
+      'upstreams.a.vendor: Expected one of "embedded", "openai", "anthropic", "gemini", "azure", "deepseek", "glm", "groq", "kimi", "mistral", "xai", "qwen", "openrouter", "vllm", "ollama", "openai-compatible", not "acme"',
     ],
     [
       "a bad name of an upstream",

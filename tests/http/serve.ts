@@ -47,6 +47,7 @@ export function testGateway(
     keys: createKeyRing({ config, store }),
     upstreams: new Map(),
     now: () => 0,
+    random: () => 0,
     log,
   };
   return { gateway, key: keys[0] ?? "", poorKey: keys[1] ?? "" };

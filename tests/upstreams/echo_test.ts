@@ -8,7 +8,20 @@ import { countReply } from "../../lib/metering/count_prompt.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { NOTHING } from "../../lib/upstreams/embedded/answer.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
-import { assistant, call, callOf, echoModel, eventsOf, png, promptOf, result, system, tool, user } from "./prompts.ts";
+import {
+  assistant,
+  call,
+  callOf,
+  echoFeed,
+  echoModel,
+  eventsOf,
+  png,
+  promptOf,
+  result,
+  system,
+  tool,
+  user,
+} from "./prompts.ts";
 
 async function replyOf(messages: Message[], more: Partial<Prompt> = {}): Promise<Reply> {
   return fold(await eventsOf(promptOf(messages, more)));
@@ -107,7 +120,7 @@ Deno.test("echo keeps to the client's limit and to the row's", async () => {
 });
 
 Deno.test("echo tells the size of the prompt before it begins, and one event at a time", async () => {
-  const feed = await createEcho().generate(callOf(promptOf([user("hi there")]), { inputTokens: 42 }));
+  const feed = await echoFeed(promptOf([user("hi there")]), { countInput: () => Promise.resolve(42) });
   assertEquals(await feed.read(), [{ type: "start", usage: { prompt: 42 } }]);
   for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
     assertEquals(events.length, 1);
@@ -156,7 +169,7 @@ Deno.test("echo refuses several answers and a tool it cannot force", async () =>
 
 Deno.test("echo stops when the call is aborted", async () => {
   const gone = new AbortController();
-  const feed = await createEcho().generate(callOf(promptOf([user("one two three")]), { signal: gone.signal }));
+  const feed = await echoFeed(promptOf([user("one two three")]), { signal: gone.signal });
   await feed.read();
   gone.abort(new DOMException("Gone", "AbortError"));
   await assertRejects(() => feed.read(), DOMException, "Gone");
@@ -166,7 +179,7 @@ Deno.test("echo stops when the call is aborted", async () => {
 });
 
 Deno.test("echo stops when the feed is cancelled, also during a pause", async () => {
-  const feed = await createEcho().generate(callOf(promptOf([user("word ".repeat(20_000))])));
+  const feed = await echoFeed(promptOf([user("word ".repeat(20_000))]));
   for (let paused = false; !paused;) {
     const read = feed.read();
     // A read that makes no event at once is waiting for its turn.

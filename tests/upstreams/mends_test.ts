@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertStrictEquals } from "@std/assert";
 import { Dropped } from "../../lib/canonical/dropped.ts";
 import type { Prompt, Reasoning } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
@@ -9,6 +9,7 @@ import { glm } from "../../lib/upstreams/mends/glm.ts";
 import { groq } from "../../lib/upstreams/mends/groq.ts";
 import { kimi } from "../../lib/upstreams/mends/kimi.ts";
 import type { Mend } from "../../lib/upstreams/mends/mend.ts";
+import { MENDS } from "../../lib/upstreams/mends/mod.ts";
 import { mistral } from "../../lib/upstreams/mends/mistral.ts";
 import { ollama } from "../../lib/upstreams/mends/ollama.ts";
 import { openai } from "../../lib/upstreams/mends/openai.ts";
@@ -53,7 +54,9 @@ function check(mend: Mend, cases: readonly Case[]): void {
 /** What every mend of a compatible server does. */
 const OLDER: Case[] = [
   { body: { max_completion_tokens: 9, stream: true }, mended: { max_tokens: 9, stream: true } },
-  { body: { safety_identifier: "a", user: "b" }, mended: { user: "b" } },
+  { body: { safety_identifier: "a", user: "b" }, mended: { user: "a" } },
+  { body: { max_completion_tokens: 9, max_tokens: 5 }, mended: { max_tokens: 9 } },
+  { body: { max_completion_tokens: null, max_tokens: 5 }, mended: { max_tokens: 5 } },
   {
     body: {
       messages: [
@@ -75,6 +78,20 @@ const OLDER: Case[] = [
     },
   },
 ];
+
+Deno.test("mends give back the same values where there is nothing to reword", () => {
+  const messages = [
+    { role: "system", content: "Rules." },
+    { role: "user", content: [{ type: "text", text: "A" }, { type: "text", text: "B" }] },
+    { role: "assistant", content: "Let me see.", reasoning_content: "Hm.", tool_calls: [CALL] },
+    { role: "tool", tool_call_id: "call_A1", content: "1" },
+  ];
+  const body: JsonObject = { model: "a", messages, tools: [{ type: "function", function: { name: "add" } }] };
+  for (const [name, mend] of Object.entries(MENDS)) {
+    const mended = mend.body?.(body, promptOf({ protocol: "chat" }), new Dropped()) ?? body;
+    for (const member of Object.keys(body)) assertStrictEquals(mended[member], body[member], `${name} ${member}`);
+  }
+});
 
 Deno.test("openai and azure need no mending", () => {
   assertEquals([openai, azure], [{}, {}]);
@@ -99,6 +116,11 @@ Deno.test("deepseek and kimi get their reasoning back with every call", () => {
     assertEquals(mend.dialect?.unsignedReasoning, true);
   }
   check(deepseek, [{
+    body: { messages: [{ role: "assistant", content: "", tool_calls: [CALL], reasoning: "Hm." }] },
+    mended: {
+      messages: [{ role: "assistant", content: "", tool_calls: [CALL], reasoning: "Hm.", reasoning_content: "Hm." }],
+    },
+  }, {
     body: { messages: [{ role: "assistant", content: null, tool_calls: [CALL] }] },
     mended: { messages: [{ role: "assistant", content: "", tool_calls: [CALL], reasoning_content: "" }] },
   }]);
@@ -227,7 +249,13 @@ Deno.test("openrouter has a reasoning object and takes wishes about providers", 
       mended: { provider: { data_collection: "deny", zdr: true } },
     },
     { prompt: { provider: { order: ["ours"] } }, body: {}, mended: {} },
+    {
+      prompt: { reasoning: { effort: "low", display: "summarized" } },
+      body: { reasoning: { effort: "low", summary: "auto" } },
+      mended: { reasoning: { effort: "low", summary: "auto" } },
+    },
   ]);
+  assertEquals(openrouter.issuer?.("anthropic/claude-x"), "anthropic");
   const { reasoningDetails, cacheMarks, prefill } = openrouter.dialect ?? {};
   assertEquals([reasoningDetails, cacheMarks, prefill], [true, true, true]);
 });

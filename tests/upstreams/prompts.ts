@@ -3,7 +3,7 @@ import { Dropped } from "../../lib/canonical/dropped.ts";
 import type { Block, Event, Message, Prompt, Tool } from "../../lib/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
-import type { Call } from "../../lib/upstreams/upstream.ts";
+import type { Call, EventFeed } from "../../lib/upstreams/upstream.ts";
 
 /** A row for the model, with a limit on its answers. */
 export function echoModel(maxCompletionTokens = 32_768): Model {
@@ -63,6 +63,11 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
   const model = more.model ?? echoModel();
   return {
     prompt,
+    client: {
+      echo: { requestId: "r1", createdAt: 1, model: prompt.model, request: {}, prompt },
+      text: "{}",
+      header: () => null,
+    },
     model,
     target: { upstream: "embedded", model: "echo", priority: 0, weight: 1 },
     countInput: () => Promise.resolve(7),
@@ -72,9 +77,16 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
   };
 }
 
+/** The feed of echo's answer. */
+export async function echoFeed(prompt: Prompt, more: Partial<Call> = {}): Promise<EventFeed> {
+  const answer = await createEcho().generate(callOf(prompt, more));
+  if (answer.type !== "events") throw new TypeError("Expected events");
+  return answer.feed;
+}
+
 /** All events of the answer to a prompt. */
 export async function eventsOf(prompt: Prompt, more: Partial<Call> = {}): Promise<Event[]> {
-  const feed = await createEcho().generate(callOf(prompt, more));
+  const feed = await echoFeed(prompt, more);
   const events: Event[] = [];
   for (let read = await feed.read(); read !== undefined; read = await feed.read()) events.push(...read);
   return events;

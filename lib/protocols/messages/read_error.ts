@@ -9,11 +9,13 @@ const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefin
   ["rate_limit_error", "exhausted"],
   ["overloaded_error", "overloaded"],
   ["timeout_error", "timeout"],
+  ["not_found_error", "not_found"],
 ]);
 
-/** Kinds by status. What concerns the key, the account or the model's id is for the operator: `upstream`. */
+/** Kinds by status. What concerns the key or the account is for the operator: `upstream`. */
 const BY_STATUS: ReadonlyMap<number, ErrorKind> = new Map<number, ErrorKind>([
   [400, "invalid"],
+  [404, "not_found"],
   [408, "timeout"],
   [413, "too_large"],
   [422, "invalid"],
@@ -28,14 +30,12 @@ const OPERATORS: ReadonlyMap<Json | undefined, string> = new Map<Json | undefine
   ["authentication_error", "The upstream does not accept the gateway's credentials"],
   ["permission_error", "The upstream does not let the gateway use this model"],
   ["billing_error", "The gateway's account at the upstream cannot pay for this request"],
-  ["not_found_error", "The upstream does not know this model"],
 ]);
 
 const BY_OPERATOR_STATUS: ReadonlyMap<number | undefined, string> = new Map<number | undefined, string>([
   [401, "authentication_error"],
   [402, "billing_error"],
   [403, "permission_error"],
-  [404, "not_found_error"],
 ]);
 
 /** What the client is told. The upstream's own words are for the log, unless they say what is wrong with the request. */
@@ -46,6 +46,7 @@ const MESSAGES: Partial<Record<ErrorKind, string>> = {
   too_large: "The request is larger than the upstream accepts",
 };
 
+const UNKNOWN_MODEL = "The upstream does not know this model";
 const FAILED = "The upstream failed to answer";
 const REFUSED = "The upstream refused the request";
 
@@ -72,6 +73,7 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   const operators = OPERATORS.get(type) ?? OPERATORS.get(BY_OPERATOR_STATUS.get(status));
   if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
   const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));
+  if (kind === "not_found") return new GatewayError(kind, UNKNOWN_MODEL, { code: "model_not_found", cause });
   if (kind !== "invalid") return new GatewayError(kind, MESSAGES[kind] ?? FAILED, { cause });
   const code = TOO_LONG.test(said) ? { code: "context_length_exceeded" } : {};
   return new GatewayError(kind, presentable(said) || REFUSED, { ...code, cause });
