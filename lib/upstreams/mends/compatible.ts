@@ -1,6 +1,6 @@
 /** Servers that follow OpenAI's older words: nearly everybody else. */
 import { isObject, type JsonObject } from "../../json.ts";
-import { mapMessages, type Mend, rename } from "./mend.ts";
+import { mapMessages, type Mend, omit, rename } from "./mend.ts";
 
 /** What all OpenAI-compatible servers have in common. Other mends build on it. */
 export const compatible: Mend = {
@@ -15,12 +15,17 @@ export function compatibleBody(body: JsonObject): JsonObject {
 }
 
 function reword(message: JsonObject): JsonObject {
-  const { refusal, ...others } = message;
-  const said = joinTexts(message.role === "developer" ? { ...others, role: "system" } : others);
-  if (typeof refusal !== "string" || refusal === "") return said;
-  // Nobody else knows a refusal apart from what was said; without it the message would be empty.
-  const content = typeof said.content === "string" && said.content !== "" ? `${said.content}\n${refusal}` : refusal;
-  return Array.isArray(said.content) ? said : { ...said, content };
+  const said = joinTexts(message.role === "developer" ? { ...message, role: "system" } : message);
+  return typeof said.refusal === "string" ? sayRefusal(said, said.refusal) : omit(said, ["refusal"]);
+}
+
+/** Nobody else knows a refusal apart from what was said; without it the message would be empty. */
+function sayRefusal(message: JsonObject, refusal: string): JsonObject {
+  const { content } = message;
+  const others = omit(message, ["refusal"]);
+  if (refusal === "") return others;
+  if (Array.isArray(content)) return { ...others, content: [...content, { type: "text", text: refusal }] };
+  return { ...others, content: typeof content === "string" && content !== "" ? `${content}\n${refusal}` : refusal };
 }
 
 /** Many templates take text only as a string, except from the user. Parts that say more than text stay. */

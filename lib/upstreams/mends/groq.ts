@@ -1,13 +1,13 @@
 /** Groq. Its answers have `reasoning`, and usage in `x_groq` too; both are read everywhere. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import type { Mend } from "./mend.ts";
+import { wantsThinking } from "./thinking.ts";
 
 /** By default some of its models think aloud inside `<think>` tags in their text. */
 export const groq: Mend = {
   dialect: compatible.dialect,
   body(body, prompt) {
-    const wanted = prompt.reasoning !== undefined && body.reasoning_effort !== undefined &&
-      body.reasoning_effort !== "none";
+    const wanted = typeof body.reasoning_effort === "string" && wantsThinking(prompt.reasoning) === true;
     const others = compatibleBody(body);
     // `reasoning_format` is refused by models that do not think, and beside `include_reasoning`.
     if (!wanted || others.reasoning_format !== undefined || others.include_reasoning !== undefined) return others;

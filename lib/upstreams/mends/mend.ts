@@ -1,8 +1,7 @@
 /** What one vendor says differently from OpenAI, whose words a chat request is written in. */
 import type { Dropped } from "../../canonical/dropped.ts";
 import type { Prompt } from "../../canonical/types.ts";
-import type { Json, JsonObject } from "../../json.ts";
-import { isObject } from "../../json.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
 import type { Frame } from "../../protocols/codec.ts";
 import type { Dialect } from "../../protocols/upstream_codec.ts";
 
@@ -10,27 +9,34 @@ import type { Dialect } from "../../protocols/upstream_codec.ts";
 export interface Mend {
   /** What the vendor's dialect can say, where that differs from the protocol's own. */
   dialect?: Partial<Dialect>;
-  /** Rewords a request body. What it has to leave out is named in `dropped`. */
+  /** Whose signatures a model of this vendor reads, where it sells the models of others. */
+  issuer?(model: string): string;
+  /**
+   * Rewords a request body: one that was written in OpenAI's words, or a client's own. What it has to leave out is named
+   * in `dropped`. A member that needs no other words is given back as the same value, so that its text can stay.
+   */
   body?(body: JsonObject, prompt: Prompt, dropped: Dropped): JsonObject;
   /** Rewords a frame of the answer; `undefined` leaves it out. */
   frame?(frame: Frame): Frame | undefined;
 }
 
-/** An object without some of its members. */
+/** An object without some of its members; the object itself where it has none of them. */
 export function omit(object: JsonObject, names: readonly string[]): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+  const has = names.some((name) => Object.hasOwn(object, name));
+  return has ? Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name))) : object;
 }
 
-/** An object with a member under another name, in the same place. A member that has that name already wins. */
+/** An object with a member under another name. It takes the place of one that has that name already. */
 export function rename(object: JsonObject, from: string, to: string): JsonObject {
-  if (object[from] === undefined) return object;
-  if (object[to] !== undefined) return omit(object, [from]);
-  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name === from ? to : name, value]));
+  const value = object[from];
+  const others = omit(object, [from]);
+  return value === undefined || value === null ? others : { ...others, [to]: value };
 }
 
-/** A body whose messages are reworded one by one. */
+/** A body whose messages are reworded one by one. Where none of them changes, it is the same body. */
 export function mapMessages(body: JsonObject, reword: (message: JsonObject) => JsonObject): JsonObject {
   const { messages } = body;
   if (!Array.isArray(messages)) return body;
-  return { ...body, messages: messages.map((message): Json => isObject(message) ? reword(message) : message) };
+  const reworded = messages.map((message): Json => isObject(message) ? reword(message) : message);
+  return reworded.every((message, index) => message === messages[index]) ? body : { ...body, messages: reworded };
 }

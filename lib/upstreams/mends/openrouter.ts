@@ -1,21 +1,17 @@
 /** OpenRouter. */
 import type { Prompt, Reasoning } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import { isObject, type JsonObject } from "../../json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { type Mend, omit } from "./mend.ts";
 
 /** OpenRouter takes signed reasoning back, prompt-cache marks, begun answers, and a `reasoning` object of its own. */
 export const openrouter: Mend = {
   dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
+  issuer: openrouterIssuer,
   body(body, prompt) {
-    const others = omit(compatibleBody(body), ["reasoning_effort"]);
-    const reasoning = writeReasoning(prompt.reasoning, body);
     const provider = passProvider(prompt);
-    return {
-      ...others,
-      ...(Object.keys(reasoning).length > 0 && { reasoning }),
-      ...(Object.keys(provider).length > 0 && { provider }),
-    };
+    const reworded = writeReasoning(compatibleBody(body), prompt.reasoning);
+    return Object.keys(provider).length > 0 ? { ...reworded, provider } : reworded;
   },
 };
 
@@ -34,10 +30,15 @@ export function openrouterIssuer(model: string): string {
   return ISSUERS.get(author) ?? author;
 }
 
-/** A budget stays a budget here; it and an effort exclude each other. */
-function writeReasoning(reasoning: Reasoning | undefined, body: JsonObject): JsonObject {
-  if (reasoning === undefined) return {};
-  const { mode, budgetTokens, display } = reasoning;
+/** A budget stays a budget here; it and an effort exclude each other. A client's own object stays as it is. */
+function writeReasoning(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
+  if (reasoning === undefined || isObject(body.reasoning)) return body;
+  const written = reasoningOf(reasoning, body);
+  const others = omit(body, ["reasoning_effort"]);
+  return Object.keys(written).length > 0 ? { ...others, reasoning: written } : others;
+}
+
+function reasoningOf({ mode, budgetTokens, display }: Reasoning, body: JsonObject): JsonObject {
   const hide = display === "omitted" && { exclude: true };
   if (mode === "off") return { enabled: false };
   if (budgetTokens !== undefined) return { max_tokens: budgetTokens, ...hide };

@@ -1,13 +1,13 @@
 /** Qwen at Alibaba's Model Studio. */
 import { compatible, compatibleBody } from "./compatible.ts";
 import { type Mend, omit } from "./mend.ts";
-import { wantsThinking } from "./thinking.ts";
+import { EFFORTS, wantsThinking } from "./thinking.ts";
 
 /** Qwen has a switch for thinking, and a budget beside it, at the top of the request. */
 export const qwen: Mend = {
   dialect: compatible.dialect,
   body(body, { reasoning }) {
-    const others = omit(compatibleBody(body), ["reasoning_effort"]);
+    const others = omit(compatibleBody(body), EFFORTS);
     const wanted = wantsThinking(reasoning);
     if (wanted === undefined || others.enable_thinking !== undefined) return others;
     const budget = wanted ? reasoning?.budgetTokens : undefined;

@@ -3,6 +3,9 @@ import type { Reasoning } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
 import { mapMessages, omit } from "./mend.ts";
 
+/** Members that say how much to think; a switch takes their place. */
+export const EFFORTS: readonly string[] = ["reasoning_effort", "reasoning"];
+
 /** Whether reasoning was asked for or declined; `undefined` where nothing was said. */
 export function wantsThinking(reasoning: Reasoning | undefined): boolean | undefined {
   if (reasoning === undefined) return undefined;
@@ -14,7 +17,7 @@ export function wantsThinking(reasoning: Reasoning | undefined): boolean | undef
 /** `reasoning_effort` as `thinking: {type}`. A `thinking` of the client's own stays. */
 export function switchThinking(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   const wanted = wantsThinking(reasoning);
-  const others = omit(body, ["reasoning_effort"]);
+  const others = omit(body, EFFORTS);
   if (wanted === undefined || body.thinking !== undefined) return others;
   return { ...others, thinking: { type: wanted ? "enabled" : "disabled" } };
 }
@@ -26,6 +29,7 @@ export function switchThinking(body: JsonObject, reasoning: Reasoning | undefine
 export function returnReasoning(body: JsonObject): JsonObject {
   return mapMessages(body, (message) => {
     const calls = message.role === "assistant" && Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
-    return calls && message.reasoning_content === undefined ? { ...message, reasoning_content: "" } : message;
+    if (!calls || typeof message.reasoning_content === "string") return message;
+    return { ...message, reasoning_content: typeof message.reasoning === "string" ? message.reasoning : "" };
   });
 }
