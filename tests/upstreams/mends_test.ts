@@ -174,6 +174,9 @@ Deno.test("mistral gets its own words, and nothing it does not know", () => {
         stream_options: { include_usage: true },
         tool_choice: "required",
         user: "u",
+        store: false,
+        service_tier: "auto",
+        prompt_cache_key: null,
       },
       mended: {
         messages: [
@@ -185,7 +188,7 @@ Deno.test("mistral gets its own words, and nothing it does not know", () => {
         stream: true,
         tool_choice: "any",
       },
-      dropped: ["user", "messages.name"],
+      dropped: ["user", "service_tier", "messages.name"],
     },
     { body: { tool_choice: "auto" }, mended: { tool_choice: "auto" } },
   ]);

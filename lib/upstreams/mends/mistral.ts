@@ -1,5 +1,5 @@
 /** Mistral. Its content arrays with thinking are read everywhere. */
-import { isObject, type JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
 import { mapMessages, type Mend, omit, rename } from "./mend.ts";
 
@@ -11,17 +11,32 @@ export const mistral: Mend = {
     callId: { legal: /[A-Za-z0-9]/, max: 9, exact: true },
   },
   body(body, _prompt, dropped) {
-    // Usage comes on the last chunk without being asked for.
-    const own = rename(omit(compatibleBody(body), ["stream_options"]), "seed", "random_seed");
-    if (own.user !== undefined) dropped.add("user");
-    const named = mapMessages(omit(own, ["user"]), (message) => dropName(message, () => dropped.add("messages.name")));
+    const own = rename(compatibleBody(body), "seed", "random_seed");
+    for (const name of UNKNOWN) {
+      // Nothing is stored anyway, and null asks for nothing.
+      if (own[name] !== undefined && own[name] !== null && own[name] !== false) dropped.add(name);
+    }
+    // Usage comes on the last chunk without being asked for; being asked for, it is refused.
+    const known = omit(own, [...UNKNOWN, "stream_options"]);
+    const named = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
     return named.tool_choice === "required" ? { ...named, tool_choice: "any" } : named;
   },
 };
 
+/** What OpenAI's clients send by habit. */
+const UNKNOWN = [
+  "user",
+  "store",
+  "verbosity",
+  "service_tier",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+] as const;
+
 /** Only results of tools may have a name. */
 function dropName(message: JsonObject, note: () => void): JsonObject {
-  if (!isObject(message) || message.role === "tool" || message.name === undefined) return message;
+  if (message.role === "tool" || message.name === undefined) return message;
   note();
   return omit(message, ["name"]);
 }
