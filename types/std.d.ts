@@ -21,7 +21,6 @@ declare module "@std/assert" {
     type: T,
     message?: string,
   ): asserts actual is InstanceType<T>;
-  // deno-lint-ignore ban-types
   export function assertObjectMatch(actual: object, expected: object, message?: string): void;
   export function assertArrayIncludes<T>(actual: ArrayLike<T>, expected: ArrayLike<T>, message?: string): void;
   export function assertThrows<E extends Error = Error>(
