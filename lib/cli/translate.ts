@@ -64,7 +64,7 @@ export function translate({ config, from, to, vendor, text }: TranslateOptions):
       model: row.targets[0]?.model ?? asked.model,
       row,
       issuer: known.issuer ?? name,
-      mend: MENDS[name as VendorName],
+      mend: protocol === "chat" ? MENDS[name as VendorName] : {},
       dropped,
     });
     writeOut(`${JSON.stringify(written.body, null, 2)}\n`);

@@ -40,11 +40,10 @@ interface Attempt {
 /** Makes an upstream of a vendor. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
-  const issuer = vendor.issuer ?? options.name;
 
   async function generate(call: Call): Promise<Answer> {
     const protocol = protocolFor(call);
-    const attempt = canRelay(call, protocol, issuer) ? relayed(call, protocol) : translated(call, protocol);
+    const attempt = canRelay(call, protocol, issuerOf(call)) ? relayed(call, protocol) : translated(call, protocol);
     try {
       return await attemptOnce(call, attempt);
     } catch (error) {
@@ -75,6 +74,11 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     return await attempt.read(incoming);
   }
 
+  /** Whose signatures the model's answers carry. */
+  function issuerOf({ target }: Call): string {
+    return mend.issuer?.(target.model) ?? vendor.issuer ?? options.name;
+  }
+
   function protocolFor({ prompt, target }: Call): UpstreamProtocol {
     if (target.protocol !== undefined) return target.protocol;
     return options.protocols.find((protocol) => protocol === prompt.protocol) ?? options.protocols[0];
@@ -98,23 +102,28 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
     const { client, prompt, target } = call;
     const relay = relayOf(protocol);
-    const { request } = client.echo;
+    const dialect = mendFor(protocol);
+    const needed = relay.bodyEdits({ streamed: prompt.stream, text: client.text });
     const body = spliceMembers(client.text, {
       // Only the gateway reads these.
       provider: undefined,
       models: undefined,
-      ...mendEdits(request, call),
-      ...relay.bodyEdits({ streamed: prompt.stream, text: client.text }),
+      ...needed,
+      ...mendEdits(dialect, { call, needed }),
       model: JSON.stringify(target.model),
     });
     const codec = UPSTREAM_CODECS[protocol];
+    const issuer = issuerOf(call);
     return {
       protocol,
       body,
       async read(incoming) {
-        const reader = codec.reader({ issuer });
         if (prompt.stream) {
-          return { type: "frames", feed: relayFeed(frameSource(incoming, mend), reader, relay.machine(client.echo)) };
+          const reader = codec.reader({ issuer });
+          return {
+            type: "frames",
+            feed: relayFeed(frameSource(incoming, dialect), reader, relay.machine(client.echo)),
+          };
         }
         const { text, body } = await readWhole(incoming);
         return { type: "text", text: relay.reply(text, client.echo), reply: codec.readReply(body, { issuer }) };
@@ -122,29 +131,26 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     };
   }
 
-  /** Top-level members that the vendor's dialect wants otherwise. */
-  function mendEdits(request: JsonObject, { prompt, dropped }: Call): Record<string, string | undefined> {
-    const mended = mend.body?.(request, prompt, dropped) ?? request;
-    const names = new Set([...Object.keys(request), ...Object.keys(mended)]);
-    const edits: Record<string, string | undefined> = {};
-    for (const name of names) {
-      const value = mended[name];
-      if (value !== request[name]) edits[name] = value === undefined ? undefined : writeJson(value);
-    }
-    return edits;
-  }
-
   /** The prompt, written in another protocol. */
   function translated(call: Call, protocol: UpstreamProtocol): Attempt {
     const { prompt, target, model: row, dropped } = call;
-    const { body, restore } = translatePrompt(prompt, { protocol, model: target.model, row, issuer, mend, dropped });
+    const issuer = issuerOf(call);
+    const dialect = mendFor(protocol);
+    const { body, restore } = translatePrompt(prompt, {
+      protocol,
+      model: target.model,
+      row,
+      issuer,
+      mend: dialect,
+      dropped,
+    });
     const codec = UPSTREAM_CODECS[protocol];
     return {
       protocol,
       body: writeJson(body),
       async read(incoming) {
         if (prompt.stream) {
-          const feed = eventFeed(frameSource(incoming, mend), codec.reader({ issuer }), restore());
+          const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
           return { type: "events", feed: await withInputEstimate(feed, call) };
         }
         const { body } = await readWhole(incoming);
@@ -153,7 +159,31 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     };
   }
 
+  /** Vendors differ in chat only: the other protocols are spoken by their own vendors. */
+  function mendFor(protocol: UpstreamProtocol): Mend {
+    return protocol === "chat" ? mend : {};
+  }
+
   return { checksContext: true, generate, close: () => transport.close() };
+}
+
+/** Top-level members of a relayed body that the vendor's dialect wants otherwise, what the relay needs included. */
+function mendEdits(
+  mend: Mend,
+  { call, needed }: { call: Call; needed: Record<string, string | undefined> },
+): Record<string, string | undefined> {
+  if (mend.body === undefined) return {};
+  const parsed = Object.entries(needed).map((
+    [name, text],
+  ) => [name, text === undefined ? undefined : JSON.parse(text)]);
+  const body: JsonObject = { ...call.client.echo.request, ...Object.fromEntries(parsed) };
+  const mended = mend.body(body, call.prompt, call.dropped);
+  const edits: Record<string, string | undefined> = {};
+  for (const name of new Set([...Object.keys(body), ...Object.keys(mended)])) {
+    const value = mended[name];
+    if (value !== body[name]) edits[name] = value === undefined ? undefined : writeJson(value);
+  }
+  return edits;
 }
 
 /** A prompt goes through as text only where every signature in it belongs to the vendor, and nothing was cut off it. */

@@ -2,6 +2,7 @@
 import type { Dropped } from "../canonical/dropped.ts";
 import type { Event, Machine, Prompt } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
+import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json.ts";
 import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
 import { adapt } from "../translate/adapt.ts";
@@ -44,9 +45,22 @@ export function translatePrompt(
     ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
   };
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
-  const adapted = adapt(prompt, { ...target, protocol });
+  const adapted = adapt(oneAnswer(prompt, dropped), { ...target, protocol });
   const written = codec.writePrompt(adapted.prompt, target);
   const body = mend.body?.(written, adapted.prompt, dropped) ?? written;
   requireAll(prompt, dropped);
   return { body, restore: () => adapted.restore() };
+}
+
+/** What an answer that passes through the canonical form has no place for. */
+function oneAnswer(prompt: Prompt, dropped: Dropped): Prompt {
+  if ((prompt.n ?? 1) > 1) {
+    throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model gives one per request`, {
+      param: "n",
+    });
+  }
+  const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
+  if (logprobs === true) dropped.add("logprobs");
+  if ((topLogprobs ?? 0) > 0) dropped.add("top_logprobs");
+  return { ...prompt, sampling };
 }
