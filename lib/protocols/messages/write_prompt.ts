@@ -1,5 +1,6 @@
 /** Writes request bodies. */
 import type { OutputFormat, Prompt } from "../../canonical/types.ts";
+import type { Model } from "../../catalog/model.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -23,7 +24,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   }
   const own = prompt.rest?.from === "messages" ? prompt.rest.members : {};
   const most = target.row.top_provider.max_completion_tokens;
-  const maxTokens = Math.min(prompt.maxTokens ?? most, most);
+  const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), most);
   const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
   const { format, lines } = writeFormat(prompt, target);
   const config = { ...members(own.output_config), ...(effort && { effort }), ...(format && { format }) };
@@ -75,4 +76,12 @@ function schemaLine({ schema, description }: Extract<OutputFormat, { type: "json
 
 function members(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
+}
+
+/** What is asked for where the client set no limit and the catalog states none either: every current model of the vendor gives as much. */
+const UNSTATED_MAX_TOKENS = 8192;
+
+/** The protocol requires a limit. A row whose limit is the whole context states none: no model can answer that long. */
+function defaultMaxTokens({ top_provider: { max_completion_tokens: most }, context_length: context }: Model): number {
+  return most < context ? most : Math.min(most, UNSTATED_MAX_TOKENS);
 }
