@@ -1,0 +1,88 @@
+/** What the image pipeline is made of: a request, an upstream that makes pictures, and what it says while it does. */
+import type { Dropped } from "../canonical/dropped.ts";
+import type { Model, Target } from "../catalog/model.ts";
+import type { GatewayError } from "../errors.ts";
+import type { JsonObject } from "../json.ts";
+
+/** Forms a picture can be answered in. */
+export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
+
+/** Form of a picture. */
+export type ImageFormat = typeof IMAGE_FORMATS[number];
+
+/** Width and height in pixels. */
+export interface Size {
+  width: number;
+  height: number;
+}
+
+/** A picture the client uploaded. Its header was read, its pixels were not. */
+export interface InputImage extends Size {
+  bytes: Uint8Array<ArrayBuffer>;
+  type: "png" | "jpeg";
+  /** EXIF orientation, 1 to 8; `width` and `height` are as the viewer sees them. */
+  orientation: number;
+}
+
+/** A request for pictures, generated or edited, checked. */
+export interface ImageRequest {
+  kind: "generation" | "edit";
+  /** Public model id. */
+  model: string;
+  prompt: string;
+  /** As sent, or the operator's default; it does not change the price. */
+  quality: string;
+  /** How many pictures. */
+  n: number;
+  /** As sent, for the echo: `auto` or `<width>x<height>`. */
+  requestedSize: string;
+  /** The size to make. */
+  size: Size;
+  format: ImageFormat;
+  /** Quality of jpeg and webp, 0 to 100. */
+  compression?: number;
+  background: "opaque" | "auto";
+  stream: boolean;
+  /** Previews wanted before each finished picture, 0 to 3. */
+  partialImages: number;
+  /** Pictures to edit; empty for a generation. */
+  images: InputImage[];
+  mask?: InputImage;
+  user?: string;
+  /** Members and fields nobody here reads, for upstreams that might. */
+  rest: JsonObject;
+}
+
+/** What an image upstream says, in any order among pictures. */
+export type ImageEvent =
+  /** A preview: `step` counts from 0 within its picture. */
+  | { type: "partial"; index: number; step: number; base64: string }
+  /** A finished picture. */
+  | { type: "image"; index: number; base64: string }
+  /** This picture will not come; the others may. */
+  | { type: "failed"; index: number; error: GatewayError };
+
+/** Events of one request, pulled by the reader. */
+export interface ImageFeed {
+  /** The next event; `undefined` after the last. @throws {GatewayError} where the whole request fails */
+  read(): Promise<ImageEvent | undefined>;
+  /** Ends the work early. Safe at any time, more than once. */
+  cancel(): void;
+}
+
+/** One call of an image upstream. */
+export interface ImageCall {
+  request: ImageRequest;
+  model: Model;
+  target: Target;
+  /** Aborted when the client has gone or the time is up. */
+  signal: AbortSignal;
+  dropped: Dropped;
+}
+
+/** A source of pictures. */
+export interface ImageUpstream {
+  /** Starts the work. @throws {GatewayError} where it cannot even start */
+  create(call: ImageCall): Promise<ImageFeed>;
+  close(): void;
+}
