@@ -1,0 +1,110 @@
+/** The rules about sizes of pictures, as one function, and the size nearest to one that breaks them. */
+import { GatewayError } from "../errors.ts";
+import type { Size } from "./types.ts";
+
+/** Width and height are multiples of this. */
+const STEP = 16;
+
+/** Longest side, in pixels. */
+const LONGEST = 3840;
+
+/** Longest side in proportion to the shortest. */
+const RATIO = 3;
+
+/** Fewest and most pixels. */
+const FEWEST = 655_360;
+const MOST = 8_294_400;
+
+/** What `auto` means where there is no original. */
+export const DEFAULT_SIZE: Readonly<Size> = { width: 1536, height: 1024 };
+
+/** The rules that a size breaks, each as a sentence's end with its numbers; none for a valid size. */
+export function brokenRules({ width, height }: Size): string[] {
+  const broken: string[] = [];
+  for (const [name, side] of [["width", width], ["height", height]] as const) {
+    if (side % STEP !== 0) broken.push(`${name} must be a multiple of ${STEP} (${side} is not)`);
+  }
+  const longest = Math.max(width, height);
+  const shortest = Math.min(width, height);
+  if (longest > LONGEST) broken.push(`the longest side must be at most ${LONGEST} (it is ${longest})`);
+  if (longest > RATIO * shortest) broken.push(`the aspect ratio must be between 1:${RATIO} and ${RATIO}:1`);
+  const pixels = width * height;
+  if (pixels < FEWEST || pixels > MOST) {
+    broken.push(
+      `width times height must be from ${number(FEWEST)} to ${number(MOST)} pixels (it is ${number(pixels)})`,
+    );
+  }
+  return broken;
+}
+
+/** True for a size that a picture can be made in. */
+export function isValidSize(size: Size): boolean {
+  return brokenRules(size).length === 0;
+}
+
+/**
+ * The valid size nearest to one of at least 1x1: first it is scaled to keep its aspect ratio as well as it can, then both
+ * sides are rounded. A valid size is nearest to itself.
+ */
+export function nearestSize(size: Size): Size {
+  if (isValidSize(size)) return { width: size.width, height: size.height };
+  const ideal = scaleIntoRules(size);
+  let nearest: Size = { ...DEFAULT_SIZE };
+  let least = Infinity;
+  for (let width = STEP; width <= LONGEST; width += STEP) {
+    const across = (width - ideal.width) / ideal.width;
+    if (across * across > least) continue;
+    for (let height = STEP; height <= LONGEST; height += STEP) {
+      const down = (height - ideal.height) / ideal.height;
+      const distance = across * across + down * down;
+      // Of two that are equally near, the larger one.
+      if (distance > least || !isValidSize({ width, height })) continue;
+      least = distance;
+      nearest = { width, height };
+    }
+  }
+  return nearest;
+}
+
+/** The rectangle that keeps every rule but that of multiples, nearest in aspect ratio, then in area. */
+function scaleIntoRules({ width, height }: Size): Size {
+  const ratio = Math.min(RATIO, Math.max(1 / RATIO, width / height));
+  const pixels = Math.min(MOST, Math.max(FEWEST, width * height));
+  const scaled = { width: Math.sqrt(pixels * ratio), height: Math.sqrt(pixels / ratio) };
+  const shrink = Math.min(1, LONGEST / Math.max(scaled.width, scaled.height));
+  return { width: scaled.width * shrink, height: scaled.height * shrink };
+}
+
+/**
+ * Reads the parameter `size`.
+ * @returns the size, or `undefined` for `auto`
+ * @throws {GatewayError} `invalid`, with every rule that is broken and the nearest valid size
+ */
+export function readSize(text: string): Size | undefined {
+  if (text === "auto") return undefined;
+  const [, width, height] = /^([1-9]\d{0,5})x([1-9]\d{0,5})$/.exec(text) ?? [];
+  if (width === undefined || height === undefined) {
+    throw invalidSize('Invalid value for size: expected "auto" or "<width>x<height>", such as "1024x1024"');
+  }
+  const size = { width: Number(width), height: Number(height) };
+  const broken = brokenRules(size);
+  if (broken.length === 0) return size;
+  throw invalidSize(
+    `Invalid value for size: ${text} is not possible: ${broken.join("; ")}. ` +
+      `The nearest valid size is ${sizeText(nearestSize(size))}`,
+  );
+}
+
+/** `1536x1024`. */
+export function sizeText({ width, height }: Size): string {
+  return `${width}x${height}`;
+}
+
+function invalidSize(message: string): GatewayError {
+  return new GatewayError("invalid", message, { param: "size", code: "invalid_size" });
+}
+
+/** `8,294,400`. */
+function number(value: number): string {
+  return String(value).replace(/\B(?=(\d{3})+$)/g, ",");
+}

@@ -1,0 +1,38 @@
+/** What pictures cost: tokens by the official formula, always at the high tier, whatever an upstream reports. */
+import type { Model } from "../catalog/model.ts";
+import { type Amount, costOf } from "../metering/money.ts";
+import type { Size } from "./types.ts";
+
+/** Tokens along the longer side at the high tier, which every quality is charged at. */
+const HIGH_TIER = 96;
+
+/** What a request is billed. These are the numbers the client sees, too. */
+export interface ImageUsage {
+  /** o200k tokens of the prompt. Pictures that were uploaded count nothing. */
+  input: number;
+  /** Tokens of the pictures delivered. */
+  output: number;
+}
+
+/** Tokens of one picture of this size, which is valid. All numbers on the way are whole and below 2^53. */
+export function outputTokens({ width, height }: Size): number {
+  const shorter = Math.min(width, height);
+  const longer = Math.max(width, height);
+  // Half is rounded up.
+  const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));
+  return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);
+}
+
+/**
+ * Tokens of a picture as it came: those of its actual size, but never more than were asked for. An upstream that makes
+ * pictures larger than it was told to costs the client nothing.
+ */
+export function deliveredTokens(actual: Size | undefined, asked: Size): number {
+  const most = outputTokens(asked);
+  return actual === undefined ? most : Math.min(most, outputTokens(actual));
+}
+
+/** The exact price of a request, by the model's row in the catalog. */
+export function imageCost({ input, output }: ImageUsage, { pricing }: Pick<Model, "pricing">): Amount {
+  return costOf(input, pricing.prompt) + costOf(output, pricing.completion);
+}

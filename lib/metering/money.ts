@@ -1,0 +1,38 @@
+/** Money, exact: prices are decimal strings, amounts are whole numbers of 1e-12 USD. No binary fractions anywhere. */
+
+/** Decimals of an amount. */
+const DECIMALS = 12;
+
+/** An amount in 1e-12 USD. */
+export type Amount = bigint;
+
+/**
+ * Reads USD as a decimal string with at most 12 decimals, such as `0.00000125`.
+ * @throws {RangeError} for any other text
+ */
+export function parseUsd(text: string): Amount {
+  const [, whole, fraction = ""] = /^(\d+)(?:\.(\d{1,12}))?$/.exec(text) ?? [];
+  if (whole === undefined) {
+    throw new RangeError("Cannot read an amount: expected a decimal string, at most 12 decimals");
+  }
+  return BigInt(whole + fraction.padEnd(DECIMALS, "0"));
+}
+
+/** Writes an amount as the shortest decimal string of USD that says the same: `0.031608`, `2`, `0`. */
+export function formatUsd(amount: Amount): string {
+  const sign = amount < 0n ? "-" : "";
+  const digits = (amount < 0n ? -amount : amount).toString().padStart(DECIMALS + 1, "0");
+  const fraction = digits.slice(-DECIMALS).replace(/0+$/, "");
+  return `${sign}${digits.slice(0, -DECIMALS)}${fraction === "" ? "" : `.${fraction}`}`;
+}
+
+/**
+ * What tokens cost.
+ * @param tokens a whole number, not negative
+ * @param price USD per token, as the catalog writes it
+ * @throws {RangeError} for a count that is none
+ */
+export function costOf(tokens: number, price: string): Amount {
+  if (!Number.isSafeInteger(tokens) || tokens < 0) throw new RangeError(`Cannot charge ${tokens} tokens`);
+  return BigInt(tokens) * parseUsd(price);
+}

@@ -1,0 +1,84 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { brokenRules, isValidSize, nearestSize, readSize, sizeText } from "../../lib/images/size.ts";
+import type { Size } from "../../lib/images/types.ts";
+
+/** The rules once more, in words of their own: whole numbers only, each rule a condition. */
+function obeys(width: number, height: number): boolean {
+  const [short = 0, long = 0] = [width, height].sort((a, b) => a - b);
+  return (width & 15) === 0 && (height & 15) === 0 && long <= 3840 && short * 3 >= long &&
+    short * long >= 655_360 && short * long <= 8_294_400;
+}
+
+Deno.test("isValidSize() agrees with the rules on every multiple of 16 up to 4096, and near them", () => {
+  let valid = 0;
+  for (let width = 16; width <= 4096; width += 16) {
+    for (let height = 16; height <= 4096; height += 16) {
+      const expected = obeys(width, height);
+      if (expected) valid++;
+      if (isValidSize({ width, height }) !== expected) throw new Error(`Expected ${expected} for ${width}x${height}`);
+    }
+  }
+  assert(valid > 10_000);
+  for (const off of [1, 8, 15]) {
+    assert(!isValidSize({ width: 1024 + off, height: 1024 }));
+    assert(!isValidSize({ width: 1024, height: 1024 - off }));
+  }
+});
+
+Deno.test("the common sizes are valid", () => {
+  const common = "1024x1024 1536x1024 1024x1536 2048x2048 2560x1440 3840x2160 2160x3840 2880x2880 1920x1088 1440x480";
+  for (const text of common.split(" ")) assertEquals(sizeText(readSize(text) ?? { width: 0, height: 0 }), text);
+  assertEquals(readSize("auto"), undefined);
+});
+
+const REFUSED: readonly [size: string, rules: RegExp[], nearest: string][] = [
+  ["1920x1080", [/height must be a multiple of 16 \(1080 is not\)/], "1920x1088"],
+  ["1000x1000", [/width must be a multiple of 16/, /height must be a multiple of 16/], "1008x1008"],
+  ["256x256", [/from 655,360 to 8,294,400 pixels \(it is 65,536\)/], "816x816"],
+  ["512x512", [/pixels \(it is 262,144\)/], "816x816"],
+  ["3856x1600", [/the longest side must be at most 3840 \(it is 3856\)/], "3840x1600"],
+  ["3840x1264", [/the aspect ratio must be between 1:3 and 3:1/], "3808x1280"],
+  ["1024x3088", [/the aspect ratio must be between 1:3 and 3:1/], "1024x3072"],
+  ["2896x2896", [/pixels \(it is 8,386,816\)/], "2880x2880"],
+  ["8000x4000", [/longest side/, /pixels/], "3840x1920"],
+  ["100x1", [/width must/, /height must/, /aspect ratio/, /pixels/], "1408x480"],
+];
+
+for (const [size, rules, nearest] of REFUSED) {
+  Deno.test(`size ${size} is refused with its rules and the nearest valid size`, () => {
+    const error = assertThrows(() => readSize(size), GatewayError);
+    assertEquals([error.kind, error.param], ["invalid", "size"]);
+    for (const rule of rules) assert(rule.test(error.message), error.message);
+    assertEquals(error.message.split("; ").length, rules.length, error.message);
+    assert(error.message.endsWith(`The nearest valid size is ${nearest}`), error.message);
+  });
+}
+
+Deno.test("a size in another form is refused with the form that is expected", () => {
+  for (
+    const text of ["", "big", "1024", "1024X1024", "1024×1024", "1024x", "x1024", "01024x1024", "1024x1024 ", "0x0"]
+      .concat("-16x16", "1e3x1024", "1024.0x1024", "9999999x1024")
+  ) {
+    const error = assertThrows(() => readSize(text), GatewayError);
+    assert(error.message.includes('expected "auto" or "<width>x<height>"'), text);
+  }
+});
+
+Deno.test("nearestSize() is valid, is itself for valid sizes, and is near in aspect ratio and area", () => {
+  let seed = 7;
+  const random = (most: number) => 1 + (seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648) % most;
+  for (let round = 0; round < 1500; round++) {
+    const most = [100, 1500, 4500, 20_000][round % 4] ?? 100;
+    const size: Size = { width: random(most), height: random(most) };
+    const nearest = nearestSize(size);
+    const what = `${sizeText(size)} -> ${sizeText(nearest)}`;
+    assertEquals(brokenRules(nearest), [], what);
+    assertEquals(nearestSize(nearest), nearest, what);
+    // What is asked for, brought within the rules; both sides then move by a step or two at most.
+    const ratio = Math.min(3, Math.max(1 / 3, size.width / size.height));
+    assert(Math.abs(Math.log(nearest.width / nearest.height / ratio)) < 0.05, what);
+    const pixels = Math.min(size.width * size.height, 8_294_400, 3840 * 3840 / Math.max(ratio, 1 / ratio));
+    assert(Math.abs(Math.log(nearest.width * nearest.height / Math.max(655_360, pixels))) < 0.05, what);
+  }
+});

@@ -1,0 +1,72 @@
+import { assert, assertEquals } from "@std/assert";
+import { isValidSize } from "../../lib/images/size.ts";
+import { deliveredTokens, imageCost, outputTokens } from "../../lib/images/tariff.ts";
+import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
+
+/** Service prices in USD per token, and the official ones. */
+const SERVICE = { prompt: "0.00000075", completion: "0.0000045" };
+const OFFICIAL = { prompt: "0.000005", completion: "0.00003" };
+
+function priced({ prompt, completion }: typeof SERVICE) {
+  return {
+    pricing: { prompt, completion, input_cache_read: "0", input_cache_write_5m: "0", input_cache_write_1h: "0" },
+  };
+}
+
+const REFERENCE: readonly [width: number, height: number, tokens: number, usd: string, rounded: string][] = [
+  [1024, 1024, 7_024, "0.031608", "0.0316"],
+  [1536, 1024, 5_488, "0.024696", "0.0247"],
+  [3840, 2160, 13_342, "0.060039", "0.0600"],
+  [2880, 2880, 23_719, "0.1067355", "0.1067"],
+];
+
+for (const [width, height, tokens, usd, rounded] of REFERENCE) {
+  Deno.test(`a picture of ${width}x${height} is ${tokens} tokens and ${usd} USD`, () => {
+    assertEquals(outputTokens({ width, height }), tokens);
+    assertEquals(outputTokens({ width: height, height: width }), tokens);
+    const cost = formatUsd(imageCost({ input: 0, output: tokens }, priced(SERVICE)));
+    assertEquals([cost, Number(cost).toFixed(4)], [usd, rounded]);
+  });
+}
+
+Deno.test("the service price is 0.15 times the official one, for prompt and pictures", () => {
+  for (
+    const usage of [{ input: 1_000_000, output: 0 }, { input: 0, output: 1_000_000 }, { input: 17, output: 7_024 }]
+  ) {
+    assertEquals(imageCost(usage, priced(SERVICE)) * 100n, imageCost(usage, priced(OFFICIAL)) * 15n);
+  }
+  assertEquals(formatUsd(imageCost({ input: 1_000_000, output: 0 }, priced(SERVICE))), "0.75");
+  assertEquals(formatUsd(imageCost({ input: 0, output: 1_000_000 }, priced(SERVICE))), "4.5");
+});
+
+Deno.test("prompt and pictures add up exactly", () => {
+  assertEquals(formatUsd(imageCost({ input: 9, output: 3 * 7_024 }, priced(SERVICE))), "0.09483075");
+  assertEquals(
+    imageCost({ input: 9, output: 21_072 }, priced(SERVICE)),
+    9n * parseUsd("0.00000075") + 21_072n * parseUsd("0.0000045"),
+  );
+});
+
+Deno.test("outputTokens() is the formula in exact rational arithmetic, for every valid size", () => {
+  let sizes = 0;
+  for (let width = 16; width <= 3840; width += 16) {
+    for (let height = 16; height <= width; height += 16) {
+      if (!isValidSize({ width, height })) continue;
+      sizes++;
+      const [w, h] = [BigInt(width), BigInt(height)];
+      const short = (2n * 96n * h + w) / (2n * w);
+      const product = 96n * short * (2_000_000n + w * h);
+      const expected = Number((product + 3_999_999n) / 4_000_000n);
+      if (outputTokens({ width, height }) !== expected) throw new Error(`Expected ${expected} for ${width}x${height}`);
+    }
+  }
+  assert(sizes > 5_000);
+});
+
+Deno.test("a picture is charged by its actual size, and never more than was asked for", () => {
+  const asked = { width: 1536, height: 1024 };
+  assertEquals(deliveredTokens(undefined, asked), 5_488);
+  assertEquals(deliveredTokens(asked, asked), 5_488);
+  assertEquals(deliveredTokens({ width: 1024, height: 1024 }, { width: 2880, height: 2880 }), 7_024);
+  assertEquals(deliveredTokens({ width: 60_000, height: 60_000 }, asked), 5_488);
+});
