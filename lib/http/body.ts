@@ -1,6 +1,7 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson, plainNumbers } from "../json.ts";
+import { bodyTooLarge, checkEncoding, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
 import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
@@ -23,12 +24,12 @@ export interface BodyRules {
 export async function readJsonBody(request: Request, rules: BodyRules): Promise<JsonBody & { bytes: number }> {
   checkMediaType(request.headers);
   const { limits, budget } = rules;
-  const declared = readLength(request.headers);
-  if (declared !== undefined && declared > limits.jsonBytes) throw tooLarge(limits.jsonBytes);
+  const declared = declaredLength(request.headers);
+  if (declared !== undefined && declared > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
   let bytes = 0;
   try {
     const take = (size: number) => {
-      if (bytes + size > limits.jsonBytes) throw tooLarge(limits.jsonBytes);
+      if (bytes + size > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
       budget.reserve(size, limits.budgetBytes);
       bytes += size;
     };
@@ -42,10 +43,7 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
 }
 
 function checkMediaType(headers: Headers): void {
-  const encoding = headers.get("content-encoding");
-  if (encoding !== null && !/^\s*(identity)?\s*$/i.test(encoding)) {
-    throw new GatewayError("unsupported_media_type", "Cannot read a compressed body: send it without Content-Encoding");
-  }
+  checkEncoding(headers);
   const type = headers.get("content-type") ?? "";
   if (/^\s*multipart\//i.test(type)) {
     throw new GatewayError(
@@ -60,17 +58,6 @@ function checkMediaType(headers: Headers): void {
       "Cannot read this charset: send JSON in UTF-8 with Content-Type: application/json",
     );
   }
-}
-
-function readLength(headers: Headers): number | undefined {
-  const length = headers.get("content-length");
-  return length === null || !/^\d+$/.test(length) ? undefined : Number(length);
-}
-
-function tooLarge(limitBytes: number): GatewayError {
-  return new GatewayError("too_large", `Cannot read the body: it has more than ${limitBytes} bytes`, {
-    headers: { connection: "close" },
-  });
 }
 
 /** A byte order mark at the start is skipped. */

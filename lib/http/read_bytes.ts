@@ -1,6 +1,7 @@
 /** Reading the bytes of a request body: a slow client is told so. */
 import { GatewayError } from "../errors.ts";
 import type { BodyLimits } from "./body_limits.ts";
+import { brokenBody, readPieces, tooSlow } from "./pieces.ts";
 
 /** Size of the first buffer where the client does not say how much is coming. */
 const FIRST_BUFFER_BYTES = 16 * 1024;
@@ -43,7 +44,7 @@ async function readWhole(
   try {
     return await Promise.race([request.bytes(), expiry]);
   } catch (error) {
-    throw error instanceof GatewayError ? error : broken(error);
+    throw error instanceof GatewayError ? error : brokenBody(error);
   } finally {
     clearTimeout(timer);
   }
@@ -53,74 +54,18 @@ async function readWhole(
 async function readStream(stream: ReadableStream<Uint8Array> | null, options: ReadOptions): Promise<Uint8Array> {
   if (stream === null) return new Uint8Array(0);
   const firstBytes = Math.min(options.length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
-  const reader = stream.getReader();
-  const watch = watchProgress(options.limits, () => reader.cancel().catch(() => {}));
   let buffer = new Uint8Array(0);
   let length = 0;
-  try {
-    while (true) {
-      const { done, value } = await reader.read();
-      // A cancelled reader says "done" like one that has reached the end.
-      if (watch.expired()) throw tooSlow();
-      if (done) return buffer.subarray(0, length);
-      options.take(value.byteLength);
-      watch.progress(value.byteLength);
-      if (length + value.byteLength > buffer.byteLength) {
-        const grown = new Uint8Array(Math.max(firstBytes, length + value.byteLength, length * 2));
-        grown.set(buffer.subarray(0, length));
-        buffer = grown;
-      }
-      buffer.set(value, length);
-      length += value.byteLength;
+  const take = (piece: Uint8Array) => {
+    options.take(piece.byteLength);
+    if (length + piece.byteLength > buffer.byteLength) {
+      const grown = new Uint8Array(Math.max(firstBytes, length + piece.byteLength, length * 2));
+      grown.set(buffer.subarray(0, length));
+      buffer = grown;
     }
-  } catch (error) {
-    reader.cancel().catch(() => {});
-    if (error instanceof GatewayError) throw error;
-    throw broken(error);
-  } finally {
-    watch.stop();
-  }
-}
-
-/** The client has gone and will not see this, or the chunks are malformed and it will. */
-function broken(cause: unknown): GatewayError {
-  return new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", { cause });
-}
-
-function tooSlow(): GatewayError {
-  return new GatewayError("too_slow", "Cannot wait for the body any longer: it comes too slowly", {
-    headers: { connection: "close" },
-  });
-}
-
-/** Whether a body comes fast enough. One timer, set anew only when it fires. */
-function watchProgress(limits: BodyLimits, expire: () => void) {
-  const start = performance.now();
-  let last = start;
-  let bytes = 0;
-  let expired = false;
-  let timer = setTimeout(check, deadline() - start);
-
-  /** The time at which the body is too slow if nothing more comes. */
-  function deadline(): number {
-    const rateMs = Math.max(limits.graceMs, bytes / limits.minBytesPerSecond * 1000);
-    return Math.min(last + limits.gapMs, start + rateMs, start + limits.totalMs);
-  }
-  function check(): void {
-    const waitMs = deadline() - performance.now();
-    if (waitMs > 0) {
-      timer = setTimeout(check, Math.ceil(waitMs));
-      return;
-    }
-    expired = true;
-    expire();
-  }
-  return {
-    progress(size: number): void {
-      bytes += size;
-      last = performance.now();
-    },
-    expired: (): boolean => expired,
-    stop: (): void => clearTimeout(timer),
+    buffer.set(piece, length);
+    length += piece.byteLength;
   };
+  await readPieces(stream, { pace: options.limits, take });
+  return buffer.subarray(0, length);
 }

@@ -1,0 +1,23 @@
+/** What the headers say about a body before any of it is read. */
+import { GatewayError } from "../errors.ts";
+
+/** Refuses compressed bodies. @throws {GatewayError} `unsupported_media_type` */
+export function checkEncoding(headers: Headers): void {
+  const encoding = headers.get("content-encoding");
+  if (encoding !== null && !/^\s*(identity)?\s*$/i.test(encoding)) {
+    throw new GatewayError("unsupported_media_type", "Cannot read a compressed body: send it without Content-Encoding");
+  }
+}
+
+/** Bytes that the client has announced; `undefined` where it does not say. */
+export function declaredLength(headers: Headers): number | undefined {
+  const length = headers.get("content-length");
+  return length === null || !/^\d+$/.test(length) ? undefined : Number(length);
+}
+
+/** A body of more bytes than allowed. The connection ends with the answer: nobody reads the rest. */
+export function bodyTooLarge(limitBytes: number): GatewayError {
+  return new GatewayError("too_large", `Cannot read the body: it has more than ${limitBytes} bytes`, {
+    headers: { connection: "close" },
+  });
+}

@@ -1,0 +1,109 @@
+/** A request body piece by piece, as it comes: a slow client is told so. */
+import { GatewayError } from "../errors.ts";
+import type { BodyLimits } from "./body_limits.ts";
+
+/** How fast a body must come. */
+export type BodyPace = Pick<BodyLimits, "gapMs" | "graceMs" | "minBytesPerSecond" | "totalMs">;
+
+/** How to read pieces: at which pace, and who gets them. */
+export interface PieceOptions {
+  pace: BodyPace;
+  /** Called with each piece. The next is not read before a promise it returns has settled, and that time is ours. */
+  take: (piece: Uint8Array) => void | Promise<void>;
+}
+
+/**
+ * Reads a body to its end. On failure the rest is given up.
+ * @throws {GatewayError} `too_slow`, `invalid` for a body that breaks off, and whatever `take` throws
+ */
+export async function readPieces(
+  stream: ReadableStream<Uint8Array>,
+  { pace, take }: PieceOptions,
+): Promise<void> {
+  const reader = stream.getReader();
+  const watch = watchProgress(pace, () => reader.cancel().catch(() => {}));
+  try {
+    while (true) {
+      const { done, value } = await readPiece(reader);
+      // A cancelled reader says "done" like one that has reached the end.
+      if (watch.expired()) throw tooSlow();
+      if (done) return;
+      watch.progress(value.byteLength);
+      const taking = take(value);
+      if (taking === undefined) continue;
+      watch.pause();
+      await taking;
+      watch.resume();
+    }
+  } catch (error) {
+    reader.cancel().catch(() => {});
+    throw error;
+  } finally {
+    watch.stop();
+  }
+}
+
+async function readPiece(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<ReadableStreamReadResult<Uint8Array>> {
+  try {
+    return await reader.read();
+  } catch (cause) {
+    throw brokenBody(cause);
+  }
+}
+
+/** The client has gone and will not see this, or the chunks are malformed and it will. */
+export function brokenBody(cause: unknown): GatewayError {
+  return new GatewayError("invalid", "Cannot read the body: the connection broke, or its framing is wrong", { cause });
+}
+
+/** A body that comes too slowly. */
+export function tooSlow(): GatewayError {
+  return new GatewayError("too_slow", "Cannot wait for the body any longer: it comes too slowly", {
+    headers: { connection: "close" },
+  });
+}
+
+/** Whether a body comes fast enough. One timer, set anew only when it fires. */
+function watchProgress(pace: BodyPace, expire: () => void) {
+  let start = performance.now();
+  let last = start;
+  let pausedAt: number | undefined;
+  let bytes = 0;
+  let expired = false;
+  let timer = setTimeout(check, deadline() - start);
+
+  /** The time at which the body is too slow if nothing more comes. */
+  function deadline(): number {
+    const rateMs = Math.max(pace.graceMs, bytes / pace.minBytesPerSecond * 1000);
+    return Math.min(last + pace.gapMs, start + rateMs, start + pace.totalMs);
+  }
+  function check(): void {
+    const now = performance.now();
+    const waitMs = pausedAt === undefined ? deadline() - now : pace.gapMs;
+    if (waitMs > 0) {
+      timer = setTimeout(check, Math.ceil(waitMs));
+      return;
+    }
+    expired = true;
+    expire();
+  }
+  return {
+    progress(size: number): void {
+      bytes += size;
+      last = performance.now();
+    },
+    pause(): void {
+      pausedAt = performance.now();
+    },
+    resume(): void {
+      const pausedMs = performance.now() - (pausedAt ?? last);
+      start += pausedMs;
+      last += pausedMs;
+      pausedAt = undefined;
+    },
+    expired: (): boolean => expired,
+    stop: (): void => clearTimeout(timer),
+  };
+}
