@@ -1,0 +1,104 @@
+/** Parts of an upload become a web `FormData`. Files leave the heap a piece at a time, so that nothing is held twice. */
+import { GatewayError } from "../errors.ts";
+import { firstBadByte } from "../http/utf8.ts";
+import type { PartSink } from "./multipart_parser.ts";
+import type { PartHead } from "./part_head.ts";
+
+/** What the parts of a form may hold. */
+export interface PartLimits {
+  /** Bytes of one file. */
+  fileBytes: number;
+  /** Bytes of one field of text. */
+  textBytes: number;
+  /** Names that fields may have; absent: any name. */
+  names?: ReadonlySet<string>;
+}
+
+/** A form in the making. */
+export interface FormBuilder extends PartSink {
+  readonly form: FormData;
+}
+
+const FIRST_BUFFER_BYTES = 16 * 1024;
+
+/** Bytes of a file that are collected before they leave the heap. */
+const PIECE_BYTES = 1024 * 1024;
+
+/** Begins an empty form. Its sink throws `invalid` and `too_large`. */
+export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): FormBuilder {
+  const form = new FormData();
+  let head: PartHead = { name: "", type: "" };
+  /** Bytes of the part so far. */
+  let size = 0;
+  let buffer = new Uint8Array(FIRST_BUFFER_BYTES);
+  let used = 0;
+  let pieces: Blob[] = [];
+
+  function collect(bytes: Uint8Array): void {
+    if (used + bytes.length > buffer.length) {
+      const grown = new Uint8Array(Math.max(used + bytes.length, buffer.length * 2));
+      grown.set(buffer.subarray(0, used));
+      buffer = grown;
+    }
+    buffer.set(bytes, used);
+    used += bytes.length;
+  }
+
+  function flush(): void {
+    if (used > 0) pieces.push(new Blob([buffer.subarray(0, used)]));
+    used = 0;
+  }
+
+  return {
+    form,
+    begin(next) {
+      if (names !== undefined && !names.has(next.name)) {
+        throw new GatewayError("invalid", `Cannot use field "${next.name}": there is no such field here`, {
+          param: next.name,
+        });
+      }
+      head = next;
+      size = 0;
+      pieces = [];
+    },
+    data(bytes) {
+      const isFile = head.filename !== undefined;
+      const limit = isFile ? fileBytes : textBytes;
+      size += bytes.length;
+      if (size > limit) throw tooLarge(head.name, limit);
+      for (let at = 0; at < bytes.length; at += PIECE_BYTES) {
+        if (isFile && used >= PIECE_BYTES) flush();
+        collect(bytes.subarray(at, at + PIECE_BYTES));
+      }
+    },
+    end() {
+      const { name, filename, type } = head;
+      if (filename === undefined) {
+        form.append(name, decode(buffer.subarray(0, used), name));
+        used = 0;
+      } else {
+        flush();
+        form.append(name, new File(pieces, filename, { type: type === "" ? "application/octet-stream" : type }));
+      }
+    },
+  };
+}
+
+function decode(bytes: Uint8Array, name: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (cause) {
+    throw new GatewayError(
+      "invalid",
+      `Cannot read field "${name}": byte ${firstBadByte(bytes)} is not UTF-8; a file needs a filename`,
+      { param: name, cause },
+    );
+  }
+}
+
+function tooLarge(name: string, limitBytes: number): GatewayError {
+  return new GatewayError("too_large", `Cannot read field "${name}": it has more than ${limitBytes} bytes`, {
+    param: name,
+    headers: { connection: "close" },
+  });
+}

@@ -1,0 +1,84 @@
+/** Reading uploads: `multipart/form-data` becomes a web `FormData`, and limits act while the bytes arrive. */
+import { bodyTooLarge, checkEncoding, declaredLength } from "../http/body_head.ts";
+import { type BodyPace, readPieces } from "../http/pieces.ts";
+import { turn } from "../metering/pace.ts";
+import { readBoundary } from "./boundary.ts";
+import { createFormBuilder, type PartLimits } from "./form_builder.ts";
+import { createMultipartParser } from "./multipart_parser.ts";
+import type { UploadGate } from "./upload_gate.ts";
+
+/** What applies to reading an upload. */
+export interface MultipartRules extends PartLimits {
+  /** Bytes of the whole body. */
+  totalBytes: number;
+  /** How many parts there may be. */
+  parts: number;
+  /** How fast it must come. */
+  pace: BodyPace;
+  /** The gate that all uploads share. A body that waits at it is not read. */
+  gate: UploadGate;
+  /** Asked before bytes are kept; may throw. */
+  take?: (bytes: number) => void;
+}
+
+/** Bytes parsed at a time: well under a millisecond. */
+const SLICE_BYTES = 256 * 1024;
+
+/** Longest time without a turn for others, in milliseconds. */
+const BUSY_MS = 8;
+
+/**
+ * Reads a form. Fields of text are strings; a part with a filename is a `File`, empty ones too, with the media type the
+ * client declares and the last segment of the filename as a label.
+ *
+ * Beside the result it holds at most about 2 MiB. It ends with the first fault, and the rest of the body is not read.
+ * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and what `take` throws
+ */
+export async function readMultipart(request: Request, rules: MultipartRules): Promise<FormData> {
+  checkEncoding(request.headers);
+  const boundary = readBoundary(request.headers);
+  if ((declaredLength(request.headers) ?? 0) > rules.totalBytes) throw bodyTooLarge(rules.totalBytes);
+  const leave = await rules.gate.enter(request.signal);
+  try {
+    return await readForm(request.body, boundary, rules);
+  } finally {
+    leave();
+  }
+}
+
+async function readForm(
+  body: ReadableStream<Uint8Array> | null,
+  boundary: string,
+  rules: MultipartRules,
+): Promise<FormData> {
+  const builder = createFormBuilder(rules);
+  const parser = createMultipartParser(boundary, { maxParts: rules.parts, sink: builder });
+  let total = 0;
+  let busyMs = 0;
+
+  /** Parses a slice; the promise is others' turn, where it is due. */
+  function parse(slice: Uint8Array): Promise<void> | undefined {
+    const start = performance.now();
+    parser.push(slice);
+    busyMs += performance.now() - start;
+    if (busyMs <= BUSY_MS) return undefined;
+    busyMs = 0;
+    return turn();
+  }
+
+  async function parseSlices(piece: Uint8Array): Promise<void> {
+    for (let at = 0; at < piece.length; at += SLICE_BYTES) await parse(piece.subarray(at, at + SLICE_BYTES));
+  }
+
+  function take(piece: Uint8Array): void | Promise<void> {
+    total += piece.length;
+    if (total > rules.totalBytes) throw bodyTooLarge(rules.totalBytes);
+    rules.take?.(piece.length);
+    // What comes over the network is one slice, and most of it needs no promise.
+    return piece.length > SLICE_BYTES ? parseSlices(piece) : parse(piece);
+  }
+
+  if (body !== null) await readPieces(body, { pace: rules.pace, take });
+  parser.end();
+  return builder.form;
+}
