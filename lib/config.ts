@@ -6,7 +6,14 @@ import type { Secret } from "./secret.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
 
 /** The endpoints a group can be given. */
-export const ENDPOINTS = ["models", "chat", "responses", "messages", "openapi"] as const satisfies readonly Endpoint[];
+export const ENDPOINTS = [
+  "models",
+  "chat",
+  "responses",
+  "messages",
+  "images",
+  "openapi",
+] as const satisfies readonly Endpoint[];
 
 /** `sqlite:PATH` or `memory:`. */
 export const STORE_PATTERN = /^(sqlite:.+|memory:)$/;
@@ -34,6 +41,8 @@ const timeoutsSchema = z.strictObject({
     .describe("Longest wait for a streamed answer to begin, in milliseconds"),
   idle_ms: z.number().int().min(1).default(120_000).describe("Longest pause within an answer, in milliseconds"),
   total_ms: z.number().int().min(1).default(1_800_000).describe("Longest time for a whole answer, in milliseconds"),
+  images_total_ms: z.number().int().min(1).default(900_000)
+    .describe("Longest time for a request for pictures, in milliseconds"),
 });
 
 /** An upstream that is reached over the network. */
@@ -88,6 +97,25 @@ const limitsSchema = z.strictObject({
   body_total_ms: z.number().int().min(1).default(120_000).describe("Longest time for a whole body, in milliseconds"),
 });
 
+const imagesSchema = z.strictObject({
+  default_quality: z.enum(["auto", "low", "medium", "high"]).optional()
+    .describe("Quality of requests that name none; absent: they are refused. SDKs tend to leave it out"),
+  total_ms: z.number().int().min(1).default(900_000)
+    .describe("Longest time for a request for pictures, in milliseconds; large pictures take minutes"),
+  uploads: z.strictObject({
+    max_file_bytes: z.number().int().min(1024).default(52_428_800).describe("Largest uploaded file, in bytes"),
+    max_upload_bytes: z.number().int().min(1024).default(67_108_864).describe("Largest form, files included, in bytes"),
+    max_parts: z.number().int().min(1).default(32).describe("Most fields and files of one form"),
+    concurrent_uploads: z.number().int().min(1).default(4).describe("Forms that are read at one time; others wait"),
+  }).prefault({}).describe("Limits of uploaded pictures"),
+  idempotency: z.strictObject({
+    window_seconds: z.number().int().min(1).max(604_800).default(3600)
+      .describe("Time within which a repeat with the same Idempotency-Key gets the same pictures, in seconds"),
+    max_bytes: z.number().int().min(0).default(268_435_456)
+      .describe("Finished pictures kept for repeats, in bytes; the oldest go first"),
+  }).prefault({}).describe("Repeats of a request under the same Idempotency-Key"),
+});
+
 /** The whole file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
@@ -105,6 +133,7 @@ export const configSchema = z.strictObject({
     origins: z.array(originSchema).default([]).describe("Origins whose pages may call the gateway; none by default"),
   }).prefault({}).describe("Access from web pages"),
   limits: limitsSchema.prefault({}).describe("What a request may cost before it is refused"),
+  images: imagesSchema.prefault({}).describe("The image endpoints"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
     .describe("Silence on a stream after which a keep-alive is sent, in seconds"),
 });

@@ -2,8 +2,11 @@
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, UpstreamConfig } from "./config.ts";
+import type { ImageUpstream } from "./images/types.ts";
+import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
 import type { Store } from "./store/store.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
+import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { createHttpUpstream } from "./upstreams/http_upstream.ts";
 import { MENDS } from "./upstreams/mends/mod.ts";
 import { createFetchTransport } from "./upstreams/transport.ts";
@@ -16,6 +19,10 @@ export interface Gateway {
   readonly catalog: Catalog;
   readonly keys: KeyRing;
   readonly upstreams: ReadonlyMap<string, Upstream>;
+  /** Those that make pictures, by the same names. */
+  readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
+  /** What uploads pass before they are read. */
+  readonly uploads: UploadGate;
   /** Unix time in milliseconds. */
   readonly now: () => number;
   /** Numbers from 0 up to, not including, 1. */
@@ -41,6 +48,10 @@ export interface Parts {
   log: (entry: LogEntry) => void;
 }
 
+/** Uploads that may wait for others to be read, and for how long, in milliseconds. */
+const WAITING_UPLOADS = 32;
+const UPLOAD_WAIT_MS = 30_000;
+
 /** Builds a gateway. Nothing is opened or read that was not handed in. */
 export function createGateway({ config, store, now, random = Math.random, log }: Parts): Gateway {
   return {
@@ -48,6 +59,17 @@ export function createGateway({ config, store, now, random = Math.random, log }:
     catalog: createCatalog(config),
     keys: createKeyRing({ config, store }),
     upstreams: new Map(Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, row)])),
+    imageUpstreams: new Map(
+      Object.entries(config.upstreams).flatMap(([name, row]) => {
+        const upstream = createImageUpstream(name, row);
+        return upstream === undefined ? [] : [[name, upstream]];
+      }),
+    ),
+    uploads: createUploadGate({
+      concurrent: config.images.uploads.concurrent_uploads,
+      waiting: WAITING_UPLOADS,
+      waitMs: UPLOAD_WAIT_MS,
+    }),
     now,
     random,
     log,
@@ -55,8 +77,8 @@ export function createGateway({ config, store, now, random = Math.random, log }:
 }
 
 /** Frees the connections to the upstreams. */
-export function closeGateway({ upstreams }: Gateway): void {
-  for (const upstream of upstreams.values()) upstream.close();
+export function closeGateway({ upstreams, imageUpstreams }: Gateway): void {
+  for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
 }
 
 function createUpstream(name: string, row: UpstreamConfig): Upstream {
@@ -76,5 +98,24 @@ function createUpstream(name: string, row: UpstreamConfig): Upstream {
       totalMs: row.timeouts.total_ms,
     },
     transport: createFetchTransport(),
+  });
+}
+
+/** Absent where the vendor makes no pictures. */
+function createImageUpstream(name: string, row: UpstreamConfig): ImageUpstream | undefined {
+  if (row.vendor === "embedded") return undefined;
+  const vendor = vendorOf(row.vendor);
+  if (vendor.images !== true) return undefined;
+  return createOpenaiImages({
+    name,
+    vendor,
+    baseUrl: row.base_url ?? vendor.baseUrl ?? "",
+    key: row.api_key,
+    limits: {
+      firstByteMs: row.timeouts.first_byte_ms,
+      idleMs: row.timeouts.idle_ms,
+      totalMs: row.timeouts.images_total_ms,
+    },
+    transport: createFetchTransport({ idleConnections: 0 }),
   });
 }

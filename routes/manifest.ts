@@ -10,6 +10,8 @@ import * as healthz from "./healthz.ts";
 import * as openapi_json from "./openapi.json.ts";
 import * as readyz from "./readyz.ts";
 import * as v1_chat_completions from "./v1/chat/completions.ts";
+import * as v1_images_edits from "./v1/images/edits.ts";
+import * as v1_images_generations from "./v1/images/generations.ts";
 import * as v1_models from "./v1/models.ts";
 import * as v1_models_provider from "./v1/models/[provider].ts";
 import * as v1_models_provider_model_id from "./v1/models/[provider]/[model_id].ts";
@@ -27,6 +29,8 @@ export const routes: Route[] = [
   { path: "/openapi.json", handlers: { GET: openapi_json.GET } },
   { path: "/readyz", handlers: { GET: readyz.GET } },
   { path: "/v1/chat/completions", handlers: { POST: v1_chat_completions.POST } },
+  { path: "/v1/images/edits", handlers: { POST: v1_images_edits.POST } },
+  { path: "/v1/images/generations", handlers: { POST: v1_images_generations.POST } },
   { path: "/v1/models", handlers: { GET: v1_models.GET } },
   { path: "/v1/models/[provider]", handlers: { GET: v1_models_provider.GET } },
   { path: "/v1/models/[provider]/[model_id]", handlers: { GET: v1_models_provider_model_id.GET } },

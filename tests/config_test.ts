@@ -31,7 +31,7 @@ Deno.test("the example configuration loads without any environment", async () =>
     readTextFile: (file) => Deno.readTextFile(file),
   });
   assertEquals(path, "sluice.example.jsonc");
-  assertEquals(config.models.map((model) => model.id), ["acme/assistant"]);
+  assertEquals(config.models.map((model) => model.id), ["acme/assistant", "acme/painter"]);
   assertEquals(Object.keys(config.groups), ["default", "acme-only"]);
 });
 

@@ -4,7 +4,7 @@
 export type Credential = "bearer" | "api_key";
 
 /** Endpoints that a group's permissions name. */
-export type Endpoint = "models" | "chat" | "responses" | "messages" | "openapi";
+export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" | "openapi";
 
 /** What one method of one route asks of its caller. */
 export interface Access {
@@ -20,6 +20,7 @@ export type AccessTable = Readonly<Record<string, Access>>;
 const PUBLIC: Access = { credential: "none" };
 const MODELS: Access = { credential: "bearer", endpoint: "models" };
 const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models" };
+const IMAGES: Access = { credential: "bearer", endpoint: "images" };
 const MESSAGES: Access = { credential: "api_key", endpoint: "messages" };
 
 /** The table of this gateway. */
@@ -32,6 +33,8 @@ export const ACCESS: AccessTable = {
   "GET /v1/models/[provider]/[model_id]": MODELS,
   "POST /v1/chat/completions": { credential: "bearer", endpoint: "chat" },
   "POST /v1/responses": { credential: "bearer", endpoint: "responses" },
+  "POST /v1/images/generations": IMAGES,
+  "POST /v1/images/edits": IMAGES,
   "GET /anthropic/api/hello": PUBLIC,
   "GET /anthropic/v1/models": NATIVE_MODELS,
   "GET /anthropic/v1/models/[provider]": NATIVE_MODELS,

@@ -27,3 +27,8 @@ export function createCatalog(config: Pick<Config, "models" | "embedded_models">
 export function isLanguageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("text");
 }
+
+/** True for a model of the image endpoints: it makes pictures and nothing else. */
+export function isImageModel(model: Model): boolean {
+  return model.architecture.output_modalities.includes("image") && !isLanguageModel(model);
+}

@@ -5,8 +5,20 @@ import { type Model, modelSchema } from "./model.ts";
 /** Name of the upstream that is always there. */
 export const EMBEDDED_UPSTREAM = "embedded";
 
-/** What a target of the embedded upstream may name. */
-export const EMBEDDED_TARGETS: readonly string[] = ["echo"];
+/** What a target of the embedded upstream may name: of a language model, and of an image model. */
+export const EMBEDDED_TARGETS: Readonly<Record<"text" | "image", readonly string[]>> = {
+  text: ["echo"],
+  image: ["canvas"],
+};
+
+/** Models that are part of the gateway cost nothing. */
+const FREE = {
+  prompt: "0",
+  completion: "0",
+  input_cache_read: "0",
+  input_cache_write_5m: "0",
+  input_cache_write_1h: "0",
+};
 
 /** Rows that are in every catalog, unless `embedded_models` is false. */
 export const EMBEDDED_MODELS: readonly Model[] = [
@@ -23,13 +35,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
       output_modalities: ["text"],
       tokenizer: "o200k_base",
     },
-    pricing: {
-      prompt: "0",
-      completion: "0",
-      input_cache_read: "0",
-      input_cache_write_5m: "0",
-      input_cache_write_1h: "0",
-    },
+    pricing: FREE,
     top_provider: { max_completion_tokens: 32_768 },
     supported_parameters: [
       "temperature",
@@ -43,5 +49,21 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     ],
     reasoning: { modes: ["manual", "adaptive"], efforts: [...EFFORTS] },
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "echo" }],
+  }),
+  modelSchema.parse({
+    id: "sluice/canvas",
+    name: "Sluice Canvas",
+    description:
+      "Paints a picture from the prompt, exactly of the size asked for, and edits uploaded ones by words of the " +
+      "instruction. Deterministic and free; it claims no artistry.",
+    created: 1_764_547_200,
+    context_length: 32_000,
+    architecture: {
+      input_modalities: ["text", "image"],
+      output_modalities: ["image"],
+      tokenizer: "o200k_base",
+    },
+    pricing: FREE,
+    targets: [{ upstream: EMBEDDED_UPSTREAM, model: "canvas" }],
   }),
 ];

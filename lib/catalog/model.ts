@@ -13,12 +13,23 @@ export const modelIdSchema = z.string().max(256).regex(
   { error: 'Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +)' },
 );
 
+/** How an image model's host differs from OpenAI's newest ones. An absent member is false. */
+export const imageHostSchema = z.strictObject({
+  single: z.boolean().optional().describe("Makes one picture per request: several are asked for in parallel requests"),
+  addresses: z.boolean().optional()
+    .describe("Answers with addresses of pictures unless `response_format` asks for base64"),
+  own_format: z.boolean().optional()
+    .describe("Takes no `output_format`: pictures come as the host likes and are converted"),
+  whole: z.boolean().optional().describe("Cannot stream"),
+});
+
 /** Where a model's requests go. */
 export const targetSchema = z.strictObject({
   upstream: z.string().min(1).describe("Name of a member of `upstreams`"),
   model: z.string().min(1).describe("The model's id at that upstream"),
   protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
     .describe("Protocol to speak to the upstream; absent: the upstream's own"),
+  images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest ones"),
   priority: z.number().int().min(0).default(0).describe("Lower goes first"),
   weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),
 });
@@ -40,6 +51,12 @@ export const featuresSchema = z.strictObject({
   exclusive_sampling: z.boolean().optional().describe("Takes temperature or top_p, not both at once"),
 });
 
+/** Parameters that models of a kind usually accept. */
+const USUAL_PARAMETERS = {
+  text: ["temperature", "top_p", "max_tokens", "stop", "tools", "tool_choice", "response_format"],
+  image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
+};
+
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Public id: `<vendor>/<model_name>`"),
@@ -59,9 +76,9 @@ export const modelSchema = z.strictObject({
   pricing: z.strictObject({
     prompt: priceSchema.describe("Per token of the input"),
     completion: priceSchema.describe("Per token of the output"),
-    input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`"),
-    input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`"),
-    input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`"),
+    input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+    input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+    input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
   }).describe("USD per token"),
   top_provider: z.strictObject({
     context_length: z.number().int().min(1).optional().describe("Absent: the model's"),
@@ -72,15 +89,8 @@ export const modelSchema = z.strictObject({
     prompt_tokens: z.number().int().min(0).describe("Most tokens of input"),
     completion_tokens: z.number().int().min(0).describe("Most tokens of output"),
   }).nullable().default(null).describe("Shown in the catalog"),
-  supported_parameters: z.array(z.string()).default([
-    "temperature",
-    "top_p",
-    "max_tokens",
-    "stop",
-    "tools",
-    "tool_choice",
-    "response_format",
-  ]).describe("API parameters it accepts"),
+  supported_parameters: z.array(z.string()).optional()
+    .describe("API parameters it accepts; absent: the usual ones of a language model, or of an image model"),
   default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null)
     .describe("Parameters it uses where a request names none; shown in the catalog"),
   expiration_date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/, { error: 'Expected a date, such as "2026-12-31"' })
@@ -92,12 +102,16 @@ export const modelSchema = z.strictObject({
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));
   const { input_modalities: input, output_modalities: output } = row.architecture;
+  const makes = output.includes("image") && !output.includes("text") ? "image" : "text";
+  // Nothing is cached where pictures are made.
+  const cached = makes === "image" ? "0" : row.pricing.prompt;
   return {
     ...row,
     vendor,
     canonical_slug: row.canonical_slug ?? row.id,
     name: row.name ?? row.id,
     owned_by: row.owned_by ?? vendor,
+    supported_parameters: row.supported_parameters ?? [...USUAL_PARAMETERS[makes]],
     architecture: {
       ...row.architecture,
       modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}`,
@@ -105,9 +119,9 @@ export const modelSchema = z.strictObject({
     pricing: {
       prompt: row.pricing.prompt,
       completion: row.pricing.completion,
-      input_cache_read: row.pricing.input_cache_read ?? row.pricing.prompt,
-      input_cache_write_5m: row.pricing.input_cache_write_5m ?? row.pricing.prompt,
-      input_cache_write_1h: row.pricing.input_cache_write_1h ?? row.pricing.prompt,
+      input_cache_read: row.pricing.input_cache_read ?? cached,
+      input_cache_write_5m: row.pricing.input_cache_write_5m ?? cached,
+      input_cache_write_1h: row.pricing.input_cache_write_1h ?? cached,
     },
     top_provider: {
       context_length: row.top_provider.context_length ?? row.context_length,

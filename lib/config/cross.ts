@@ -69,13 +69,25 @@ function modelProblems(file: JsonObject): string[] {
       else taken.set(model.id, pathText(path));
     }
     for (const [place, target] of objects(model.targets)) {
-      problems.push(...targetProblems(file, target, [...path, "targets", place]));
+      problems.push(...targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]));
     }
   }
   return problems;
 }
 
-function targetProblems(file: JsonObject, target: JsonObject, path: Path): string[] {
+/** What a row's model is asked for: text wherever it gives any, else pictures; `undefined` for anything else. */
+function makesOf(model: JsonObject): "text" | "image" | undefined {
+  const output = isObject(model.architecture) ? model.architecture.output_modalities : undefined;
+  if (!Array.isArray(output) || output.includes("text")) return "text";
+  return output.includes("image") ? "image" : undefined;
+}
+
+interface TargetOfModel {
+  target: JsonObject;
+  makes: "text" | "image" | undefined;
+}
+
+function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path: Path): string[] {
   if (typeof target.upstream !== "string") return [];
   const upstreams = isObject(file.upstreams) ? file.upstreams : {};
   const known = namesWith(upstreams, EMBEDDED_UPSTREAM);
@@ -83,24 +95,51 @@ function targetProblems(file: JsonObject, target: JsonObject, path: Path): strin
     return [problem([...path, "upstream"], `Unknown upstream "${target.upstream}"; known: ${known.join(", ")}`)];
   }
   const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
-  const isEmbedded = isObject(upstream) && upstream.vendor === "embedded";
-  if (isObject(upstream) && !isEmbedded && typeof target.protocol === "string") {
-    const spoken = protocolsOf(upstream);
-    if (spoken.includes(target.protocol)) return [];
-    return [
+  if (!isObject(upstream)) return [];
+  if (upstream.vendor === "embedded") return embeddedTargetProblems({ target, makes }, path);
+  return makes === "image" ? imageTargetProblems(upstream, target, path) : textTargetProblems(upstream, target, path);
+}
+
+function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
+  const problems: string[] = [];
+  const spoken = protocolsOf(upstream);
+  if (typeof target.protocol === "string" && !spoken.includes(target.protocol)) {
+    problems.push(
       problem(
         [...path, "protocol"],
         `Upstream "${target.upstream}" does not speak "${target.protocol}"; it speaks: ${spoken.join(", ")}`,
       ),
-    ];
+    );
   }
-  if (!isEmbedded || typeof target.model !== "string" || EMBEDDED_TARGETS.includes(target.model)) return [];
-  return [
-    problem(
-      [...path, "model"],
-      `The embedded upstream has no model "${target.model}"; known: ${EMBEDDED_TARGETS.join(", ")}`,
-    ),
-  ];
+  if (target.images !== undefined) problems.push(problem([...path, "images"], "Only for models that make pictures"));
+  return problems;
+}
+
+/** Pictures are asked for in one way only, and not every vendor makes them. */
+function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
+  const problems: string[] = [];
+  const { vendor } = upstream;
+  if (typeof vendor === "string" && Object.hasOwn(VENDORS, vendor) && vendorOf(vendor as VendorName).images !== true) {
+    const able = (Object.keys(VENDORS) as VendorName[]).filter((name) => vendorOf(name).images === true);
+    problems.push(
+      problem(
+        [...path, "upstream"],
+        `Upstream "${target.upstream}" makes no pictures: its vendor must be one of ${able.join(", ")}, or embedded`,
+      ),
+    );
+  }
+  if (target.protocol !== undefined) {
+    problems.push(problem([...path, "protocol"], "Only for models that answer in text"));
+  }
+  return problems;
+}
+
+function embeddedTargetProblems({ target, makes }: TargetOfModel, path: Path): string[] {
+  const known = makes === undefined ? [] : EMBEDDED_TARGETS[makes];
+  if (typeof target.model !== "string" || known.includes(target.model)) return [];
+  const kind = makes === "image" ? "image model" : makes === "text" ? "language model" : "model of this kind";
+  const list = known.length === 0 ? "" : `; known: ${known.join(", ")}`;
+  return [problem([...path, "model"], `The embedded upstream has no ${kind} "${target.model}"${list}`)];
 }
 
 function keyProblems(file: JsonObject, env: Env): string[] {

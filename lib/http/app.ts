@@ -70,6 +70,7 @@ export function createApp(options: AppOptions): App {
 
     const limits = options.limits ?? bodyLimits(gateway.config);
     let reading: ReturnType<typeof readJsonBody> | undefined;
+    let reserved = 0;
     try {
       return await handler(request, {
         gateway,
@@ -77,8 +78,13 @@ export function createApp(options: AppOptions): App {
         params: match.params,
         caller,
         readJson: () => reading ??= readJsonBody(request, { limits, budget }),
+        reserve(bytes) {
+          budget.reserve(bytes, limits.budgetBytes);
+          reserved += bytes;
+        },
       });
     } finally {
+      budget.release(reserved);
       void reading?.then(({ bytes }) => budget.release(bytes), () => {});
     }
   }

@@ -23,6 +23,11 @@ export interface RouteContext {
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
    */
   readJson(): Promise<JsonBody>;
+  /**
+   * Counts bytes of a body that the handler reads by itself, before it keeps them, until there is an answer.
+   * @throws {GatewayError} `limited` where all bodies together take too much memory
+   */
+  reserve(bytes: number): void;
 }
 
 /** A route's handler for one method. */

@@ -1,7 +1,9 @@
 /** The API description, made of the schemas that check requests: what it says is what is enforced. */
 import { z } from "zod";
 import { ACCESS } from "../access/table.ts";
-import type { JsonObject } from "../json.ts";
+import { editSchema } from "../images/edit.ts";
+import { generationSchema } from "../images/generation.ts";
+import { isObject, type JsonObject } from "../json.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import { countTokensSchema, messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
@@ -12,6 +14,7 @@ import {
   compatibleModelSchema,
   countReplySchema,
   healthSchema,
+  imageResultSchema,
   messageSchema,
   nativeListSchema,
   nativeModelSchema,
@@ -23,6 +26,8 @@ interface Operation {
   summary: string;
   /** Shape of the request body, where there is one. */
   body?: z.ZodType;
+  /** The body is a form with these files beside the fields of `body`; those of a list are required. */
+  files?: Readonly<Record<string, "one" | "list">>;
   reply: z.ZodType;
   /** The answer may be a stream of server-sent events instead. */
   streams?: boolean;
@@ -48,6 +53,19 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Create a response",
     body: responses.schema,
     reply: responseSchema,
+    streams: true,
+  },
+  "POST /v1/images/generations": {
+    summary: "Make pictures from a description",
+    body: generationSchema,
+    reply: imageResultSchema,
+    streams: true,
+  },
+  "POST /v1/images/edits": {
+    summary: "Edit pictures; `image` may be sent up to 16 times, also as `image[]`",
+    body: editSchema,
+    files: { image: "list", mask: "one" },
+    reply: imageResultSchema,
     streams: true,
   },
   "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
@@ -89,7 +107,7 @@ export function openapiDocument(): JsonObject {
     info: {
       title: "Sluice",
       version: "1",
-      description: "Gateway for language models: three text protocols, one catalog.",
+      description: "Gateway for language and image models: three text protocols, pictures, one catalog.",
     },
     paths,
     components: {
@@ -101,7 +119,8 @@ export function openapiDocument(): JsonObject {
   };
 }
 
-function describe(path: string, key: string, { summary, body, reply, streams }: Operation): JsonObject {
+function describe(path: string, key: string, operation: Operation): JsonObject {
+  const { summary, body, files, reply, streams } = operation;
   const credential = ACCESS[key]?.credential ?? "none";
   const error = path.startsWith("/anthropic/") ? anthropicErrorSchema : openaiErrorSchema;
   return {
@@ -111,7 +130,12 @@ function describe(path: string, key: string, { summary, body, reply, streams }: 
     }),
     parameters: parameters(path),
     ...(body !== undefined && {
-      requestBody: { required: true, content: { "application/json": { schema: jsonSchema(body) } } },
+      requestBody: {
+        required: true,
+        content: files === undefined
+          ? { "application/json": { schema: jsonSchema(body) } }
+          : { "multipart/form-data": { schema: formSchema(body, files) } },
+      },
     }),
     responses: {
       "200": {
@@ -143,6 +167,24 @@ function parameters(path: string): JsonObject[] {
     required: true,
     schema: { type: "string", enum: ["2023-06-01", "2026-10-21"] },
   }];
+}
+
+/** A form: fields and files. */
+function formSchema(fields: z.ZodType, files: NonNullable<Operation["files"]>): JsonObject {
+  const schema = jsonSchema(fields);
+  const file: JsonObject = { type: "string", format: "binary", description: "PNG or JPEG" };
+  const names = Object.keys(files);
+  const lists = names.filter((name) => files[name] === "list");
+  return {
+    ...schema,
+    properties: {
+      ...(isObject(schema.properties) && schema.properties),
+      ...Object.fromEntries(
+        names.map((name) => [name, files[name] === "list" ? { type: "array", items: file, minItems: 1 } : file]),
+      ),
+    },
+    required: [...(Array.isArray(schema.required) ? schema.required : []), ...lists],
+  };
 }
 
 function jsonSchema(schema: z.ZodType): JsonObject {

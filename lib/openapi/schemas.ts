@@ -141,5 +141,21 @@ export const messageSchema = z.looseObject({
 /** The answer of `/anthropic/v1/messages/count_tokens`. */
 export const countReplySchema = z.strictObject({ input_tokens: z.number().int() });
 
+/** A whole answer of the image endpoints. */
+export const imageResultSchema = z.strictObject({
+  created: z.number().int(),
+  data: z.array(z.strictObject({ b64_json: z.string(), index: z.number().int() })),
+  model: z.string(),
+  size: z.string().describe("As requested; the header x-sluice-image-size has the actual size"),
+  quality: z.string().describe("As requested"),
+  usage: z.strictObject({
+    input_tokens: z.number().int(),
+    input_tokens_details: z.strictObject({ text_tokens: z.number().int() }),
+    output_tokens: z.number().int(),
+    total_tokens: z.number().int(),
+  }).describe("What is billed"),
+  num_input_images: z.number().int().optional().describe("Edits only"),
+});
+
 /** The answer of the health endpoints. */
 export const healthSchema = z.strictObject({ status: z.string() });

@@ -4,7 +4,8 @@ import { countPrompt } from "../metering/count_prompt.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountPrompt, writeCount } from "../protocols/messages/mod.ts";
-import { findModel, jsonResponse } from "./serve.ts";
+import { findModel } from "./find_model.ts";
+import { jsonResponse } from "./serve.ts";
 
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {

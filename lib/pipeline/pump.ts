@@ -3,6 +3,7 @@ import { toGatewayError } from "../errors.ts";
 import { formatFrame } from "../http/sse.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
+import { patientReader } from "./patient_reader.ts";
 
 /** What a streamed answer is made of. */
 export interface Pump {
@@ -88,43 +89,4 @@ export async function pump({ feed, heartbeat, keepAliveMs }: Pump): Promise<Read
     for (const frame of frames) controller.enqueue(encoder.encode(formatFrame(frame)));
     return frames.length > 0;
   }
-}
-
-/**
- * Reads a feed and says "silence" when it keeps still for too long, without losing the read under way. One timer serves
- * the whole stream.
- */
-function patientReader(feed: FrameFeed, silenceMs: number): { read(): Promise<Read>; stop(): void } {
-  let pending: Promise<Step | undefined> | undefined;
-  let wake: (() => void) | undefined;
-  let quiet = false;
-  const timer = setInterval(() => {
-    if (quiet) wake?.();
-    quiet = true;
-  }, silenceMs / 2);
-
-  return {
-    read() {
-      quiet = false;
-      const reading = pending ??= feed.read();
-      return new Promise<Read>((resolve, reject) => {
-        wake = () => {
-          wake = undefined;
-          resolve("silence");
-        };
-        reading.then((step) => {
-          if (pending === reading) pending = undefined;
-          wake = undefined;
-          resolve(step);
-        }, (error) => {
-          pending = undefined;
-          reject(error);
-        });
-      });
-    },
-    stop() {
-      clearInterval(timer);
-      feed.cancel();
-    },
-  };
 }

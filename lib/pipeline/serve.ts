@@ -1,10 +1,7 @@
 /** The text pipeline, read from top to bottom: body, prompt, model, rules, then target by target, then the answer. */
-import { requireCaller } from "../access/caller.ts";
-import { requireModel } from "../access/permissions.ts";
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
 import type { Prompt } from "../canonical/types.ts";
-import { isLanguageModel } from "../catalog/catalog.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import { type ErrorKind, GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
@@ -14,6 +11,7 @@ import { checkBody } from "../protocols/fields.ts";
 import { planTargets } from "../routing/plan.ts";
 import type { Answer, ClientRequest, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./context.ts";
+import { findModel } from "./find_model.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
 import { writtenFeed } from "./written_feed.ts";
@@ -64,19 +62,6 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
     // From here on the response's own body tells whether the client is there.
     request.signal.removeEventListener("abort", leave);
   }
-}
-
-/** The model a request may use. @throws {GatewayError} `forbidden`, `not_found`, or `invalid` where it makes no text */
-export function findModel(id: string, { gateway, caller }: RouteContext): Model {
-  requireModel(requireCaller(caller), id);
-  const model = gateway.catalog.find(id);
-  if (model === undefined) {
-    throw new GatewayError("not_found", `Model "${id}" does not exist`, { param: "model", code: "model_not_found" });
-  }
-  if (!isLanguageModel(model)) {
-    throw new GatewayError("invalid", `Model "${id}" does not answer in text`, { param: "model" });
-  }
-  return model;
 }
 
 /** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */

@@ -5,6 +5,7 @@ import { createKeyRing } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { RouteContext } from "../../lib/http/router.ts";
+import { createUploadGate } from "../../lib/images/upload_gate.ts";
 import type { Json } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 
@@ -17,7 +18,7 @@ function row(id: string, output = "text"): Json {
     context_length: 10,
     architecture: { output_modalities: [output] },
     pricing: { prompt: "0", completion: "0" },
-    targets: [{ upstream: "embedded", model: "echo" }],
+    targets: [{ upstream: "embedded", model: output === "image" ? "canvas" : "echo" }],
   };
 }
 
@@ -34,6 +35,8 @@ function context(params: Record<string, string> = {}, models: string[] = ["*"]):
       catalog: createCatalog(config),
       keys: createKeyRing({ config, store: openMemoryStore() }),
       upstreams: new Map(),
+      imageUpstreams: new Map(),
+      uploads: createUploadGate({ concurrent: 1, waiting: 0, waitMs: 1 }),
       now: () => 0,
       random: () => 0,
       log: () => {},
@@ -42,6 +45,7 @@ function context(params: Record<string, string> = {}, models: string[] = ["*"]):
     params,
     caller: { keyId: "k", keyName: "k", groupName: "g", group },
     readJson: () => Promise.resolve({ text: "{}", value: {} }),
+    reserve: () => {},
   };
 }
 
@@ -65,7 +69,15 @@ Deno.test("listModels() has the envelope of its format", async () => {
 
 Deno.test("listModels() shows what the group may use; the native format models that answer in text", async () => {
   const cases: [string[], CatalogFormat, string[]][] = [
-    [["*"], "compatible", ["acme/one", "acme/two", "acme/paint", "zeta/brush", "beta/b", "sluice/echo"]],
+    [["*"], "compatible", [
+      "acme/one",
+      "acme/two",
+      "acme/paint",
+      "zeta/brush",
+      "beta/b",
+      "sluice/echo",
+      "sluice/canvas",
+    ]],
     [["*"], "native", ["acme/one", "acme/two", "beta/b", "sluice/echo"]],
     [["acme/*"], "compatible", ["acme/one", "acme/two", "acme/paint"]],
     [["acme/*"], "native", ["acme/one", "acme/two"]],

@@ -12,6 +12,16 @@ const MODEL: JsonObject = {
   targets: [{ upstream: "embedded", model: "echo" }],
 };
 
+function imageRow(target: JsonObject): JsonObject {
+  return {
+    ...MODEL,
+    id: "acme/paint",
+    architecture: { input_modalities: ["text", "image"], output_modalities: ["image"] },
+    pricing: { prompt: "0.00000075", completion: "0.0000045" },
+    targets: [target],
+  };
+}
+
 function env(variables: Record<string, string>): (name: string) => string | undefined {
   return (name) => new Map(Object.entries(variables)).get(name);
 }
@@ -38,6 +48,11 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
       body_min_bytes_per_second: 1024,
       body_total_ms: 120_000,
     },
+    images: {
+      total_ms: 900_000,
+      uploads: { max_file_bytes: 52_428_800, max_upload_bytes: 67_108_864, max_parts: 32, concurrent_uploads: 4 },
+      idempotency: { window_seconds: 3600, max_bytes: 268_435_456 },
+    },
     keep_alive_seconds: 15,
   });
 });
@@ -50,6 +65,20 @@ Deno.test("parseConfig() fills in a model from what it says", () => {
   assertEquals(model?.architecture.modality, "text->text");
   assertEquals(model?.pricing.input_cache_write_1h, "0.000001");
   assertEquals(model?.top_provider.max_completion_tokens, 1000);
+});
+
+Deno.test("parseConfig() fills in an image model from what it says", () => {
+  const [model] = parseConfig({ models: [imageRow({ upstream: "embedded", model: "canvas" })] }).models;
+  assertEquals(model?.architecture.modality, "text+image->image");
+  assertEquals(model?.pricing, {
+    prompt: "0.00000075",
+    completion: "0.0000045",
+    input_cache_read: "0",
+    input_cache_write_5m: "0",
+    input_cache_write_1h: "0",
+  });
+  assertEquals(model?.supported_parameters.includes("quality"), true);
+  assertEquals(model?.supported_parameters.includes("temperature"), false);
 });
 
 Deno.test("parseConfig() keeps a key's hash and not the key", () => {
@@ -67,6 +96,7 @@ Deno.test("parseConfig() lets the operator restrict the default group", () => {
 Deno.test("parseConfig() names the member and the mistake", () => {
   const { pricing: _, ...priceless } = MODEL;
   const model = (change: JsonObject): Json => ({ models: [{ ...MODEL, ...change }] });
+  const imageModel = (target: JsonObject): JsonObject => ({ models: [imageRow(target)] });
   const cases: [string, Json, string][] = [
     ["no object", 3, "Expected an object, not 3"],
     ["no price", { models: [MODEL, { ...priceless, id: "acme/two" }] }, "models[1].pricing: Missing (USD per token)"],
@@ -114,7 +144,38 @@ Deno.test("parseConfig() names the member and the mistake", () => {
         upstreams: { mine: { vendor: "embedded" } },
         ...(model({ targets: [{ upstream: "mine", model: "canvas" }] }) as JsonObject),
       },
-      'models[0].targets[0].model: The embedded upstream has no model "canvas"; known: echo',
+      'models[0].targets[0].model: The embedded upstream has no language model "canvas"; known: echo',
+    ],
+    [
+      "an image model at the embedded language model",
+      imageModel({ upstream: "embedded", model: "echo" }),
+      'models[0].targets[0].model: The embedded upstream has no image model "echo"; known: canvas',
+    ],
+    [
+      "an image model at a vendor that makes no pictures",
+      { upstreams: { a: { vendor: "ollama" } }, ...imageModel({ upstream: "a", model: "m" }) },
+      'models[0].targets[0].upstream: Upstream "a" makes no pictures: its vendor must be one of openai, azure, openai-compatible, or embedded',
+    ],
+    [
+      "an image model with a protocol of text",
+      {
+        upstreams: { a: { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" } },
+        ...imageModel({ upstream: "a", model: "m", protocol: "chat" }),
+      },
+      "models[0].targets[0].protocol: Only for models that answer in text",
+    ],
+    [
+      "a language model with wishes about pictures",
+      {
+        upstreams: { a: { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" } },
+        ...(model({ targets: [{ upstream: "a", model: "m", images: { single: true } }] }) as JsonObject),
+      },
+      "models[0].targets[0].images: Only for models that make pictures",
+    ],
+    [
+      "an image quality that is none",
+      { images: { default_quality: "hd" } },
+      'images.default_quality: Expected one of "auto", "low", "medium", "high", not "hd"',
     ],
     [
       "an unknown vendor",
@@ -134,7 +195,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member of a model",
       model({ targets: [{ upstream: "embedded", model: "echo", wieght: 2 }] }),
-      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, priority, weight",
+      "models[0].targets[0].wieght: Unknown member; known here: upstream, model, protocol, images, priority, weight",
     ],
     [
       "an unknown member of an upstream",
@@ -218,7 +279,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, upstreams, models, embedded_models, groups, keys, " +
-      "cors, limits, keep_alive_seconds",
+      "cors, limits, images, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',
       'keys[0].key.env: The environment variable "CI_KEY" is not set',

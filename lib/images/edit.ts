@@ -1,0 +1,104 @@
+/** Requests to edit pictures: a form becomes an `ImageRequest`. */
+import { z } from "zod";
+import { GatewayError } from "../errors.ts";
+import type { Json, JsonObject } from "../json.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
+import { nearestSize, readSize } from "./size.ts";
+import type { ImageRequest, InputImage, Size } from "./types.ts";
+import { checkMask, readUpload, refuse } from "./upload.ts";
+
+/** Most pictures that one request may edit. */
+const MOST_IMAGES = 16;
+
+/** The text fields of `POST /v1/images/edits`, with numbers and booleans read from their text. Unknown fields pass. */
+export const editSchema = z.looseObject({
+  ...sharedFields,
+  quality: z.enum(["low", "medium", "high"]).nullish()
+    .describe("Required, unless the operator has set a default; does not change the price"),
+  input_fidelity: z.enum(["high", "low"]).nullish(),
+});
+
+/** Fields whose text is a number or a boolean. */
+const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
+const BOOLEANS: ReadonlySet<string> = new Set(["stream"]);
+
+/** What a form holds, by the kinds of its fields. */
+interface Fields {
+  texts: JsonObject;
+  images: File[];
+  mask: File | undefined;
+}
+
+/**
+ * Reads the form of an edit. Text is checked before any picture is looked at.
+ * @throws {GatewayError} `invalid`
+ */
+export async function readEdit(form: FormData, defaults: ImageDefaults): Promise<ImageRequest> {
+  const { texts, images: files, mask: maskFile } = readFields(form);
+  checkBody(editSchema, texts);
+  const given = texts as unknown as SharedBody;
+  const shared = readShared(given, defaults);
+  const requestedSize = given.size ?? "auto";
+  const size = readSize(requestedSize);
+  if (files.length === 0) {
+    throw new GatewayError("invalid", "Missing required parameter: image (a PNG or JPEG file)", {
+      param: "image",
+      code: "missing_required_parameter",
+    });
+  }
+  if (files.length > MOST_IMAGES) {
+    throw refuse("image", `expected at most ${MOST_IMAGES} pictures, not ${files.length}`);
+  }
+  const images: InputImage[] = [];
+  for (const [index, file] of files.entries()) {
+    images.push(await readUpload(file, files.length === 1 ? "image" : `image[${index}]`));
+  }
+  const mask = maskFile === undefined ? undefined : await readUpload(maskFile, "mask");
+  const [first] = images;
+  if (mask !== undefined && first !== undefined) checkMask(mask, first);
+  return {
+    kind: "edit",
+    ...shared,
+    requestedSize,
+    size: size ?? sizeOfOriginal(first),
+    images,
+    ...(mask !== undefined && { mask }),
+  };
+}
+
+/** The size of the picture as a viewer sees it, or the nearest that the rules allow. */
+function sizeOfOriginal(image: InputImage | undefined): Size {
+  if (image === undefined) throw new RangeError("Cannot take the size of the original: there is none");
+  return nearestSize(image);
+}
+
+function readFields(form: FormData): Fields {
+  const texts = new Map<string, Json>();
+  const images: File[] = [];
+  let mask: File | undefined;
+  for (const [name, value] of form) {
+    if (name === "image" || name === "image[]") images.push(fileOf(value, "image"));
+    else if (name === "mask") {
+      if (mask !== undefined) throw refuse("mask", "expected one file, it was sent twice");
+      mask = fileOf(value, "mask");
+    } else {
+      if (texts.has(name)) throw refuse(name, "expected one value, the field was sent twice");
+      texts.set(name, scalarOf(name, value));
+    }
+  }
+  return { texts: Object.fromEntries(texts), images, mask };
+}
+
+function fileOf(value: FormDataEntryValue, field: string): File {
+  if (value instanceof File) return value;
+  throw refuse(field, "expected a file upload (PNG or JPEG), not text and not a URL");
+}
+
+/** A field's value as JSON would say it. What does not read as its type stays text, for the schema to name. */
+function scalarOf(name: string, value: FormDataEntryValue): Json {
+  if (value instanceof File) throw refuse(name, "expected text, not a file");
+  if (NUMBERS.has(name) && /^-?\d{1,9}(\.\d{1,9})?$/.test(value)) return Number(value);
+  if (BOOLEANS.has(name) && /^(true|false)$/.test(value)) return value === "true";
+  return value;
+}

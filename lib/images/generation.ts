@@ -1,0 +1,29 @@
+/** Requests for new pictures: a JSON body becomes an `ImageRequest`. */
+import { z } from "zod";
+import type { JsonObject } from "../json.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
+import { DEFAULT_SIZE, readSize } from "./size.ts";
+import type { ImageRequest } from "./types.ts";
+
+/** The body of `POST /v1/images/generations`. Unknown members pass. */
+export const generationSchema = z.looseObject({
+  ...sharedFields,
+  quality: z.enum(["auto", "low", "medium", "high"]).nullish()
+    .describe("Required, unless the operator has set a default; does not change the price"),
+  style: z.enum(["vivid", "natural"]).nullish(),
+});
+
+/** Reads the body of a generation. @throws {GatewayError} `invalid` */
+export function readGeneration(body: JsonObject, defaults: ImageDefaults): ImageRequest {
+  checkBody(generationSchema, body);
+  const given = body as unknown as SharedBody;
+  const requestedSize = given.size ?? "auto";
+  return {
+    kind: "generation",
+    ...readShared(given, defaults),
+    requestedSize,
+    size: readSize(requestedSize) ?? { ...DEFAULT_SIZE },
+    images: [],
+  };
+}

@@ -1,0 +1,118 @@
+/** The parameters that generation and editing share: types, ranges, defaults, and how they become a request. */
+import { z } from "zod";
+import { GatewayError } from "../errors.ts";
+import type { JsonObject } from "../json.ts";
+import { checkBody } from "../protocols/fields.ts";
+import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
+
+/** Longest prompt, in characters. */
+const PROMPT_CHARACTERS = 32_000;
+
+/** Most pictures of one request. */
+const MOST_PICTURES = 10;
+
+/** What the operator decides about parameters. */
+export interface ImageDefaults {
+  /** For requests that name no quality; absent: they are refused. */
+  quality: string | undefined;
+}
+
+/** Fields of both endpoints. `null` is as good as absent where there is a default. */
+export const sharedFields = {
+  model: z.string().min(1).max(256).describe("Id of an image model"),
+  prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${PROMPT_CHARACTERS} characters` })
+    .describe(`What to show, in at most ${PROMPT_CHARACTERS} characters`),
+  n: z.number().int().min(1).max(MOST_PICTURES).nullish().describe("Number of pictures; default 1"),
+  size: z.string().nullish().describe("`auto` (the default) or `<width>x<height>`"),
+  output_format: z.enum(IMAGE_FORMATS).nullish().describe("Default png"),
+  output_compression: z.number().int().min(0).max(100).nullish().describe("Quality of jpeg and webp"),
+  background: z.enum(["opaque", "auto"], {
+    error: ({ input }) =>
+      `Expected "opaque" or "auto"${input === "transparent" ? '; "transparent" is unsupported' : ""}`,
+  }).nullish().describe("Default auto"),
+  moderation: z.enum(["auto", "low"]).nullish(),
+  response_format: z.literal("b64_json", {
+    error: 'Expected "b64_json": pictures are sent as base64, there are no URLs',
+  }).nullish(),
+  stream: z.boolean().nullish().describe("Answer as server-sent events; default false"),
+  partial_images: z.number().int().min(0).max(3).nullish().describe("Previews per picture of a stream; default 0"),
+  user: z.string().nullish(),
+};
+
+const modelSchema = z.looseObject({ model: sharedFields.model });
+const sharedSchema = z.looseObject(sharedFields);
+
+/** A body that a schema with the shared fields has accepted. */
+export type SharedBody = z.output<typeof sharedSchema> & { quality?: string | null };
+
+/** Members that become members of a request; all others are its `rest`. */
+const READ: ReadonlySet<string> = new Set([
+  "model",
+  "prompt",
+  "quality",
+  "n",
+  "size",
+  "output_format",
+  "output_compression",
+  "background",
+  "response_format",
+  "stream",
+  "partial_images",
+  "user",
+]);
+
+/**
+ * Checks the model's id alone, which decides whether this is the right endpoint.
+ * @throws {GatewayError} `invalid`
+ */
+export function checkModelId(model: unknown): string {
+  checkBody(modelSchema, { model: typeof model === "string" || model === undefined ? model : null });
+  return String(model);
+}
+
+/** What the shared fields say, but for sizes. @throws {GatewayError} `invalid`, for what a schema cannot say */
+export function readShared(
+  body: SharedBody,
+  { quality: fallback }: ImageDefaults,
+): Omit<ImageRequest, "kind" | "requestedSize" | "size" | "images" | "mask"> {
+  const quality = body.quality ?? fallback;
+  if (quality === undefined) {
+    throw new GatewayError("invalid", "Missing required parameter: quality", {
+      param: "quality",
+      code: "missing_required_parameter",
+    });
+  }
+  const stream = body.stream ?? false;
+  const partialImages = body.partial_images ?? 0;
+  if (partialImages > 0 && !stream) {
+    throw new GatewayError("invalid", "Cannot send partial images in a whole answer: they need stream: true", {
+      param: "partial_images",
+    });
+  }
+  return {
+    model: body.model,
+    // A lone surrogate is no character: it could neither be counted nor sent.
+    prompt: body.prompt.toWellFormed(),
+    quality,
+    n: body.n ?? 1,
+    format: body.output_format ?? "png",
+    ...(typeof body.output_compression === "number" && { compression: body.output_compression }),
+    background: body.background ?? "auto",
+    stream,
+    partialImages,
+    ...(typeof body.user === "string" && { user: body.user }),
+    rest: restOf(body),
+  };
+}
+
+function restOf(body: SharedBody): JsonObject {
+  return Object.fromEntries(
+    Object.entries(body as JsonObject).filter(([name, value]) => !READ.has(name) && value !== null),
+  );
+}
+
+/** Characters are code points: two halves of a surrogate pair are one. */
+function isShort(text: string): boolean {
+  if (text.length <= PROMPT_CHARACTERS) return true;
+  return text.length <= 2 * PROMPT_CHARACTERS && [...text].length <= PROMPT_CHARACTERS;
+}

@@ -1,0 +1,84 @@
+/** How a viewer turns a picture before showing it, from its EXIF data. Nothing is decoded. */
+
+/** Segments or chunks that are looked at in search of the EXIF data. Real files have some tens. */
+const MOST_PARTS = 4096;
+
+/** Entries of the directory that are looked at. Real files have some tens. */
+const MOST_ENTRIES = 512;
+
+const ORIENTATION_TAG = 0x0112;
+const SHORT = 3;
+
+/**
+ * EXIF orientation of a JPEG or PNG: 1 (as stored) to 8; from 5 on width and height change places. 1 where the bytes say
+ * nothing, or nothing that makes sense. Never throws.
+ */
+export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
+  const exif = exifOfJpeg(bytes) ?? exifOfPng(bytes);
+  const value = exif === undefined ? undefined : readOrientation(exif);
+  return value !== undefined && value >= 1 && value <= 8 ? value : 1;
+}
+
+/** The TIFF block of a JPEG's first EXIF segment, which stands before the frame. */
+function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (view.byteLength < 4 || view.getUint16(0) !== 0xffd8) return undefined;
+  let at = 2;
+  for (let parts = 0; parts < MOST_PARTS && at + 4 <= view.byteLength; parts++) {
+    if (view.getUint8(at) !== 0xff) return undefined;
+    const marker = view.getUint8(at + 1);
+    if (marker === 0xff) {
+      at++;
+      continue;
+    }
+    // Of the others, those from SOF to COM have a length; a frame or a scan ends the search.
+    if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda) || (marker <= 0xcf && marker !== 0xc4)) return undefined;
+    const length = view.getUint16(at + 2);
+    if (length < 2) return undefined;
+    if (marker === 0xe1 && says(view, at + 4, "Exif\0\0")) return part(view, at + 10, at + 2 + length);
+    at += 2 + length;
+  }
+  return undefined;
+}
+
+/** The TIFF block of a PNG, which stands before the pixels. */
+function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!says(view, 0, "\x89PNG\r\n\x1a\n")) return undefined;
+  let at = 8;
+  for (let parts = 0; parts < MOST_PARTS && at + 8 <= view.byteLength; parts++) {
+    const length = view.getUint32(at);
+    if (says(view, at + 4, "IDAT")) return undefined;
+    if (says(view, at + 4, "eXIf")) return part(view, at + 8, at + 8 + length);
+    at += 12 + length;
+  }
+  return undefined;
+}
+
+function readOrientation(exif: DataView): number | undefined {
+  const little = says(exif, 0, "II*\0");
+  if (!little && !says(exif, 0, "MM\0*") || exif.byteLength < 8) return undefined;
+  const directory = exif.getUint32(4, little);
+  if (directory + 2 > exif.byteLength) return undefined;
+  const entries = Math.min(exif.getUint16(directory, little), MOST_ENTRIES);
+  for (let entry = 0; entry < entries; entry++) {
+    const at = directory + 2 + entry * 12;
+    if (at + 12 > exif.byteLength) return undefined;
+    if (exif.getUint16(at, little) !== ORIENTATION_TAG) continue;
+    return exif.getUint16(at + 2, little) === SHORT ? exif.getUint16(at + 8, little) : undefined;
+  }
+  return undefined;
+}
+
+/** The bytes of a part as far as they are there. */
+function part(view: DataView<ArrayBuffer>, from: number, to: number): DataView | undefined {
+  const end = Math.min(to, view.byteLength);
+  return from < end ? new DataView(view.buffer, view.byteOffset + from, end - from) : undefined;
+}
+
+/** True where the ASCII text stands at the offset. */
+function says(view: DataView, offset: number, text: string): boolean {
+  if (offset + text.length > view.byteLength) return false;
+  for (let i = 0; i < text.length; i++) if (view.getUint8(offset + i) !== text.charCodeAt(i)) return false;
+  return true;
+}

@@ -1,0 +1,146 @@
+/** The image pipeline, read from top to bottom: body, model, request, upstream, pictures, answer. */
+import { Dropped } from "../canonical/dropped.ts";
+import type { Model } from "../catalog/model.ts";
+import { toGatewayError } from "../errors.ts";
+import type { RouteContext } from "../http/router.ts";
+import { formatUsd } from "../metering/money.ts";
+import { loadTokenCounter } from "../metering/tokens.ts";
+import { findImageModel } from "../pipeline/find_model.ts";
+import { checkModelId } from "./members.ts";
+import { byteStream } from "./pieces.ts";
+import { readEdit } from "./edit.ts";
+import { readForm } from "./form.ts";
+import { readGeneration } from "./generation.ts";
+import { writeResult } from "./result.ts";
+import { sizeText } from "./size.ts";
+import { startImages, type Watch, watchRequest } from "./start.ts";
+import { streamImages } from "./stream.ts";
+import { type Picture, Tally } from "./tally.ts";
+import { imageCost } from "./tariff.ts";
+import type { ImageFeed, ImageRequest } from "./types.ts";
+
+/** `POST /v1/images/generations`. */
+export async function generateImages(request: Request, context: RouteContext): Promise<Response> {
+  const { value: body } = await context.readJson();
+  const model = findImageModel(checkModelId(body.model), context);
+  return await answer(request, { context, model, wanted: readGeneration(body, defaultsOf(context)) });
+}
+
+/** `POST /v1/images/edits`. */
+export async function editImages(request: Request, context: RouteContext): Promise<Response> {
+  const form = await readForm(request, context);
+  const model = findImageModel(checkModelId(form.get("model") ?? undefined), context);
+  return await answer(request, { context, model, wanted: await readEdit(form, defaultsOf(context)) });
+}
+
+function defaultsOf({ gateway: { config } }: RouteContext): { quality: string | undefined } {
+  return { quality: config.images.default_quality };
+}
+
+/** A request that may be answered. */
+interface Job {
+  context: RouteContext;
+  model: Model;
+  wanted: ImageRequest;
+}
+
+/** A request that is being answered. */
+interface Running extends Job {
+  feed: ImageFeed;
+  tally: Tally;
+  dropped: Dropped;
+  watch: Watch;
+}
+
+async function answer(request: Request, job: Job): Promise<Response> {
+  const { context: { gateway }, model, wanted } = job;
+  const watch = watchRequest(request, gateway.config.images.total_ms);
+  try {
+    const counter = await loadTokenCounter();
+    const tally = new Tally(wanted, await counter.countLong(wanted.prompt));
+    const dropped = new Dropped();
+    const suited = withoutPngQuality(wanted, dropped);
+    const feed = await startImages({ gateway, request: suited, model, dropped, signal: watch.signal });
+    const running: Running = { ...job, feed, tally, dropped, watch };
+    const response = wanted.stream ? await streamed(running) : await whole(running);
+    watch.answered();
+    return response;
+  } catch (error) {
+    watch.stop();
+    throw error;
+  }
+}
+
+/** PNG loses nothing, so that there is no quality to choose. */
+function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest {
+  const { compression, ...rest } = wanted;
+  if (wanted.format !== "png" || compression === undefined) return wanted;
+  if (compression < 100) dropped.add("output_compression");
+  return rest;
+}
+
+async function whole({ context: { gateway }, model, wanted, feed, tally, dropped, watch }: Running): Promise<Response> {
+  const pictures = await collect(feed, tally);
+  watch.stop();
+  const created = Math.floor(gateway.now() / 1000);
+  const cost = imageCost(tally.usage, model);
+  return new Response(byteStream(writeResult({ request: wanted, created, pictures, usage: tally.usage })), {
+    headers: {
+      ...headersOf(tally.size, dropped),
+      "content-type": "application/json",
+      "x-sluice-cost": formatUsd(cost),
+    },
+  });
+}
+
+/** Waits for the pictures. Where the request ends early, those that have come are its answer. */
+async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
+  const pictures: Picture[] = [];
+  try {
+    for (let event = await feed.read(); event !== undefined; event = await feed.read()) {
+      if (event.type === "failed") tally.fail(event.error);
+      const delivered = event.type === "image" ? tally.deliver(event) : undefined;
+      if (delivered !== undefined) pictures.push(delivered.picture);
+    }
+  } catch (thrown) {
+    if (tally.count === 0) throw thrown;
+    tally.fail(toGatewayError(thrown));
+  } finally {
+    feed.cancel();
+  }
+  if (tally.count === 0) throw tally.failure;
+  return pictures.sort((a, b) => a.index - b.index);
+}
+
+async function streamed({ context: { gateway }, wanted, feed, tally, dropped, watch }: Running): Promise<Response> {
+  const body = await streamImages({
+    feed: {
+      read: () => feed.read(),
+      cancel() {
+        watch.stop();
+        feed.cancel();
+      },
+    },
+    request: wanted,
+    tally,
+    seconds: () => Math.floor(gateway.now() / 1000),
+    keepAliveMs: gateway.config.keep_alive_seconds * 1000,
+  });
+  return new Response(body, {
+    headers: {
+      ...headersOf(sizeText(wanted.size), dropped),
+      "content-type": "text/event-stream; charset=utf-8",
+      "cache-control": "no-cache",
+      // Tells nginx and its kin to pass events on as they come.
+      "x-accel-buffering": "no",
+    },
+  });
+}
+
+/** The size that was made, which the answer's `size` need not tell, and what was not passed on. */
+function headersOf(size: string, dropped: Dropped): Record<string, string> {
+  return {
+    "x-sluice-image-size": size,
+    ...(dropped.names.length > 0 && { "x-sluice-dropped": dropped.names.join(", ") }),
+  };
+}

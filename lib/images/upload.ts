@@ -1,0 +1,51 @@
+/** Uploaded pictures: what they are is read from their first bytes, never from their names. */
+import { GatewayError } from "../errors.ts";
+import { imageSize } from "../metering/image_size.ts";
+import { orientationOf } from "./orientation.ts";
+import { sizeText } from "./size.ts";
+import type { InputImage } from "./types.ts";
+
+/** Most pixels of an upload, and its longest side: what a decoder can be trusted with. */
+const MOST_PIXELS = 64_000_000;
+const LONGEST_SIDE = 16_384;
+
+/**
+ * Reads the header of an uploaded picture. Pixels are not decoded.
+ * @param field its name in the form, for errors
+ * @throws {GatewayError} `invalid`, for what is neither PNG nor JPEG, or would be too large when decoded
+ */
+export async function readUpload(file: File, field: string): Promise<InputImage> {
+  if (file.size === 0) throw refuse(field, "the file is empty, expected a PNG or JPEG picture");
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const header = imageSize(bytes);
+  if (header === undefined) throw refuse(field, "the file is neither PNG nor JPEG, or its header is damaged");
+  const { type } = header;
+  if (type !== "png" && type !== "jpeg") {
+    throw refuse(field, `expected PNG or JPEG by content, this file is ${type === "gif" ? "GIF" : "WebP"}`);
+  }
+  const { width, height } = header;
+  if (width * height > MOST_PIXELS || Math.max(width, height) > LONGEST_SIDE) {
+    throw refuse(
+      field,
+      `the picture has ${sizeText(header)} pixels, expected at most ${MOST_PIXELS} and ${LONGEST_SIDE} on a side`,
+    );
+  }
+  const orientation = orientationOf(bytes);
+  const turned = orientation >= 5;
+  return { bytes, type, orientation, width: turned ? height : width, height: turned ? width : height };
+}
+
+/**
+ * Checks that a mask fits the picture it is for.
+ * @throws {GatewayError} `invalid`
+ */
+export function checkMask(mask: InputImage, image: InputImage): void {
+  if (mask.type !== "png") throw refuse("mask", "expected a PNG, whose transparent parts are to be edited");
+  if (mask.width === image.width && mask.height === image.height) return;
+  throw refuse("mask", `expected the size of the first picture, ${sizeText(image)}, not ${sizeText(mask)}`);
+}
+
+/** The error for a field that should hold a picture. */
+export function refuse(field: string, why: string): GatewayError {
+  return new GatewayError("invalid", `Invalid value for ${field}: ${why}`, { param: field });
+}

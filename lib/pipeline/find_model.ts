@@ -1,0 +1,40 @@
+/** From the model id of a request to its row: may the caller use it, is it there, and is this the endpoint for it. */
+import { requireCaller } from "../access/caller.ts";
+import { requireModel } from "../access/permissions.ts";
+import { isImageModel, isLanguageModel } from "../catalog/catalog.ts";
+import type { Model } from "../catalog/model.ts";
+import { GatewayError } from "../errors.ts";
+import type { RouteContext } from "../http/router.ts";
+
+/** The model of a text request. @throws {GatewayError} `forbidden`, `not_found`, or `invalid` where it makes no text */
+export function findModel(id: string, context: RouteContext): Model {
+  const model = findRow(id, context);
+  if (isLanguageModel(model)) return model;
+  throw wrongEndpoint(
+    `Model "${id}" does not answer in text`,
+    isImageModel(model) ? "it makes pictures: use POST /v1/images/generations or POST /v1/images/edits" : undefined,
+  );
+}
+
+/** The model of an image request. @throws {GatewayError} as `findModel`, and `invalid` where it makes no pictures */
+export function findImageModel(id: string, context: RouteContext): Model {
+  const model = findRow(id, context);
+  if (isImageModel(model)) return model;
+  throw wrongEndpoint(
+    `Model "${id}" makes no pictures at this endpoint`,
+    isLanguageModel(model)
+      ? "it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages"
+      : undefined,
+  );
+}
+
+function findRow(id: string, { gateway, caller }: RouteContext): Model {
+  requireModel(requireCaller(caller), id);
+  const model = gateway.catalog.find(id);
+  if (model !== undefined) return model;
+  throw new GatewayError("not_found", `Model "${id}" does not exist`, { param: "model", code: "model_not_found" });
+}
+
+function wrongEndpoint(what: string, instead: string | undefined): GatewayError {
+  return new GatewayError("invalid", instead === undefined ? what : `${what}: ${instead}`, { param: "model" });
+}
