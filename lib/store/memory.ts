@@ -1,4 +1,5 @@
 /** A store that ends with the process. */
+import { openMemoryAnswers } from "./memory_answers.ts";
 import type { KeyRecord, Store } from "./store.ts";
 
 /** Opens an empty store. */
@@ -31,6 +32,7 @@ export function openMemoryStore(): Store {
     listKeys: () => [...keys.values()].map((key) => ({ ...key })),
     setDisabled: (id, disabled) => replace(id, { disabled }),
     revokeKey: (id, at) => replace(id, { revokedAt: at }),
+    answers: openMemoryAnswers(),
     close: () => keys.clear(),
   };
 }

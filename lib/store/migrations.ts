@@ -12,4 +12,27 @@ export const MIGRATIONS: readonly string[] = [
     revoked_at INTEGER
   ) STRICT;
   CREATE UNIQUE INDEX keys_name_in_use ON keys (name) WHERE revoked_at IS NULL;`,
+
+  // Ids are never used again: pieces that outlive their answer must not become another's.
+  `CREATE TABLE answers (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    scope TEXT NOT NULL,
+    key TEXT NOT NULL,
+    request_hash TEXT NOT NULL CHECK (length(request_hash) = 64),
+    status INTEGER NOT NULL,
+    headers TEXT NOT NULL,
+    bytes INTEGER NOT NULL,
+    kept INTEGER NOT NULL CHECK (kept IN (0, 1)),
+    done_at INTEGER NOT NULL,
+    sealed INTEGER NOT NULL CHECK (sealed IN (0, 1))
+  ) STRICT;
+  CREATE UNIQUE INDEX answers_sealed ON answers (scope, key) WHERE sealed = 1;
+  CREATE INDEX answers_by_age ON answers (done_at);
+  CREATE INDEX answers_kept ON answers (id, bytes) WHERE kept = 1;
+  CREATE TABLE answer_pieces (
+    answer INTEGER NOT NULL,
+    part INTEGER NOT NULL,
+    bytes BLOB NOT NULL,
+    PRIMARY KEY (answer, part)
+  ) STRICT;`,
 ];

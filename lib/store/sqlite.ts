@@ -2,6 +2,7 @@
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "./migrations.ts";
+import { openSqliteAnswers } from "./sqlite_answers.ts";
 import { type KeyRecord, type Store, StoreError } from "./store.ts";
 
 const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at";
@@ -43,6 +44,7 @@ export function openSqliteStore(path: string): Store {
     listKeys: () => all.all().map((row) => toRecord(row as unknown as KeyRow)),
     setDisabled: (id, disabled) => disable.run(Number(disabled), id).changes === 1,
     revokeKey: (id, at) => revoke.run(at, id).changes === 1,
+    answers: openSqliteAnswers(db),
     close: () => db.close(),
   };
 }

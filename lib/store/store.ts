@@ -1,5 +1,7 @@
 /** What the gateway keeps between starts. Every store behaves the same: one suite of tests runs against each. */
 
+import type { AnswerStore } from "./answers.ts";
+
 /** An API key as it is kept: never the key, only its hash. */
 export interface KeyRecord {
   /** Id of the key, unique for ever. */
@@ -18,7 +20,7 @@ export interface KeyRecord {
   revokedAt?: number;
 }
 
-/** Where keys are kept. Reads see what another process wrote before them. */
+/** Where keys and answers are kept. Reads see what another process wrote before them. */
 export interface Store {
   /** Keeps a new key. False where its name is taken by a key in use, or its id or hash by any key. */
   addKey(key: KeyRecord): boolean;
@@ -30,6 +32,8 @@ export interface Store {
   setDisabled(id: string, disabled: boolean): boolean;
   /** Ends a key for ever; `at` is Unix time in milliseconds. False where no key in use has this id. */
   revokeKey(id: string, at: number): boolean;
+  /** Finished answers, for repeats of their requests. */
+  readonly answers: AnswerStore;
   /** Frees what the store holds. The store cannot be used afterwards. */
   close(): void;
 }

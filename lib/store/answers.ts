@@ -1,0 +1,48 @@
+/** Finished answers, kept for a while so that a repeat of their request gets them again. */
+
+/** What is known of an answer without its body. */
+export interface AnswerRecord {
+  /** Whose answer it is and of which endpoint. */
+  scope: string;
+  /** The client's name for the request, unique within the scope. */
+  key: string;
+  /** SHA-256 of the request, hexadecimal. */
+  requestHash: string;
+  /** HTTP status. */
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  /** Bytes of the body. */
+  bytes: number;
+  /** False where the body is not there: too large, or older than others that needed its place. */
+  kept: boolean;
+  /** Unix time in milliseconds. */
+  doneAt: number;
+}
+
+/** Which answers go. */
+export interface AnswerBounds {
+  /** Answers done until then are forgotten. Unix time in milliseconds. */
+  until: number;
+  /** Bodies go, the first begun first, until no more bytes than this are kept. */
+  maxBytes: number;
+  /** The first begun are forgotten where there are more. */
+  maxAnswers: number;
+}
+
+/** Where answers are kept. No call takes longer than a few milliseconds: bodies come and go in pieces. */
+export interface AnswerStore {
+  /** The answer to a request, with the id its pieces are read by. Unfinished ones are not seen. */
+  find(scope: string, key: string): (AnswerRecord & { id: number }) | undefined;
+  /** Begins an answer, which nobody sees before `seal`. Returns its id, which no other answer ever has. */
+  begin(record: AnswerRecord): number;
+  /** Adds a piece of the body, counted from 0; at most about 1 MiB. */
+  write(id: number, index: number, piece: Uint8Array): void;
+  /** Shows the answer, in place of an older one of its scope and key. */
+  seal(id: number): void;
+  /** A piece of a body; `undefined` where it has gone. */
+  read(id: number, index: number): Uint8Array<ArrayBuffer> | undefined;
+  /** Bytes of all bodies that are kept or being written. */
+  keptBytes(): number;
+  /** Does a little of the work to get within bounds. True while there is more to do. */
+  prune(bounds: AnswerBounds): boolean;
+}
