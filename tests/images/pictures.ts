@@ -1,4 +1,5 @@
 /** Small pictures for tests, made byte by byte. Their headers are right; what comes after is not looked at. */
+import { Buffer } from "node:buffer";
 import { deflateSync } from "node:zlib";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -85,4 +86,9 @@ export function exif(orientation: number, order: "little" | "big" = "little"): B
 /** The EXIF segment of a JPEG. */
 export function exifSegment(data: Uint8Array): Bytes {
   return segment(0xe1, join("Exif\0\0", data));
+}
+
+/** Bytes as base64. */
+export function base64Of(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
 }
