@@ -1,0 +1,116 @@
+/** Finished answers in the store: put there and taken out a piece at a time, within bounds of time and size. */
+import { GatewayError } from "../errors.ts";
+import { turn } from "../metering/pace.ts";
+import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
+
+/** A whole answer. */
+export interface StoredAnswer {
+  /** HTTP status. */
+  status: number;
+  /** The headers worth giving again. */
+  headers: Readonly<Record<string, string>>;
+  /** Shared by all who get the answer: not to be changed. */
+  body: Uint8Array<ArrayBuffer>;
+}
+
+/** What a shelf is made of. */
+export interface ShelfParts {
+  answers: AnswerStore;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  report: (cause: unknown) => void;
+  windowMs: number;
+  maxBytes: number;
+  maxAnswerBytes: number;
+  maxAnswers: number;
+}
+
+/** An answer that was found, without its body. */
+export type FoundAnswer = AnswerRecord & { id: number };
+
+/** Finished answers. */
+export interface AnswerShelf {
+  /** The answer to a request, where it is not too old. */
+  find(scope: string, key: string): FoundAnswer | undefined;
+  /** The whole of it. @throws {GatewayError} `invalid` where its body has not been kept */
+  read(found: FoundAnswer): Promise<StoredAnswer>;
+  /** Keeps an answer if it is final. Never rejects. */
+  keep(request: Pick<AnswerRecord, "scope" | "key" | "requestHash">, answer: StoredAnswer): Promise<void>;
+  /** Forgets what is too old or too much. */
+  sweep(): Promise<void>;
+}
+
+/** A few milliseconds of writing, with the disk. */
+const PIECE_BYTES = 512 * 1024;
+
+/** Pieces read between two turns of the event loop. */
+const READS_AT_ONCE = 8;
+
+/** Whether an answer is worth keeping. After the others, another try of the same request may fare better. */
+export function isFinal({ status }: StoredAnswer): boolean {
+  return status < 500 && status !== 429;
+}
+
+/** Uses what the store holds. */
+export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
+  const { answers, now, report, windowMs, maxBytes, maxAnswerBytes, maxAnswers } = parts;
+
+  /** Makes room for as many bytes. */
+  async function makeRoom(bytes: number): Promise<void> {
+    const bounds = { until: now() - windowMs, maxBytes: maxBytes - bytes, maxAnswers };
+    while (answers.prune(bounds)) await turn();
+  }
+
+  async function write(record: AnswerRecord, body: Uint8Array): Promise<void> {
+    const id = answers.begin(record);
+    for (let index = 0; record.kept && index * PIECE_BYTES < body.length; index++) {
+      if (index > 0) await turn();
+      answers.write(id, index, body.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES));
+    }
+    answers.seal(id);
+  }
+
+  return {
+    find(scope, key) {
+      const found = answers.find(scope, key);
+      return found === undefined || found.doneAt <= now() - windowMs ? undefined : found;
+    },
+    async read({ id, status, headers, bytes, kept }) {
+      if (!kept) throw notKept();
+      const body = new Uint8Array(bytes);
+      for (let at = 0, index = 0; at < bytes; index++) {
+        if (index % READS_AT_ONCE === READS_AT_ONCE - 1) await turn();
+        const piece = answers.read(id, index);
+        // Others needed its place meanwhile.
+        if (piece === undefined) throw notKept();
+        body.set(piece, at);
+        at += piece.length;
+      }
+      return { status, headers, body };
+    },
+    async keep(request, answer) {
+      if (!isFinal(answer)) return;
+      const { status, headers, body } = answer;
+      const record = { ...request, status, headers, bytes: body.length, kept: false };
+      try {
+        const isSmall = body.length <= maxAnswerBytes;
+        await makeRoom(isSmall ? body.length : 0);
+        const kept = isSmall && answers.keptBytes() + body.length <= maxBytes;
+        await write({ ...record, kept, doneAt: now() }, body);
+      } catch (cause) {
+        report(cause);
+        // That it was done must be known even where it cannot be given again.
+        await write({ ...record, doneAt: now() }, body).catch(report);
+      }
+    },
+    sweep: () => makeRoom(0),
+  };
+}
+
+function notKept(): GatewayError {
+  return new GatewayError(
+    "invalid",
+    "Cannot answer again: the request with this Idempotency-Key was done, but its answer has not been kept; take a new key",
+    { code: "idempotent_answer_gone" },
+  );
+}

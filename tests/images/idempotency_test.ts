@@ -1,0 +1,483 @@
+import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import type { StoredAnswer } from "../../lib/images/answer_shelf.ts";
+import {
+  createIdempotency,
+  type Idempotency,
+  type IdempotencyParts,
+  readIdempotencyKey,
+  type RepeatableRequest,
+} from "../../lib/images/idempotency.ts";
+import { openStore } from "../../lib/store/open.ts";
+
+const HASH = "a".repeat(64);
+const MIB = 1024 * 1024;
+
+function idempotency(change: Partial<IdempotencyParts> = {}): Idempotency {
+  return createIdempotency({
+    store: openStore("memory:"),
+    now: () => 0,
+    windowMs: 1000,
+    maxBytes: 1000,
+    report: (cause) => {
+      throw cause;
+    },
+    ...change,
+  });
+}
+
+function request(work: RepeatableRequest["work"], change: Partial<RepeatableRequest> = {}): RepeatableRequest {
+  return { scope: "key_1 edits", key: "k", requestHash: HASH, signal: new AbortController().signal, work, ...change };
+}
+
+function answer(text: string, status = 200): StoredAnswer {
+  return { status, headers: { "content-type": "application/json" }, body: new TextEncoder().encode(text) };
+}
+
+function replayed(given: StoredAnswer): StoredAnswer {
+  return { ...given, headers: { ...given.headers, "x-sluice-idempotent-replay": "true" } };
+}
+
+const never = () => Promise.reject(new Error("this must not run"));
+
+/** Work that ends when it is told to. */
+function controlled() {
+  const { promise, resolve, reject } = Promise.withResolvers<StoredAnswer>();
+  let signal: AbortSignal | undefined;
+  return {
+    resolve,
+    reject,
+    signal: () => signal,
+    work: (given: AbortSignal) => {
+      signal = given;
+      return promise;
+    },
+  };
+}
+
+/** Lets everything happen that needs no time. */
+async function settle(): Promise<void> {
+  for (let count = 0; count < 40; count++) await Promise.resolve();
+}
+
+Deno.test("a repeat gets the first answer again, within the window, and its work is not run", async () => {
+  let now = 0;
+  const once = idempotency({ now: () => now });
+  assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
+  now = 999;
+  assertEquals(await once.run(request(never)), replayed(answer("one")));
+  now = 1000;
+  assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
+});
+
+Deno.test("a key belongs to its scope", async () => {
+  const once = idempotency();
+  for (const scope of ["key_1 edits", "key_1 generations", "key_2 edits"]) {
+    assertEquals(await once.run(request(() => Promise.resolve(answer(scope)), { scope })), answer(scope));
+  }
+  assertEquals(await once.run(request(never, { scope: "key_2 edits" })), replayed(answer("key_2 edits")));
+});
+
+Deno.test("repeats wait for the first and get its answer, or its failure", async () => {
+  const failure = new GatewayError("upstream", "Cannot paint");
+  for (const end of ["answer", "failure"]) {
+    const once = idempotency();
+    const first = controlled();
+    const runs = [once.run(request(first.work)), once.run(request(never)), once.run(request(never))];
+    await settle();
+    if (end === "answer") {
+      first.resolve(answer("one"));
+      assertEquals(await Promise.all(runs), [answer("one"), replayed(answer("one")), replayed(answer("one"))]);
+    } else {
+      first.reject(failure);
+      for (const run of runs) assertEquals(await assertRejects(() => run), failure);
+      assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
+    }
+  }
+});
+
+Deno.test("one key for two requests is a 400, while the first runs and afterwards", async () => {
+  const once = idempotency();
+  const first = controlled();
+  const run = once.run(request(first.work));
+  for (let round = 0; round < 2; round++) {
+    const error = await assertRejects(() => once.run(request(never, { requestHash: "b".repeat(64) })), GatewayError);
+    assertEquals([error.status, error.code], [400, "idempotency_key_reused"]);
+    assertStringIncludes(error.message, "another request");
+    first.resolve(answer("one"));
+    await run;
+  }
+});
+
+Deno.test("answers of 429 and 500 and above are not kept, others are", async () => {
+  for (
+    const [status, kept] of [[200, true], [400, true], [404, true], [429, false], [500, false], [503, false]] as const
+  ) {
+    const once = idempotency();
+    assertEquals(await once.run(request(() => Promise.resolve(answer("one", status)))), answer("one", status));
+    const again = await once.run(request(() => Promise.resolve(answer("two"))));
+    assertEquals(again, kept ? replayed(answer("one", status)) : answer("two"), String(status));
+  }
+});
+
+Deno.test("a client that leaves stops its own waiting only; the last one stops the work", async () => {
+  const once = idempotency();
+  const clients = [1, 2, 3].map(() => new AbortController());
+  const first = controlled();
+  const runs = clients.map(({ signal }, index) => once.run(request(index === 0 ? first.work : never, { signal })));
+  await settle();
+  const gone = new DOMException("gone", "AbortError");
+  for (const [index, client] of clients.entries()) {
+    assertEquals(first.signal()?.aborted, false);
+    client.abort(gone);
+    assertEquals(await assertRejects(() => runs[index] ?? never()), gone);
+  }
+  assertEquals(first.signal()?.aborted, true);
+  first.reject(gone);
+  await settle();
+  assertEquals(await once.run(request(() => Promise.resolve(answer("two")))), answer("two"));
+});
+
+Deno.test("the work goes on for those who wait when the first client has gone", async () => {
+  const once = idempotency();
+  const client = new AbortController();
+  const first = controlled();
+  const run = once.run(request(first.work, { signal: client.signal }));
+  const repeat = once.run(request(never));
+  await settle();
+  client.abort();
+  await assertRejects(() => run);
+  assertEquals(first.signal()?.aborted, false);
+  first.resolve(answer("one"));
+  assertEquals(await repeat, replayed(answer("one")));
+});
+
+Deno.test("a request that comes while stopped work still ends waits for it, and is done anew only if it failed", async () => {
+  for (const end of ["answer", "failed answer", "failure"]) {
+    const once = idempotency();
+    const client = new AbortController();
+    const first = controlled();
+    const run = once.run(request(first.work, { signal: client.signal }));
+    await settle();
+    client.abort();
+    await assertRejects(() => run);
+    const second = controlled();
+    const repeats = [once.run(request(second.work)), once.run(request(second.work))];
+    await settle();
+    assertEquals(second.signal(), undefined);
+    if (end === "answer") first.resolve(answer("one"));
+    else if (end === "failed answer") first.resolve(answer("no", 500));
+    else first.reject(client.signal.reason);
+    await settle();
+    assertEquals(second.signal() !== undefined, end !== "answer");
+    second.resolve(answer("two"));
+    assertEquals(
+      await Promise.all(repeats),
+      end === "answer" ? [replayed(answer("one")), replayed(answer("one"))] : [answer("two"), replayed(answer("two"))],
+    );
+  }
+});
+
+Deno.test("repeats wait in bounds of number and time", async () => {
+  const once = idempotency({ maxWaiting: 1, waitMs: 20 });
+  const first = controlled();
+  const run = once.run(request(first.work));
+  const [one, two] = [once.run(request(never)), once.run(request(never))];
+  for (const repeat of [two, one]) {
+    const error = await assertRejects(() => repeat, GatewayError);
+    assertEquals([error.status, error.retryAfterMs], [429, 5000]);
+  }
+  assertEquals(first.signal()?.aborted, false);
+  first.resolve(answer("one"));
+  assertEquals(await run, answer("one"));
+});
+
+Deno.test("an answer too large to keep is remembered as done", async () => {
+  const once = idempotency({ maxAnswerBytes: 3 });
+  assertEquals(await once.run(request(() => Promise.resolve(answer("four")))), answer("four"));
+  const error = await assertRejects(() => once.run(request(never)), GatewayError);
+  assertEquals([error.status, error.code], [400, "idempotent_answer_gone"]);
+  assertStringIncludes(error.message, "take a new key");
+  await assertRejects(() => once.run(request(never, { requestHash: "b".repeat(64) })), GatewayError, "another request");
+});
+
+Deno.test("answers share a limit; the oldest give way and are remembered as done", async () => {
+  const store = openStore("memory:");
+  const once = idempotency({ store, maxBytes: 10, maxAnswerBytes: 6, maxAnswers: 4 });
+  const give = (key: string, text: string) => once.run(request(() => Promise.resolve(answer(text)), { key }));
+  for (const [key, text] of [["a", "aaaa"], ["b", "bbbb"], ["c", "cccccc"]] as const) await give(key, text);
+  assertEquals(store.answers.keptBytes(), 10);
+  await assertRejects(() => give("a", "no"), GatewayError, "has not been kept");
+  assertEquals(await give("b", "no"), replayed(answer("bbbb")));
+  assertEquals(await give("c", "no"), replayed(answer("cccccc")));
+  for (const key of ["d", "e", "f"]) await give(key, "");
+  await once.sweep();
+  assertEquals(await give("a", "new"), answer("new"));
+});
+
+Deno.test("answers survive a restart, piece by piece, and go with their time", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    let now = 0;
+    const body = new Uint8Array(20 * MIB + 1);
+    for (let at = 0; at < body.length; at += 65_536) crypto.getRandomValues(body.subarray(at, at + 65_536));
+    const big = { ...answer(""), body };
+    const run = async (work: RepeatableRequest["work"]) => {
+      const store = openStore(`sqlite:${folder}/sluice.db`);
+      const once = idempotency({ store, now: () => now, maxBytes: 64 * MIB, maxAnswerBytes: 32 * MIB });
+      try {
+        let longest = 0;
+        let last = performance.now();
+        const ticks = setInterval(() => {
+          longest = Math.max(longest, performance.now() - last);
+          last = performance.now();
+        }, 1);
+        const given = await Promise.all([once.run(request(work)), once.run(request(never))]);
+        clearInterval(ticks);
+        assertLess(longest, 150);
+        await once.sweep();
+        return { given, kept: store.answers.keptBytes() };
+      } finally {
+        store.close();
+      }
+    };
+    await run(() => Promise.resolve(big));
+    const { given: [again, twice], kept } = await run(never);
+    assertEquals([again.headers, again.status], [replayed(big).headers, 200]);
+    assert(again.body.every((byte, at) => byte === body[at]) && again.body.length === body.length);
+    assert(again.body === twice.body);
+    assertEquals(kept, body.length);
+    now = 1000;
+    assertEquals((await run(() => Promise.resolve(answer("new")))).kept, 3);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("an answer that cannot be written is given all the same, and reported", async () => {
+  const { answers } = openStore("memory:");
+  const causes: unknown[] = [];
+  const full = new Error("database or disk is full");
+  const once = idempotency({
+    store: {
+      answers: {
+        ...answers,
+        write: () => {
+          throw full;
+        },
+      },
+    },
+    report: (cause) => void causes.push(cause),
+  });
+  assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
+  assertEquals(causes, [full]);
+  await assertRejects(() => once.run(request(never)), GatewayError, "has not been kept");
+});
+
+Deno.test("close() cancels the work", async () => {
+  const once = idempotency();
+  const run = once.run(
+    request((signal) =>
+      new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason)))
+    ),
+  );
+  await settle();
+  once.close();
+  await assertRejects(() => run, DOMException, "Closed");
+});
+
+Deno.test("readIdempotencyKey() takes 1 to 255 printable characters and refuses streams", () => {
+  const read = (key: string | undefined, stream = false) =>
+    readIdempotencyKey(new Headers(key === undefined ? {} : { "idempotency-key": key }), { stream });
+  assertEquals(read(undefined), undefined);
+  assertEquals(read(undefined, true), undefined);
+  for (const key of ["a", "x".repeat(255), "8e03978e-40d5-43dd-bc93-6894a57f9324", 'a b~!"']) {
+    assertEquals(read(key), key);
+  }
+  for (const key of ["", "x".repeat(256), "a\tb", "\u00e9"]) assertThrows(() => read(key), GatewayError, "1 to 255");
+  assertThrows(() => read("a", true), GatewayError, "stream");
+});
+
+/** One request in the simulator. */
+interface Call {
+  key: string;
+  hash: string;
+  client: AbortController;
+  outcome?: { answer: StoredAnswer } | { error: unknown };
+}
+
+/** One piece of work in the simulator. */
+interface Work {
+  key: string;
+  hash: string;
+  serial: number;
+  signal: AbortSignal;
+  resolve: (answer: StoredAnswer) => void;
+  reject: (error: unknown) => void;
+}
+
+/** Plays clients, works, time and restarts against each other by chance, and checks after every step. */
+async function simulate(seed: number, address: string, seen: Map<string, number>): Promise<void> {
+  const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+  let state = seed;
+  const below = (limit: number) => {
+    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
+    return ((state ^ (state >>> 13)) >>> 0) % limit;
+  };
+  const [windowMs, maxBytes, maxAnswerBytes] = [100, 60, 30];
+  const store = openStore(address);
+  let now = 0;
+  let serial = 0;
+  const open = () =>
+    idempotency({ store, now: () => now, windowMs, maxBytes, maxAnswerBytes, maxWaiting: 100, waitMs: 1e9 });
+  let once = open();
+  let calls: Call[] = [];
+  let works: Work[] = [];
+  /** What was done, by key: the one charge its window allows. */
+  const done = new Map<string, { hash: string; serial: number; at: number }>();
+  const errors = new Set<unknown>();
+
+  const isDone = (key: string) => now - (done.get(key)?.at ?? -Infinity) < windowMs;
+  const waiting = (key: string, hash: string) =>
+    calls.filter((call) =>
+      call.key === key && call.hash === hash && call.outcome === undefined && !call.client.signal.aborted
+    ).length;
+
+  /** `key hash` of all that has moved since everything was last at rest. */
+  const touched = new Set<string>();
+  const isOther = (key: string, hash: string) =>
+    [...calls.filter((call) => call.outcome === undefined), ...works].some((it) =>
+      it.key === key && it.hash !== hash
+    ) ||
+    [...touched].some((it) => it.startsWith(`${key} `) && it !== `${key} ${hash}`) ||
+    isDone(key) && done.get(key)?.hash !== hash;
+  const rest = async () => {
+    await settle();
+    touched.clear();
+  };
+
+  function begin(): void {
+    const [key, hash] = [`k${below(3)}`, "ab".charAt(Math.floor(below(5) / 4)).repeat(64)];
+    const call: Call = { key, hash, client: new AbortController() };
+    const wasOther = isOther(key, hash);
+    touched.add(`${key} ${hash}`);
+    const polite = below(2) === 0;
+    calls.push(call);
+    const process = once;
+    const run = once.run({
+      scope: "s",
+      key,
+      requestHash: hash,
+      signal: call.client.signal,
+      work: (signal) => {
+        assert(!works.some((work) => work.key === key), "two works for one key at once");
+        assert(!isDone(key), "a second charge within the window");
+        const { promise, resolve, reject } = Promise.withResolvers<StoredAnswer>();
+        const work: Work = { key, hash, serial: ++serial, signal, resolve, reject };
+        works.push(work);
+        signal.addEventListener("abort", () => {
+          if (process !== once) return;
+          see("stopped");
+          assertEquals(waiting(key, hash), 0, "stopped although somebody waits");
+          if (polite) end(work, () => reject(signal.reason));
+        });
+        return promise;
+      },
+    });
+    run.then(
+      (given) => {
+        call.outcome = { answer: given };
+        see(`${given.status} ${given.headers["x-sluice-idempotent-replay"] ?? "first"}`);
+        const [word, byHash, bySerial] = new TextDecoder().decode(given.body).trim().split(" ");
+        assertEquals([word, byHash], [key, hash.charAt(0)], "an answer of another request");
+        if (given.status === 200 && given.headers["x-sluice-idempotent-replay"] === "true") {
+          assertEquals(Number(bySerial), done.get(key)?.serial, "a replay of something else");
+        }
+      },
+      (error) => {
+        call.outcome = { error };
+        see(error instanceof GatewayError ? error.code ?? error.kind : "left");
+        if (call.client.signal.aborted && error === call.client.signal.reason) return;
+        if (errors.has(error)) return;
+        assert(error instanceof GatewayError, String(error));
+        if (error.code === "idempotency_key_reused") {
+          assert(wasOther || isOther(key, hash), "refused for no other request");
+        } else {
+          assertEquals(error.code, "idempotent_answer_gone");
+          assert(isDone(key) && done.get(key)?.hash === hash, "said to be done");
+        }
+      },
+    ).catch((error) => void broken.push(error));
+  }
+  const broken: unknown[] = [];
+
+  function end(work: Work, settleWork: () => void): void {
+    works = works.filter((other) => other !== work);
+    touched.add(`${work.key} ${work.hash}`);
+    settleWork();
+  }
+
+  function finish(work: Work): void {
+    const [status, size] = [[200, 200, 400, 429, 500, 0][below(6)] ?? 0, below(40)];
+    if (status === 0) {
+      const error = new GatewayError("upstream", `failure ${serial}`);
+      errors.add(error);
+      return end(work, () => work.reject(error));
+    }
+    if (status < 429) done.set(work.key, { hash: work.hash, serial: work.serial, at: now });
+    const text = `${work.key} ${work.hash.charAt(0)} ${work.serial} `.padEnd(size);
+    end(work, () => work.resolve({ status, headers: {}, body: new TextEncoder().encode(text) }));
+  }
+
+  for (let step = 0; step < 80; step++) {
+    const [call, work] = [calls[below(calls.length || 1)], works[below(works.length || 1)]];
+    const dice = below(20);
+    if (dice < 8) begin();
+    else if (dice < 12) call?.client.abort(new DOMException("gone", "AbortError"));
+    else if (dice < 16) { if (work !== undefined) finish(work); }
+    else if (dice < 19) {
+      await rest();
+      now += below(60);
+    } else {
+      // The process dies: its works never end, and nobody hears from it again.
+      await rest();
+      const left = calls;
+      [calls, works, once] = [[], [], open()];
+      for (const { client } of left) client.abort(new DOMException("died", "AbortError"));
+    }
+    if (below(3) > 0) await rest();
+    assert(store.answers.keptBytes() <= maxBytes, "more bytes than allowed");
+    assertEquals(broken, []);
+  }
+  for (const work of works) finish(work);
+  await settle();
+  for (const work of works) finish(work);
+  await settle();
+  for (const { outcome } of calls) assert(outcome !== undefined, "somebody still waits");
+  assertEquals(broken, []);
+  store.close();
+}
+
+Deno.test("whatever the order of events, a request is done once in its window and everybody gets the right answer", async () => {
+  const seen = new Map<string, number>();
+  for (let seed = 1; seed <= 600; seed++) {
+    try {
+      await simulate(seed, "memory:", seen);
+    } catch (cause) {
+      throw new Error(`seed ${seed}`, { cause });
+    }
+  }
+  const ways = ["200 first", "200 true", "400 first", "400 true", "429 first", "429 true", "500 first", "500 true"];
+  for (const way of [...ways, "upstream", "stopped", "left", "idempotency_key_reused", "idempotent_answer_gone"]) {
+    assert((seen.get(way) ?? 0) > 50, `${way}: ${seen.get(way)}`);
+  }
+});
+
+Deno.test("the same holds for answers in a file", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    for (let seed = 1; seed <= 6; seed++) await simulate(seed, `sqlite:${folder}/${seed}.db`, new Map());
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
