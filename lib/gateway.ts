@@ -2,6 +2,7 @@
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, UpstreamConfig } from "./config.ts";
+import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
 import type { Store } from "./store/store.ts";
@@ -23,6 +24,8 @@ export interface Gateway {
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
   /** What uploads pass before they are read. */
   readonly uploads: UploadGate;
+  /** Image requests that may come again. */
+  readonly idempotency: Idempotency;
   /** Unix time in milliseconds. */
   readonly now: () => number;
   /** Numbers from 0 up to, not including, 1. */
@@ -70,15 +73,29 @@ export function createGateway({ config, store, now, random = Math.random, log }:
       waiting: WAITING_UPLOADS,
       waitMs: UPLOAD_WAIT_MS,
     }),
+    idempotency: createIdempotency({
+      store,
+      now,
+      report: (cause) => log({ level: "warn", event: "answer_not_kept", cause: nameOf(cause) }),
+      windowMs: config.images.idempotency.window_seconds * 1000,
+      maxBytes: config.images.idempotency.max_bytes,
+      waitMs: config.images.total_ms,
+    }),
     now,
     random,
     log,
   };
 }
 
-/** Frees the connections to the upstreams. */
-export function closeGateway({ upstreams, imageUpstreams }: Gateway): void {
+/** Ends work that goes on without its clients and frees the connections to the upstreams. */
+export function closeGateway({ upstreams, imageUpstreams, idempotency }: Gateway): void {
+  idempotency.close();
   for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
+}
+
+/** What the log may know of what was thrown. */
+function nameOf(cause: unknown): string {
+  return cause instanceof Error ? cause.name : typeof cause;
 }
 
 function createUpstream(name: string, row: UpstreamConfig): Upstream {

@@ -100,6 +100,7 @@ const LAYERS: Layers = {
     "lib/pipeline",
     ...SHARED_BY_PROTOCOLS,
     "lib/routing",
+    "lib/store",
   ],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
   "routes": ["lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],

@@ -15,6 +15,9 @@ import { createLog } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { shutDown, stopSignals } from "./shutdown.ts";
 
+/** Time between two looks for answers that are too old, in milliseconds. */
+const SWEEP_MS = 60_000;
+
 /** What a server is made of. */
 export interface ServeOptions {
   config: Config;
@@ -29,6 +32,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   const log = createLog({ write: writeErr, now: Date.now });
   const forget = keepRunning(log);
   const gateway = createGateway({ config, store, now: Date.now, log });
+  const sweeping = setInterval(() => void sweep(gateway), SWEEP_MS);
   try {
     const server = listen(gateway, routes);
     if (server === undefined) return 1;
@@ -42,8 +46,18 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
     }
   } finally {
     forget();
+    clearInterval(sweeping);
     closeGateway(gateway);
     store.close();
+  }
+}
+
+/** Answers that nobody may ask for again do not stay in the store. */
+async function sweep({ idempotency, log }: Gateway): Promise<void> {
+  try {
+    await idempotency.sweep();
+  } catch (error) {
+    log({ level: "warn", event: "sweep_failed", ...describeCause(error) });
   }
 }
 

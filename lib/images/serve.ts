@@ -1,4 +1,5 @@
 /** The image pipeline, read from top to bottom: body, model, request, upstream, pictures, answer. */
+import { requireCaller } from "../access/caller.ts";
 import { Dropped } from "../canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { toGatewayError } from "../errors.ts";
@@ -11,6 +12,8 @@ import { byteStream } from "./pieces.ts";
 import { readEdit } from "./edit.ts";
 import { readForm } from "./form.ts";
 import { readGeneration } from "./generation.ts";
+import { readIdempotencyKey } from "./idempotency.ts";
+import { hashRequest } from "./request_hash.ts";
 import { writeResult } from "./result.ts";
 import { sizeText } from "./size.ts";
 import { startImages, type Watch, watchRequest } from "./start.ts";
@@ -28,9 +31,14 @@ export async function generateImages(request: Request, context: RouteContext): P
 
 /** `POST /v1/images/edits`. */
 export async function editImages(request: Request, context: RouteContext): Promise<Response> {
+  return await answer(request, await readEditJob(request, context));
+}
+
+/** On its own, so that the form's files are free when the work begins: the request has its own copy of them. */
+async function readEditJob(request: Request, context: RouteContext): Promise<Job> {
   const form = await readForm(request, context);
   const model = findImageModel(checkModelId(form.get("model") ?? undefined), context);
-  return await answer(request, { context, model, wanted: await readEdit(form, defaultsOf(context)) });
+  return { context, model, wanted: await readEdit(form, defaultsOf(context)) };
 }
 
 function defaultsOf({ gateway: { config } }: RouteContext): { quality: string | undefined } {
@@ -52,9 +60,31 @@ interface Running extends Job {
   watch: Watch;
 }
 
+/** Answers a request, or gives the answer once more where the client names a request that was answered. */
 async function answer(request: Request, job: Job): Promise<Response> {
+  const { context: { gateway, caller }, wanted } = job;
+  const key = readIdempotencyKey(request.headers, wanted);
+  if (key === undefined) return await make(job, request.signal);
+  const { status, headers, body } = await gateway.idempotency.run({
+    scope: `${requireCaller(caller).keyId} ${wanted.kind}`,
+    key,
+    requestHash: await hashRequest(wanted),
+    signal: request.signal,
+    work: async (signal) => {
+      const response = await make(job, signal);
+      return {
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: new Uint8Array(await response.arrayBuffer()),
+      };
+    },
+  });
+  return new Response(body, { status, headers });
+}
+
+async function make(job: Job, client: AbortSignal): Promise<Response> {
   const { context: { gateway }, model, wanted } = job;
-  const watch = watchRequest(request, gateway.config.images.total_ms);
+  const watch = watchRequest(client, gateway.config.images.total_ms);
   try {
     const counter = await loadTokenCounter();
     const tally = new Tally(wanted, await counter.countLong(wanted.prompt));

@@ -59,16 +59,19 @@ function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
 /** A watch over one request. */
 export interface Watch {
   readonly signal: AbortSignal;
-  /** The client's presence is no longer told by the request: its answer has begun. */
+  /** The client's signal no longer tells whether it is there: its answer has begun. */
   answered(): void;
   /** Ends the watch. Safe at any time, more than once. */
   stop(): void;
 }
 
-/** Watches the client and the time. */
-export function watchRequest(request: Request, totalMs: number): Watch {
+/**
+ * Watches the client and the time.
+ * @param client aborted when the client has gone
+ */
+export function watchRequest(client: AbortSignal, totalMs: number): Watch {
   const control = new AbortController();
-  const leave = () => control.abort(request.signal.reason);
+  const leave = () => control.abort(client.reason);
   const timer = setTimeout(() => {
     control.abort(
       new GatewayError("timeout", `Cannot wait for the pictures any longer: ${totalMs / 1000} s have gone by`, {
@@ -76,8 +79,9 @@ export function watchRequest(request: Request, totalMs: number): Watch {
       }),
     );
   }, totalMs);
-  request.signal.addEventListener("abort", leave, { once: true });
-  const answered = () => request.signal.removeEventListener("abort", leave);
+  if (client.aborted) leave();
+  client.addEventListener("abort", leave, { once: true });
+  const answered = () => client.removeEventListener("abort", leave);
   return {
     signal: control.signal,
     answered,

@@ -5,6 +5,7 @@ import { createKeyRing } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { RouteContext } from "../../lib/http/router.ts";
+import { createIdempotency } from "../../lib/images/idempotency.ts";
 import { createUploadGate } from "../../lib/images/upload_gate.ts";
 import type { Json } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
@@ -37,6 +38,13 @@ function context(params: Record<string, string> = {}, models: string[] = ["*"]):
       upstreams: new Map(),
       imageUpstreams: new Map(),
       uploads: createUploadGate({ concurrent: 1, waiting: 0, waitMs: 1 }),
+      idempotency: createIdempotency({
+        store: openMemoryStore(),
+        now: () => 0,
+        report: () => {},
+        windowMs: 1,
+        maxBytes: 0,
+      }),
       now: () => 0,
       random: () => 0,
       log: () => {},

@@ -207,7 +207,7 @@ Deno.test("check, help and version tell and do not touch the store", () =>
     const check = await run(["check"], { folder });
     assertEquals(check.code, 0);
     assertStringIncludes(check.out, "sluice/echo -> embedded:echo");
-    assertStringIncludes(check.out, "default: models * (1 of 1); endpoints *");
+    assertStringIncludes(check.out, "default: models * (2 of 2); endpoints *");
     assertStringIncludes((await run(["help"], { folder })).out, "keys add NAME");
     assertMatch((await run(["version"], { folder })).out, /^sluice \d+\.\d+\.\d+\n$/);
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);

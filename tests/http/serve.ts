@@ -9,6 +9,7 @@ import { createApp } from "../../lib/http/app.ts";
 import type { BodyLimits } from "../../lib/http/body_limits.ts";
 import { jsonWithEtag } from "../../lib/http/etag.ts";
 import type { Route } from "../../lib/http/router.ts";
+import { createIdempotency } from "../../lib/images/idempotency.ts";
 import { createUploadGate } from "../../lib/images/upload_gate.ts";
 import { type Json, writeJson } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
@@ -49,6 +50,7 @@ export function testGateway(
     upstreams: new Map(),
     imageUpstreams: new Map(),
     uploads: createUploadGate({ concurrent: 1, waiting: 0, waitMs: 1 }),
+    idempotency: createIdempotency({ store: store, now: () => 0, report: () => {}, windowMs: 1, maxBytes: 0 }),
     now: () => 0,
     random: () => 0,
     log,

@@ -69,7 +69,7 @@ export function gray({ width, height }: { width: number; height: number }): stri
 }
 
 /** Paints what is asked for, all pictures gray. */
-export const paintsAll: Script = ({ request }) =>
+export const paintsAll: Script = ({ request }: ImageCall): Step[] =>
   Array.from({ length: request.n }, (_, index): Step => ({ type: "image", index, base64: gray(request.size) }));
 
 /** A running gateway. */
