@@ -312,6 +312,8 @@ interface Work {
   hash: string;
   serial: number;
   signal: AbortSignal;
+  /** Whether it was told to stop because nobody waited. */
+  stopped: boolean;
   resolve: (answer: StoredAnswer) => void;
   reject: (error: unknown) => void;
 }
@@ -335,7 +337,8 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
   let works: Work[] = [];
   /** What was done, by key: the one charge its window allows. */
   const done = new Map<string, { hash: string; serial: number; at: number }>();
-  const errors = new Set<unknown>();
+  const errors = new Map<unknown, Work>();
+  const bySerial = new Map<number, Work>();
 
   const isDone = (key: string) => now - (done.get(key)?.at ?? -Infinity) < windowMs;
   const waiting = (key: string, hash: string) =>
@@ -373,11 +376,13 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
         assert(!works.some((work) => work.key === key), "two works for one key at once");
         assert(!isDone(key), "a second charge within the window");
         const { promise, resolve, reject } = Promise.withResolvers<StoredAnswer>();
-        const work: Work = { key, hash, serial: ++serial, signal, resolve, reject };
+        const work: Work = { key, hash, serial: ++serial, signal, stopped: false, resolve, reject };
         works.push(work);
+        bySerial.set(work.serial, work);
         signal.addEventListener("abort", () => {
           if (process !== once) return;
           see("stopped");
+          work.stopped = true;
           assertEquals(waiting(key, hash), 0, "stopped although somebody waits");
           if (polite) end(work, () => reject(signal.reason));
         });
@@ -388,17 +393,21 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
       (given) => {
         call.outcome = { answer: given };
         see(`${given.status} ${given.headers["x-sluice-idempotent-replay"] ?? "first"}`);
-        const [word, byHash, bySerial] = new TextDecoder().decode(given.body).trim().split(" ");
+        const [word, byHash, number] = new TextDecoder().decode(given.body).trim().split(" ");
+        if (given.status >= 429) {
+          assert(bySerial.get(Number(number))?.stopped === false, "the failure of stopped work");
+        }
         assertEquals([word, byHash], [key, hash.charAt(0)], "an answer of another request");
         if (given.status === 200 && given.headers["x-sluice-idempotent-replay"] === "true") {
-          assertEquals(Number(bySerial), done.get(key)?.serial, "a replay of something else");
+          assertEquals(Number(number), done.get(key)?.serial, "a replay of something else");
         }
       },
       (error) => {
         call.outcome = { error };
         see(error instanceof GatewayError ? error.code ?? error.kind : "left");
         if (call.client.signal.aborted && error === call.client.signal.reason) return;
-        if (errors.has(error)) return;
+        const failed = errors.get(error);
+        if (failed !== undefined) return assert(!failed.stopped, "the failure of stopped work");
         assert(error instanceof GatewayError, String(error));
         if (error.code === "idempotency_key_reused") {
           assert(wasOther || isOther(key, hash), "refused for no other request");
@@ -421,7 +430,7 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
     const [status, size] = [[200, 200, 400, 429, 500, 0][below(6)] ?? 0, below(40)];
     if (status === 0) {
       const error = new GatewayError("upstream", `failure ${serial}`);
-      errors.add(error);
+      errors.set(error, work);
       return end(work, () => work.reject(error));
     }
     if (status < 429) done.set(work.key, { hash: work.hash, serial: work.serial, at: now });
