@@ -4,7 +4,17 @@
 const MAX_AGE_SECONDS = 7200;
 
 /** Headers a page's script may read. */
-const EXPOSED = "x-request-id, request-id, retry-after, retry-after-ms, x-should-retry, x-sluice-dropped";
+const EXPOSED = [
+  "x-request-id",
+  "request-id",
+  "retry-after",
+  "retry-after-ms",
+  "x-should-retry",
+  "x-sluice-dropped",
+  "x-sluice-cost",
+  "x-sluice-image-size",
+  "x-sluice-idempotent-replay",
+].join(", ");
 
 /**
  * The answer to a preflight from a listed origin; `undefined` for every other request. `Authorization` must be named, the

@@ -50,7 +50,8 @@ Deno.test("a listed origin gets its preflight answered and reads every response"
     assertEquals(corsOf(response.headers), {
       "access-control-allow-origin": ORIGIN,
       "access-control-expose-headers":
-        "x-request-id, request-id, retry-after, retry-after-ms, x-should-retry, x-sluice-dropped",
+        "x-request-id, request-id, retry-after, retry-after-ms, x-should-retry, x-sluice-dropped, x-sluice-cost, " +
+        "x-sluice-image-size, x-sluice-idempotent-replay",
       vary: "origin",
     }, start);
   }
