@@ -14,7 +14,8 @@ export interface GateLimits {
 /** A gate that uploads pass. */
 export interface UploadGate {
   /**
-   * Resolves when the upload may be read, to what must be called once it has been.
+   * Resolves when the upload may be read, to what must be called once it has been. The server hardly notices that a
+   * client has gone before its body is read: such an upload keeps its place in the queue until its wait is over.
    * @throws {GatewayError} `limited` where too many wait, or it has waited too long; the signal's reason once it aborts
    */
   enter(signal: AbortSignal): Promise<() => void>;
