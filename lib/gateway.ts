@@ -6,6 +6,7 @@ import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
 import type { Store } from "./store/store.ts";
+import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { createHttpUpstream } from "./upstreams/http_upstream.ts";
@@ -120,7 +121,7 @@ function createUpstream(name: string, row: UpstreamConfig): Upstream {
 
 /** Absent where the vendor makes no pictures. */
 function createImageUpstream(name: string, row: UpstreamConfig): ImageUpstream | undefined {
-  if (row.vendor === "embedded") return undefined;
+  if (row.vendor === "embedded") return createCanvas();
   const vendor = vendorOf(row.vendor);
   if (vendor.images !== true) return undefined;
   return createOpenaiImages({
