@@ -1,0 +1,97 @@
+/** Colours, chosen by lightness, chroma and hue as the eye judges them (OKLCH). */
+
+/** Red, green and blue, 0 to 1, as screens show them. */
+export type Rgb = readonly [number, number, number];
+
+/** Lightness 0 to 1, chroma 0 to about 0.3, hue in degrees. What no screen can show is brought to its edge. */
+export function oklch(lightness: number, chroma: number, hue: number): Rgb {
+  const angle = hue * Math.PI / 180;
+  const a = chroma * Math.cos(angle), b = chroma * Math.sin(angle);
+  const long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3;
+  const medium = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3;
+  const short = (lightness - 0.0894841775 * a - 1.291485548 * b) ** 3;
+  return [
+    toScreen(4.0767416621 * long - 3.3077115913 * medium + 0.2309699292 * short),
+    toScreen(-1.2684380046 * long + 2.6097574011 * medium - 0.3413193965 * short),
+    toScreen(-0.0041960863 * long - 0.7034186147 * medium + 1.707614701 * short),
+  ];
+}
+
+function toScreen(linear: number): number {
+  const value = Math.min(1, Math.max(0, linear));
+  return value <= 0.0031308 ? 12.92 * value : 1.055 * value ** (1 / 2.4) - 0.055;
+}
+
+/** A colour between two. */
+export function mix(from: Rgb, to: Rgb, share: number): Rgb {
+  return [
+    from[0] + (to[0] - from[0]) * share,
+    from[1] + (to[1] - from[1]) * share,
+    from[2] + (to[2] - from[2]) * share,
+  ];
+}
+
+/** How light a colour looks, 0 to 1. */
+export function luma([red, green, blue]: Rgb): number {
+  return 0.299 * red + 0.587 * green + 0.114 * blue;
+}
+
+/** A colour that a word names: hue in degrees, chroma of its purest, lightness. */
+export interface Tint {
+  hue: number;
+  chroma: number;
+  lightness: number;
+}
+
+const tint = (hue: number, chroma: number, lightness: number): Tint => ({ hue, chroma, lightness });
+
+/** Names of colours, in English. */
+export const TINTS: ReadonlyMap<string, Tint> = new Map([
+  ["red", tint(27, 0.21, 0.58)],
+  ["crimson", tint(20, 0.2, 0.48)],
+  ["scarlet", tint(30, 0.22, 0.58)],
+  ["orange", tint(58, 0.17, 0.73)],
+  ["amber", tint(75, 0.16, 0.78)],
+  ["gold", tint(88, 0.15, 0.82)],
+  ["golden", tint(88, 0.15, 0.82)],
+  ["yellow", tint(100, 0.17, 0.88)],
+  ["lime", tint(125, 0.2, 0.8)],
+  ["green", tint(145, 0.17, 0.6)],
+  ["emerald", tint(160, 0.15, 0.62)],
+  ["olive", tint(112, 0.1, 0.52)],
+  ["teal", tint(190, 0.1, 0.56)],
+  ["turquoise", tint(190, 0.12, 0.75)],
+  ["cyan", tint(205, 0.13, 0.8)],
+  ["blue", tint(258, 0.19, 0.55)],
+  ["azure", tint(240, 0.13, 0.72)],
+  ["navy", tint(262, 0.11, 0.3)],
+  ["indigo", tint(280, 0.17, 0.42)],
+  ["violet", tint(298, 0.19, 0.55)],
+  ["purple", tint(308, 0.19, 0.5)],
+  ["magenta", tint(330, 0.24, 0.6)],
+  ["pink", tint(355, 0.13, 0.78)],
+  ["rose", tint(5, 0.15, 0.68)],
+  ["brown", tint(55, 0.08, 0.42)],
+  ["beige", tint(80, 0.04, 0.87)],
+  ["cream", tint(90, 0.04, 0.94)],
+  ["silver", tint(250, 0.01, 0.8)],
+  ["gray", tint(250, 0.005, 0.6)],
+  ["grey", tint(250, 0.005, 0.6)],
+  ["black", tint(270, 0.005, 0.18)],
+  ["white", tint(90, 0.004, 0.98)],
+]);
+
+/** The colours that a text names, in its order, each once. */
+export function tintsIn(words: readonly string[]): Tint[] {
+  const found = new Set<Tint>();
+  for (const word of words) {
+    const named = TINTS.get(word);
+    if (named !== undefined) found.add(named);
+  }
+  return [...found];
+}
+
+/** The colour itself. */
+export function tintColor({ lightness, chroma, hue }: Tint): Rgb {
+  return oklch(lightness, chroma, hue);
+}

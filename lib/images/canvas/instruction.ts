@@ -1,0 +1,93 @@
+/** What an instruction asks to be done to a picture: read from its words, never understood. */
+import { type Tint, tintsIn } from "./color.ts";
+import { readWords } from "./compose.ts";
+
+/** One change. */
+export type Edit =
+  | { type: "gray" | "sepia" | "invert" | "blur" | "sharpen" | "pixelate" | "posterize" | "vignette" | "round" }
+  | { type: "tint"; tint: Tint }
+  | { type: "tone"; brightness?: number; contrast?: number; saturation?: number; warmth?: number }
+  | { type: "border"; tint?: Tint }
+  | { type: "text"; text: string };
+
+/** Everything an instruction asks for, in the order it is done. */
+export interface Instruction {
+  /** Quarter turns clockwise. */
+  turns: number;
+  mirrored: boolean;
+  upsideDown: boolean;
+  edits: Edit[];
+}
+
+/** Most letters of a text that is put on a picture. */
+const MOST_TEXT = 200;
+
+const SIMPLE: readonly [Exclude<Edit, { tint?: Tint } | { text: string } | { type: "tone" }>["type"], RegExp][] = [
+  ["gray", /\b(gr[ae]y ?scale|black[ -]and[ -]white|b&w|monochrome|desaturate|schwarzwei(ß|ss))/],
+  ["sepia", /\b(sepia|vintage|old photo|antique|nostalgi)/],
+  ["invert", /\b(invert|negative|inverse)/],
+  ["posterize", /\b(poster|cartoon|comic|flat colou?rs)/],
+  ["pixelate", /\b(pixel|mosaic|8-bit|retro game|censor)/],
+  ["blur", /\b(blur|soften|out of focus|bokeh|smooth|unscharf)/],
+  ["sharpen", /\b(sharpen|sharper|crisp|more detail)/],
+  ["vignette", /\b(vignette|dark(en)? (the )?(edges|corners))/],
+  ["round", /\b(round(ed)? corners|circle crop|in a circle)/],
+];
+
+const TONES: readonly [RegExp, Omit<Extract<Edit, { type: "tone" }>, "type">][] = [
+  [/\b(bright|lighten|lighter|expose|daylight)/, { brightness: 0.4 }],
+  [/\b(darken|darker|dim|at night|nighttime)/, { brightness: -0.45 }],
+  [/\b(more contrast|contrast|dramatic|punch)/, { contrast: 1.4 }],
+  [/\b(vivid|vibrant|saturate|colou?rful|pop)/, { saturation: 1.7 }],
+  [/\b(muted|faded?|pale|washed)/, { saturation: 0.5, contrast: 0.85 }],
+  [/\b(warm|sunset|golden hour|cozy|autumn)/, { warmth: 0.8 }],
+  [/\b(cool|cold|winter|icy)/, { warmth: -0.8 }],
+];
+
+/** Words that may stand before the border's or frame's own colour. */
+const BORDER = /\b(border|frame|framed|rahmen)\b/;
+
+/** Reads an instruction. Where it asks for nothing that can be done, the picture gets a vignette and the words themselves. */
+export function readInstruction(prompt: string): Instruction {
+  const text = prompt.slice(0, 4000);
+  const quoted = [...text.matchAll(/["“”«»„]([^"“”«»„]{1,200})["“”«»„]|(?:^|\s)['‘]([^'’]{1,200})['’](?=[\s.,!?]|$)/g)]
+    .map(([, double, single]) => (double ?? single ?? "").trim()).filter((found) => found !== "");
+  // What is to be written on the picture says nothing about colours.
+  let plain = text.toLowerCase();
+  for (const words of quoted) plain = plain.replace(words.toLowerCase(), " ");
+  const edits: Edit[] = [];
+  for (const [type, pattern] of SIMPLE) if (pattern.test(plain)) edits.push({ type });
+  for (const [pattern, values] of TONES) if (pattern.test(plain)) edits.push({ type: "tone", ...values });
+  const border = BORDER.exec(plain);
+  const before = border === null ? "" : plain.slice(0, border.index).split(/[,.;]|\band\b/).at(-1) ?? "";
+  const after = border === null ? "" : plain.slice(border.index).split(/[,.;]|\band\b/)[0] ?? "";
+  const frame = border === null ? undefined : tintsIn(readWords(`${before} ${after}`))[0];
+  const isGray = edits.some(({ type }) => type === "gray");
+  const tint = tintsIn(readWords(plain)).find((found) => found !== frame && !(isGray && found.chroma < 0.02));
+  if (tint !== undefined) edits.unshift({ type: "tint", tint });
+  if (border !== null) edits.push({ type: "border", ...(frame !== undefined && { tint: frame }) });
+  const geometry = readGeometry(plain);
+  const isMoved = geometry.turns !== 0 || geometry.mirrored || geometry.upsideDown;
+  const words = quoted.join(" ").slice(0, MOST_TEXT);
+  if (words !== "") edits.push({ type: "text", text: words });
+  else if (edits.length === 0 && !isMoved && !/\b(resize|scale|crop|enlarge|shrink)/.test(plain)) {
+    edits.push({ type: "tone", saturation: 1.25, contrast: 1.08 }, { type: "vignette" }, {
+      type: "text",
+      text: text.slice(0, MOST_TEXT),
+    });
+  }
+  return { ...geometry, edits };
+}
+
+function readGeometry(plain: string): Omit<Instruction, "edits"> {
+  const isHalf = /\b(180|upside[ -]down)/.test(plain);
+  const isTurned = /\b(rotat|turn (it|the)|drehe?)/.test(plain);
+  const isLeft = /\b(counter|anti|left|270)/.test(plain);
+  const isFlip = /\b(flip|mirror|spiegel)/.test(plain);
+  const isVertical = /\b(vertical|upside)/.test(plain);
+  return {
+    turns: isFlip ? 0 : isHalf ? 2 : isTurned ? (isLeft ? 3 : 1) : 0,
+    mirrored: isFlip && !isVertical,
+    upsideDown: isFlip && isVertical,
+  };
+}

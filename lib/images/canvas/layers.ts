@@ -1,0 +1,367 @@
+/** Layers that cover the picture or much of it: skies, light, clouds, land, water. Lengths are in pixels. */
+import { mix, type Rgb } from "./color.ts";
+import type { Point } from "./path.ts";
+import { fractal, lattice, noise, type Random, smooth } from "./random.ts";
+import { type Band, lay, type Layer, shine } from "./surface.ts";
+
+/** A colour for each row, from `top` to `bottom`; above and below it goes on as it ends. */
+export function sky(colors: readonly Rgb[], { top, bottom }: { top: number; bottom: number }): Layer {
+  return (band) => {
+    for (let y = band.top; y < band.bottom; y++) {
+      const [red, green, blue] = along(colors, (y - top) / (bottom - top));
+      let at = (y - band.top) * band.width * 3;
+      for (let x = 0; x < band.width; x++, at += 3) {
+        band.data[at] = red;
+        band.data[at + 1] = green;
+        band.data[at + 2] = blue;
+      }
+    }
+  };
+}
+
+/** The colour at a share of the way through a list of colours. */
+export function along(colors: readonly Rgb[], share: number): Rgb {
+  const place = Math.min(1, Math.max(0, share)) * (colors.length - 1);
+  const index = Math.min(colors.length - 2, Math.floor(place));
+  const from = colors[index] ?? [0, 0, 0], to = colors[index + 1] ?? from;
+  const t = place - index;
+  return mix(from, to, t * t * (3 - 2 * t) * 0.5 + t * 0.5);
+}
+
+/** Light around a point, gone at `radius`. `squeeze` below 1 makes it wider than high. */
+export function glow(
+  [cx, cy]: Point,
+  { radius, color, amount, squeeze = 1 }: { radius: number; color: Rgb; amount: number; squeeze?: number },
+): Layer {
+  return (band) => {
+    const reach = radius * squeeze;
+    eachRow(band, [cy - reach, cy + reach], (y, row) => {
+      const dy = (y - cy) / reach;
+      const half = radius * Math.sqrt(Math.max(0, 1 - dy * dy));
+      const from = Math.max(0, Math.floor(cx - half)), to = Math.min(band.width, Math.ceil(cx + half));
+      for (let x = from; x < to; x++) {
+        const dx = (x - cx) / radius;
+        const rest = 1 - (dx * dx + dy * dy);
+        if (rest > 0) shine(band.data, row + x * 3, color, rest * rest * rest * amount);
+      }
+    });
+  };
+}
+
+/** A disc, or a ball where it is told where its light comes from and how dark its far side is. */
+export function disc(
+  [cx, cy]: Point,
+  { radius, color, alpha = 1, soft = 1.2, dark, light = [-0.5, -0.6] }: {
+    radius: number;
+    color: Rgb;
+    alpha?: number;
+    /** Width of the edge. */
+    soft?: number;
+    dark?: Rgb;
+    light?: Point;
+  },
+): Layer {
+  return (band) => {
+    const reach = radius + soft;
+    eachRow(band, [cy - reach, cy + reach], (y, row) => {
+      const from = Math.max(0, Math.floor(cx - reach)), to = Math.min(band.width, Math.ceil(cx + reach));
+      for (let x = from; x < to; x++) {
+        const dx = x + 0.5 - cx, dy = y + 0.5 - cy;
+        const distance = Math.sqrt(dx * dx + dy * dy);
+        const share = Math.min(1, Math.max(0, (radius - distance) / soft + 0.5)) * alpha;
+        if (share <= 0) continue;
+        const shade = dark === undefined
+          ? 0
+          : smooth(0.1, 1.5, Math.hypot(dx / radius - light[0], dy / radius - light[1]));
+        lay(band.data, row + x * 3, dark === undefined ? color : mix(color, dark, shade), share);
+      }
+    });
+  };
+}
+
+/** Clouds of noise, brighter towards the light. `cover` 0 to 1 is how much of the sky they take. */
+export function clouds(
+  { width, height }: { width: number; height: number },
+  { top, bottom, cover, lit, dark, light, seed, stretch = 2.6 }: {
+    top: number;
+    bottom: number;
+    cover: number;
+    lit: Rgb;
+    dark: Rgb;
+    light: Point;
+    seed: number;
+    stretch?: number;
+  },
+): Layer {
+  const columns = Math.min(720, Math.ceil(width / 2)), rows = Math.max(2, Math.ceil(columns * (bottom - top) / width));
+  const unit = Math.min(width, height) * 0.42;
+  const step = width / columns;
+  const density = grid(columns, rows, (column, row) => {
+    const x = column * step / unit, y = row * step / unit * stretch;
+    const fold = noise(x * 1.7, y * 1.7, seed + 5) - 0.5;
+    return fractal(x + fold * 0.6, y + fold * 0.4, { seed, octaves: 6 });
+  });
+  const threshold = 0.66 - cover * 0.34;
+  const toLight = Math.max(1, Math.round(columns / 90));
+  return (band) => {
+    eachRow(band, [top, bottom], (y, row) => {
+      const v = (y - top) / step;
+      const fade = smooth(0, 0.12, (y - top) / (bottom - top)) * smooth(0, 0.35, (bottom - y) / (bottom - top));
+      if (fade <= 0) return;
+      for (let x = 0; x < band.width; x++) {
+        const u = x / step;
+        const here = sample(density, u, v);
+        const share = smooth(threshold, threshold + 0.2, here) * fade;
+        if (share <= 0.004) continue;
+        const dx = light[0] - x, dy = light[1] - y;
+        const distance = Math.sqrt(dx * dx + dy * dy) + 1;
+        const beyond = sample(density, u + dx / distance * toLight, v + dy / distance * toLight);
+        const bright = Math.min(1, Math.max(0, 0.55 + (here - beyond) * 5 - (here - threshold) * 0.9));
+        lay(band.data, row + x * 3, mix(dark, lit, bright), share * 0.92);
+      }
+    });
+  };
+}
+
+/** Numbers on a grid. */
+export interface Grid {
+  columns: number;
+  rows: number;
+  values: Float32Array;
+}
+
+/** Numbers made for each point of a grid. */
+export function grid(columns: number, rows: number, make: (column: number, row: number) => number): Grid {
+  const values = new Float32Array(columns * rows);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < columns; column++) values[row * columns + column] = make(column, row);
+  }
+  return { columns, rows, values };
+}
+
+/** The number between the points of a grid; at its edges it goes on as it ends. */
+export function sample({ columns, rows, values }: Grid, u: number, v: number): number {
+  const x = Math.max(0, Math.min(columns - 1.001, u)), y = Math.max(0, Math.min(rows - 1.001, v));
+  const column = x | 0, row = y | 0;
+  const at = row * columns + column;
+  const s = x - column, t = y - row;
+  const top = (values[at] as number) * (1 - s) + (values[at + 1] as number) * s;
+  const bottom = (values[at + columns] as number) * (1 - s) + (values[at + columns + 1] as number) * s;
+  return top * (1 - t) + bottom * t;
+}
+
+/** Heights of a line of hills, one per column: smaller is higher up in the picture. */
+export function ridgeLine(
+  width: number,
+  { base, rise, scale, seed, sharp = 0, octaves = 7 }: {
+    base: number;
+    rise: number;
+    /** Width of a hill. */
+    scale: number;
+    seed: number;
+    /** 0 for soft hills, 1 for peaks. */
+    sharp?: number;
+    octaves?: number;
+  },
+): Float32Array {
+  const heights = new Float32Array(width);
+  for (let x = 0; x < width; x++) {
+    const soft = fractal(x / scale, 0.5, { seed, octaves });
+    const peak = sharp === 0 ? 0 : peaks(x / scale, seed) * 0.9 + (soft - 0.4) * 0.45;
+    heights[x] = base - rise * (soft * (1 - sharp) + Math.max(0, peak) * sharp);
+  }
+  return heights;
+}
+
+/** The highest of some tents around a place: each has its own height and its own two slopes. */
+function peaks(x: number, seed: number): number {
+  let highest = 0;
+  for (let cell = Math.floor(x) - 2; cell <= Math.floor(x) + 2; cell++) {
+    const away = x - cell - lattice(cell, 1, seed) * 0.8;
+    const steep = 0.55 + 0.75 * lattice(cell, away < 0 ? 2 : 3, seed);
+    highest = Math.max(highest, 0.35 + 0.65 * lattice(cell, 4, seed) - Math.abs(away) * steep);
+  }
+  return highest;
+}
+
+/** Land below a line: lit on the side of the light, fading into `haze` towards its foot. */
+export function land(
+  heights: Float32Array,
+  { color, lit, haze, depth, light, relief = 0, seed = 0, snow }: {
+    color: Rgb;
+    lit: Rgb;
+    haze: Rgb;
+    /** Height over which the haze thickens. */
+    depth: number;
+    /** -1: the light comes from the left, 1: from the right. */
+    light: number;
+    /** How much of the light's side shows, 0 to 1. */
+    relief?: number;
+    seed?: number;
+    /** Snow above a height of the picture, in the light and in the shade. */
+    snow?: { line: number; lit: Rgb; shade: Rgb };
+  },
+): Layer {
+  const width = heights.length;
+  const reach = Math.max(2, Math.round(depth / 7));
+  const slopes = heights.map((_, x) =>
+    ((heights[Math.min(width - 1, x + reach)] as number) - (heights[Math.max(0, x - reach)] as number)) / (2 * reach)
+  );
+  let highest = Infinity;
+  for (const height of heights) highest = Math.min(highest, height);
+  return (band) => {
+    eachRow(band, [highest - 1, band.height], (y, row) => {
+      for (let x = 0; x < width; x++) {
+        const below = y + 0.5 - (heights[x] as number);
+        if (below <= -0.5) continue;
+        const share = Math.min(1, below + 0.5);
+        const sunk = Math.min(1, below / depth);
+        let shade = color;
+        if (relief > 0) {
+          // The edge between light and shade wanders as it comes down from a peak, and spurs stand out on both sides.
+          const wander = (noise(below / depth * 5, 0.5, seed + 1) - 0.5) * below * 1.5;
+          const slope = slopes[Math.max(0, Math.min(width - 1, Math.round(x + wander)))] as number;
+          const spur = noise((x + below * 0.5 * light) / depth * 5.5, below / depth * 4, seed) * 0.65 +
+            noise((x - below * 0.4 * light) / depth * 14, below / depth * 11, seed + 2) * 0.35 - 0.5;
+          const facing = smooth(-0.22, 0.22, slope * light * -0.55 + spur * 0.75) * relief;
+          shade = mix(color, lit, facing * (1 - sunk * 0.5));
+          if (snow !== undefined) {
+            const depthOfSnow = (snow.line - y) / depth + spur * 0.5;
+            if (depthOfSnow > 0) shade = mix(shade, mix(snow.shade, snow.lit, facing), smooth(0, 0.06, depthOfSnow));
+          }
+        }
+        lay(band.data, row + x * 3, mix(shade, haze, sunk * sunk * (3 - 2 * sunk)), share);
+      }
+    });
+  };
+}
+
+/** A veil of one colour with soft upper and lower edges. */
+export function mist(
+  { top, bottom, color, alpha, seed, width }: {
+    top: number;
+    bottom: number;
+    color: Rgb;
+    alpha: number;
+    seed: number;
+    width: number;
+  },
+): Layer {
+  const span = bottom - top;
+  const lines = grid(128, 8, (column, row) => fractal(column / 18, row / 4, { seed, octaves: 4 }));
+  return (band) => {
+    eachRow(band, [top, bottom], (y, row) => {
+      const height = (y - top) / span;
+      const fade = smooth(0, 0.6, height) * smooth(0, 0.4, 1 - height) * alpha;
+      for (let x = 0; x < band.width; x++) {
+        const thick = sample(lines, x / width * 127, height * 7);
+        lay(band.data, row + x * 3, color, fade * smooth(0.2, 0.75, thick));
+      }
+    });
+  };
+}
+
+/** Stars above `bottom`, thinning out towards it. */
+export function stars(
+  random: Random,
+  { width, bottom, count, unit, color }: { width: number; bottom: number; count: number; unit: number; color: Rgb },
+): Layer {
+  const list = Array.from({ length: count }, () => {
+    const bright = random() ** 6;
+    return { x: random() * width, y: random() ** 1.4 * bottom, radius: unit * (0.0007 + bright * 0.0022), bright };
+  });
+  return (band) => {
+    for (const { x, y, radius, bright } of list) {
+      const reach = Math.max(0.8, radius);
+      if (y + 3 < band.top || y - 3 > band.bottom) continue;
+      disc([x, y], { radius: reach, color, alpha: 0.35 + bright * 0.65, soft: reach })(band);
+      if (bright > 0.35) glow([x, y], { radius: reach * 7, color, amount: 0.35 })(band);
+    }
+  };
+}
+
+/** Water from `horizon` down: the colours of the sky upside down, waves, and the light's glitter. */
+export function water(
+  { horizon, deep, colors, light, color, glitter, seed, unit }: {
+    horizon: number;
+    deep: Rgb;
+    /** From the horizon down. */
+    colors: readonly Rgb[];
+    light: number;
+    color: Rgb;
+    glitter: number;
+    seed: number;
+    unit: number;
+  },
+): Layer {
+  return (band) => {
+    eachRow(band, [horizon, band.height], (y, row) => {
+      const down = (y - horizon) / (band.height - horizon);
+      const distance = Math.max(0.0015, (y - horizon) / unit);
+      const base = mix(along(colors, down), deep, 0.2 + 0.55 * down);
+      // Waves look flatter and denser the farther away they are.
+      const vertical = Math.log(distance * 60 + 1) * 9;
+      const horizontal = 3.5 / (distance + 0.06);
+      const spread = unit * (0.035 + 0.3 * down);
+      for (let x = 0; x < band.width; x++) {
+        const u = (x - band.width / 2) / unit;
+        const wave = noise(u * horizontal, vertical * 1.6, seed) * 0.6 +
+          noise(u * horizontal * 2.3 + 9, vertical * 3.7, seed + 1) * 0.4;
+        const at = row + x * 3;
+        const tone = (wave - 0.5) * (0.12 + 0.3 * down);
+        band.data[at] = base[0] + tone * (0.4 + base[0]);
+        band.data[at + 1] = base[1] + tone * (0.4 + base[1]);
+        band.data[at + 2] = base[2] + tone * (0.4 + base[2]);
+        const off = (x - light) / spread;
+        const sparkle = smooth(0.5, 0.72, wave + Math.exp(-off * off) * 0.2) * Math.exp(-off * off * 0.8);
+        shine(band.data, at, color, Math.min(1, sparkle * glitter));
+      }
+    });
+  };
+}
+
+/** Darkens the corners. */
+export function vignette({ width, height }: { width: number; height: number }, amount: number): Layer {
+  return (band) => {
+    eachRow(band, [0, height], (y, row) => {
+      const dy = (y / height - 0.5) * 2;
+      for (let x = 0; x < width; x++) {
+        const dx = (x / width - 0.5) * 2;
+        const dim = 1 - amount * smooth(0.5, 1.9, dx * dx + dy * dy);
+        const at = row + x * 3;
+        band.data[at] = (band.data[at] as number) * dim;
+        band.data[at + 1] = (band.data[at + 1] as number) * dim;
+        band.data[at + 2] = (band.data[at + 2] as number) * dim;
+      }
+    });
+  };
+}
+
+/** Strokes of a broad brush, faint: the tones of large areas go up and down a little. */
+export function brush({ width, height }: { width: number; height: number }, amount: number, seed: number): Layer {
+  const unit = Math.min(width, height);
+  const columns = Math.ceil(width / unit * 300), rows = Math.ceil(height / unit * 300);
+  const strokes = grid(columns, rows, (column, row) => fractal(column / 9, row / 2.2, { seed, octaves: 3 }) - 0.5);
+  return (band) => {
+    eachRow(band, [0, height], (y, row) => {
+      const v = y / height * (rows - 1);
+      for (let x = 0; x < width; x++) {
+        const tone = sample(strokes, x / width * (columns - 1), v) * amount;
+        const at = row + x * 3;
+        band.data[at] = (band.data[at] as number) * (1 + tone);
+        band.data[at + 1] = (band.data[at + 1] as number) * (1 + tone);
+        band.data[at + 2] = (band.data[at + 2] as number) * (1 + tone);
+      }
+    });
+  };
+}
+
+/** Calls `paint` for the rows of the band between two heights, with where the row begins in its data. */
+export function eachRow(
+  { width, top, bottom }: Band,
+  [from, to]: readonly [number, number],
+  paint: (y: number, row: number) => void,
+): void {
+  const first = Math.max(top, Math.floor(from)), end = Math.min(bottom, Math.ceil(to));
+  for (let y = first; y < end; y++) paint(y, (y - top) * width * 3);
+}

@@ -1,0 +1,137 @@
+/** The colours of a picture: by what its words say of time, weather and colour, else by chance. */
+import { mix, oklch, type Rgb, type Tint, tintColor, tintsIn } from "./color.ts";
+import { between, pick, type Random } from "./random.ts";
+
+/** Times and weathers that colours are chosen for. */
+export type Mood = "day" | "dawn" | "sunset" | "night" | "storm";
+
+/** Colours of a picture. */
+export interface Palette {
+  mood: Mood;
+  /** From the zenith to the horizon. */
+  sky: readonly [Rgb, Rgb, Rgb];
+  /** Sun, moon, lamps. */
+  light: Rgb;
+  /** Things near by, in the shade; and on the side of the light. */
+  near: Rgb;
+  lit: Rgb;
+  /** Colours that stand out: three of them, a pale one, a dark one. */
+  accents: readonly [Rgb, Rgb, Rgb, Rgb, Rgb];
+}
+
+const MOOD_WORDS: readonly [Mood, RegExp][] = [
+  ["night", /^(night|midnight|moon|moonlit|moonlight|stars?|starry|dark|aurora|neon|nocturnal|nacht|nuit|noche)$/],
+  ["sunset", /^(sunset|dusk|evening|twilight|autumn|fall|fire|golden|volcano|abend|soir)$/],
+  ["dawn", /^(dawn|sunrise|morning|spring|pastel|soft|dream|dreamy|blossom|morgen|matin)$/],
+  ["storm", /^(storm|stormy|rain|rainy|fog|foggy|misty|gloomy|thunder|grim|winter|snow|snowy|cloudy)$/],
+  ["day", /^(day|noon|summer|sunny|bright|clear|beach|tag|jour)$/],
+];
+
+/** Chooses the colours. */
+export function choosePalette(words: readonly string[], random: Random): Palette {
+  const mood = MOOD_WORDS.find(([, pattern]) => words.some((word) => pattern.test(word)))?.[0] ??
+    pick<Mood>(random, ["day", "dawn", "sunset", "sunset", "night"]);
+  const shift = between(random, -14, 14);
+  const [first, second, third] = tintsIn(words);
+  const plain = moodColors(mood, shift);
+  if (first === undefined) return { mood, ...plain, accents: accents(random, mood) };
+  const others: Tint[] = [second ?? neighbour(first, 38), third ?? neighbour(first, -42)];
+  return { mood, ...tinted(plain, [first, ...others]), accents: chosenAccents(first, others) };
+}
+
+type Colors = Omit<Palette, "mood" | "accents">;
+
+function moodColors(mood: Mood, shift: number): Colors {
+  const at = (lightness: number, chroma: number, hue: number) => oklch(lightness, chroma, hue + shift);
+  switch (mood) {
+    case "day":
+      return {
+        sky: [at(0.57, 0.13, 250), at(0.76, 0.09, 238), at(0.93, 0.035, 215)],
+        light: oklch(0.985, 0.06, 98),
+        near: at(0.33, 0.07, 160),
+        lit: at(0.68, 0.12, 130),
+      };
+    case "dawn":
+      return {
+        sky: [at(0.58, 0.09, 275), at(0.8, 0.085, 350), at(0.93, 0.07, 78)],
+        light: oklch(0.98, 0.05, 85),
+        near: at(0.34, 0.06, 285),
+        lit: at(0.78, 0.1, 40),
+      };
+    case "sunset":
+      return {
+        sky: [at(0.34, 0.1, 288), at(0.62, 0.17, 18), at(0.87, 0.15, 72)],
+        light: oklch(0.96, 0.1, 88),
+        near: at(0.22, 0.06, 300),
+        lit: at(0.66, 0.16, 42),
+      };
+    case "night":
+      return {
+        sky: [at(0.15, 0.05, 272), at(0.26, 0.09, 268), at(0.45, 0.1, 250)],
+        light: oklch(0.96, 0.035, 100),
+        near: at(0.12, 0.03, 270),
+        lit: at(0.42, 0.07, 255),
+      };
+    case "storm":
+      return {
+        sky: [at(0.36, 0.025, 252), at(0.55, 0.025, 240), at(0.82, 0.025, 220)],
+        light: oklch(0.95, 0.02, 200),
+        near: at(0.24, 0.025, 240),
+        lit: at(0.6, 0.03, 220),
+      };
+  }
+}
+
+/** The mood's lightness in the hues that were asked for. */
+function tinted(plain: Colors, tints: readonly Tint[]): Colors {
+  const [first, second = first] = tints;
+  if (first === undefined || second === undefined) return plain;
+  const strong = Math.min(1, first.chroma / 0.12);
+  const toward = (color: Rgb, { hue, chroma, lightness }: Tint, share: number): Rgb => {
+    const own = lightnessOf(color) * 0.75 + lightness * 0.25;
+    return mix(color, oklch(own, Math.min(chroma, 0.02 + chroma * 0.85), hue), share);
+  };
+  return {
+    sky: [
+      toward(plain.sky[0], first, 0.85),
+      toward(plain.sky[1], first, 0.8),
+      toward(plain.sky[2], strong < 0.3 ? first : second, 0.7),
+    ],
+    light: toward(plain.light, second, 0.15),
+    near: toward(plain.near, first, 0.45),
+    lit: toward(plain.lit, second, 0.7),
+  };
+}
+
+/** About the lightness that `oklch()` was given, for colours of moderate chroma. */
+function lightnessOf([red, green, blue]: Rgb): number {
+  const linear = 0.2126 * red ** 2.2 + 0.7152 * green ** 2.2 + 0.0722 * blue ** 2.2;
+  return Math.cbrt(linear);
+}
+
+function neighbour({ hue, chroma, lightness }: Tint, by: number): Tint {
+  return { hue: hue + by, chroma: Math.max(chroma, 0.03), lightness: Math.min(0.9, lightness * 0.7 + 0.3) };
+}
+
+function accents(random: Random, mood: Mood): Palette["accents"] {
+  const hue = random() * 360;
+  const lightness = mood === "night" ? 0.72 : 0.66;
+  return [
+    oklch(lightness, 0.18, hue),
+    oklch(lightness + 0.1, 0.14, hue + 55),
+    oklch(lightness - 0.12, 0.15, hue + 185),
+    oklch(0.92, 0.05, hue + 60),
+    oklch(0.4, 0.11, hue + 215),
+  ];
+}
+
+function chosenAccents(first: Tint, [second, third]: readonly Tint[]): Palette["accents"] {
+  const own = tintColor(first);
+  return [
+    own,
+    tintColor(second ?? first),
+    tintColor(third ?? first),
+    mix(own, [1, 1, 1], 0.7),
+    mix(own, [0.05, 0.05, 0.1], 0.6),
+  ];
+}

@@ -1,0 +1,207 @@
+/** Filled outlines with soft edges. */
+import type { Rgb } from "./color.ts";
+import { lay, type Layer } from "./surface.ts";
+
+/** A point in pixels. */
+export type Point = readonly [x: number, y: number];
+
+/** A colour, or one that changes along a line from one point to another. */
+export type Paint = Rgb | { from: Rgb; to: Rgb; start: Point; end: Point };
+
+/** A rectangle's outline. */
+export function rectangle(x: number, y: number, { width, height }: { width: number; height: number }): Point[] {
+  return [[x, y], [x + width, y], [x + width, y + height], [x, y + height]];
+}
+
+/** An ellipse's outline, or a slice of it: angles in turns, clockwise from the right. */
+export function ellipse(
+  [x, y]: Point,
+  { rx, ry, from = 0, to = 1 }: { rx: number; ry: number; from?: number; to?: number },
+): Point[] {
+  const count = Math.max(12, Math.min(160, Math.ceil(Math.max(rx, ry) * Math.abs(to - from) * 2)));
+  return Array.from({ length: count + (to - from === 1 ? 0 : 1) }, (_, i) => {
+    const angle = (from + (to - from) * i / count) * 2 * Math.PI;
+    return [x + rx * Math.cos(angle), y + ry * Math.sin(angle)];
+  });
+}
+
+/** A smooth closed outline through the points. */
+export function blob(points: readonly Point[], steps = 10): Point[] {
+  const at = (i: number): Point => points[(i + points.length) % points.length] ?? [0, 0];
+  const out: Point[] = [];
+  for (let i = 0; i < points.length; i++) {
+    for (let step = 0; step < steps; step++) {
+      const t = step / steps;
+      out.push([
+        spline(t, [at(i - 1)[0], at(i)[0], at(i + 1)[0], at(i + 2)[0]]),
+        spline(t, [
+          at(i - 1)[1],
+          at(i)[1],
+          at(i + 1)[1],
+          at(i + 2)[1],
+        ]),
+      ]);
+    }
+  }
+  return out;
+}
+
+/** A smooth open line through the points. */
+export function curve(points: readonly Point[], steps = 12): Point[] {
+  const at = (i: number): Point => points[Math.max(0, Math.min(points.length - 1, i))] ?? [0, 0];
+  const out: Point[] = [];
+  for (let i = 0; i + 1 < points.length; i++) {
+    for (let step = 0; step < steps; step++) {
+      const t = step / steps;
+      out.push([
+        spline(t, [at(i - 1)[0], at(i)[0], at(i + 1)[0], at(i + 2)[0]]),
+        spline(t, [
+          at(i - 1)[1],
+          at(i)[1],
+          at(i + 1)[1],
+          at(i + 2)[1],
+        ]),
+      ]);
+    }
+  }
+  out.push(at(points.length - 1));
+  return out;
+}
+
+function spline(t: number, [before, from, to, after]: readonly [number, number, number, number]): number {
+  const slopeFrom = (to - before) / 2, slopeTo = (after - from) / 2;
+  const t2 = t * t, t3 = t2 * t;
+  return from * (2 * t3 - 3 * t2 + 1) + slopeFrom * (t3 - 2 * t2 + t) + to * (3 * t2 - 2 * t3) + slopeTo * (t3 - t2);
+}
+
+/** The outline of a line with a width at each end. */
+export function stroke(points: readonly Point[], from: number, to = from): Point[] {
+  const left: Point[] = [], right: Point[] = [];
+  for (const [i, [x, y]] of points.entries()) {
+    const [px, py] = points[Math.max(0, i - 1)] ?? [x, y];
+    const [nx, ny] = points[Math.min(points.length - 1, i + 1)] ?? [x, y];
+    const length = Math.hypot(nx - px, ny - py) || 1;
+    const half = (from + (to - from) * i / Math.max(1, points.length - 1)) / 2;
+    const dx = -(ny - py) / length * half, dy = (nx - px) / length * half;
+    left.push([x + dx, y + dy]);
+    right.unshift([x - dx, y - dy]);
+  }
+  return [...left, ...right];
+}
+
+/** Moves, scales and turns an outline that was drawn around the origin. */
+export function place(
+  points: readonly Point[],
+  { at: [x, y], scale = 1, turns = 0, flip = false }: { at: Point; scale?: number; turns?: number; flip?: boolean },
+): Point[] {
+  const cos = Math.cos(turns * 2 * Math.PI) * scale, sin = Math.sin(turns * 2 * Math.PI) * scale;
+  return points.map(([px, py]) => {
+    const fx = flip ? -px : px;
+    return [x + fx * cos - py * sin, y + fx * sin + py * cos];
+  });
+}
+
+/** Fills an outline. Where it crosses itself, parts that go round the same way stay filled. */
+export function fill(outline: readonly Point[], paint: Paint, alpha = 1): Layer {
+  let left = Infinity, right = -Infinity, high = Infinity, low = -Infinity;
+  for (const [x, y] of outline) {
+    left = Math.min(left, x);
+    right = Math.max(right, x);
+    high = Math.min(high, y);
+    low = Math.max(low, y);
+  }
+  return ({ width, top, bottom, data }) => {
+    const firstX = Math.max(0, Math.floor(left)), endX = Math.min(width, Math.ceil(right) + 1);
+    const firstY = Math.max(top, Math.floor(high)), endY = Math.min(bottom, Math.ceil(low) + 1);
+    if (firstX >= endX || firstY >= endY) return;
+    const columns = endX - firstX + 2;
+    // Each edge adds, row by row, how much of a pixel lies to the right of it; the sum from the left is the coverage.
+    const cover = new Float32Array(columns * (endY - firstY));
+    for (let i = 0; i < outline.length; i++) {
+      const start = outline[i] as Point, end = outline[(i + 1) % outline.length] as Point;
+      addEdge(cover, { start, end, columns, left: firstX, top: firstY, bottom: endY });
+    }
+    const shade = shader(paint);
+    for (let y = firstY; y < endY; y++) {
+      let sum = 0;
+      for (let x = firstX; x < endX; x++) {
+        sum += cover[(y - firstY) * columns + x - firstX] as number;
+        const share = Math.min(1, Math.abs(sum)) * alpha;
+        if (share > 0.002) lay(data, ((y - top) * width + x) * 3, shade(x, y), share);
+      }
+    }
+  };
+}
+
+interface Edge {
+  start: Point;
+  end: Point;
+  columns: number;
+  left: number;
+  top: number;
+  bottom: number;
+}
+
+function addEdge(cover: Float32Array, { start, end, columns, left, top, bottom }: Edge): void {
+  if (start[1] === end[1]) return;
+  const sign = start[1] < end[1] ? 1 : -1;
+  const [upper, lower] = sign > 0 ? [start, end] : [end, start];
+  const slope = (lower[0] - upper[0]) / (lower[1] - upper[1]);
+  const from = Math.max(upper[1], top), to = Math.min(lower[1], bottom);
+  for (let row = Math.floor(from); row < to; row++) {
+    const y0 = Math.max(from, row), y1 = Math.min(to, row + 1);
+    if (y1 <= y0) continue;
+    const height = (y1 - y0) * sign;
+    const a = upper[0] + (y0 - upper[1]) * slope - left, b = upper[0] + (y1 - upper[1]) * slope - left;
+    spread(cover, { base: (row - top) * columns, columns, x0: Math.min(a, b), x1: Math.max(a, b), height });
+  }
+}
+
+/** One row's part of an edge that goes from x0 to x1. */
+function spread(
+  cover: Float32Array,
+  { base, columns, x0, x1, height }: { base: number; columns: number; x0: number; x1: number; height: number },
+): void {
+  const limit = columns - 1;
+  const add = (column: number, amount: number) => {
+    const at = base + Math.max(0, Math.min(limit, column));
+    cover[at] = (cover[at] as number) + amount;
+  };
+  if (x1 <= 0) return add(0, height);
+  if (x0 >= limit) return;
+  const first = Math.floor(x0), last = Math.floor(x1);
+  if (first === last) {
+    const part = 1 - ((x0 + x1) / 2 - first);
+    add(first, height * part);
+    add(first + 1, height * (1 - part));
+    return;
+  }
+  const perPixel = height / (x1 - x0);
+  // Area to the right of the edge within each pixel it passes, as differences from pixel to pixel.
+  let before = 0;
+  for (let column = first; column <= last; column++) {
+    const enter = Math.max(x0, column), leave = Math.min(x1, column + 1);
+    const crossed = (leave - enter) * perPixel;
+    const done = (enter - x0) * perPixel;
+    const area = done + crossed * (1 - ((enter + leave) / 2 - column));
+    add(column, area - before);
+    before = area;
+  }
+  add(last + 1, height - before);
+}
+
+function shader(paint: Paint): (x: number, y: number) => Rgb {
+  if (!("from" in paint)) return () => paint;
+  const { from, to, start, end } = paint;
+  const dx = end[0] - start[0], dy = end[1] - start[1];
+  const length = dx * dx + dy * dy || 1;
+  const steps: Rgb[] = Array.from({ length: 65 }, (_, i) => [
+    from[0] + (to[0] - from[0]) * i / 64,
+    from[1] + (to[1] - from[1]) * i / 64,
+    from[2] + (to[2] - from[2]) * i / 64,
+  ]);
+  return (x, y) => {
+    const share = ((x - start[0]) * dx + (y - start[1]) * dy) / length;
+    return steps[share <= 0 ? 0 : share >= 1 ? 64 : (share * 64 + 0.5) | 0] ?? from;
+  };
+}

@@ -1,0 +1,75 @@
+/** Chance that is the same every time: numbers and noise made from a seed. */
+
+/** A stream of numbers from 0 up to, not including, 1. */
+export type Random = () => number;
+
+/** A 32-bit number made of a text; a small change of the text changes all of it. */
+export function hashText(text: string): number {
+  let hash = 0x9e3779b9;
+  for (let i = 0; i < text.length; i++) {
+    hash = Math.imul(hash ^ text.charCodeAt(i), 0x85ebca6b);
+    hash ^= hash >>> 15;
+  }
+  return scramble(hash);
+}
+
+function scramble(value: number): number {
+  let bits = Math.imul(value ^ value >>> 16, 0x7feb352d);
+  bits = Math.imul(bits ^ bits >>> 15, 0x846ca68b);
+  return (bits ^ bits >>> 16) >>> 0;
+}
+
+/** Numbers made of a seed. */
+export function randomOf(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = state + 0x9e3779b9 >>> 0;
+    return scramble(state) / 2 ** 32;
+  };
+}
+
+/** A number between two. */
+export function between(random: Random, low: number, high: number): number {
+  return low + (high - low) * random();
+}
+
+/** One of a list. */
+export function pick<T>(random: Random, list: readonly [T, ...T[]]): T {
+  return list[Math.floor(random() * list.length)] ?? list[0];
+}
+
+/** The value of a lattice point: 0 to 1. */
+export function lattice(x: number, y: number, seed: number): number {
+  return scramble(Math.imul(x, 0x27d4eb2d) ^ Math.imul(y, 0x165667b1) ^ seed) / 2 ** 32;
+}
+
+/** Smooth noise of two dimensions, 0 to 1, with a cell of size 1. */
+export function noise(x: number, y: number, seed: number): number {
+  const column = Math.floor(x), row = Math.floor(y);
+  const u = ease(x - column), v = ease(y - row);
+  const top = lattice(column, row, seed) * (1 - u) + lattice(column + 1, row, seed) * u;
+  const bottom = lattice(column, row + 1, seed) * (1 - u) + lattice(column + 1, row + 1, seed) * u;
+  return top * (1 - v) + bottom * v;
+}
+
+/** Noise in several sizes at once, each half of the one before; 0 to 1, mostly about a half. */
+export function fractal(x: number, y: number, { seed, octaves = 5 }: { seed: number; octaves?: number }): number {
+  let sum = 0, weight = 0.5, total = 0;
+  for (let octave = 0; octave < octaves; octave++) {
+    const scale = 2 ** octave;
+    sum += weight * noise(x * scale, y * scale, seed + octave * 1013);
+    total += weight;
+    weight *= 0.5;
+  }
+  return sum / total;
+}
+
+function ease(t: number): number {
+  return t * t * t * (t * (t * 6 - 15) + 10);
+}
+
+/** 0 up to `low`, 1 from `high` on, smooth between. */
+export function smooth(low: number, high: number, value: number): number {
+  const t = Math.min(1, Math.max(0, (value - low) / (high - low)));
+  return t * t * (3 - 2 * t);
+}

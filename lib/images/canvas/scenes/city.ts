@@ -1,0 +1,158 @@
+/** A skyline by the water. */
+import { mix, type Rgb } from "../color.ts";
+import { eachRow, mist } from "../layers.ts";
+import { fill, rectangle } from "../path.ts";
+import { between, lattice, pick, type Random } from "../random.ts";
+import type { Stage } from "../stage.ts";
+import { type Band, lay, type Layer, shine } from "../surface.ts";
+import { heavens } from "./heavens.ts";
+
+interface Tower {
+  x: number;
+  width: number;
+  top: number;
+  crown: "flat" | "step" | "spire" | "slope";
+}
+
+/** Three rows of towers, windows in the nearer ones, and all of it again in the water. */
+export function city(stage: Stage): Layer[] {
+  const { width, height, unit, random, seed, palette } = stage;
+  const shore = height * 0.74;
+  const { layers } = heavens(stage, { horizon: shore, height: 0.75 });
+  for (let row = 0; row < 3; row++) {
+    const near = row / 2;
+    const color = mix(mix(palette.sky[2], palette.sky[1], 0.5), palette.near, 0.3 + 0.62 * near);
+    const list = towers(random, { width, shore, unit, near });
+    for (const tower of list) layers.push(...build(stage, tower, { shore, color, near, seed: seed + row * 977 }));
+    if (row < 2) {
+      layers.push(mist({
+        top: shore - unit * 0.34,
+        bottom: shore + unit * 0.04,
+        color: mix(palette.sky[2], palette.light, 0.3),
+        alpha: 0.55,
+        seed: seed + row,
+        width,
+      }));
+    }
+  }
+  layers.push(mirror(stage, shore));
+  return layers;
+}
+
+function towers(
+  random: Random,
+  { width, shore, unit, near }: { width: number; shore: number; unit: number; near: number },
+): Tower[] {
+  const list: Tower[] = [];
+  const middle = width * between(random, 0.3, 0.7);
+  let x = -unit * 0.05;
+  while (x < width) {
+    const wide = unit * between(random, 0.05, 0.11) * (0.75 + 0.45 * near);
+    const bulge = Math.exp(-(((x - middle) / (width * 0.3)) ** 2));
+    const tall = unit * (between(random, 0.1, 0.26) + bulge * between(random, 0.1, 0.42)) * (1.15 - 0.25 * near);
+    list.push({ x, width: wide, top: shore - tall, crown: pick(random, ["flat", "flat", "step", "spire", "slope"]) });
+    x += wide + unit * (random() < 0.25 ? between(random, 0.005, 0.05) : 0.003);
+  }
+  return list;
+}
+
+function build(
+  { unit, palette }: Stage,
+  { x, width, top, crown }: Tower,
+  { shore, color, near, seed }: { shore: number; color: Rgb; near: number; seed: number },
+): Layer[] {
+  const paint = {
+    from: mix(color, palette.light, 0.12),
+    to: mix(color, palette.sky[2], 0.22),
+    start: [x, top],
+    end: [x + width * 0.4, shore],
+  } as const;
+  const layers: Layer[] = [fill(rectangle(x, top, { width, height: shore - top }), paint)];
+  const side = mix(color, [0, 0, 0], 0.28);
+  layers.push(fill(rectangle(x + width * 0.72, top, { width: width * 0.28, height: shore - top }), side, 0.6));
+  if (crown === "step") {
+    layers.push(
+      fill(rectangle(x + width * 0.2, top - width * 0.35, { width: width * 0.6, height: width * 0.36 }), color),
+    );
+  }
+  if (crown === "slope") layers.push(fill([[x, top + 1], [x + width, top + 1], [x + width, top - width * 0.5]], color));
+  if (crown === "spire") {
+    layers.push(fill([[x + width * 0.36, top], [x + width * 0.5, top - width * 1.1], [x + width * 0.64, top]], color));
+    layers.push(
+      fill(rectangle(x + width * 0.485, top - width * 1.7, { width: width * 0.03 + 1, height: width }), color),
+    );
+  }
+  if (near > 0) layers.push(windows({ x, width, top, bottom: shore }, { unit, palette, near, seed }));
+  return layers;
+}
+
+/** A grid of windows; at night more of them are lit. */
+function windows(
+  { x, width, top, bottom }: { x: number; width: number; top: number; bottom: number },
+  { unit, palette, near, seed }: Pick<Stage, "unit" | "palette" | "seed"> & { near: number },
+): Layer {
+  const cell = unit * (0.0095 + 0.0045 * near);
+  const columns = Math.max(2, Math.floor(width / cell) - 1);
+  const margin = (width - columns * cell) / 2;
+  const share = palette.mood === "night" ? 0.55 : palette.mood === "sunset" ? 0.4 : 0.2;
+  const warm: Rgb = [1, 0.84, 0.48], cold: Rgb = [0.75, 0.9, 1];
+  const dark = mix(palette.near, [0, 0, 0], 0.4);
+  return (band) => {
+    eachRow(band, [top + cell, bottom - cell], (y, row) => {
+      const v = (y - top) / cell;
+      const line = Math.floor(v);
+      if (v - line < 0.3 || v - line > 0.82) return;
+      for (let column = 0; column < columns; column++) {
+        const left = x + margin + (column + 0.18) * cell, right = left + cell * 0.6;
+        const chance = lattice(column + Math.floor(x), line, seed);
+        const floor = lattice(Math.floor(x), line, seed + 1);
+        const isLit = chance < share * (0.4 + 1.2 * floor);
+        const from = Math.max(0, Math.round(left)), to = Math.min(band.width, Math.max(Math.round(right), from + 1));
+        for (let at = row + from * 3, end = row + to * 3; at < end; at += 3) {
+          if (isLit) lay(band.data, at, chance * 7 % 1 < 0.2 ? cold : warm, 0.55 + 0.4 * near);
+          else lay(band.data, at, dark, 0.3);
+        }
+      }
+    });
+  };
+}
+
+/** The picture above the shore upside down, drawn out in ripples. It needs what earlier bands have painted. */
+function mirror({ width, height, unit, palette, seed }: Stage, shore: number): Layer {
+  const top = Math.floor(shore);
+  const depth = Math.min(top, height - top);
+  // Rows of the upper picture that will be mirrored are kept, at half the resolution.
+  const columns = Math.ceil(width / 2), rows = Math.ceil(depth / 2) + 1;
+  const kept = new Float32Array(columns * rows * 3);
+  const deep = mix(palette.sky[0], palette.near, 0.6);
+  return (band) => {
+    keep(band);
+    eachRow(band, [top, height], (y, row) => {
+      const down = y - top;
+      const share = down / Math.max(1, height - top);
+      for (let x = 0; x < width; x++) {
+        const ripple = lattice(Math.floor(y / (1 + unit * 0.0035)), Math.floor(x / (unit * 0.09)), seed) - 0.5;
+        const sourceX = Math.max(0, Math.min(columns - 1, Math.round(x / 2 + ripple * unit * 0.012 * (0.2 + share))));
+        const sourceY = Math.max(0, Math.min(rows - 1, Math.round(down / 2 * 1.15 + ripple * unit * 0.02)));
+        const from = (sourceY * columns + sourceX) * 3, at = row + x * 3;
+        const color: Rgb = [kept[from] ?? 0, kept[from + 1] ?? 0, kept[from + 2] ?? 0];
+        const [red, green, blue] = mix(color, deep, 0.3 + 0.5 * share);
+        band.data[at] = red;
+        band.data[at + 1] = green;
+        band.data[at + 2] = blue;
+        if (down < unit * 0.004) shine(band.data, at, palette.light, 0.25);
+      }
+    });
+  };
+
+  function keep(band: Band): void {
+    eachRow(band, [Math.max(0, top - depth), top], (y, row) => {
+      const line = top - 1 - y;
+      if (line % 2 !== 0) return;
+      for (let column = 0; column < columns; column++) {
+        const from = row + Math.min(width - 1, column * 2) * 3, to = ((line / 2) * columns + column) * 3;
+        for (let i = 0; i < 3; i++) kept[to + i] = band.data[from + i] ?? 0;
+      }
+    });
+  }
+}

@@ -1,0 +1,339 @@
+/** Mountains, deserts, meadows and forests. */
+import { mix, type Rgb } from "../color.ts";
+import { disc, glow, land, mist, ridgeLine, sky, water } from "../layers.ts";
+import { ellipse, fill, type Point, rectangle, stroke } from "../path.ts";
+import { between, pick, type Random } from "../random.ts";
+import { names, type Stage } from "../stage.ts";
+import type { Layer } from "../surface.ts";
+import { heavens } from "./heavens.ts";
+
+/** Ranges behind one another, each bluer and paler; a lake or a wood in front. */
+export function mountains(stage: Stage): Layer[] {
+  const { width, height, unit, random, seed, palette } = stage;
+  const horizon = height * 0.62;
+  const { layers, light, side } = heavens(stage, { horizon, height: 0.7 });
+  const ranges = 4;
+  const hasLake = names(stage, "lake", "river", "water", "reflection", "fjord") || random() < 0.4;
+  for (let i = 0; i < ranges; i++) {
+    const near = (i + 1) / ranges;
+    const base = horizon + unit * 0.12 * i + unit * 0.02;
+    const color = mix(palette.sky[2], palette.near, 0.25 + 0.7 * near);
+    const heights = ridgeLine(width, {
+      base,
+      rise: unit * (0.56 - 0.1 * i),
+      scale: unit * (0.5 - 0.05 * i),
+      seed: seed + i * 57,
+      sharp: i < 2 ? 1 : 0.5,
+    });
+    layers.push(land(heights, {
+      color,
+      lit: mix(color, palette.lit, 0.85 - 0.25 * near),
+      haze: mix(palette.sky[2], color, 0.35 * near),
+      depth: unit * 0.4,
+      light: side,
+      relief: 0.95 - 0.3 * near,
+      seed: seed + i,
+      ...(i < 2 && {
+        snow: {
+          line: base - unit * (0.24 - 0.05 * i),
+          lit: mix([1, 1, 1], palette.light, 0.5),
+          shade: mix(mix(palette.sky[1], palette.sky[0], 0.4), [0.9, 0.93, 1], 0.45),
+        },
+      }),
+    }));
+    if (i < ranges - 1) {
+      layers.push(mist({
+        top: base - unit * 0.14,
+        bottom: base + unit * 0.1,
+        color: mix(palette.sky[2], palette.light, 0.3),
+        alpha: 0.5,
+        seed: seed + i * 7,
+        width,
+      }));
+    }
+  }
+  if (hasLake) {
+    const shore = height * 0.74;
+    layers.push(water({
+      horizon: shore,
+      deep: mix(palette.near, palette.sky[0], 0.5),
+      colors: [mix(palette.sky[2], palette.near, 0.35), palette.sky[1], palette.sky[0]],
+      light: light[0],
+      color: palette.light,
+      glitter: 0.7,
+      seed: seed + 3,
+      unit,
+    }));
+    layers.push(
+      mist({ top: shore - unit * 0.03, bottom: shore + unit * 0.03, color: palette.sky[2], alpha: 0.6, seed, width }),
+    );
+  }
+  layers.push(
+    ...wood(stage, { ground: height * (hasLake ? 0.99 : 0.93), tall: 0.2, color: mix(palette.near, [0, 0, 0], 0.45) }),
+  );
+  return layers;
+}
+
+/** Firs along the lower edge, denser at the sides. */
+function wood(
+  { width, unit, random }: Stage,
+  { ground, tall, color }: { ground: number; tall: number; color: Rgb },
+): Layer[] {
+  const layers: Layer[] = [];
+  for (let x = -unit * 0.05; x < width + unit * 0.05; x += unit * between(random, 0.012, 0.05)) {
+    const aside = Math.abs(x / width - 0.5) * 2;
+    const size = unit * tall * (0.25 + 0.75 * aside * aside) * between(random, 0.6, 1.2);
+    layers.push(...fir([x, ground + unit * between(random, 0, 0.04)], size, color));
+  }
+  layers.push(fill(rectangle(0, ground - 1, { width, height: unit * 0.4 }), color));
+  return layers;
+}
+
+/** A fir that stands on a point. */
+export function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
+  const outline: Point[] = [[x, y - size]];
+  const back: Point[] = [];
+  const tiers = 7;
+  for (let i = 1; i <= tiers; i++) {
+    const level = y - size + size * 0.95 * (i / tiers);
+    const half = size * 0.19 * (i / tiers) + size * 0.012;
+    outline.push([x + half, level], [x + half * 0.5, level - size * 0.012]);
+    back.unshift([x - half * 0.5, level - size * 0.012], [x - half, level]);
+  }
+  return [
+    fill([...outline, ...back], color),
+    fill(rectangle(x - size * 0.014, y - size * 0.08, { width: size * 0.028, height: size * 0.12 }), color),
+  ];
+}
+
+/** Dunes, half in the light and half in the shade. */
+export function desert(stage: Stage): Layer[] {
+  const { width, height, unit, random, seed, palette } = stage;
+  const horizon = height * 0.58;
+  const { layers, side } = heavens(stage, { horizon, height: 0.6 });
+  const sand = mix(palette.lit, palette.sky[2], 0.3);
+  for (let i = 0; i < 5; i++) {
+    const near = i / 4;
+    const heights = ridgeLine(width, {
+      base: horizon + unit * (0.05 + 0.11 * i),
+      rise: unit * (0.13 + 0.04 * i),
+      scale: unit * (0.5 + 0.35 * near),
+      seed: seed + i * 91,
+      octaves: 2,
+    });
+    const color = mix(mix(sand, palette.near, 0.3 + 0.3 * near), palette.sky[1], 0.2 * (1 - near));
+    layers.push(land(heights, {
+      color,
+      lit: mix(sand, palette.light, 0.35),
+      haze: mix(color, palette.near, 0.25),
+      depth: unit * 0.45,
+      light: side,
+      relief: 0.9,
+      seed: seed + i,
+    }));
+  }
+  const cactus = mix(palette.near, [0.02, 0.1, 0.06], 0.5);
+  for (let i = 0; i < 3; i++) {
+    const size = unit * between(random, 0.08, 0.17);
+    layers.push(...cactusAt([width * between(random, 0.08, 0.92), height * (0.72 + 0.03 * i)], size, cactus));
+  }
+  return layers;
+}
+
+function cactusAt([x, y]: Point, size: number, color: Rgb): Layer[] {
+  const arm = (side: number, from: number, top: number): Layer[] => [
+    fill(stroke([[x, y - size * from], [x + side * size * 0.24, y - size * from]], size * 0.11), color),
+    fill(
+      stroke(
+        [[x + side * size * 0.24, y - size * from + size * 0.055], [x + side * size * 0.24, y - size * top]],
+        size * 0.11,
+      ),
+      color,
+    ),
+    disc([x + side * size * 0.24, y - size * top], { radius: size * 0.055, color }),
+  ];
+  return [
+    fill(stroke([[x, y], [x, y - size]], size * 0.16), color),
+    disc([x, y - size], { radius: size * 0.08, color }),
+    ...arm(-1, 0.38, 0.7),
+    ...arm(1, 0.5, 0.86),
+  ];
+}
+
+/** Soft hills with flowers in front. */
+export function meadow(stage: Stage): Layer[] {
+  const { width, height, unit, random, seed, palette } = stage;
+  const horizon = height * 0.56;
+  const { layers, side } = heavens(stage, { horizon, height: 0.6 });
+  for (let i = 0; i < 4; i++) {
+    const near = i / 3;
+    const color = mix(mix(palette.sky[2], palette.near, 0.35 + 0.3 * near), palette.lit, 0.3);
+    const heights = ridgeLine(width, {
+      base: horizon + unit * (0.02 + 0.09 * i),
+      rise: unit * (0.16 - 0.02 * i),
+      scale: unit * (0.9 - 0.1 * i),
+      seed: seed + i * 31,
+      octaves: 3,
+    });
+    layers.push(land(heights, {
+      color,
+      lit: mix(palette.lit, palette.light, 0.15),
+      haze: mix(color, palette.near, 0.35),
+      depth: unit * 0.5,
+      light: side,
+      relief: 0.6,
+      seed: seed + i,
+    }));
+    if (i < 3) {
+      layers.push(...grove(stage, heights, { size: unit * (0.03 + 0.025 * i), color: mix(color, palette.near, 0.4) }));
+    }
+  }
+  for (let i = 0; i < 150; i++) {
+    const near = (i / 150) ** 1.6;
+    const at: Point = [random() * width, height * (0.78 + 0.24 * near)];
+    layers.push(...flower(stage, at, unit * (0.006 + 0.028 * near) * between(random, 0.7, 1.2)));
+  }
+  return layers;
+}
+
+/** Some round trees on a line of hills. */
+function grove(
+  { width, random }: Stage,
+  heights: Float32Array,
+  { size, color }: { size: number; color: Rgb },
+): Layer[] {
+  const layers: Layer[] = [];
+  let x = random() * width * 0.2;
+  while (x < width) {
+    const count = 1 + Math.floor(random() * 4);
+    for (let i = 0; i < count; i++) {
+      const y = (heights[Math.min(width - 1, Math.floor(x))] ?? 0) - size * 0.4;
+      layers.push(
+        disc([x, y], {
+          radius: size * between(random, 0.35, 0.6),
+          color,
+          dark: mix(color, [0, 0, 0], 0.28),
+          soft: size * 0.12,
+        }),
+      );
+      x += size * 0.7;
+    }
+    x += width * between(random, 0.06, 0.3);
+  }
+  return layers;
+}
+
+function flower({ palette, random }: Stage, [x, y]: Point, size: number): Layer[] {
+  const color = pick(random, palette.accents);
+  const head = y - size * 3.2;
+  const lean = between(random, -0.6, 0.6) * size;
+  const layers: Layer[] = [
+    fill(
+      stroke([[x, y + size], [x + lean * 0.3, y - size], [x + lean, head]], size * 0.22, size * 0.12),
+      mix(palette.near, palette.lit, 0.35),
+    ),
+  ];
+  const petals = 5 + Math.floor(random() * 3);
+  for (let i = 0; i < petals; i++) {
+    const turn = i / petals * 2 * Math.PI;
+    layers.push(fill(
+      ellipse([x + lean + Math.cos(turn) * size * 0.62, head + Math.sin(turn) * size * 0.5], {
+        rx: size * 0.45,
+        ry: size * 0.38,
+      }),
+      mix(color, [1, 1, 1], i % 2 * 0.14),
+    ));
+  }
+  layers.push(disc([x + lean, head], { radius: size * 0.34, color: mix(palette.light, [0.9, 0.6, 0.1], 0.5) }));
+  return layers;
+}
+
+/** Trunks in rows, paler with distance, and shafts of light. */
+export function forest(stage: Stage): Layer[] {
+  const { width, height, unit, random, seed, palette } = stage;
+  const ground = height * 0.8;
+  const light: Point = [width * between(random, 0.3, 0.7), height * 0.3];
+  const glowColor = mix(palette.light, palette.sky[2], 0.3);
+  const layers: Layer[] = [
+    sky([palette.sky[1], mix(palette.sky[2], palette.lit, 0.35), palette.sky[2]], { top: 0, bottom: ground }),
+    glow(light, { radius: unit * 1.1, color: glowColor, amount: 0.85 }),
+  ];
+  for (let row = 0; row < 5; row++) {
+    const near = row / 4;
+    const color = mix(mix(palette.sky[2], palette.near, 0.25 + 0.75 * near), [0, 0, 0], 0.3 * near);
+    const foot = ground + unit * 0.05 * row;
+    layers.push(
+      land(ridgeLine(width, { base: foot, rise: unit * 0.05, scale: unit * 0.5, seed: seed + row, octaves: 4 }), {
+        color: mix(color, palette.lit, 0.12),
+        lit: mix(color, palette.lit, 0.5),
+        haze: color,
+        depth: unit * 0.25,
+        light: 1,
+        relief: 0.3,
+        seed,
+      }),
+    );
+    const gap = unit * (0.055 + 0.075 * near);
+    for (let x = -gap * random(); x < width + gap; x += gap * between(random, 0.5, 1.6)) {
+      if (row > 2 && Math.abs(x - light[0]) < unit * 0.16) continue;
+      layers.push(
+        ...trunk(random, { x, foot: foot + unit * 0.02, thick: unit * (0.008 + 0.034 * near), color, height }),
+      );
+    }
+    layers.push(
+      mist({
+        top: foot - unit * 0.3,
+        bottom: foot + unit * 0.05,
+        color: glowColor,
+        alpha: 0.42 * (1 - near),
+        seed: seed + row * 3,
+        width,
+      }),
+    );
+    if (row === 2) layers.push(...shafts(stage, light, glowColor));
+  }
+  return layers;
+}
+
+function trunk(
+  random: Random,
+  { x, foot, thick, color, height }: { x: number; foot: number; thick: number; color: Rgb; height: number },
+): Layer[] {
+  const lean = between(random, -0.02, 0.02) * height;
+  const width = thick * between(random, 0.6, 1.2);
+  const layers = [
+    fill(
+      stroke([[x, foot], [x + lean * 0.5, foot - height * 0.45], [x + lean, -10]], width * 1.35, width * 0.6),
+      color,
+    ),
+  ];
+  for (let i = 0; i < 3; i++) {
+    const y = foot - height * between(random, 0.3, 0.75);
+    const side = random() < 0.5 ? -1 : 1;
+    const reach = width * between(random, 3, 7);
+    layers.push(
+      fill(
+        stroke(
+          [[x + lean * 0.5, y], [x + side * reach * 0.5, y - reach * 0.35], [x + side * reach, y - reach * 0.9]],
+          width * 0.4,
+          width * 0.06,
+        ),
+        color,
+      ),
+    );
+  }
+  return layers;
+}
+
+function shafts({ height, unit, random }: Stage, [x, y]: Point, color: Rgb): Layer[] {
+  return Array.from({ length: 6 }, (_, i) => {
+    const lean = (i - 2.5) * unit * 0.17;
+    const half = unit * between(random, 0.015, 0.05);
+    const source: Point = [x + lean * 0.2, y - unit * 0.5];
+    return fill(
+      [source, [x + lean - half, height * 0.86], [x + lean + half, height * 0.86]],
+      color,
+      between(random, 0.05, 0.14),
+    );
+  });
+}

@@ -1,0 +1,67 @@
+/** The sea, with a coast or a sail. */
+import { mix } from "../color.ts";
+import { land, ridgeLine, water } from "../layers.ts";
+import { blob, fill, place, type Point } from "../path.ts";
+import { between } from "../random.ts";
+import { names, type Stage } from "../stage.ts";
+import type { Layer } from "../surface.ts";
+import { birds, sailboat } from "../motifs.ts";
+import { heavens } from "./heavens.ts";
+
+/** Sky over water; islands far away, sails, a beach. */
+export function sea(stage: Stage): Layer[] {
+  const { width, height, unit, random, seed, palette } = stage;
+  const horizon = height * between(random, 0.5, 0.58);
+  const { layers, light, side } = heavens(stage, { horizon, height: 0.45 });
+  const far = mix(palette.sky[2], palette.near, 0.45);
+  const islands = ridgeLine(width, {
+    base: horizon + unit * 0.07,
+    rise: unit * 0.2,
+    scale: unit * 0.55,
+    seed: seed + 5,
+    sharp: 0.3,
+  });
+  layers.push(land(islands, {
+    color: far,
+    lit: mix(far, palette.lit, 0.5),
+    haze: mix(far, palette.sky[2], 0.6),
+    depth: unit * 0.16,
+    light: side,
+    relief: 0.7,
+    seed,
+  }));
+  layers.push(water({
+    horizon,
+    deep: mix(palette.sky[0], palette.near, 0.45),
+    colors: [palette.sky[2], palette.sky[1], palette.sky[0]],
+    light: light[0],
+    color: palette.light,
+    glitter: palette.mood === "night" ? 0.75 : 1,
+    seed: seed + 2,
+    unit,
+  }));
+  if (!names(stage, "boat", "ship", "sailboat") && random() < 0.7) {
+    layers.push(
+      ...sailboat(stage, [width * (0.5 - side * between(random, 0.1, 0.3)), horizon + unit * 0.09], unit * 0.13),
+    );
+  }
+  if (names(stage, "beach", "sand", "coast", "shore", "island")) layers.push(beach(stage, side));
+  layers.push(...birds(stage, [width * (0.5 - side * 0.2), horizon * 0.45], unit * 0.12));
+  return layers;
+}
+
+function beach({ width, height, unit, palette }: Stage, side: number): Layer {
+  const outline: Point[] = [[-0.2, 0.25], [0.2, 0.1], [0.55, 0.13], [0.8, 0.28], [0.9, 0.6], [-0.3, 0.6]];
+  const points = place(blob(outline), {
+    at: [side > 0 ? 0 : width, height - unit * 0.33],
+    scale: Math.max(unit, width * 0.7),
+    flip: side < 0,
+  });
+  const sand = mix([0.93, 0.83, 0.66], palette.sky[2], 0.3);
+  return fill(points, {
+    from: sand,
+    to: mix(sand, palette.near, 0.5),
+    start: [0, height - unit * 0.3],
+    end: [0, height],
+  });
+}

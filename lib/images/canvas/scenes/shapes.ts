@@ -1,0 +1,305 @@
+/** Pictures without a place: a composition of shapes, and a portrait made of them. */
+import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
+import { disc, glow, sky } from "../layers.ts";
+import { blob, curve, ellipse, fill, type Paint, type Point, rectangle, stroke } from "../path.ts";
+import { between, pick } from "../random.ts";
+import { names, type Stage } from "../stage.ts";
+import type { Layer } from "../surface.ts";
+
+/** Discs, arcs, ribbons and lines that overlap. */
+export function abstract(stage: Stage): Layer[] {
+  const { width, height, unit, random, palette } = stage;
+  const ground = paper(stage);
+  const layers: Layer[] = [
+    sky([ground, mix(ground, palette.accents[1], 0.14)], { top: 0, bottom: height }),
+    glow([width * 0.3, height * 0.25], { radius: unit, color: palette.accents[1], amount: 0.3 }),
+  ];
+  const colors = palette.accents;
+  const middle: Point = [width * between(random, 0.35, 0.65), height * between(random, 0.34, 0.5)];
+  for (let i = 0; i < 4; i++) layers.push(ribbon(stage, i));
+  const main = unit * between(random, 0.2, 0.28);
+  layers.push(
+    disc([middle[0] + unit * 0.02, middle[1] + unit * 0.03], {
+      radius: main,
+      color: [0, 0, 0.05],
+      alpha: 0.25,
+      soft: unit * 0.06,
+    }),
+  );
+  layers.push(fill(ellipse(middle, { rx: main, ry: main }), shaded(colors[0], middle, main)));
+  for (let i = 0; i < 16; i++) {
+    const away = unit * between(random, 0.16, 0.55), turn = random() * 2 * Math.PI;
+    const at: Point = [
+      middle[0] + Math.cos(turn) * away * width / unit * 0.8,
+      middle[1] + Math.sin(turn) * away * 0.75,
+    ];
+    const radius = unit * between(random, 0.015, 0.11);
+    const color = pick(random, colors);
+    layers.push(fill(ellipse(at, { rx: radius, ry: radius }), shaded(color, at, radius), between(random, 0.55, 0.92)));
+    if (i % 4 === 0) layers.push(...hoop(at, { radius: radius * 1.35, thick: unit * 0.004, color }));
+  }
+  for (let i = 0; i < 3; i++) {
+    const radius = main * (1.15 + 0.17 * i);
+    const from = random(), sweep = between(random, 0.25, 0.6);
+    layers.push(
+      fill(
+        stroke(arc(middle, radius, { from, to: from + sweep }), unit * 0.012, unit * 0.003),
+        colors[(i + 1) % colors.length] ?? colors[0],
+        0.9,
+      ),
+    );
+  }
+  for (let i = 0; i < 7; i++) {
+    const x = width * between(random, 0.05, 0.95), y = height * between(random, 0.05, 0.7);
+    const size = unit * between(random, 0.02, 0.06), turn = random();
+    const points: Point[] = [0, 1 / 3, 2 / 3].map((part) => {
+      const angle = (turn + part) * 2 * Math.PI;
+      return [x + Math.cos(angle) * size, y + Math.sin(angle) * size];
+    });
+    layers.push(fill(points, pick(random, colors), 0.85));
+  }
+  for (let i = 0; i < 5; i++) {
+    const y = height * between(random, 0.1, 0.75);
+    const lean = unit * between(random, -0.5, 0.5);
+    layers.push(fill(stroke([[0, y], [width, y + lean]], unit * 0.0022), mix(ground, [0.05, 0.05, 0.1], 0.65), 0.5));
+  }
+  return layers;
+}
+
+function paper({ palette, random }: Stage): Rgb {
+  if (palette.mood === "night") return mix(palette.sky[0], [0.04, 0.04, 0.08], 0.3);
+  return random() < 0.6 ? mix([0.965, 0.94, 0.89], palette.sky[2], 0.35) : mix(palette.sky[0], palette.near, 0.45);
+}
+
+function shaded(color: Rgb, [x, y]: Point, radius: number): Paint {
+  return {
+    from: mix(color, [1, 1, 1], 0.28),
+    to: mix(color, [0.05, 0, 0.15], 0.3),
+    start: [x - radius * 0.7, y - radius * 0.8],
+    end: [x + radius * 0.7, y + radius * 0.9],
+  };
+}
+
+function arc([x, y]: Point, radius: number, { from, to }: { from: number; to: number }): Point[] {
+  return Array.from({ length: 65 }, (_, i) => {
+    const angle = (from + (to - from) * i / 64) * 2 * Math.PI;
+    return [x + Math.cos(angle) * radius, y + Math.sin(angle) * radius];
+  });
+}
+
+function hoop(at: Point, { radius, thick, color }: { radius: number; thick: number; color: Rgb }): Layer[] {
+  return [fill(stroke(arc(at, radius, { from: 0, to: 1 }), thick), color, 0.9)];
+}
+
+function ribbon({ width, height, unit, random, palette }: Stage, index: number): Layer {
+  const y = height * between(random, 0.12, 0.72);
+  const points = curve(
+    Array.from({ length: 6 }, (_, i): Point => [width * (i / 5 * 1.2 - 0.1), y + unit * between(random, -0.22, 0.22)]),
+    24,
+  );
+  const color = palette.accents[index % palette.accents.length] ?? palette.accents[0];
+  return fill(stroke(points, unit * between(random, 0.02, 0.07), unit * between(random, 0.06, 0.16)), {
+    from: mix(color, [1, 1, 1], 0.15),
+    to: mix(color, palette.sky[0], 0.45),
+    start: [0, 0],
+    end: [width, height * 0.4],
+  }, 0.62);
+}
+
+/** A head and shoulders in planes of light and shade, before a halo. */
+export function portrait(stage: Stage): Layer[] {
+  const { width, height, unit, random, palette } = stage;
+  const x = width / 2, y = height * 0.43, size = unit * 0.2;
+  const side = random() < 0.5 ? -1 : 1;
+  const [first, second, third] = palette.accents;
+  const skin = oklch(between(random, 0.55, 0.84), 0.075, between(random, 48, 66));
+  const shade = mix(skin, mix(palette.near, [0.25, 0.08, 0.12], 0.5), 0.5);
+  const hair = tintsIn([...stage.words]).length > 0 ? mix(first, [0.08, 0.05, 0.05], 0.4) : mix(
+    palette.near,
+    pick<Rgb>(random, [[0.1, 0.06, 0.05], [0.5, 0.28, 0.1], [0.55, 0.16, 0.08], [0.85, 0.72, 0.45]]),
+    0.75,
+  );
+  const at = (px: number, py: number): Point => [x + px * size * side, y + py * size];
+  const put = (points: readonly Point[]) => points.map(([px, py]) => at(px, py));
+  const oval = (px: number, py: number, rx: number, ry = rx): Point[] =>
+    ellipse(at(px, py), { rx: rx * size, ry: ry * size });
+  const layers: Layer[] = [
+    sky([palette.sky[0], palette.sky[1], mix(palette.sky[1], palette.near, 0.5)], { top: 0, bottom: height }),
+    ...rays(stage, [x, y]),
+    fill(oval(0, -0.1, 1.75), mix(second, palette.sky[2], 0.4), 0.9),
+    fill(oval(0, -0.1, 1.52), {
+      from: mix(palette.light, second, 0.25),
+      to: mix(palette.sky[2], second, 0.5),
+      start: at(0, -1.6),
+      end: at(0, 1.4),
+    }),
+  ];
+  const isLong = names(stage, "woman", "girl", "queen", "lady", "mother", "princess") ||
+    (!names(stage, "man", "boy", "king", "father", "prince") && random() < 0.5);
+  if (isLong) {
+    layers.push(
+      fill(
+        put(
+          blob([[0, -1.3], [0.85, -0.95], [1.05, 0], [1.0, 1.1], [0.5, 1.35], [-0.5, 1.35], [-1.0, 1.1], [-1.05, 0], [
+            -0.85,
+            -0.95,
+          ]]),
+        ),
+        mix(hair, [0, 0, 0], 0.3),
+      ),
+    );
+  }
+  layers.push(
+    fill(put([[-0.3, 0.7], [0.3, 0.7], [0.36, 1.55], [-0.36, 1.55]]), shade),
+    fill(
+      put(
+        blob([
+          [0, 1.28],
+          [0.55, 1.36],
+          [1.35, 1.72],
+          [1.85, 2.7],
+          [1.9, 4.6],
+          [-1.9, 4.6],
+          [-1.85, 2.7],
+          [-1.35, 1.72],
+          [-0.55, 1.36],
+        ]),
+      ),
+      {
+        from: mix(first, [1, 1, 1], 0.08),
+        to: mix(first, palette.near, 0.75),
+        start: at(-1.2, 1.2),
+        end: at(1.2, 3.2),
+      },
+    ),
+    fill(put([[-0.42, 1.32], [0, 2.15], [0.42, 1.32], [0.2, 1.2], [-0.2, 1.2]]), skin),
+    fill(put([[-0.62, 1.3], [-0.42, 1.28], [0.02, 2.2], [-0.12, 2.6]]), mix(first, [1, 1, 1], 0.4)),
+    fill(put([[0.62, 1.3], [0.42, 1.28], [-0.02, 2.2], [0.12, 2.6]]), mix(first, [0, 0, 0.1], 0.35)),
+    fill(oval(-0.7, 0.08, 0.13, 0.2), shade),
+    fill(oval(0.7, 0.08, 0.13, 0.2), mix(shade, [0, 0, 0], 0.2)),
+    fill(
+      put(
+        blob([
+          [0, -0.98],
+          [0.52, -0.82],
+          [0.72, -0.3],
+          [0.68, 0.3],
+          [0.42, 0.82],
+          [0, 1.03],
+          [-0.42, 0.82],
+          [-0.68, 0.3],
+          [-0.72, -0.3],
+          [-0.52, -0.82],
+        ]),
+      ),
+      { from: mix(skin, palette.light, 0.3), to: skin, start: at(-0.7, -0.6), end: at(0.1, 0.4) },
+    ),
+    // The side away from the light, cut along brow, nose and chin.
+    fill(
+      put(
+        blob([
+          [0.1, -0.97],
+          [0.52, -0.82],
+          [0.72, -0.3],
+          [0.68, 0.3],
+          [0.42, 0.82],
+          [0.04, 1.03],
+          [0.12, 0.62],
+          [0.05, 0.42],
+          [0.2, 0.3],
+          [0.08, -0.1],
+          [0.14, -0.4],
+        ], 6),
+      ),
+      shade,
+      0.72,
+    ),
+    fill(put([[0.02, -0.28], [0.2, 0.3], [0.02, 0.38], [-0.06, 0.3]]), mix(skin, palette.light, 0.45), 0.7),
+  );
+  for (const eye of [-1, 1]) {
+    const px = eye * 0.31;
+    layers.push(
+      fill(put(blob([[px - 0.19, -0.09], [px, -0.19], [px + 0.19, -0.1], [px, -0.02]])), [0.97, 0.96, 0.93]),
+      fill(oval(px, -0.1, 0.085), mix(third, [0.25, 0.16, 0.1], 0.5)),
+      fill(oval(px, -0.1, 0.042), [0.03, 0.03, 0.05]),
+      fill(oval(px - 0.025, -0.13, 0.02), [1, 1, 1]),
+      fill(
+        stroke(curve(put([[px - 0.2, -0.1], [px, -0.2], [px + 0.2, -0.11]])), size * 0.035),
+        mix(hair, [0, 0, 0], 0.5),
+      ),
+      fill(
+        stroke(curve(put([[px - 0.22 * eye, -0.32], [px, -0.38], [px + 0.24 * eye, -0.3]])), size * 0.07, size * 0.03),
+        hair,
+      ),
+    );
+  }
+  layers.push(
+    fill(
+      put(blob([[-0.27, 0.59], [-0.09, 0.54], [0, 0.56], [0.09, 0.54], [0.27, 0.59], [0.1, 0.7], [-0.1, 0.7]])),
+      mix([0.72, 0.2, 0.22], first, 0.25),
+    ),
+    fill(stroke(curve(put([[-0.27, 0.6], [0, 0.615], [0.27, 0.6]])), size * 0.02), [0.3, 0.06, 0.09]),
+    fill(
+      put(
+        blob([
+          [-0.78, 0.1],
+          [-0.86, -0.5],
+          [-0.6, -1.08],
+          [0, -1.3],
+          [0.62, -1.08],
+          [0.88, -0.5],
+          [0.8, 0.15],
+          [0.66, -0.32],
+          [0.35, -0.72],
+          [-0.1, -0.62],
+          [-0.5, -0.62],
+          [-0.66, -0.3],
+        ]),
+      ),
+      { from: mix(hair, palette.light, 0.25), to: mix(hair, [0, 0, 0], 0.35), start: at(-0.7, -1.2), end: at(0.8, 0) },
+    ),
+  );
+  for (let i = 0; i < 5; i++) {
+    const px = -0.5 + i * 0.2;
+    layers.push(
+      fill(
+        stroke(curve(put([[px * 0.9, -1.2], [px * 1.2 - 0.05, -0.95], [px * 1.35, -0.7]])), size * 0.02, size * 0.006),
+        mix(hair, palette.light, 0.55),
+        0.6,
+      ),
+    );
+  }
+  if (names(stage, "king", "queen", "princess", "crown", "royal")) {
+    layers.push(
+      fill(
+        put([[-0.6, -1.1], [-0.72, -1.75], [-0.34, -1.42], [0, -1.9], [0.34, -1.42], [0.72, -1.75], [0.6, -1.1], [
+          0,
+          -1.2,
+        ]]),
+        { from: [1, 0.88, 0.45], to: [0.75, 0.5, 0.12], start: at(-0.6, -1.7), end: at(0.6, -1.1) },
+      ),
+    );
+  }
+  return layers;
+}
+
+function rays({ width, height, unit, palette }: Stage, [x, y]: Point): Layer[] {
+  const layers: Layer[] = [];
+  const reach = Math.hypot(width, height);
+  for (let i = 0; i < 24; i += 2) {
+    const a = i / 24 * 2 * Math.PI, b = (i + 1) / 24 * 2 * Math.PI;
+    layers.push(
+      fill(
+        [[x, y], [x + Math.cos(a) * reach, y + Math.sin(a) * reach], [
+          x + Math.cos(b) * reach,
+          y + Math.sin(b) * reach,
+        ]],
+        mix(palette.sky[2], palette.accents[1], 0.4),
+        0.16,
+      ),
+    );
+  }
+  const frame = unit * 0.03;
+  layers.push(fill(rectangle(frame, frame, { width: width - 2 * frame, height: unit * 0.003 }), palette.light, 0.5));
+  return layers;
+}

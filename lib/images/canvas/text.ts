@@ -1,0 +1,194 @@
+/** Words on a picture. */
+import type { Rgb } from "./color.ts";
+import { drawable, glyph } from "./font.ts";
+import { eachRow } from "./layers.ts";
+import type { Point } from "./path.ts";
+import { lay, type Layer } from "./surface.ts";
+
+/** Words laid out in lines. */
+export interface Block {
+  lines: string[];
+  /** Height of a capital, in pixels. */
+  size: number;
+  /** Width of the longest line, and height of all lines, in pixels. */
+  width: number;
+  height: number;
+}
+
+/** Height of a capital in the units of the font. */
+const CAPITAL = 10;
+/** From base line to base line, in capitals. */
+const LEADING = 1.72;
+/** Half the width of the pen, in the units of the font. */
+const PEN = 0.66;
+/** Sizes that are tried, from the largest to the smallest. */
+const STEPS = 14;
+
+/**
+ * Lays a text out in the largest size that fits; at the smallest, what does not fit is cut off, with an ellipsis.
+ * Undefined where the font has no letter of the text.
+ */
+export function layOut(
+  text: string,
+  { width, lines, largest, smallest }: { width: number; lines: number; largest: number; smallest: number },
+): Block | undefined {
+  const words = drawable(text).split(" ").filter((word) => word !== "");
+  if (words.length === 0) return undefined;
+  for (let step = 0; step <= STEPS; step++) {
+    const size = largest * (smallest / largest) ** (step / STEPS);
+    const room = width * CAPITAL / size;
+    const wrapped = wrap(words, room);
+    if (wrapped.length <= lines) return measure(wrapped, size);
+    if (step === STEPS) return measure(cut(wrapped, { lines, room }), size);
+  }
+  return undefined;
+}
+
+function measure(lines: string[], size: number): Block {
+  const width = Math.max(...lines.map(widthOf)) * size / CAPITAL;
+  return { lines, size, width, height: (lines.length - 1) * size * LEADING + size * 1.3 };
+}
+
+/** Width of a text in the units of the font. */
+function widthOf(text: string): number {
+  let width = 0;
+  for (const letter of text) width += glyph(letter)?.width ?? 0;
+  return width;
+}
+
+function wrap(words: readonly string[], room: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of words.flatMap((word) => split(word, room))) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (line !== "" && widthOf(longer) > room) {
+      lines.push(line);
+      line = word;
+    } else line = longer;
+  }
+  return [...lines, line];
+}
+
+/** A word that is too long for a line, in pieces that are not. */
+function split(word: string, room: number): string[] {
+  const pieces: string[] = [];
+  let piece = "";
+  for (const letter of word) {
+    if (piece !== "" && widthOf(piece + letter) > room) {
+      pieces.push(piece);
+      piece = "";
+    }
+    piece += letter;
+  }
+  return [...pieces, piece];
+}
+
+function cut(wrapped: readonly string[], { lines, room }: { lines: number; room: number }): string[] {
+  const kept = wrapped.slice(0, lines);
+  let last = kept[lines - 1] ?? "";
+  while (last !== "" && widthOf(`${last}...`) > room) last = last.slice(0, -1);
+  return [...kept.slice(0, -1), `${last.trimEnd()}...`];
+}
+
+/** Where a block of text stands, and how it looks. */
+export interface Lettering {
+  /** Left end of the first line's capitals, at their top; with `center`, their middle. */
+  at: Point;
+  center?: boolean;
+  color: Rgb;
+  /** Strength of the dark halo that keeps letters legible on any ground, 0 to 1. */
+  halo: number;
+}
+
+/** Draws a block of text. */
+export function letter(block: Block, { at, center = false, color, halo }: Lettering): Layer {
+  const unit = block.size / CAPITAL;
+  const pen = Math.max(0.75, unit * PEN);
+  const margin = Math.ceil(block.size * 0.9 + 2);
+  const left = Math.floor(at[0] - (center ? block.width / 2 : 0)) - margin;
+  const top = Math.floor(at[1]) - margin;
+  const columns = Math.ceil(block.width) + 2 * margin, rows = Math.ceil(block.height) + 2 * margin;
+  const ink = new Float32Array(columns * rows);
+  for (const [number, line] of block.lines.entries()) {
+    const shift = center ? (block.width - widthOf(line) * unit) / 2 : 0;
+    const base = margin + block.size + number * block.size * LEADING + (at[1] - Math.floor(at[1]));
+    let x = margin + shift;
+    for (const character of line) {
+      const shape = glyph(character);
+      if (shape === undefined) continue;
+      for (const points of shape.strokes) {
+        trace(ink, { columns, rows, pen, points: points.map(([px, py]): Point => [x + px * unit, base - py * unit]) });
+      }
+      x += shape.width * unit;
+    }
+  }
+  const shade = blur(ink, { columns, rows, radius: Math.max(1, Math.round(block.size * 0.22)) });
+  return (band) => {
+    eachRow(band, [top, top + rows], (y, row) => {
+      const line = (y - top) * columns;
+      for (let x = Math.max(0, left); x < Math.min(band.width, left + columns); x++) {
+        const dark = Math.min(1, (shade[line + x - left] as number) * 2.2) * halo;
+        if (dark > 0.003) lay(band.data, row + x * 3, [0.02, 0.02, 0.04], dark);
+        const cover = ink[line + x - left] as number;
+        if (cover > 0) lay(band.data, row + x * 3, color, cover);
+      }
+    });
+  };
+}
+
+/** Draws a line with a round pen into a mask of coverages. */
+function trace(
+  mask: Float32Array,
+  { columns, rows, pen, points }: { columns: number; rows: number; pen: number; points: readonly Point[] },
+): void {
+  for (let i = 0; i + 1 < points.length; i++) {
+    const [x0, y0] = points[i] as Point, [x1, y1] = points[i + 1] as Point;
+    const dx = x1 - x0, dy = y1 - y0;
+    const length = dx * dx + dy * dy;
+    const reach = pen + 1;
+    const lowX = Math.max(0, Math.floor(Math.min(x0, x1) - reach));
+    const highX = Math.min(columns - 1, Math.ceil(Math.max(x0, x1) + reach));
+    const lowY = Math.max(0, Math.floor(Math.min(y0, y1) - reach));
+    const highY = Math.min(rows - 1, Math.ceil(Math.max(y0, y1) + reach));
+    for (let y = lowY; y <= highY; y++) {
+      for (let x = lowX; x <= highX; x++) {
+        const px = x + 0.5 - x0, py = y + 0.5 - y0;
+        const t = length === 0 ? 0 : Math.min(1, Math.max(0, (px * dx + py * dy) / length));
+        const ex = px - t * dx, ey = py - t * dy;
+        const cover = pen + 0.5 - Math.sqrt(ex * ex + ey * ey);
+        const at = y * columns + x;
+        if (cover > (mask[at] as number)) mask[at] = Math.min(1, cover);
+      }
+    }
+  }
+}
+
+/** A mask with soft edges: a box blur, twice in each direction. */
+function blur(
+  mask: Float32Array,
+  { columns, rows, radius }: { columns: number; rows: number; radius: number },
+): Float32Array {
+  let from = mask;
+  for (let pass = 0; pass < 2; pass++) {
+    from = sweep(from, { count: rows, length: columns, step: 1, jump: columns, radius });
+    from = sweep(from, { count: columns, length: rows, step: columns, jump: 1, radius });
+  }
+  return from;
+}
+
+function sweep(
+  from: Float32Array,
+  { count, length, step, jump, radius }: { count: number; length: number; step: number; jump: number; radius: number },
+): Float32Array {
+  const to = new Float32Array(from.length);
+  for (let line = 0; line < count; line++) {
+    const start = line * jump;
+    let sum = 0;
+    for (let i = -radius; i < length; i++) {
+      if (i + radius < length) sum += from[start + (i + radius) * step] as number;
+      if (i - radius - 1 >= 0) sum -= from[start + (i - radius - 1) * step] as number;
+      if (i >= 0) to[start + i * step] = sum / (2 * radius + 1);
+    }
+  }
+  return to;
+}

@@ -1,0 +1,129 @@
+/** PNG files from pixels: a filter per row, and the compression of the platform. Some five times faster than in script. */
+import { crc32, deflateSync } from "node:zlib";
+import { isOpaque, type Pixels } from "./pixels.ts";
+
+const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
+/** Level 4 and above takes twice as long for some hundredths. */
+const LEVEL = 3;
+/** Filters by their numbers in the format. */
+const NONE = 0, SUB = 1, UP = 2, PAETH = 4;
+/** Every so many pixels one is looked at to choose a row's filter. */
+const STRIDE = 7;
+
+/** The picture as a PNG of 8 bits a channel, without an alpha channel where nothing is transparent. */
+export function encodePng(pixels: Pixels): Uint8Array<ArrayBuffer> {
+  const channels = isOpaque(pixels) ? 3 : 4;
+  const { width, height } = pixels;
+  const header = new Uint8Array(13);
+  const view = new DataView(header.buffer);
+  view.setUint32(0, width);
+  view.setUint32(4, height);
+  header[8] = 8;
+  header[9] = channels === 3 ? 2 : 6;
+  const body = deflateSync(filterRows(pixels, channels), { level: LEVEL });
+  return join([
+    Uint8Array.from(SIGNATURE),
+    chunk("IHDR", header),
+    chunk("IDAT", body),
+    chunk("IEND", new Uint8Array()),
+  ]);
+}
+
+function chunk(name: string, data: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(data.length + 12);
+  const view = new DataView(bytes.buffer);
+  view.setUint32(0, data.length);
+  for (let i = 0; i < 4; i++) bytes[4 + i] = name.charCodeAt(i);
+  bytes.set(data, 8);
+  view.setUint32(8 + data.length, crc32(bytes.subarray(4, 8 + data.length)));
+  return bytes;
+}
+
+function join(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
+}
+
+/** Rows ready for compression, each behind the number of its filter. */
+function filterRows({ width, height, data }: Pixels, channels: 3 | 4): Uint8Array {
+  const length = width * channels;
+  const out = new Uint8Array((length + 1) * height);
+  let above = new Uint8Array(length);
+  let row = new Uint8Array(length);
+  for (let y = 0; y < height; y++) {
+    [above, row] = [row, above];
+    const start = y * width * 4;
+    if (channels === 4) row.set(data.subarray(start, start + length));
+    else {
+      for (let from = start, to = 0; to < length; from += 4, to += 3) {
+        row[to] = data[from] as number;
+        row[to + 1] = data[from + 1] as number;
+        row[to + 2] = data[from + 2] as number;
+      }
+    }
+    const filter = y === 0 ? SUB : choose(row, above, channels);
+    const at = y * (length + 1);
+    out[at] = filter;
+    write(filter, { row, above, channels, out, at: at + 1 });
+  }
+  return out;
+}
+
+/** The filter that leaves the smallest numbers, by a sample of the row. */
+function choose(row: Uint8Array, above: Uint8Array, channels: number): number {
+  let sub = 0, up = 0, both = 0, plain = 0;
+  for (let i = channels; i < row.length; i += channels * STRIDE) {
+    const value = row[i] as number, left = row[i - channels] as number;
+    const over = above[i] as number, corner = above[i - channels] as number;
+    plain += Math.min(value, 256 - value);
+    sub += Math.abs(value - left);
+    up += Math.abs(value - over);
+    both += Math.abs(value - paeth(left, over, corner));
+  }
+  const least = Math.min(sub, up, both, plain);
+  if (least === up) return UP;
+  if (least === sub) return SUB;
+  return least === both ? PAETH : NONE;
+}
+
+interface Row {
+  row: Uint8Array;
+  above: Uint8Array;
+  channels: number;
+  out: Uint8Array;
+  at: number;
+}
+
+function write(filter: number, { row, above, channels, out, at }: Row): void {
+  switch (filter) {
+    case NONE:
+      out.set(row, at);
+      return;
+    case SUB:
+      for (let i = 0; i < channels; i++) out[at + i] = row[i] as number;
+      for (let i = channels; i < row.length; i++) out[at + i] = (row[i] as number) - (row[i - channels] as number);
+      return;
+    case UP:
+      for (let i = 0; i < row.length; i++) out[at + i] = (row[i] as number) - (above[i] as number);
+      return;
+    case PAETH:
+      for (let i = 0; i < channels; i++) out[at + i] = (row[i] as number) - (above[i] as number);
+      for (let i = channels; i < row.length; i++) {
+        out[at + i] = (row[i] as number) -
+          paeth(row[i - channels] as number, above[i] as number, above[i - channels] as number);
+      }
+  }
+}
+
+/** The neighbour nearest to left + above - corner. */
+function paeth(left: number, above: number, corner: number): number {
+  const guess = left + above - corner;
+  const toLeft = Math.abs(guess - left), toAbove = Math.abs(guess - above), toCorner = Math.abs(guess - corner);
+  if (toLeft <= toAbove && toLeft <= toCorner) return left;
+  return toAbove <= toCorner ? above : corner;
+}

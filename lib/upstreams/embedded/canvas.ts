@@ -1,0 +1,93 @@
+/** The embedded model `canvas`: pictures without a network. `docs/images.md` says what it paints and how it edits. */
+import { GatewayError, toGatewayError } from "../../errors.ts";
+import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
+import type { Painting } from "../../images/codec_jobs.ts";
+import { runJob } from "../../images/codec_pool.ts";
+import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
+
+/** Most previews of a picture. */
+const MOST_PREVIEWS = 3;
+
+/**
+ * The model as an upstream. A picture is painted when it is asked for: one at a time for each request, in the order of
+ * their numbers, each after its previews. Once the call's signal is aborted, `read()` rejects with the signal's reason;
+ * after `cancel()` it gives `undefined`.
+ */
+export function createCanvas(): ImageUpstream {
+  return {
+    close: endIdleWorkers,
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async create(call) {
+      call.signal.throwIfAborted();
+      const { request, dropped } = call;
+      for (const picture of request.images) checkPixels(picture);
+      if (request.mask !== undefined) checkPixels(request.mask);
+      for (const name of Object.keys(request.rest)) dropped.add(name);
+      return createFeed(call);
+    },
+  };
+}
+
+function createFeed({ request, signal }: ImageCall): ImageFeed {
+  const cancelled = new AbortController();
+  const either = AbortSignal.any([signal, cancelled.signal]);
+  const events = makeEvents(request, either);
+  return {
+    async read() {
+      if (cancelled.signal.aborted) return undefined;
+      signal.throwIfAborted();
+      try {
+        const { done, value } = await events.next();
+        return done === true ? undefined : value;
+      } catch (thrown) {
+        if (cancelled.signal.aborted) return undefined;
+        throw thrown;
+      }
+    },
+    cancel: () => cancelled.abort(),
+  };
+}
+
+async function* makeEvents(request: ImageRequest, signal: AbortSignal): AsyncGenerator<ImageEvent, undefined> {
+  const previews = request.stream ? Math.min(request.partialImages, MOST_PREVIEWS) : 0;
+  for (let index = 0; index < request.n; index++) {
+    try {
+      for (let step = 0; step < previews; step++) {
+        // Fewer previews are the finer ones.
+        const base64 = await make(request, { index, step: MOST_PREVIEWS - previews + step, signal });
+        yield { type: "partial", index, step, base64 };
+      }
+      yield { type: "image", index, base64: await make(request, { index, signal }) };
+    } catch (thrown) {
+      signal.throwIfAborted();
+      const error = toGatewayError(thrown);
+      // A fault of the upload is a fault of the whole request.
+      if (error.kind === "invalid") throw error;
+      yield { type: "failed", index, error };
+    }
+  }
+  return undefined;
+}
+
+/** One picture or preview, as base64. */
+async function make(
+  { kind, prompt, size, format, compression, images, mask }: ImageRequest,
+  { index, step, signal }: { index: number; step?: number; signal: AbortSignal },
+): Promise<string> {
+  const painting: Painting = {
+    prompt,
+    size,
+    index,
+    ...(step !== undefined && { step }),
+    encoding: { format, ...(compression !== undefined && { compression }) },
+  };
+  if (kind === "generation") return await runJob<"paint">({ type: "paint", painting }, { signal });
+  if (images.length === 0) {
+    throw new GatewayError("invalid", "Cannot edit: expected at least one picture", { param: "image" });
+  }
+  const orientations = images.map(({ orientation }) => orientation);
+  return await runJob<"edit">(
+    { type: "edit", painting, orientations, ...(mask !== undefined && { maskOrientation: mask.orientation }) },
+    { signal, files: [...images, ...(mask === undefined ? [] : [mask])].map(({ bytes }) => bytes) },
+  );
+}
