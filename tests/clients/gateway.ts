@@ -2,8 +2,13 @@
 import denoJson from "../../deno.json" with { type: "json" };
 
 const ROOT = `${import.meta.dirname}/../..`;
-/** What the program may do when it is started from source. */
-const PERMISSIONS = denoJson.tasks.start.command.match(/--allow-\S+/g) ?? [];
+/** What the program may do when it is started from source; the task finds out where packages are, and so does this. */
+const PERMISSIONS = denoJson.tasks.start.command.replace(/\$\(.*?\)/, await npmCache()).match(/--allow-\S+/g) ?? [];
+
+async function npmCache(): Promise<string> {
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output();
+  return JSON.parse(new TextDecoder().decode(stdout)).npmCache;
+}
 
 /** What a gateway starts with. */
 export interface Setup {

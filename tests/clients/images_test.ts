@@ -1,0 +1,142 @@
+import { assert, assertEquals, assertMatch, assertNotEquals } from "@std/assert";
+import { imageSizeBase64 } from "../../lib/metering/image_size.ts";
+import type OpenAI from "openai-7";
+import { png } from "../images/pictures.ts";
+import { sharedGateway } from "./gateway.ts";
+import { caught, testOpenai } from "./sdks.ts";
+
+const gateway = sharedGateway({
+  config: {
+    images: { default_quality: "high" },
+    models: [{
+      id: "acme/painter",
+      created: 1_700_000_000,
+      context_length: 32_000,
+      architecture: { input_modalities: ["text", "image"], output_modalities: ["image"] },
+      pricing: { prompt: "0.00000075", completion: "0.0000045" },
+      targets: [{ upstream: "embedded", model: "canvas" }],
+    }],
+  },
+});
+
+const model = "acme/painter";
+const SIZE = "1024x1024";
+
+function picture(width = 1024, height = 1024, name = "picture.png"): File {
+  return new File([png(width, height)], name, { type: "image/png" });
+}
+
+/** The SDK asks `fetch` for its class of responses before its first form; without one it leaves a response unread. */
+function withForms(client: OpenAI): OpenAI {
+  const ask: typeof fetch = (input, init) => fetch(input, init);
+  return client.withOptions({ fetch: Object.assign(ask, { Response }) });
+}
+
+/** Type and size of a picture, such as `png 1024x1024`. */
+function shape(base64: string | undefined): string {
+  const size = imageSizeBase64(base64 ?? "");
+  return `${size?.type} ${size?.width}x${size?.height}`;
+}
+
+testOpenai("images.generate gives pictures and their bill", gateway, async ({ client }) => {
+  const { data: answer, response } = await client.images.generate({ model, prompt: "A cat", size: SIZE, n: 2 })
+    .withResponse();
+  assertEquals(answer.data?.map(({ b64_json }) => shape(b64_json)), ["png 1024x1024", "png 1024x1024"]);
+  assertNotEquals(answer.data?.[0]?.b64_json, answer.data?.[1]?.b64_json);
+  assertEquals([answer.size as string, answer.quality], [SIZE, "high"]);
+  assertEquals([answer.usage?.input_tokens, answer.usage?.output_tokens, answer.usage?.total_tokens], [
+    2,
+    14048,
+    14050,
+  ]);
+  assertEquals(response.headers.get("x-sluice-cost"), "0.0632175");
+});
+
+testOpenai("images.generate makes the formats it is asked for", gateway, async ({ client }) => {
+  for (const output_format of ["png", "jpeg", "webp"] as const) {
+    const answer = await client.images.generate({ model, prompt: "A cat", output_format, output_compression: 100 });
+    assertEquals(shape(answer.data?.[0]?.b64_json), `${output_format} 1536x1024`);
+  }
+});
+
+testOpenai("images.edit takes one file, several, and a mask", gateway, async ({ client }) => {
+  const one = await withForms(client).images.edit({ model, prompt: "Make it blue", image: picture() });
+  assertEquals(shape(one.data?.[0]?.b64_json), "png 1024x1024");
+  const several = await withForms(client).images.edit({
+    model,
+    prompt: "Put them side by side",
+    image: [picture(), picture(800, 600, "other.png")],
+    mask: picture(1024, 1024, "mask.png"),
+    quality: "low",
+    size: SIZE,
+    n: 2,
+  });
+  const { num_input_images } = several as unknown as Record<string, unknown>;
+  assertEquals([several.data?.length, num_input_images, several.quality], [2, 2, "low"]);
+  assertEquals(several.usage?.output_tokens, 14_048);
+});
+
+testOpenai("images are streamed with previews", gateway, async ({ client }) => {
+  const generated = await Array.fromAsync(
+    await client.images.generate({ model, prompt: "A cat", size: SIZE, stream: true, partial_images: 2 }),
+  );
+  assertEquals(generated.map(({ type }) => type), [
+    "image_generation.partial_image",
+    "image_generation.partial_image",
+    "image_generation.completed",
+  ]);
+  const last = generated.at(-1);
+  assert(last?.type === "image_generation.completed");
+  assertEquals([shape(last.b64_json), last.usage.output_tokens], ["png 1024x1024", 7_024]);
+  const edited = await Array.fromAsync(
+    await withForms(client).images.edit({
+      model,
+      prompt: "Blur it",
+      image: picture(),
+      stream: true,
+      partial_images: 1,
+    }),
+  );
+  assertEquals(edited.map(({ type }) => type), ["image_edit.partial_image", "image_edit.completed"]);
+});
+
+testOpenai("a request that cannot be is a BadRequestError that says why", gateway, async ({ client, Sdk }) => {
+  const cases: [() => PromiseLike<unknown>, string, RegExp][] = [
+    [
+      () => client.images.generate({ model, prompt: "A cat", size: "512x512" }),
+      "size",
+      /nearest valid size is 816x816/,
+    ],
+    [() => client.images.generate({ model, prompt: "A cat", background: "transparent" }), "background", /unsupported/],
+    [() => client.images.generate({ model: "sluice/echo", prompt: "A cat" }), "model", /\/v1\/chat\/completions/],
+    [
+      () => withForms(client).images.edit({ model, prompt: "x", image: new File(["text"], "a.png") }),
+      "image",
+      /neither PNG nor JPEG/,
+    ],
+    [
+      () => client.chat.completions.create({ model, messages: [{ role: "user", content: "Hi" }] }),
+      "model",
+      /\/v1\/images\//,
+    ],
+  ];
+  for (const [ask, param, message] of cases) {
+    const error = await caught(Sdk.BadRequestError, ask());
+    assertEquals(error.param, param);
+    assertMatch(error.message, message);
+  }
+});
+
+testOpenai("a request with an idempotency key is answered once more", gateway, async ({ client, Sdk }) => {
+  const key = crypto.randomUUID();
+  const asking = () =>
+    client.images.generate({ model, prompt: "A dog", size: SIZE }, { headers: { "Idempotency-Key": key } })
+      .withResponse();
+  const [first, second] = [await asking(), await asking()];
+  assertEquals(second.data.data, first.data.data);
+  assertEquals(second.response.headers.get("x-sluice-idempotent-replay"), "true");
+  const other = client.images.generate({ model, prompt: "Two dogs", size: SIZE }, {
+    headers: { "Idempotency-Key": key },
+  });
+  assertMatch((await caught(Sdk.BadRequestError, other)).message, /used for another request/);
+});
