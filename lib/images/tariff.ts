@@ -1,6 +1,7 @@
 /** What pictures cost: tokens by the official formula, always at the high tier, whatever an upstream reports. */
 import type { Model } from "../catalog/model.ts";
 import { type Amount, costOf } from "../metering/money.ts";
+import { isValidSize } from "./size.ts";
 import type { Size } from "./types.ts";
 
 /** Tokens along the longer side at the high tier, which every quality is charged at. */
@@ -24,12 +25,13 @@ export function outputTokens({ width, height }: Size): number {
 }
 
 /**
- * Tokens of a picture as it came: those of its actual size, but never more than were asked for. An upstream that makes
- * pictures larger than it was told to costs the client nothing.
+ * Tokens of a picture as it came: those of its actual size, but never more than were asked for, as nobody pays for what an
+ * upstream makes differently. A size outside the rules has no price of its own: it is charged as asked for.
+ * @param actual absent where it cannot be read
  */
 export function deliveredTokens(actual: Size | undefined, asked: Size): number {
   const most = outputTokens(asked);
-  return actual === undefined ? most : Math.min(most, outputTokens(actual));
+  return actual === undefined || !isValidSize(actual) ? most : Math.min(most, outputTokens(actual));
 }
 
 /** The exact price of a request, by the model's row in the catalog. */

@@ -110,7 +110,8 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
   store.addKey(record);
   const built = createGateway({ config, store, now: () => 1_790_000_000_500, random: () => 0, log: () => {} });
-  const gateway: Gateway = { ...built, imageUpstreams: new Map(Object.entries(painters)) };
+  const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
+  const gateway: Gateway = { ...built, imageUpstreams };
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     createApp({ routes, gateway: () => gateway }),

@@ -68,5 +68,7 @@ Deno.test("a picture is charged by its actual size, and never more than was aske
   assertEquals(deliveredTokens(undefined, asked), 5_488);
   assertEquals(deliveredTokens(asked, asked), 5_488);
   assertEquals(deliveredTokens({ width: 1024, height: 1024 }, { width: 2880, height: 2880 }), 7_024);
+  assertEquals(deliveredTokens({ width: 1024, height: 1024 }, asked), 5_488);
+  assertEquals(deliveredTokens({ width: 1, height: 1 }, asked), 5_488);
   assertEquals(deliveredTokens({ width: 60_000, height: 60_000 }, asked), 5_488);
 });
