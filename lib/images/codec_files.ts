@@ -81,7 +81,7 @@ export async function encodeFile(pixels: Pixels, { format, compression }: Encodi
   const { default: encoders } = await import("imagescript/encoders").catch((error) => {
     throw new GatewayError(
       "internal",
-      `Cannot write ${format} here: the encoder may not be loaded (png works; docs/security.md says why)`,
+      `Cannot write ${format} here: the encoder may not be loaded; png needs none`,
       { cause: error },
     );
   });

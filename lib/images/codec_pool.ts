@@ -97,7 +97,8 @@ function drop(task: Task, reason: unknown): void {
   if (at >= 0) waiting.splice(at, 1);
   for (const slot of slots) if (slot.task === task) end(slot);
   task.settle({ thrown: reason });
-  serve();
+  // One signal may end many tasks: no worker is started for one that is about to be dropped as well.
+  queueMicrotask(serve);
 }
 
 /** Gives waiting tasks to workers that are free, and starts workers up to their number. */

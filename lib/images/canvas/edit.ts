@@ -49,7 +49,10 @@ function arrange(images: readonly Pixels[], size: Size): Pixels {
   if (images.length === 1 && first !== undefined) return flatten(copied(cover(first, size), first));
   const out = blank(size, 255);
   const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
-  const columns = Math.max(1, Math.min(images.length, Math.round(Math.sqrt(images.length * size.width / size.height))));
+  const columns = Math.max(
+    1,
+    Math.min(images.length, Math.ceil(Math.sqrt(images.length * size.width / size.height) - 0.2)),
+  );
   const rows = Math.ceil(images.length / columns);
   for (const [i, image] of images.entries()) {
     const row = Math.floor(i / columns);
@@ -113,17 +116,19 @@ function apply(pixels: Pixels, edit: Edit): Pixels {
       pixelate(pixels, Math.max(2, Math.round(unit / 48)));
       return pixels;
     case "vignette":
-      return paintLayers(pixels, [below(pixels), vignette(pixels, 0.75)]);
+      return over(pixels, [vignette(pixels, 0.75)]);
     case "round":
-      return paintLayers(pixels, [below(pixels), corners(pixels)]);
+      return over(pixels, [corners(pixels)]);
     case "border":
-      return paintLayers(pixels, [
-        below(pixels),
-        ...border(pixels, edit.tint === undefined ? undefined : tintColor(edit.tint)),
-      ]);
+      return over(pixels, border(pixels, edit.tint === undefined ? undefined : tintColor(edit.tint)));
     case "text":
-      return paintLayers(pixels, [below(pixels), ...caption(edit.text, pixels)]);
+      return over(pixels, caption(edit.text, pixels));
   }
+}
+
+/** The layers over a picture, which keeps its pixels where they paint nothing. */
+function over(pixels: Pixels, layers: readonly Layer[]): Pixels {
+  return paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
 }
 
 /** A picture as the lowest layer. */

@@ -44,8 +44,10 @@ const TONES: readonly [RegExp, Omit<Extract<Edit, { type: "tone" }>, "type">][] 
   [/\b(cool|cold|winter|icy)/, { warmth: -0.8 }],
 ];
 
-/** Words that may stand before the border's or frame's own colour. */
+/** The colour of a border stands beside this word, */
 const BORDER = /\b(border|frame|framed|rahmen)\b/;
+/** and no further away than this. */
+const BREAK = /[,.;]|\b(?:and|with|then|und|mit)\b/;
 
 /** Reads an instruction. Where it asks for nothing that can be done, the picture gets a vignette and the words themselves. */
 export function readInstruction(prompt: string): Instruction {
@@ -59,8 +61,8 @@ export function readInstruction(prompt: string): Instruction {
   for (const [type, pattern] of SIMPLE) if (pattern.test(plain)) edits.push({ type });
   for (const [pattern, values] of TONES) if (pattern.test(plain)) edits.push({ type: "tone", ...values });
   const border = BORDER.exec(plain);
-  const before = border === null ? "" : plain.slice(0, border.index).split(/[,.;]|\band\b/).at(-1) ?? "";
-  const after = border === null ? "" : plain.slice(border.index).split(/[,.;]|\band\b/)[0] ?? "";
+  const before = border === null ? "" : plain.slice(0, border.index).split(BREAK).at(-1) ?? "";
+  const after = border === null ? "" : plain.slice(border.index).split(BREAK)[0] ?? "";
   const frame = border === null ? undefined : tintsIn(readWords(`${before} ${after}`))[0];
   const isGray = edits.some(({ type }) => type === "gray");
   const tint = tintsIn(readWords(plain)).find((found) => found !== frame && !(isGray && found.chroma < 0.02));

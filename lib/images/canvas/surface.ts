@@ -28,11 +28,15 @@ const TILE = 128;
 const GRAIN = 1.3;
 
 /** Paints the layers, first to last. The result is opaque. */
-export function paintLayers({ width, height }: Size, layers: readonly Layer[]): Pixels {
+export function paintLayers(
+  { width, height }: Size,
+  layers: readonly Layer[],
+  { grain: amount = GRAIN }: { grain?: number } = {},
+): Pixels {
   const data = new Uint8Array(width * height * 4);
   const floats = new Float32Array(width * BAND_ROWS * 3);
   const grain = new Float32Array(TILE * TILE);
-  for (let i = 0; i < grain.length; i++) grain[i] = (lattice(i, 7, 99) - 0.5) * GRAIN + 0.5;
+  for (let i = 0; i < grain.length; i++) grain[i] = (lattice(i, 7, 99) - 0.5) * amount + 0.5;
   for (let top = 0; top < height; top += BAND_ROWS) {
     const bottom = Math.min(height, top + BAND_ROWS);
     const band: Band = { width, height, top, bottom, data: floats };
