@@ -38,7 +38,8 @@ export function editPictures({ step, ...editing }: Editing): Pixels {
     return orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
   });
   let edited = arrange(moved, size);
-  for (const edit of edits) edited = apply(edited, edit);
+  const isFramed = edits.some(({ type }) => type === "border");
+  for (const edit of edits) edited = apply(edited, { edit, isFramed });
   if (index > 0) tone(edited, { warmth: (index % 2 === 0 ? -0.5 : 0.5) * (0.5 + index * 0.12), saturation: 1.1 });
   return mask === undefined ? edited : blend(original, { edited, mask: cover(mask, size) });
 }
@@ -83,7 +84,7 @@ function copied(pixels: Pixels, original: Pixels): Pixels {
   return pixels === original ? { ...pixels, data: pixels.data.slice() } : pixels;
 }
 
-function apply(pixels: Pixels, edit: Edit): Pixels {
+function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Pixels {
   const { width, height } = pixels;
   const unit = Math.min(width, height);
   switch (edit.type) {
@@ -122,7 +123,7 @@ function apply(pixels: Pixels, edit: Edit): Pixels {
     case "border":
       return over(pixels, border(pixels, edit.tint === undefined ? undefined : tintColor(edit.tint)));
     case "text":
-      return over(pixels, caption(edit.text, pixels));
+      return over(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
   }
 }
 

@@ -67,17 +67,18 @@ export function readInstruction(prompt: string): Instruction {
   const isGray = edits.some(({ type }) => type === "gray");
   const tint = tintsIn(readWords(plain)).find((found) => found !== frame && !(isGray && found.chroma < 0.02));
   if (tint !== undefined) edits.unshift({ type: "tint", tint });
-  if (border !== null) edits.push({ type: "border", ...(frame !== undefined && { tint: frame }) });
   const geometry = readGeometry(plain);
   const isMoved = geometry.turns !== 0 || geometry.mirrored || geometry.upsideDown;
   const words = quoted.join(" ").slice(0, MOST_TEXT);
   if (words !== "") edits.push({ type: "text", text: words });
-  else if (edits.length === 0 && !isMoved && !/\b(resize|scale|crop|enlarge|shrink)/.test(plain)) {
+  else if (edits.length === 0 && border === null && !isMoved && !/\b(resize|scale|crop|enlarge|shrink)/.test(plain)) {
     edits.push({ type: "tone", saturation: 1.25, contrast: 1.08 }, { type: "vignette" }, {
       type: "text",
       text: text.slice(0, MOST_TEXT),
     });
   }
+  // Last: nothing is painted over a frame.
+  if (border !== null) edits.push({ type: "border", ...(frame !== undefined && { tint: frame }) });
   return { ...geometry, edits };
 }
 

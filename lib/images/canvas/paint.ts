@@ -26,10 +26,13 @@ export function preview({ width, height }: Size, step: number, make: (small: Siz
   return resize(make(small), { width, height });
 }
 
-/** A text in the lower part of a picture, on a ground that is dark enough for it. */
-export function caption(text: string, { width, height }: Size): Layer[] {
+/**
+ * A text in the lower part of a picture, on a ground that is dark enough for it. The margin is a share of the picture's
+ * shorter side.
+ */
+export function caption(text: string, { width, height }: Size, inset = 0.06): Layer[] {
   const unit = Math.min(width, height);
-  const margin = unit * 0.06;
+  const margin = unit * inset;
   const block = layOut(text, {
     width: width - 2 * margin,
     lines: width > height * 1.2 ? 3 : 5,

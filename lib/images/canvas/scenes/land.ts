@@ -1,5 +1,5 @@
 /** Mountains, deserts, meadows and forests. */
-import { mix, type Rgb } from "../color.ts";
+import { mix, oklch, type Rgb, tintsIn } from "../color.ts";
 import { disc, glow, land, mist, ridgeLine, sky, water } from "../layers.ts";
 import { ellipse, fill, type Point, rectangle, stroke } from "../path.ts";
 import { between, pick, type Random } from "../random.ts";
@@ -165,9 +165,11 @@ export function meadow(stage: Stage): Layer[] {
   const { width, height, unit, random, seed, palette } = stage;
   const horizon = height * 0.56;
   const { layers, side } = heavens(stage, { horizon, height: 0.6 });
+  const grass = mix(palette.lit, green(stage), tintsIn([...stage.words]).length > 0 ? 0.25 : 0.8);
+  const leaf = mix(grass, mix(palette.near, [0.03, 0.12, 0.08], 0.6), 0.6);
   for (let i = 0; i < 4; i++) {
     const near = i / 3;
-    const color = mix(mix(palette.sky[2], palette.near, 0.35 + 0.3 * near), palette.lit, 0.3);
+    const color = mix(mix(palette.sky[2], palette.near, 0.35 + 0.3 * near), grass, 0.55);
     const heights = ridgeLine(width, {
       base: horizon + unit * (0.02 + 0.09 * i),
       rise: unit * (0.16 - 0.02 * i),
@@ -177,7 +179,7 @@ export function meadow(stage: Stage): Layer[] {
     });
     layers.push(land(heights, {
       color,
-      lit: mix(palette.lit, palette.light, 0.15),
+      lit: mix(grass, palette.light, 0.2),
       haze: mix(color, palette.near, 0.35),
       depth: unit * 0.5,
       light: side,
@@ -185,7 +187,7 @@ export function meadow(stage: Stage): Layer[] {
       seed: seed + i,
     }));
     if (i < 3) {
-      layers.push(...grove(stage, heights, { size: unit * (0.03 + 0.025 * i), color: mix(color, palette.near, 0.4) }));
+      layers.push(...grove(stage, heights, { size: unit * (0.03 + 0.025 * i), color: leaf }));
     }
   }
   for (let i = 0; i < 150; i++) {
@@ -194,6 +196,11 @@ export function meadow(stage: Stage): Layer[] {
     layers.push(...flower(stage, at, unit * (0.006 + 0.028 * near) * between(random, 0.7, 1.2)));
   }
   return layers;
+}
+
+/** The green of grass in the light there is. */
+function green({ palette }: Stage): Rgb {
+  return palette.mood === "night" ? oklch(0.36, 0.07, 150) : oklch(0.7, 0.13, 124);
 }
 
 /** Some round trees on a line of hills. */
@@ -213,10 +220,10 @@ function grove(
           radius: size * between(random, 0.35, 0.6),
           color,
           dark: mix(color, [0, 0, 0], 0.28),
-          soft: size * 0.12,
+          soft: size * 0.05,
         }),
       );
-      x += size * 0.7;
+      x += size * 0.45;
     }
     x += width * between(random, 0.06, 0.3);
   }
