@@ -144,6 +144,8 @@ function start(): Slot {
   });
   const slot: Slot = { worker };
   worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
+    // What was on its way when the worker was ended is for nobody.
+    if (!slots.has(slot)) return;
     const task = slot.task;
     delete slot.task;
     clearTimeout(slot.timer);
@@ -168,7 +170,6 @@ function start(): Slot {
 function end(slot: Slot): void {
   slots.delete(slot);
   clearTimeout(slot.timer);
-  slot.worker.onmessage = null;
   slot.worker.terminate();
   delete slot.task;
 }

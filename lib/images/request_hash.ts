@@ -10,7 +10,7 @@ export async function hashRequest({ images, mask, rest, ...request }: ImageReque
     await Promise.all(images.map(hashImage)),
     mask === undefined ? null : await hashImage(mask),
   ];
-  return await hashBytes(new TextEncoder().encode(writeJson(said)));
+  return await hashBytes(Uint8Array.from(new TextEncoder().encode(writeJson(said))));
 }
 
 function hashImage({ bytes }: InputImage): Promise<string> {
