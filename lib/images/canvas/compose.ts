@@ -54,7 +54,7 @@ const SCENES: readonly { scene: Scene; words: string }[] = [
 /** What may be added to a scene: words, where it stands (shares of width and height), how large (share of the shorter side). */
 const MOTIFS: readonly { words: string; motif: Motif; x: number; y: number; size: number }[] = [
   { words: "lighthouse", motif: lighthouse, x: 0.78, y: 0.63, size: 0.34 },
-  { words: "house cabin cottage hut farm barn", motif: house, x: 0.27, y: 0.7, size: 0.17 },
+  { words: "house cabin cottage hut farm barn", motif: house, x: 0.27, y: 0.76, size: 0.17 },
   { words: "boat ship sailboat yacht sail", motif: sailboat, x: 0.36, y: 0.66, size: 0.24 },
   { words: "balloon", motif: balloon, x: 0.62, y: 0.33, size: 0.23 },
   { words: "tree oak apple", motif: tree, x: 0.72, y: 0.74, size: 0.42 },

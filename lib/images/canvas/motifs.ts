@@ -176,11 +176,7 @@ export function rocket({ palette }: Stage, at: Point, size: number): Layer[] {
 
 /** A heart. */
 export function heart({ palette }: Stage, at: Point, size: number): Layer[] {
-  const red = mix(
-    palette.accents[0],
-    TINTS.has("red") ? tintColor({ hue: 20, chroma: 0.21, lightness: 0.56 }) : [1, 0, 0],
-    0.5,
-  );
+  const red = mix(palette.accents[0], tintColor({ hue: 20, chroma: 0.21, lightness: 0.56 }), 0.5);
   const outline = blob([
     [0, -0.32],
     [0.28, -0.62],

@@ -28,44 +28,22 @@ export function ellipse(
 /** A smooth closed outline through the points. */
 export function blob(points: readonly Point[], steps = 10): Point[] {
   const at = (i: number): Point => points[(i + points.length) % points.length] ?? [0, 0];
-  const out: Point[] = [];
-  for (let i = 0; i < points.length; i++) {
-    for (let step = 0; step < steps; step++) {
-      const t = step / steps;
-      out.push([
-        spline(t, [at(i - 1)[0], at(i)[0], at(i + 1)[0], at(i + 2)[0]]),
-        spline(t, [
-          at(i - 1)[1],
-          at(i)[1],
-          at(i + 1)[1],
-          at(i + 2)[1],
-        ]),
-      ]);
-    }
-  }
-  return out;
+  return points.flatMap((_, i) => bend([at(i - 1), at(i), at(i + 1), at(i + 2)], steps));
 }
 
 /** A smooth open line through the points. */
 export function curve(points: readonly Point[], steps = 12): Point[] {
   const at = (i: number): Point => points[Math.max(0, Math.min(points.length - 1, i))] ?? [0, 0];
-  const out: Point[] = [];
-  for (let i = 0; i + 1 < points.length; i++) {
-    for (let step = 0; step < steps; step++) {
-      const t = step / steps;
-      out.push([
-        spline(t, [at(i - 1)[0], at(i)[0], at(i + 1)[0], at(i + 2)[0]]),
-        spline(t, [
-          at(i - 1)[1],
-          at(i)[1],
-          at(i + 1)[1],
-          at(i + 2)[1],
-        ]),
-      ]);
-    }
-  }
-  out.push(at(points.length - 1));
-  return out;
+  const parts = points.slice(1).flatMap((_, i) => bend([at(i - 1), at(i), at(i + 1), at(i + 2)], steps));
+  return [...parts, at(points.length - 1)];
+}
+
+/** The way from the second of four points to the third, without its end. */
+function bend([before, from, to, after]: readonly [Point, Point, Point, Point], steps: number): Point[] {
+  return Array.from({ length: steps }, (_, step) => [
+    spline(step / steps, [before[0], from[0], to[0], after[0]]),
+    spline(step / steps, [before[1], from[1], to[1], after[1]]),
+  ]);
 }
 
 function spline(t: number, [before, from, to, after]: readonly [number, number, number, number]): number {

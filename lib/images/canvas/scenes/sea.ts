@@ -40,7 +40,7 @@ export function sea(stage: Stage): Layer[] {
     seed: seed + 2,
     unit,
   }));
-  if (!names(stage, "boat", "ship", "sailboat") && random() < 0.7) {
+  if (!names(stage, "boat", "ship", "sailboat", "fish", "whale", "dolphin") && random() < 0.7) {
     layers.push(
       ...sailboat(stage, [width * (0.5 - side * between(random, 0.1, 0.3)), horizon + unit * 0.09], unit * 0.13),
     );

@@ -1,6 +1,6 @@
 /** Planets among stars. */
 import { mix, oklch, type Rgb } from "../color.ts";
-import { along, disc, eachRow, glow, grid, sample, sky, stars } from "../layers.ts";
+import { along, eachRow, glow, grid, sample, sky, stars } from "../layers.ts";
 import type { Point } from "../path.ts";
 import { between, fractal, smooth } from "../random.ts";
 import type { Stage } from "../stage.ts";
@@ -23,16 +23,15 @@ export function space(stage: Stage): Layer[] {
     stars(random, { width, bottom: height * 1.15, count: 900, unit, color: [1, 0.98, 0.94] }),
     glow(center, { radius: radius * 1.9, color: named[0], amount: 0.34 }),
     rings(stage, { center, radius, half: "far", color: named[3] }),
-    planet(stage, { center, radius, light, colors: [named[4], named[0], named[1], named[3]], seed }),
+    planet({ center, radius, light, colors: [named[4], named[0], named[1], named[3]], seed }),
     rings(stage, { center, radius, half: "near", color: named[3] }),
-    planet(stage, {
+    planet({
       center: moon,
       radius: radius * 0.2,
       light,
       colors: [[0.3, 0.3, 0.33], [0.62, 0.6, 0.58], [0.8, 0.78, 0.75]],
       seed: seed + 4,
     }),
-    disc([0, 0], { radius: 0, color: night }),
   ];
 }
 
@@ -58,7 +57,6 @@ function nebula({ width, height, unit, seed }: Stage, colors: readonly [Rgb, Rgb
 }
 
 function planet(
-  _stage: Stage,
   { center: [cx, cy], radius, light, colors, seed }: {
     center: Point;
     radius: number;
