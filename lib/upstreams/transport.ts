@@ -7,6 +7,11 @@ export interface TimeLimits {
   firstByteMs: number;
   /** Between two pieces of the answer. */
   idleMs: number;
+  /**
+   * Where `firstByteMs` ends and `idleMs` begins: with the answer's head, or with the first bytes of its body, for hosts
+   * that send the head at once and think afterwards. Absent: the head.
+   */
+  begins?: "head" | "body";
   /** For everything. */
   totalMs: number;
 }
@@ -16,7 +21,8 @@ export interface Outgoing {
   url: string;
   /** All of them: nothing of the client's is added. */
   headers: Readonly<Record<string, string>>;
-  body: string;
+  /** A stream is pulled as fast as the upstream takes it. */
+  body: string | ReadableStream<Uint8Array>;
   signal: AbortSignal;
   limits: TimeLimits;
 }
@@ -43,12 +49,21 @@ export interface Transport {
   close(): void;
 }
 
+/** How a transport treats its connections. */
+export interface TransportOptions {
+  /**
+   * Idle connections kept per host. With 0 each call makes its own: a kept connection that the host is just closing
+   * fails in a way that does not tell whether the request arrived.
+   */
+  idleConnections?: number;
+}
+
 /**
  * A transport over `fetch`. HTTP/1.1 only: a second stream over one HTTP/2 connection waits silently once the peer's
  * limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
  */
-export function createFetchTransport(): Transport {
-  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 256 });
+export function createFetchTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
+  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: idleConnections });
   return {
     async send({ url, headers, body, signal, limits }) {
       const call = new AbortController();
@@ -77,6 +92,16 @@ export function createFetchTransport(): Transport {
     },
     close: () => client.close(),
   };
+}
+
+/**
+ * True for an error of `send` where no connection could be made (name, network or TLS), so that the request has certainly
+ * not arrived. Newer runtimes tell this in the cause of what `fetch` throws, older ones in its message.
+ */
+export function wasNeverSent(error: unknown): boolean {
+  if (!(error instanceof GatewayError) || !(error.cause instanceof Error)) return false;
+  const { message, cause } = error.cause;
+  return `${message} ${cause instanceof Error ? cause.message : ""}`.includes("client error (Connect)");
 }
 
 interface Call {
@@ -125,7 +150,7 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
       reader?.cancel().catch(() => {});
     },
   };
-  watch.progress();
+  watch.head();
   if (encoding !== null && encoding !== "identity") {
     incoming.cancel();
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
@@ -143,17 +168,31 @@ function failure(signal: AbortSignal, message: string, cause: unknown): unknown 
 interface Watch {
   /** The upstream is being waited for. */
   wait(): void;
-  /** Something arrived. Until the next `wait` nobody is waiting: a slow client is not the upstream's fault. */
+  /** The head arrived. */
+  head(): void;
+  /** A piece of the body arrived. Until the next `wait` nobody is waiting: a slow client is not the upstream's fault. */
   progress(): void;
   stop(): void;
 }
 
 /** Watches the time with one timer that looks since when the upstream is waited for, instead of one timer per piece. */
-function startWatch({ firstByteMs, idleMs, totalMs }: TimeLimits, expire: (error: GatewayError) => void): Watch {
+function startWatch(
+  { firstByteMs, idleMs, totalMs, begins = "head" }: TimeLimits,
+  expire: (error: GatewayError) => void,
+): Watch {
   const started = performance.now();
   let waitingSince: number | undefined = started;
   let answered = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let stopped = false;
+
+  /** From here on another limit counts, and the timer may be set for later than that. */
+  function begin(): void {
+    if (answered || stopped) return;
+    answered = true;
+    clearTimeout(timer);
+    check();
+  }
 
   function check(): void {
     const now = performance.now();
@@ -173,10 +212,17 @@ function startWatch({ firstByteMs, idleMs, totalMs }: TimeLimits, expire: (error
   check();
   return {
     wait: () => void (waitingSince = performance.now()),
-    progress() {
-      answered = true;
+    head() {
       waitingSince = undefined;
+      if (begins === "head") begin();
     },
-    stop: () => clearTimeout(timer),
+    progress() {
+      waitingSince = undefined;
+      begin();
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
   };
 }

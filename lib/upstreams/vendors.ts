@@ -13,6 +13,8 @@ export interface Vendor {
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
   /** Headers that carry the key. */
   auth: (key: string) => Record<string, string>;
+  /** Whether it makes pictures, asked for as OpenAI's are. */
+  images?: boolean;
   /** Paths that differ from the usual ones. */
   paths?: Partial<Record<UpstreamProtocol, string>>;
 }
@@ -26,6 +28,7 @@ export const VENDORS = {
     baseUrl: "https://api.openai.com/v1",
     protocols: ["responses", "chat"],
     auth: bearer,
+    images: true,
   },
   anthropic: {
     issuer: "anthropic",
@@ -45,6 +48,7 @@ export const VENDORS = {
     issuer: "openai",
     protocols: ["responses", "chat"],
     auth: (key) => ({ "api-key": key }),
+    images: true,
   },
   deepseek: { baseUrl: "https://api.deepseek.com/v1", protocols: ["chat"], auth: bearer },
   glm: { baseUrl: "https://api.z.ai/api/paas/v4", protocols: ["chat"], auth: bearer },
@@ -56,7 +60,7 @@ export const VENDORS = {
   openrouter: { baseUrl: "https://openrouter.ai/api/v1", protocols: ["chat"], auth: bearer },
   vllm: { protocols: ["chat"], keyless: true, auth: bearer },
   ollama: { baseUrl: "http://127.0.0.1:11434/v1", protocols: ["chat"], keyless: true, auth: bearer },
-  "openai-compatible": { protocols: ["chat", "responses"], keyless: true, auth: bearer },
+  "openai-compatible": { protocols: ["chat", "responses"], keyless: true, auth: bearer, images: true },
 } as const satisfies Record<string, Vendor>;
 
 /** A vendor that is reached over the network. */
@@ -85,8 +89,17 @@ export function addressOf(
   },
 ): string {
   const path = vendor.paths?.[protocol] ?? PATHS[protocol];
-  const base = baseUrl.endsWith("/") ? baseUrl.slice(0, -1) : baseUrl;
+  const base = withoutSlash(baseUrl);
   if (protocol !== "gemini") return base + path;
   const name = model.split("/").map(encodeURIComponent).join("/");
   return `${base}${path}${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
+}
+
+/** Where pictures are asked for: made from words, or edited. */
+export function imageAddressOf(baseUrl: string, kind: "generation" | "edit"): string {
+  return `${withoutSlash(baseUrl)}/images/${kind === "edit" ? "edits" : "generations"}`;
+}
+
+function withoutSlash(baseUrl: string): string {
+  return baseUrl.endsWith("/") ? baseUrl.slice(0, -1) : baseUrl;
 }
