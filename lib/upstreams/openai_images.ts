@@ -1,0 +1,132 @@
+/** Pictures from OpenAI and from hosts that are asked the same way. */
+import { GatewayError } from "../errors.ts";
+import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
+import { writeJson } from "../json.ts";
+import type { Secret } from "../secret.ts";
+import { sendFailure, statusFailure } from "./openai_images/failures.ts";
+import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
+import { formType, writeForm } from "./openai_images/multipart.ts";
+import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
+import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
+import { imageAddressOf, type Vendor } from "./vendors.ts";
+
+/** What an upstream of pictures is made of. */
+export interface OpenaiImagesOptions {
+  /** Its name in the configuration. */
+  name: string;
+  vendor: Vendor;
+  baseUrl: string;
+  key: Secret | undefined;
+  /** `totalMs` is for a whole request; `idleMs` counts from the first bytes of an answer, and not in streams. */
+  limits: TimeLimits;
+  /** Best one that keeps no idle connections: see `TransportOptions`. */
+  transport: Transport;
+}
+
+/**
+ * Longest wait for a streamed answer's head, in milliseconds. After it the client gets its stream, and whatever the
+ * upstream says comes in it: hosts that cannot stream say nothing for minutes.
+ */
+const HEAD_WAIT_MS = 5_000;
+
+/**
+ * Makes an upstream of pictures. An error after which the pictures may be under way all the same is final, so that nobody
+ * asks for them twice. Usage that the host reports is not read: pictures are billed by their size.
+ */
+export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
+  const { vendor, baseUrl, key, limits, transport } = options;
+
+  async function create(call: ImageCall): Promise<ImageFeed> {
+    const { request, target } = call;
+    const gone = new AbortController();
+    const leave = () => gone.abort();
+    const signal = AbortSignal.any([call.signal, gone.signal]);
+    const stream = request.stream && target.images?.whole !== true;
+    if (request.stream && !stream && request.partialImages > 0) call.dropped.add("partial_images");
+    const parts = isSplit(call, stream) ? request.n : 1;
+    const asking = { target, stream, n: request.n / parts };
+    const starts = Array.from({ length: parts }, () => start(call, { asking, signal }));
+    const feed = starts.length > 1 ? mergedFeed(starts, leave) : lateFeed(asOne(starts), leave);
+    try {
+      await (request.stream ? withinHeadWait(asOne(starts)) : asOne(starts));
+      return feed;
+    } catch (error) {
+      feed.cancel();
+      throw error;
+    }
+  }
+
+  async function start(
+    { request }: ImageCall,
+    { asking, signal }: { asking: Asking; signal: AbortSignal },
+  ): Promise<ImageFeed> {
+    let incoming;
+    try {
+      incoming = await transport.send({
+        url: imageAddressOf(baseUrl, request.kind),
+        ...bodyOf(request, asking),
+        signal,
+        limits: timesOf(limits, asking.stream),
+      });
+    } catch (error) {
+      throw sendFailure(error);
+    }
+    if (incoming.status !== 200) throw await statusFailure(incoming);
+    return answerFeed(incoming, { request, n: asking.n, signal });
+  }
+
+  function bodyOf(request: ImageCall["request"], asking: Asking): Pick<Outgoing, "headers" | "body"> {
+    const headers = {
+      accept: asking.stream ? "text/event-stream" : "application/json",
+      ...(key !== undefined && vendor.auth(key.reveal())),
+    };
+    if (request.kind === "generation") {
+      return {
+        headers: { ...headers, "content-type": "application/json" },
+        body: writeJson(writeMembers(request, asking)),
+      };
+    }
+    // Drawn after the uploads came, out of 122 random bits: nobody can have put it into them.
+    const boundary = `sluice-${crypto.randomUUID()}`;
+    return {
+      headers: { ...headers, "content-type": formType(boundary) },
+      body: writeForm(writeEdit(request, asking), boundary),
+    };
+  }
+
+  return { create, close: () => transport.close() };
+}
+
+/** Events of a stream do not tell to which of several pictures a preview belongs. */
+function isSplit({ request, target }: ImageCall, stream: boolean): boolean {
+  return request.n > 1 && (target.images?.single === true || (stream && request.partialImages > 0));
+}
+
+/** A picture takes minutes, and nothing need come meanwhile: neither a head, nor a byte, nor the next event. */
+function timesOf({ idleMs, totalMs }: TimeLimits, stream: boolean): TimeLimits {
+  return { firstByteMs: totalMs, idleMs: stream ? totalMs : idleMs, totalMs, begins: "body" };
+}
+
+/** The first that starts. @throws where none does: a final error or the client's own, if there is one among them */
+async function asOne(starts: readonly Promise<ImageFeed>[]): Promise<ImageFeed> {
+  try {
+    return await Promise.any(starts);
+  } catch (error) {
+    const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
+    const decides = (error: unknown) => !(error instanceof GatewayError) || error.final || error.kind === "invalid";
+    throw errors.find(decides) ?? errors[0];
+  }
+}
+
+/** Waits for a start, but not for long. */
+async function withinHeadWait(start: Promise<unknown>): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const wait = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, HEAD_WAIT_MS);
+  });
+  try {
+    await Promise.race([start, wait]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

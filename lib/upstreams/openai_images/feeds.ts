@@ -1,0 +1,152 @@
+/** Answers as feeds of the image pipeline: one answer, one that is still to come, or several in parallel. */
+import { GatewayError } from "../../errors.ts";
+import type { ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
+import type { Incoming } from "../transport.ts";
+import { asFinal } from "./failures.ts";
+import { readPicture } from "./pictures.ts";
+import { readAnswer, type Sent } from "./read_answer.ts";
+
+/** What an answer is for. */
+interface Asked {
+  request: ImageRequest;
+  /** How many pictures the host was asked for. */
+  n: number;
+  /** Aborted when nobody wants the pictures any more. */
+  signal: AbortSignal;
+}
+
+/**
+ * The pictures of one answer. Where it fails before the first, `read` throws; later, the pictures that are still missing
+ * fail. What comes after the last picture is not read.
+ */
+export function answerFeed(incoming: Incoming, { request, n, signal }: Asked): ImageFeed {
+  const sent = readAnswer(incoming);
+  const missing = new Set(Array.from({ length: n }, (_, index) => index));
+  const steps = new Map<number, number>();
+  const queue: ImageEvent[] = [];
+  let over = false;
+  let cancelled = false;
+
+  function finish(): void {
+    over = true;
+    incoming.cancel();
+  }
+
+  async function next(): Promise<ImageEvent | undefined> {
+    const { done, value } = await sent.next();
+    if (done === true) {
+      throw new GatewayError("upstream", `Expected ${n} pictures from the upstream, ${missing.size} did not come`);
+    }
+    return value.type === "picture" ? await readFinished(value) : await readPreview(value);
+  }
+
+  async function readFinished({ raw, index: said }: Sent): Promise<ImageEvent | undefined> {
+    const index = said !== undefined && missing.has(said) ? said : missing.values().next().value;
+    if (index === undefined) return undefined;
+    missing.delete(index);
+    if (missing.size === 0) finish();
+    try {
+      return { type: "image", index, base64: await readPicture(raw, { request, signal }) };
+    } catch (error) {
+      if (error instanceof GatewayError) return { type: "failed", index, error };
+      throw error;
+    }
+  }
+
+  /** A preview that cannot be placed or read is no loss. */
+  async function readPreview({ raw, index: said, step: saidStep }: Sent): Promise<ImageEvent | undefined> {
+    const index = said ?? (n === 1 ? 0 : undefined);
+    if (index === undefined || !missing.has(index)) return undefined;
+    const step = saidStep ?? steps.get(index) ?? 0;
+    steps.set(index, step + 1);
+    try {
+      return { type: "partial", index, step, base64: await readPicture(raw, { request, signal }) };
+    } catch {
+      return undefined;
+    }
+  }
+
+  return {
+    async read() {
+      while (!cancelled) {
+        if (queue.length > 0) return queue.shift();
+        if (over) return undefined;
+        try {
+          const event = await next();
+          if (event !== undefined) return cancelled ? undefined : event;
+        } catch (thrown) {
+          if (cancelled) return undefined;
+          finish();
+          const error = asFinal(thrown);
+          if (!(error instanceof GatewayError) || missing.size === n) throw error;
+          for (const index of missing) queue.push({ type: "failed", index, error });
+        }
+      }
+      return undefined;
+    },
+    cancel() {
+      cancelled = true;
+      finish();
+    },
+  };
+}
+
+/** A feed that has not begun. `cancel` must make `start` fail or the feed it gives be ended. */
+export function lateFeed(start: Promise<ImageFeed>, cancel: () => void): ImageFeed {
+  let cancelled = false;
+  return {
+    async read() {
+      try {
+        return await (await start).read();
+      } catch (error) {
+        if (cancelled) return undefined;
+        throw error;
+      }
+    },
+    cancel() {
+      cancelled = true;
+      cancel();
+      start.then((feed) => feed.cancel(), () => {});
+    },
+  };
+}
+
+/** Pictures that are made by one request each, in the order they come. Those that fail do not touch the others. */
+export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => void): ImageFeed {
+  const parts = starts.map((start) => lateFeed(start, cancel));
+  const pending = new Map(parts.map((part, index) => [index, quiet(readPart(part, index))]));
+  let cancelled = false;
+
+  async function readPart(part: ImageFeed, index: number): Promise<{ index: number; event: ImageEvent | undefined }> {
+    try {
+      const event = await part.read();
+      return { index, event: event && { ...event, index } };
+    } catch (error) {
+      if (!(error instanceof GatewayError)) throw error;
+      return { index, event: { type: "failed", index, error } };
+    }
+  }
+
+  return {
+    async read() {
+      while (!cancelled && pending.size > 0) {
+        const { index, event } = await Promise.race(pending.values());
+        const part = parts[index];
+        if (part !== undefined && event?.type === "partial") pending.set(index, quiet(readPart(part, index)));
+        else pending.delete(index);
+        if (event !== undefined && !cancelled) return event;
+      }
+      return undefined;
+    },
+    cancel() {
+      cancelled = true;
+      for (const part of parts) part.cancel();
+    },
+  };
+}
+
+/** Lets a promise fail that maybe nobody waits for any more. */
+function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => {});
+  return promise;
+}

@@ -1,0 +1,52 @@
+/** Forms with files, written as a stream: an upload is never copied as a whole. */
+
+/** A file of a form. */
+export interface FormFile {
+  /** Name of the field. */
+  name: string;
+  filename: string;
+  /** Media type. */
+  type: string;
+  bytes: Uint8Array;
+}
+
+/** What a form holds, in the order it is written: texts, then files. */
+export interface Form {
+  fields: readonly (readonly [name: string, value: string])[];
+  files: readonly FormFile[];
+}
+
+/** Largest piece that is handed on at once, in bytes. */
+const PIECE_BYTES = 256 * 1024;
+
+/** The media type of a form's body. */
+export function formType(boundary: string): string {
+  return `multipart/form-data; boundary=${boundary}`;
+}
+
+/**
+ * A form's body. Pieces are views of the files' bytes, made as they are asked for.
+ * @param boundary text that stands nowhere in the form
+ */
+export function writeForm(form: Form, boundary: string): ReadableStream<Uint8Array> {
+  return ReadableStream.from(formPieces(form, boundary));
+}
+
+function* formPieces({ fields, files }: Form, boundary: string): Generator<Uint8Array> {
+  const encoder = new TextEncoder();
+  for (const [name, value] of fields) {
+    yield encoder.encode(`--${boundary}\r\ncontent-disposition: form-data; name="${escape(name)}"\r\n\r\n${value}\r\n`);
+  }
+  for (const { name, filename, type, bytes } of files) {
+    const disposition = `form-data; name="${escape(name)}"; filename="${escape(filename)}"`;
+    yield encoder.encode(`--${boundary}\r\ncontent-disposition: ${disposition}\r\ncontent-type: ${type}\r\n\r\n`);
+    for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
+    yield encoder.encode("\r\n");
+  }
+  yield encoder.encode(`--${boundary}--\r\n`);
+}
+
+/** Names may come from clients; written as browsers do, they cannot end their quotes or their line. */
+function escape(name: string): string {
+  return name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+}

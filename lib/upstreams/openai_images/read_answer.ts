@@ -1,0 +1,101 @@
+/** Answers of image hosts, read while they arrive: whole ones and streams of events. */
+import { GatewayError } from "../../errors.ts";
+import { sseReader } from "../../http/sse.ts";
+import { isObject, type Json } from "../../json.ts";
+import type { Incoming } from "../transport.ts";
+import { pictureCutter, type RawPicture } from "./cut_pictures.ts";
+import { innerFailure } from "./failures.ts";
+
+/** A picture or a preview, with what the host says of its place. */
+export interface Sent {
+  type: "picture" | "preview";
+  raw: RawPicture;
+  /** Its place among the pictures of this answer; absent: the host says nothing. */
+  index?: number;
+  /** Place of a preview among those of its picture; absent as above. */
+  step?: number;
+}
+
+/** Most bytes of one answer: ten pictures of 40 MB in base64, and room. */
+const ANSWER_BYTES = 512 * 1024 * 1024;
+
+/** Longest event, in characters: a picture of the largest length and what stands beside it. */
+const EVENT_LENGTH = 136 * 1024 * 1024;
+
+/**
+ * Pictures as they come.
+ * @throws {GatewayError} `upstream` where the answer breaks off, cannot be read or is too much; what the host itself says
+ */
+export function readAnswer(incoming: Incoming): AsyncGenerator<Sent> {
+  const isStream = /^text\/event-stream\b/i.test(incoming.header("content-type") ?? "");
+  return isStream ? readStream(incoming) : readWhole(incoming);
+}
+
+async function* readWhole(incoming: Incoming): AsyncGenerator<Sent> {
+  const cutter = pictureCutter("answer");
+  for await (const text of texts(incoming)) {
+    for (const raw of cutter.push(text)) yield { type: "picture", raw };
+  }
+  const rest = cutter.end();
+  if (!isObject(rest)) throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
+  const failure = innerFailure(rest);
+  if (failure !== undefined) throw failure;
+  if (Array.isArray(rest.data) && rest.data.some((item) => isObject(item) && typeof item.url === "string")) {
+    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of pictures");
+  }
+}
+
+async function* readStream(incoming: Incoming): AsyncGenerator<Sent> {
+  const reader = sseReader(EVENT_LENGTH);
+  for await (const text of texts(incoming)) {
+    for (const frame of reader.push(text)) yield* readEvent(frame.data, frame.event);
+  }
+  for (const frame of reader.end()) yield* readEvent(frame.data, frame.event);
+}
+
+/** Events that bring no picture and no error are passed over: hosts have their own. */
+function* readEvent(data: string, eventName: string | undefined): Generator<Sent> {
+  if (data === "[DONE]") return;
+  const cutter = pictureCutter("event");
+  const [raw] = cutter.push(data);
+  const event = cutter.end();
+  if (!isObject(event)) return;
+  const failure = innerFailure(eventName === "error" ? { type: "error", ...event } : event);
+  if (failure !== undefined) throw failure;
+  const type = typeof event.type === "string" ? event.type : eventName ?? "";
+  if (raw === undefined) return;
+  const index = placeOf(event.index);
+  if (type.endsWith(".completed")) yield { type: "picture", raw, index };
+  if (type.endsWith(".partial_image")) yield { type: "preview", raw, index, step: placeOf(event.partial_image_index) };
+}
+
+function placeOf(value: Json | undefined): number | undefined {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** An answer's text as it arrives. */
+async function* texts(incoming: Incoming): AsyncGenerator<string> {
+  const decode = asciiDecoder();
+  let bytes = 0;
+  for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) {
+    bytes += piece.length;
+    if (bytes > ANSWER_BYTES) throw new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
+    yield decode(piece);
+  }
+}
+
+/**
+ * Decodes UTF-8 that is nearly all ASCII. A decoder that streams makes strings of two bytes per character; a piece that
+ * ends in ASCII can be decoded by itself and takes half of that, as does everything made of it.
+ */
+function asciiDecoder(): (piece: Uint8Array) => string {
+  const whole = new TextDecoder("utf-8", { ignoreBOM: true });
+  const streaming = new TextDecoder("utf-8", { ignoreBOM: true });
+  let open = false;
+  return (piece) => {
+    const endsInside = (piece.at(-1) ?? 0) >= 0x80;
+    const text = open || endsInside ? streaming.decode(piece, { stream: true }) : whole.decode(piece);
+    open = endsInside;
+    return text;
+  };
+}
