@@ -26,6 +26,8 @@ export interface HttpUpstreamOptions {
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
   key: Secret | undefined;
   mend: Mend;
+  /** Issuers of the signatures that the gateway's models make. */
+  issuers: ReadonlySet<string>;
   limits: TimeLimits;
   transport: Transport;
 }
@@ -37,13 +39,21 @@ interface Attempt {
   read(incoming: Incoming): Promise<Answer>;
 }
 
+/** Whose signatures a model's answers carry. */
+export function modelIssuer(
+  model: string,
+  { name, vendor, mend }: Pick<HttpUpstreamOptions, "name" | "vendor" | "mend">,
+): string {
+  return mend.issuer?.(model) ?? vendor.issuer ?? name;
+}
+
 /** Makes an upstream of a vendor. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
 
   async function generate(call: Call): Promise<Answer> {
     const protocol = protocolFor(call);
-    const attempt = canRelay(call, protocol, issuerOf(call)) ? relayed(call, protocol) : translated(call, protocol);
+    const attempt = canRelay(call, protocol) ? relayed(call, protocol) : translated(call, protocol);
     try {
       return await attemptOnce(call, attempt);
     } catch (error) {
@@ -76,7 +86,21 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   /** Whose signatures the model's answers carry. */
   function issuerOf({ target }: Call): string {
-    return mend.issuer?.(target.model) ?? vendor.issuer ?? options.name;
+    return modelIssuer(target.model, options);
+  }
+
+  /**
+   * A prompt goes through as text only where nothing was cut off it, and no signature in it was made by another of the
+   * gateway's models. One that no model here makes comes from the upstream itself: it sells the models of others.
+   */
+  function canRelay(call: Call, protocol: UpstreamProtocol): boolean {
+    const { prompt, client } = call;
+    if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
+    const own = issuerOf(call);
+    const isPassable = (issuer: string) => issuer === own || !options.issuers.has(issuer);
+    return prompt.messages.every(({ blocks }) =>
+      blocks.every((block) => block.type !== "reasoning" || isPassable(block.signature?.issuer ?? own))
+    );
   }
 
   function protocolFor({ prompt, target }: Call): UpstreamProtocol {
@@ -184,14 +208,6 @@ function mendEdits(
     if (value !== body[name]) edits[name] = value === undefined ? undefined : writeJson(value);
   }
   return edits;
-}
-
-/** A prompt goes through as text only where every signature in it belongs to the vendor, and nothing was cut off it. */
-function canRelay({ prompt, client }: Call, protocol: UpstreamProtocol, issuer: string): boolean {
-  if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
-  return prompt.messages.every(({ blocks }) =>
-    blocks.every((block) => block.type !== "reasoning" || (block.signature?.issuer ?? issuer) === issuer)
-  );
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

@@ -42,7 +42,7 @@ export function readReasoning(message: JsonObject): Block[] {
 export function writeDetails({ text, hidden, signature }: ReasoningBlock, index: number): JsonObject[] {
   if (signature?.issuer === "openai") {
     const common = { id: signature.id ?? null, format: OPENAI };
-    const encrypted = { type: "reasoning.encrypted", data: signature.value, ...common };
+    const encrypted = { type: "reasoning.encrypted", data: writeSignature(signature, "openai"), ...common };
     return hidden === true
       ? [{ ...encrypted, index }]
       : [{ type: "reasoning.summary", summary: text, ...common, index }, { ...encrypted, index: index + 1 }];
