@@ -14,6 +14,7 @@ import { checkBody } from "../protocols/fields.ts";
 import { planTargets } from "../routing/plan.ts";
 import type { Answer, ClientRequest, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./context.ts";
+import { droppedHeader } from "./dropped_header.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
 import { writtenFeed } from "./written_feed.ts";
@@ -56,6 +57,7 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
 
   const gone = new AbortController();
   const leave = () => gone.abort();
+  if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
   try {
     const client = { echo, text, header };
@@ -102,9 +104,7 @@ async function answerFrom(target: Target, job: Job): Promise<Response> {
   for (const name of job.dropped.names) dropped.add(name);
   const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
   const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
-  const headers: Record<string, string> = dropped.names.length > 0
-    ? { "x-sluice-dropped": dropped.names.join(", ") }
-    : {};
+  const headers = droppedHeader(dropped);
   return prompt.stream ? await streamed(given, { job, headers }) : await whole(given, { job, headers });
 }
 
