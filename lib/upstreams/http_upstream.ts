@@ -1,13 +1,14 @@
 /** An upstream that is reached over the network, whatever protocol it speaks. */
+import type { Signature } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { type JsonObject, writeJson } from "../json.ts";
-import { spliceMembers } from "../json_splice.ts";
+import { writeJson } from "../json.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
 import { readFailure, readWhole } from "./answers.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed, withInputEstimate } from "./feeds.ts";
 import type { Mend } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
+import { relayBody } from "./relay_body.ts";
 import type { Incoming, TimeLimits, Transport } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
@@ -81,7 +82,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       limits: prompt.stream ? options.limits : { ...options.limits, firstByteMs: options.limits.totalMs },
     });
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
-    return await attempt.read(incoming);
+    try {
+      return await attempt.read(incoming);
+    } catch (error) {
+      incoming.cancel();
+      throw error;
+    }
   }
 
   /** Whose signatures the model's answers carry. */
@@ -97,9 +103,11 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
     const own = issuerOf(call);
-    const isPassable = (issuer: string) => issuer === own || !options.issuers.has(issuer);
+    const isPassable = (signature: Signature) =>
+      // Its own in an envelope of ours must be taken out first: the value does not stand in the text.
+      signature.issuer === own ? client.text.includes(signature.value) : !options.issuers.has(signature.issuer);
     return prompt.messages.every(({ blocks }) =>
-      blocks.every((block) => block.type !== "reasoning" || isPassable(block.signature?.issuer ?? own))
+      blocks.every((block) => block.type !== "reasoning" || !block.signature || isPassable(block.signature))
     );
   }
 
@@ -124,18 +132,10 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   /** The client's own body, edited where it must be. */
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
-    const { client, prompt, target } = call;
+    const { client, prompt } = call;
     const relay = relayOf(protocol);
     const dialect = mendFor(protocol);
-    const needed = relay.bodyEdits({ streamed: prompt.stream, text: client.text });
-    const body = spliceMembers(client.text, {
-      // Only the gateway reads these.
-      provider: undefined,
-      models: undefined,
-      ...needed,
-      ...mendEdits(dialect, { call, needed }),
-      model: JSON.stringify(target.model),
-    });
+    const body = relayBody(call, { relay, mend: dialect });
     const codec = UPSTREAM_CODECS[protocol];
     const issuer = issuerOf(call);
     return {
@@ -189,25 +189,6 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   return { checksContext: true, generate, close: () => transport.close() };
-}
-
-/** Top-level members of a relayed body that the vendor's dialect wants otherwise, what the relay needs included. */
-function mendEdits(
-  mend: Mend,
-  { call, needed }: { call: Call; needed: Record<string, string | undefined> },
-): Record<string, string | undefined> {
-  if (mend.body === undefined) return {};
-  const parsed = Object.entries(needed).map((
-    [name, text],
-  ) => [name, text === undefined ? undefined : JSON.parse(text)]);
-  const body: JsonObject = { ...call.client.echo.request, ...Object.fromEntries(parsed) };
-  const mended = mend.body(body, call.prompt, call.dropped);
-  const edits: Record<string, string | undefined> = {};
-  for (const name of new Set([...Object.keys(body), ...Object.keys(mended)])) {
-    const value = mended[name];
-    if (value !== body[name]) edits[name] = value === undefined ? undefined : writeJson(value);
-  }
-  return edits;
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

@@ -32,7 +32,12 @@ export interface Incoming {
   read(): Promise<Uint8Array | undefined>;
   /** All bytes as text. @throws {GatewayError} as `read`, and `upstream` where there are more than `limitBytes` */
   text(limitBytes: number): Promise<string>;
-  /** Ends the call. Safe at any time, more than once. */
+  /**
+   * Lets go of an answer that has been understood to its end. What little may be left of it is read in the background, so
+   * that the connection can carry the next request; a peer that goes on for longer loses it.
+   */
+  release(): void;
+  /** Ends the call. Safe at any time, more than once; nothing happens after `release`. */
   cancel(): void;
 }
 
@@ -43,12 +48,17 @@ export interface Transport {
   close(): void;
 }
 
+/** Most that is read after an answer's end, in bytes and in milliseconds. */
+const REST_BYTES = 64 * 1024;
+const REST_MS = 1_000;
+
 /**
  * A transport over `fetch`. HTTP/1.1 only: a second stream over one HTTP/2 connection waits silently once the peer's
  * limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
  */
 export function createFetchTransport(): Transport {
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 256 });
+  const released = new Set<() => void>();
   return {
     async send({ url, headers, body, signal, limits }) {
       const call = new AbortController();
@@ -69,13 +79,16 @@ export function createFetchTransport(): Transport {
           signal: call.signal,
           client,
         });
-        return receive(response, { call, watch, finish });
+        return receive(response, { call, watch, finish, released });
       } catch (cause) {
         finish();
         throw failure(call.signal, "Cannot reach the model's upstream", cause);
       }
     },
-    close: () => client.close(),
+    close() {
+      for (const stop of released) stop();
+      client.close();
+    },
   };
 }
 
@@ -83,11 +96,14 @@ interface Call {
   call: AbortController;
   watch: Watch;
   finish: () => void;
+  /** Ends the reading of rests. */
+  released: Set<() => void>;
 }
 
-function receive(response: Response, { call, watch, finish }: Call): Incoming {
+function receive(response: Response, { call, watch, finish, released }: Call): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
+  let over = false;
   const incoming: Incoming = {
     status: response.status,
     header: (name) => response.headers.get(name),
@@ -97,9 +113,11 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
         const piece = await reader?.read();
         watch.progress();
         if (piece?.value !== undefined) return piece.value;
+        over = true;
         finish();
         return undefined;
       } catch (cause) {
+        over = true;
         finish();
         throw failure(call.signal, "The upstream's answer broke off", cause);
       }
@@ -118,9 +136,24 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
       }
       return text + decoder.decode();
     },
-    cancel() {
+    release() {
+      if (over) return;
+      over = true;
       finish();
-      // Aborting closes the connection at once; an answer that was read to its end has nothing left to abort.
+      const stop = () => {
+        clearTimeout(timer);
+        released.delete(stop);
+        call.abort();
+      };
+      const timer = setTimeout(stop, REST_MS);
+      released.add(stop);
+      void readRest(reader).then(stop);
+    },
+    cancel() {
+      if (over) return;
+      over = true;
+      finish();
+      // Aborting closes the connection at once.
       call.abort();
       reader?.cancel().catch(() => {});
     },
@@ -131,6 +164,19 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
   }
   return incoming;
+}
+
+/** Resolves when there is nothing left to read, when that is too much, and when the call was aborted. */
+async function readRest(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<void> {
+  try {
+    for (let bytes = 0; bytes <= REST_BYTES;) {
+      const piece = await reader?.read();
+      if (piece?.value === undefined) return;
+      bytes += piece.value.length;
+    }
+  } catch {
+    // The answer itself is complete.
+  }
 }
 
 /** The reason a call was given up for, or what the network said in our own words. */
