@@ -46,6 +46,12 @@ function checkMediaType(headers: Headers): void {
   if (encoding !== null && !/^\s*(identity)?\s*$/i.test(encoding)) {
     throw new GatewayError("unsupported_media_type", "Cannot read a compressed body: send it without Content-Encoding");
   }
+  const transfer = headers.get("transfer-encoding");
+  if (transfer !== null && !/^\s*chunked\s*$/i.test(transfer)) {
+    throw new GatewayError("unsupported_media_type", "Cannot read this Transfer-Encoding: expected chunked or none", {
+      headers: { connection: "close" },
+    });
+  }
   const type = headers.get("content-type") ?? "";
   if (/^\s*multipart\//i.test(type)) {
     throw new GatewayError(
