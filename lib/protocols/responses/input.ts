@@ -100,7 +100,7 @@ export function readInstructions(instructions: Json | undefined): Message[] {
 }
 
 function readItem(item: JsonObject, path: string): Piece {
-  const type = stringOf(item.type) ?? "message";
+  const type = stringOf(item.type) ?? (item.role === undefined ? "item_reference" : "message");
   switch (type) {
     case "message":
       return readMessage(item, path);
