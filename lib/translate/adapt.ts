@@ -1,5 +1,6 @@
 /** From a client's prompt to one that an upstream's dialect can say, and back from its answer. */
 import type { Prompt } from "../canonical/types.ts";
+import { GatewayError } from "../errors.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
 import { legalizeCallIds } from "./call_ids.ts";
 import { chain } from "./chain.ts";
@@ -23,6 +24,7 @@ import { orderTurns } from "./turns.ts";
  */
 export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
   const { dialect } = target;
+  checkLength(prompt, target);
   const local = dropRest(flattenContent(prompt, target), target);
   const { prompt: renamed, restore: restoreNames } = renameTools(selectTools(local, target), dialect);
   const wrapped = dialect.customTools ? renamed : wrapCustomTools(renamed);
@@ -41,4 +43,12 @@ export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
         settleFinish(),
       ]),
   };
+}
+
+/** An answer of no tokens fills a cache. Only one vendor knows that; to the others it is no number of tokens. */
+function checkLength({ maxTokens }: Prompt, { protocol }: AdaptTarget): void {
+  if (maxTokens !== 0 || protocol === "messages") return;
+  throw new GatewayError("invalid", "Cannot ask for 0 tokens: this model's upstream gives at least one", {
+    param: "max_tokens",
+  });
 }
