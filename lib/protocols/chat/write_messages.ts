@@ -37,12 +37,12 @@ function writeResult(result: BlockOf<"tool_result">, writing: Writing): JsonObje
   const plain = parts.every(isPlain);
   // Chat has no flag for a tool that failed.
   const mark = result.isError === true ? "[tool error] " : "";
-  const text = () => mark + parts.map((part) => textOf(part.text) ?? "").join("\n");
+  const said = parts.map((part) => textOf(part.text) ?? "").join("\n");
   const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
   const message: JsonObject = {
     role: "tool",
     tool_call_id: result.callId,
-    content: plain ? text() : marked,
+    content: !plain ? marked : said === "" ? mark.trimEnd() : mark + said,
     ...writeCache(result.cache, target),
   };
   return withRest(message, ownRest(result.rest, target.dropped));
