@@ -4,16 +4,19 @@ import type { Media } from "./types.ts";
 
 const DEFAULT_TYPE = "text/plain";
 const PERCENT = 0x25;
+/** Longest type with its parameters, in characters. */
+const LONGEST_TYPE = 1024;
 
 /**
  * Reads a URL. A `data:` URL becomes bytes, whatever its case, parameters or encoding; every other stays a URL and is
  * never fetched. Base64 loses its white space; percent-encoded data becomes base64.
- * @throws {SyntaxError} on a `data:` URL without a comma or with data that is not base64
+ * @throws {SyntaxError} on a `data:` URL without a comma, with an endless type or with data that is not base64
  */
 export function readMediaUrl(url: string): Media {
   if (!/^data:/i.test(url)) return { kind: "url", url };
   const comma = url.indexOf(",");
   if (comma < 0) throw new SyntaxError("Expected a comma in the data URL");
+  if (comma > LONGEST_TYPE) throw new SyntaxError(`Expected a media type of at most ${LONGEST_TYPE} characters`);
   const [type = "", ...parameters] = url.slice("data:".length, comma).split(";").map((part) => part.trim());
   const data = url.slice(comma + 1);
   const mediaType = normalizeMediaType(type === "" ? DEFAULT_TYPE : type);

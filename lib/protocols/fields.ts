@@ -13,6 +13,9 @@ export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string
 /** A count of tokens that must be at least one. */
 export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
 
+/** A text that ends the answer. Every piece of an answer is searched for it, so it cannot be of any length. */
+export const stopText: z.ZodString = z.string().max(1_024);
+
 /** Name of a tool: OpenAI allows 64 characters, Anthropic 128, dots come from namespaces. */
 export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex(/^[A-Za-z0-9_.:-]+$/, {
   error: "Expected a tool name of letters, digits and _ - . :",

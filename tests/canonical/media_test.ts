@@ -49,7 +49,10 @@ Deno.test("readMediaUrl() leaves every other URL alone", () => {
 });
 
 Deno.test("readMediaUrl() refuses data URLs that hold no data", () => {
-  for (const url of ["data:image/png;base64", "data:", "data:image/png;base64,A", "data:image/png;base64,A*=="]) {
+  const endless = `data:image/png${";".repeat(2000)},AAAA`;
+  for (
+    const url of ["data:image/png;base64", "data:", "data:image/png;base64,A", "data:image/png;base64,A*==", endless]
+  ) {
     assertThrows(() => readMediaUrl(url), SyntaxError, "Expected", url);
   }
 });

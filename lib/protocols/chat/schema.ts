@@ -10,14 +10,15 @@ import {
   objectField,
   providerField,
   safetyIdentifierField,
+  stopText,
   tokensField,
 } from "../fields.ts";
 import { messagesField } from "./message_schema.ts";
 import { functionCallField, functionsField, toolChoiceField, toolsField } from "./tool_schema.ts";
 
 const stopField = z.union([
-  z.string().min(1),
-  z.array(z.string().min(1)).max(COUNTS.stops),
+  stopText.min(1),
+  z.array(stopText.min(1)).max(COUNTS.stops),
 ], { error: "Expected a string or an array of strings" });
 
 const responseFormatField = z.discriminatedUnion("type", [
