@@ -7,7 +7,7 @@ import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Incoming } from "./transport.ts";
-import type { Call, EventFeed, FrameFeed, Step } from "./upstream.ts";
+import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
 /** The answer's frames, as they arrive. */
 export interface FrameSource {
@@ -141,22 +141,5 @@ export function wholeFeed(reply: Reply): EventFeed {
       return Promise.resolve(all);
     },
     cancel: () => void (events = undefined),
-  };
-}
-
-/** Clients of the messages protocol watch the size of their input from the first event on: it gets an estimate. */
-export async function withInputEstimate(feed: EventFeed, { prompt, countInput }: Call): Promise<EventFeed> {
-  if (prompt.protocol !== "messages") return feed;
-  const estimate = await countInput();
-  return {
-    async read() {
-      const events = await feed.read();
-      return events?.map((event) =>
-        event.type === "start" && event.usage?.prompt === undefined
-          ? { ...event, usage: { ...event.usage, prompt: estimate } }
-          : event
-      );
-    },
-    cancel: () => feed.cancel(),
   };
 }

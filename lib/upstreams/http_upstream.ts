@@ -5,7 +5,8 @@ import { writeJson } from "../json.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
 import { readFailure, readWhole } from "./answers.ts";
-import { eventFeed, frameSource, relayFeed, restored, wholeFeed, withInputEstimate } from "./feeds.ts";
+import { withEstimates } from "./estimates.ts";
+import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
 import type { Mend } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
@@ -175,10 +176,11 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       async read(incoming) {
         if (prompt.stream) {
           const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
-          return { type: "events", feed: await withInputEstimate(feed, call) };
+          return { type: "events", feed: withEstimates(feed, call) };
         }
         const { body } = await readWhole(incoming);
-        return { type: "events", feed: wholeFeed(restored(codec.readReply(body, { issuer }), restore())) };
+        const reply = restored(codec.readReply(body, { issuer }), restore());
+        return { type: "events", feed: withEstimates(wholeFeed(reply), call) };
       },
     };
   }
