@@ -6,6 +6,10 @@ import { requireAll } from "../translate/require_all.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Call } from "./upstream.ts";
 
+/** Chat has two ways to ask for reasoning: neither stays where one was dropped. */
+const REASONING = ["reasoning_effort", "reasoning"];
+const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(REASONING.map((name) => [name, REASONING]));
+
 /** Changes of top-level members, as JSON text; `undefined` removes one. */
 type Edits = Record<string, string | undefined>;
 
@@ -18,7 +22,7 @@ export function relayBody(
   { client, prompt, target, dropped }: Call,
   { relay, mend }: { relay: Relay; mend: Mend },
 ): string {
-  const lost = dropped.names;
+  const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const text = lost.reduce((body, name) => removeAt(body, name.split(".")), client.text);
   const needed = relay.bodyEdits({ streamed: prompt.stream, text });
   const mended = mend.body === undefined

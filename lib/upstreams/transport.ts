@@ -199,30 +199,43 @@ function startWatch({ firstByteMs, idleMs, totalMs }: TimeLimits, expire: (error
   const started = performance.now();
   let waitingSince: number | undefined = started;
   let answered = false;
+  let stopped = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let due = Infinity;
 
   function check(): void {
     const now = performance.now();
     const phaseMs = answered ? idleMs : firstByteMs;
     const phaseEnd = (waitingSince ?? now) + phaseMs;
     const end = Math.min(phaseEnd, started + totalMs);
-    if (now < end) {
-      timer = setTimeout(check, end - now + 1);
-      return;
-    }
+    if (now < end) return arm(end, now);
     const [what, limitMs] = phaseEnd > end
       ? ["whole answer", totalMs]
       : [answered ? "next piece" : "first byte", phaseMs];
     expire(new GatewayError("timeout", `The upstream took too long: no ${what} within ${limitMs / 1000} s`));
   }
 
+  function arm(end: number, now: number): void {
+    clearTimeout(timer);
+    due = end;
+    timer = setTimeout(check, end - now + 1);
+  }
+
   check();
   return {
-    wait: () => void (waitingSince = performance.now()),
+    wait() {
+      const now = performance.now();
+      waitingSince = now;
+      // The timer may still stand where the wait for the first byte would have ended.
+      if (answered && !stopped && due > now + idleMs) arm(now + idleMs, now);
+    },
     progress() {
       answered = true;
       waitingSince = undefined;
     },
-    stop: () => clearTimeout(timer),
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
   };
 }
