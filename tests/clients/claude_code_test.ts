@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
 import { type Body, parsed, post, readMessages } from "./sse.ts";
+import { ECHO } from "./upstreams.ts";
 
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 

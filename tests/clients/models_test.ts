@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO, testAnthropic, testOpenai } from "./sdks.ts";
+import { testAnthropic, testOpenai } from "./sdks.ts";
+import { ECHO } from "./upstreams.ts";
 
 const TARGETS = [{ upstream: "embedded", model: "echo" }];
 const PRICING = { prompt: "0", completion: "0" };

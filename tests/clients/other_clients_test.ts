@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
 import { type Body, post, readBody, VERSION } from "./sse.ts";
+import { ECHO } from "./upstreams.ts";
 
 const gateway = sharedGateway();
 
