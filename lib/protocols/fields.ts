@@ -126,6 +126,6 @@ function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): {
 }
 
 /** `["messages", 0, "content"]` as `messages[0].content`. */
-export function writePath(path: readonly PropertyKey[]): string {
+function writePath(path: readonly PropertyKey[]): string {
   return path.map((part) => typeof part === "number" ? `[${part}]` : `.${String(part)}`).join("").replace(/^\./, "");
 }
