@@ -33,6 +33,11 @@ export function customCall(
   return `call:${name} ${isWrapped ? JSON.stringify({ input }) : input}`;
 }
 
+/** What the model knows a tool in a namespace as: where there are no namespaces they are a part of the name. */
+export function nameInNamespace({ upstream }: Pick<Route, "upstream">, namespace: string, name: string): string {
+  return `${namespace}${upstream === "embedded" || upstream === "responses" ? "." : "__"}${name}`;
+}
+
 /** What was left out of a request on its way. */
 export function droppedNames({ headers }: Response): string[] {
   return headers.get("x-sluice-dropped")?.split(", ") ?? [];
