@@ -2,9 +2,9 @@
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { type JsonEnd, jsonEnd } from "./json_end.ts";
 import type { Lane, LaneBlock } from "./lane.ts";
-import { objectOf, objectsOf, textOf } from "./members.ts";
 
 /** Most characters of arguments that come before the name of their tool. */
 const MAX_EARLY = 65_536;
@@ -70,9 +70,9 @@ export class CallReader {
    */
   #find(entry: JsonObject, touched: ReadonlySet<Call>): Call | undefined {
     const index = indexOf(entry);
-    const id = textOf(entry.id) || undefined;
+    const id = stringOf(entry.id) || undefined;
     const inner = innerOf(entry);
-    const name = textOf(inner.name) || undefined;
+    const name = stringOf(inner.name) || undefined;
     if (index === undefined) {
       const known = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
       return known ?? (id === undefined && name === undefined ? this.#calls.at(-1) : undefined);
@@ -106,8 +106,8 @@ export class CallReader {
 
   #apply(call: Call, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
     const inner = innerOf(entry);
-    call.id ??= textOf(entry.id) || undefined;
-    call.name ??= textOf(inner.name) || undefined;
+    call.id ??= stringOf(entry.id) || undefined;
+    call.name ??= stringOf(inner.name) || undefined;
     const piece = call.early + pieceOf(call.custom ? inner.input : inner.arguments, call);
     call.early = "";
     if (call.name === undefined) {

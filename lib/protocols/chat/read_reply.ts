@@ -3,7 +3,7 @@ import { Folder } from "../../canonical/fold.ts";
 import type { Event, Reply } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { objectOf } from "./members.ts";
+import { objectOf } from "../members.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
 import { readFinish } from "./read_finish.ts";

@@ -3,7 +3,7 @@ import type { Event, Machine, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
-import { objectOf, objectsOf, textOf } from "./members.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
 import { type Finish, readFinish } from "./read_finish.ts";
@@ -99,7 +99,7 @@ export function firstChoice(body: JsonObject): JsonObject | undefined {
 
 /** Id of an answer, "" where there is none. */
 export function idOf(body: JsonObject): string {
-  const id = textOf(body.id) ?? "";
+  const id = stringOf(body.id) ?? "";
   return id.length <= MAX_ID ? id : "";
 }
 
@@ -110,7 +110,7 @@ export function usageOf(body: JsonObject): Usage | undefined {
 
 /** An error may come with choices, without, in an event of that name, or as an object of that name. */
 export function isFailure(body: JsonObject, event?: string): boolean {
-  return Boolean(body.error) || event === "error" || textOf(body.object)?.toLowerCase() === "error";
+  return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
 
 /** What is known of the input before the answer begins. */

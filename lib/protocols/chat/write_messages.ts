@@ -1,7 +1,7 @@
 /** The turns of a prompt as the `messages` of a chat request. */
 import type { Block, BlockOf, Message } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
-import { textOf } from "./members.ts";
+import { stringOf } from "../members.ts";
 import { isPlain, writeCache, writeContent, writePart, type Writing } from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
 import { ownRest, withRest } from "./write_rest.ts";
@@ -37,7 +37,7 @@ function writeResult(result: BlockOf<"tool_result">, writing: Writing): JsonObje
   const plain = parts.every(isPlain);
   // Chat has no flag for a tool that failed.
   const mark = result.isError === true ? "[tool error] " : "";
-  const said = parts.map((part) => textOf(part.text) ?? "").join("\n");
+  const said = parts.map((part) => stringOf(part.text) ?? "").join("\n");
   const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
   const message: JsonObject = {
     role: "tool",
@@ -63,7 +63,7 @@ function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject
   }
   const parts = said.flatMap((block) => writePart(block, writing));
   // What was streamed as one text is one text again, without anything in between.
-  const words = parts.every(isPlain) ? parts.map((part) => textOf(part.text) ?? "").join("") : parts;
+  const words = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
   const silent = words.length === 0 && (calls.length > 0 || refusals.length > 0);
   const message: JsonObject = {
     role: "assistant",
@@ -78,7 +78,7 @@ function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject
 /** True for an entry of `reasoning_details` that is no reasoning: it goes back to where it was. */
 function isDetail(block: Block): boolean {
   return block.type === "foreign" && block.from === "chat" &&
-    textOf(block.value.type)?.startsWith("reasoning.") === true;
+    stringOf(block.value.type)?.startsWith("reasoning.") === true;
 }
 
 function writeCall(call: BlockOf<"tool_call">, { target }: Writing): JsonObject {

@@ -3,8 +3,8 @@ import { modalityOf, writeMediaUrl } from "../../canonical/media.ts";
 import type { Block, BlockOf, CacheMark, Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { textOf } from "./members.ts";
 import { ownRest, withRest } from "./write_rest.ts";
 
 /** What is being written, and where to. */
@@ -43,7 +43,7 @@ export function writePart(block: Block, { prompt, target }: Writing): JsonObject
       return finish(writeMedia(block, { prompt, target }));
     case "foreign":
       if (block.from === "chat") return [{ ...block.value }];
-      dropped.add(textOf(block.value.type) ?? "content");
+      dropped.add(stringOf(block.value.type) ?? "content");
       return [];
     default:
       dropped.add(block.type);

@@ -2,8 +2,9 @@
 import type { Block, BlockOf, Message, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE, readEncrypted } from "./encrypted.ts";
-import { listOf, objectOf, objectsOf, restOf, stringOf } from "./members.ts";
+import { restOf } from "./members.ts";
 import { readContent } from "./parts.ts";
 
 /**

@@ -2,9 +2,9 @@
 import type { Event, FinishReason } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./item_reader.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
 import { readInnerError } from "./read_error.ts";
 import { itemReader } from "./read_items.ts";
 import { singleLane } from "./read_lane.ts";

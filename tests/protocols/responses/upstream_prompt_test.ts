@@ -5,7 +5,7 @@ import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
-import { listOf, objectsOf } from "../../../lib/protocols/responses/members.ts";
+import { listOf, objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 

@@ -6,7 +6,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type JsonObject } from "../../../lib/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { readEncrypted } from "../../../lib/protocols/responses/encrypted.ts";
-import { objectsOf } from "../../../lib/protocols/responses/members.ts";
+import { objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 import { echoOf, inPieces, REPLIES } from "./replies.ts";
