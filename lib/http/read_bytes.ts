@@ -1,6 +1,7 @@
 /** Reading the bytes of a request body: a slow client is told so. */
 import { GatewayError } from "../errors.ts";
 import type { BodyLimits } from "./body_limits.ts";
+import { ByteBuffer } from "./byte_buffer.ts";
 
 /** Size of the first buffer where the client does not say how much is coming. */
 const FIRST_BUFFER_BYTES = 16 * 1024;
@@ -19,7 +20,10 @@ export interface ReadOptions {
  * Reads a request's body, asking before each piece is kept.
  * @throws {GatewayError} `too_slow`, `invalid` for a body that breaks off, and whatever `take` throws
  */
-export function readBytes(request: Request, { limits, take, length }: ReadOptions): Promise<Uint8Array> {
+export function readBytes(
+  request: Request,
+  { limits, take, length }: ReadOptions,
+): Promise<Uint8Array<ArrayBuffer>> {
   return length !== undefined && isSmall(length, limits)
     ? readWhole(request, { limits, take, length })
     : readStream(request.body, { limits, take, length });
@@ -34,7 +38,7 @@ function isSmall(length: number, { minBytesPerSecond, graceMs, gapMs, totalMs }:
 async function readWhole(
   request: Request,
   { limits, take, length }: ReadOptions & { length: number },
-): Promise<Uint8Array> {
+): Promise<Uint8Array<ArrayBuffer>> {
   take(length);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const expiry = new Promise<never>((_resolve, reject) => {
@@ -49,29 +53,25 @@ async function readWhole(
   }
 }
 
-/** Reads to the end into one buffer, so that a body in a million tiny chunks takes no more than its bytes. */
-async function readStream(stream: ReadableStream<Uint8Array> | null, options: ReadOptions): Promise<Uint8Array> {
+/** Reads to the end into one buffer. */
+async function readStream(
+  stream: ReadableStream<Uint8Array> | null,
+  options: ReadOptions,
+): Promise<Uint8Array<ArrayBuffer>> {
   if (stream === null) return new Uint8Array(0);
   const firstBytes = Math.min(options.length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
   const reader = stream.getReader();
   const watch = watchProgress(options.limits, () => reader.cancel().catch(() => {}));
-  let buffer = new Uint8Array(0);
-  let length = 0;
+  const buffer = new ByteBuffer(firstBytes);
   try {
     while (true) {
       const { done, value } = await reader.read();
       // A cancelled reader says "done" like one that has reached the end.
       if (watch.expired()) throw tooSlow();
-      if (done) return buffer.subarray(0, length);
+      if (done) return buffer.bytes();
       options.take(value.byteLength);
       watch.progress(value.byteLength);
-      if (length + value.byteLength > buffer.byteLength) {
-        const grown = new Uint8Array(Math.max(firstBytes, length + value.byteLength, length * 2));
-        grown.set(buffer.subarray(0, length));
-        buffer = grown;
-      }
-      buffer.set(value, length);
-      length += value.byteLength;
+      buffer.append(value);
     }
   } catch (error) {
     reader.cancel().catch(() => {});
