@@ -45,7 +45,7 @@ async function readWhole(
     timer = setTimeout(() => reject(tooSlow()), limits.graceMs);
   });
   try {
-    return await Promise.race([request.bytes(), expiry]);
+    return new Uint8Array(await Promise.race([request.arrayBuffer(), expiry]));
   } catch (error) {
     throw error instanceof GatewayError ? error : broken(error);
   } finally {
