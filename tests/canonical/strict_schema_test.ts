@@ -3,7 +3,12 @@ import { isStrictSchema } from "../../lib/canonical/strict_schema.ts";
 import type { JsonObject } from "../../lib/json.ts";
 
 Deno.test("isStrictSchema() knows what strict mode takes as it is", () => {
-  const closed = { type: "object", properties: { a: { type: "string" } }, required: ["a"], additionalProperties: false };
+  const closed = {
+    type: "object",
+    properties: { a: { type: "string" } },
+    required: ["a"],
+    additionalProperties: false,
+  };
   const cases: [string, JsonObject, boolean][] = [
     ["closed, all required", closed, true],
     ["nested", { ...closed, properties: { a: closed } }, true],
