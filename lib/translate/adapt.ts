@@ -7,6 +7,7 @@ import { chain } from "./chain.ts";
 import { dropEmpty, flattenContent } from "./content.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { settleFinish } from "./finish.ts";
+import { leaveOutLateSignatures } from "./late_signatures.ts";
 import { moveMediaOut } from "./media.ts";
 import { dropForeignReasoning, settleReasoning } from "./reasoning.ts";
 import { dropRest } from "./rest.ts";
@@ -41,6 +42,7 @@ export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
         ...(dialect.customTools ? [] : [unwrapCustomCalls()]),
         ...(ours.length === 0 ? [] : [enforceStops(ours)]),
         settleFinish(),
+        ...(prompt.protocol === "messages" ? [leaveOutLateSignatures()] : []),
       ]),
   };
 }

@@ -31,13 +31,12 @@ function lasting({ id: _, usage, ...rest }: Anthropic.Message): unknown {
   return JSON.parse(JSON.stringify({ ...rest, parsed_output: undefined, usage: counts }));
 }
 
-/** What an answer says and thinks, and whether something signs it. */
+/** What an answer says and thinks. */
 function settled({ content }: Anthropic.Message): unknown {
   const thoughts = content.filter((block) => block.type === "thinking");
   return {
     text: content.map((block) => block.type === "text" ? block.text : "").join(""),
     thinking: thoughts.map(({ thinking }) => thinking).join(""),
-    isSigned: thoughts.some(({ signature }) => signature !== ""),
   };
 }
 

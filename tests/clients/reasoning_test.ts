@@ -179,7 +179,9 @@ crossAnthropic(
         const isWhole = !(upstream === "chat" && answer === final);
         if (keepsReasoning) assert(!isWhole || isKept(lost, upstream), lost.join());
         else assertEquals(lost, ["messages.thinking"]);
-        assertEquals(await isNoticed(next(tampered(answer.content))), keepsReasoning);
+        // A signature that comes after the last words is left out, see below.
+        const isLate = (upstream === "chat" || upstream === "gemini") && answer === final;
+        assertEquals(await isNoticed(next(tampered(answer.content))), keepsReasoning && !isLate);
       }
     }
   },
@@ -196,7 +198,7 @@ crossAnthropic(
       output_config: { effort: "medium" },
       messages: [{ role: "user", content: HELLO }],
     };
-    const first = await client.messages.stream(request).finalMessage();
+    const first = await client.messages.create(request);
     const thoughts = first.content.filter((block) => block.type === "thinking");
     assertEquals([thoughts.map(({ thinking }) => thinking).join(""), isSigned(thoughts)], ["", true]);
     const next = (content: Anthropic.ContentBlockParam[]) =>
@@ -209,3 +211,19 @@ crossAnthropic(
     assertEquals(await isNoticed(next(tampered(first.content))), keepsReasoning);
   },
 );
+
+crossAnthropic("messages never ends its words with a thought", gateway, async ({ client, model }) => {
+  const request: Anthropic.MessageCreateParamsNonStreaming = {
+    model,
+    max_tokens: 2000,
+    thinking: { type: "adaptive" },
+    output_config: { effort: "medium" },
+    messages: [{ role: "user", content: HELLO }],
+  };
+  // Claude Code prints the last block of an answer, and nothing where that is a thought.
+  for (
+    const { content } of [await client.messages.create(request), await client.messages.stream(request).finalMessage()]
+  ) {
+    assertEquals([content[0]?.type, content.at(-1)?.type], ["thinking", "text"]);
+  }
+});
