@@ -7,6 +7,7 @@ import type { Prompt } from "../canonical/types.ts";
 import { isLanguageModel } from "../catalog/catalog.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import { type ErrorKind, GatewayError } from "../errors.ts";
+import { describeCause } from "../http/cause.ts";
 import type { RouteContext } from "../http/router.ts";
 import { type Json, writeJson } from "../json.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
@@ -15,6 +16,7 @@ import { planTargets } from "../routing/plan.ts";
 import type { Answer, ClientRequest, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./context.ts";
 import { droppedHeader } from "./dropped_header.ts";
+import { inTime, type Late } from "./late.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
 import { writtenFeed } from "./written_feed.ts";
@@ -31,6 +33,8 @@ interface Job {
   prompt: Prompt;
   /** Losses that no target can help. */
   dropped: Dropped;
+  /** Losses at the target that is being tried. */
+  tried: Dropped;
   /** Aborted when the client leaves before there is a response. */
   signal: AbortSignal;
 }
@@ -61,7 +65,8 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
   request.signal.addEventListener("abort", leave, { once: true });
   try {
     const client = { echo, text, header };
-    return await answer({ codec, context, client, model, prompt, dropped, signal: gone.signal });
+    const job: Job = { codec, context, client, model, prompt, dropped, tried: dropped, signal: gone.signal };
+    return prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
   } finally {
     // From here on the response's own body tells whether the client is there.
     request.signal.removeEventListener("abort", leave);
@@ -102,6 +107,7 @@ async function answerFrom(target: Target, job: Job): Promise<Response> {
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const dropped = new Dropped();
   for (const name of job.dropped.names) dropped.add(name);
+  job.tried = dropped;
   const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
   const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
   const headers = droppedHeader(dropped);
@@ -134,17 +140,45 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
 async function streamed(given: Answer, { job: { codec, client, context }, headers }: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const feed = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const keepAliveMs = context.gateway.config.keep_alive_seconds * 1000;
-  const body = await pump({ feed, heartbeat: codec.heartbeat, keepAliveMs });
-  return new Response(body, {
-    headers: {
-      ...headers,
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-cache",
-      // Tells nginx and its kin to pass events on as they come.
-      "x-accel-buffering": "no",
+  const body = await pump({ feed, heartbeat: codec.heartbeat, keepAliveMs: keepAliveMs(context) });
+  return new Response(body, { headers: streamHeaders(headers) });
+}
+
+/** What becomes of a stream whose targets take longer than a client or a proxy on the way may wait in silence. */
+function lateOf(job: Job, leave: () => void): Late {
+  const { codec, client, context } = job;
+  return {
+    response: answer(job),
+    heartbeat: codec.heartbeat,
+    keepAliveMs: keepAliveMs(context),
+    headers: () => streamHeaders(droppedHeader(job.tried)),
+    fail(error) {
+      context.gateway.log({
+        level: error.kind === "internal" ? "error" : "warn",
+        event: "request_failed",
+        request_id: context.requestId,
+        kind: error.kind,
+        ...describeCause(error.cause),
+      });
+      const writer = codec.writer(client.echo);
+      return [...writer.push({ type: "error", error }), ...writer.end()];
     },
-  });
+    leave,
+  };
+}
+
+function keepAliveMs({ gateway }: RouteContext): number {
+  return gateway.config.keep_alive_seconds * 1000;
+}
+
+function streamHeaders(headers: Record<string, string>): Record<string, string> {
+  return {
+    ...headers,
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    // Tells nginx and its kin to pass events on as they come.
+    "x-accel-buffering": "no",
+  };
 }
 
 /** A JSON answer. */
