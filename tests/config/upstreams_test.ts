@@ -1,10 +1,12 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { ConfigError } from "../../lib/config.ts";
+import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway } from "../../lib/gateway.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
+import { type Vendor, VENDORS } from "../../lib/upstreams/vendors.ts";
 
 const SECRET = "sk-this-is-a-secret-0123456789";
 
@@ -182,4 +184,21 @@ Deno.test("an upstream's key is shown by nothing", () => {
   assertEquals(secret.reveal(), SECRET);
   closeGateway(gateway);
   store.close();
+});
+
+Deno.test("what the example configuration has in comments loads too, and so does the documentation's", async () => {
+  const example = await Deno.readTextFile(new URL("../../sluice.example.jsonc", import.meta.url));
+  const open = example.replace(/^( *)\/\/ (?=["{}\]\s])/gm, "$1").replace(
+    /\}(\s*(?:\/\/[^\n]*\n\s*)*)(?=["{])/g,
+    "},$1",
+  );
+  const config = parseConfig(parseJsonc(open), () => "a-secret-0123456789");
+  assertEquals(Object.keys(config.upstreams).length, 8);
+  assertEquals(config.models.at(-1)?.targets.map(({ upstream }) => upstream), ["anthropic", "openrouter"]);
+
+  const guide = await Deno.readTextFile(new URL("../../docs/upstreams.md", import.meta.url));
+  const [, block = ""] = /```jsonc\n([^]*?)```/.exec(guide) ?? [];
+  assertEquals(parseConfig(parseJsonc(block), () => "a-secret-0123456789").models.length, 1);
+  for (const name of Object.keys(VENDORS)) assert(guide.includes(`\`${name}\``), name);
+  for (const { baseUrl } of Object.values<Vendor>(VENDORS)) assert(guide.includes(baseUrl ?? ""), baseUrl);
 });
