@@ -207,6 +207,10 @@ Deno.test("ids that the upstream refuses become legal ones, the same for call an
   assertEquals(new Set(calls).size, ids.length);
   assert(calls.every((id) => /^[A-Za-z0-9_-]{1,128}$/.test(id)));
   assertEquals(JSON.stringify(sent("chat", "messages", turn)), JSON.stringify(body));
+  const nine = sent("chat", "mistral", turn);
+  const short = list(get(nine, "messages", 1, "tool_calls")).map((call) => String(get(call, "id")));
+  assertEquals(list(nine.messages).flatMap((message) => get(message, "tool_call_id") ?? []), short);
+  assert(new Set(short).size === ids.length && short.every((id) => /^[A-Za-z0-9]{9}$/.test(id)), String(short));
   const kept = sent("chat", "messages", { ...turn, messages: [USER, { role: "assistant", tool_calls: [NOW] }] });
   assertEquals(get(kept, "messages", 1, "content", 0, "id"), "call_1");
 });

@@ -28,7 +28,7 @@ export interface Side {
   mend: Mend;
 }
 
-/** Vendors that stand for their protocols, and two of chat that keep reasoning. */
+/** Vendors that stand for their protocols, two of chat that keep reasoning, and one with rules for ids. */
 const VENDORS_OF: Readonly<Record<string, readonly [UpstreamProtocol, VendorName]>> = {
   chat: ["chat", "openai-compatible"],
   responses: ["responses", "openai"],
@@ -36,9 +36,10 @@ const VENDORS_OF: Readonly<Record<string, readonly [UpstreamProtocol, VendorName
   gemini: ["gemini", "gemini"],
   openrouter: ["chat", "openrouter"],
   deepseek: ["chat", "deepseek"],
+  mistral: ["chat", "mistral"],
 };
 
-/** The side of this name: a protocol's, `openrouter` or `deepseek`. */
+/** The side of this name: a protocol's, or a vendor's of chat. */
 export function sideOf(name: string): Side {
   const found = VENDORS_OF[name];
   if (found === undefined) throw new RangeError(`Cannot cross to "${name}": nobody knows it`);
