@@ -187,7 +187,7 @@ function writeTurn({ role, parts }: Content, turn: number): Body[] {
     return [{ role: "assistant", content: text, ...(calls.length > 0 && { tool_calls: calls }) }];
   }
   const results = parts.flatMap(({ functionResponse }) => functionResponse ?? []);
-  const said = [...results.flatMap(({ parts = [] }) => parts), ...parts].flatMap(writePart);
+  const said = [...results.flatMap(({ parts = [] }) => parts), ...parts].filter(isUsers).flatMap(writePart);
   return [
     ...results.map(({ response }, index) => ({
       role: "tool",
@@ -196,6 +196,11 @@ function writeTurn({ role, parts }: Content, turn: number): Body[] {
     })),
     ...(said.length > 0 ? [{ role: "user", content: said }] : []),
   ];
+}
+
+/** A model takes what is marked as the system's for the system's, and the echo model does not repeat it. */
+function isUsers({ text }: Part): boolean {
+  return text === undefined || !/^<system>\n[^]*\n<\/system>$/.test(text);
 }
 
 function writeResult({ result, error, ...others }: Body): string {

@@ -182,7 +182,7 @@ crossAnthropic("messages sees pictures and files", gateway, async ({ client, mod
 crossAnthropic(
   "messages takes system text in blocks and among the messages",
   gateway,
-  async ({ client, model, upstream }) => {
+  async ({ client, model }) => {
     const answer = await client.messages.create({
       ...HELLO,
       model,
@@ -192,9 +192,7 @@ crossAnthropic(
         { role: "system", content: "The user is in Oslo." },
       ],
     });
-    // Gemini knows the user only: what the system says between is marked, and repeated like all the user says.
-    const repeated = upstream === "gemini" ? "\n<system>\nThe user is in Oslo.\n</system>" : "";
-    assertEquals(textOf(answer), `Hello${repeated}`);
+    assertEquals(textOf(answer), "Hello");
   },
 );
 
