@@ -96,6 +96,19 @@ async function answer(job: Job): Promise<Response> {
     } catch (error) {
       if (!(error instanceof GatewayError && NEXT_TARGET.has(error.kind)) || job.signal.aborted) throw error;
       last = error;
+      const { upstream, model } = target;
+      const { kind, message } = error;
+      gateway.log({
+        level: "warn",
+        event: "target_failed",
+        request_id: job.context.requestId,
+        upstream,
+        model,
+        kind,
+        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
+        reason: message,
+        ...describeCause(error.cause),
+      });
     }
   }
   throw last;

@@ -76,7 +76,10 @@ Deno.test("a stream that began with keep-alives says in its protocol that there 
     assertMatch(text, /overloaded/);
     assert(!text.includes("[DONE]") || protocol === "responses", text);
     assert(!text.includes("response.completed") && !text.includes("message_stop"), text);
-    assertEquals(gateway.logs.map(({ event, kind }) => [event, kind]), [["request_failed", "overloaded"]]);
+    assertEquals(gateway.logs.map(({ event, kind }) => [event, kind]), [
+      ["target_failed", "overloaded"],
+      ["request_failed", "overloaded"],
+    ]);
   }));
 });
 

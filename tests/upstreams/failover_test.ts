@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
-import { model, startGateway, upstream } from "./gateway.ts";
+import { model, startGateway, upstream, UPSTREAM_KEY } from "./gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
 import { events, json, type Script, startScripted } from "./scripted.ts";
 
@@ -65,6 +65,23 @@ Deno.test("an upstream that refuses connections is passed over", async () => {
   );
   const response = await gateway.ask("chat", prompt("chat"));
   assertEquals([response.status, second.requests.length], [200, 1], await response.text());
+});
+
+Deno.test("every target that failed is a line of the log, without keys, addresses and words of the upstream", async () => {
+  await using first = startScripted(() => json(errorBody("chat", `no ${UPSTREAM_KEY} CANARY`), { status: 401 }));
+  await using gateway = startGateway(
+    twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", nobody())),
+  );
+  const response = await gateway.ask("chat", prompt("chat"));
+  await response.body?.cancel();
+  assertEquals(response.status, 502);
+  assertEquals(gateway.logs.map(({ event, upstream, kind, reason }) => [event, upstream, kind, reason]), [
+    ["target_failed", "first", "upstream", "The model's vendor does not let the gateway in"],
+    ["target_failed", "second", "upstream", "Cannot reach the model's upstream"],
+    ["request_failed", undefined, "upstream", undefined],
+  ]);
+  const text = JSON.stringify(gateway.logs);
+  assert(!text.includes(UPSTREAM_KEY) && !text.includes("CANARY") && !text.includes("127.0.0.1"), text);
 });
 
 Deno.test("losses are those of the target that answered", async () => {
