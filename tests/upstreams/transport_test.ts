@@ -3,7 +3,7 @@ import type { Protocol } from "../../lib/canonical/types.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
-import { events, json, startScripted } from "./scripted.ts";
+import { events, json, type Script, startScripted } from "./scripted.ts";
 
 /** Generous: what is measured here takes some milliseconds on an idle machine. */
 const SOON_MS = 2_000;
@@ -247,6 +247,55 @@ Deno.test("a first event that takes its time is waited for with keep-alives", as
     assert(text.includes("Hello"), text);
     await reader.cancel();
   }));
+});
+
+Deno.test("a connection that is reset is an upstream that failed", async () => {
+  // Closing a connection with unread bytes resets it.
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener) {
+      await connection.read(new Uint8Array(10));
+      connection.close();
+    }
+  })();
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  try {
+    for (const protocol of PROTOCOLS) {
+      await using gateway = startGateway(oneModel(protocol, url));
+      for (const stream of [false, true]) {
+        const response = await gateway.ask(protocol, prompt(protocol, { stream }));
+        assertEquals(response.status, 502, await response.text());
+      }
+    }
+  } finally {
+    listener.close();
+    await serving;
+  }
+});
+
+Deno.test("floods: what is too much is refused, and not read any further", async () => {
+  const stream = { "content-type": "text/event-stream" };
+  const cases: [name: string, streamed: boolean, Script, status: number, most: number][] = [
+    ["an answer without an end", false, { body: "x".repeat(100_000), times: 4_000 }, 502, 120_000_000],
+    ["an error without an end", false, { body: "x".repeat(100_000), times: 4_000, status: 503 }, 503, 40_000_000],
+    ["a redirect without an end", true, { body: "x".repeat(100_000), times: 4_000, status: 302 }, 502, 40_000_000],
+    ["a line without an end", true, { body: "x".repeat(100_000), times: 4_000, headers: stream }, 502, 60_000_000],
+    [
+      "an event without an end",
+      true,
+      { body: `data: ${"x".repeat(99_990)}\n`, times: 4_000, headers: stream },
+      502,
+      60_000_000,
+    ],
+  ];
+  for (const [name, streamed, script, status, most] of cases) {
+    await using server = startScripted(() => script);
+    await using gateway = startGateway(oneModel("chat", server.url));
+    const response = await gateway.ask("chat", prompt("chat", { stream: streamed }));
+    assertEquals(response.status, status, `${name}: ${await response.text()}`);
+    await soon(name, server.requests[0]?.gone ?? Promise.reject(new Error("No request")));
+    assert((server.requests[0]?.sent ?? 0) < most, `${name}: ${server.requests[0]?.sent}`);
+  }
 });
 
 Deno.test("long answers leave the event loop to others", async () => {
