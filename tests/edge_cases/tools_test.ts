@@ -176,6 +176,47 @@ Deno.test("a signature beside a call stays beside it on its way through", () => 
   assertEquals(get(body, "messages", 1, "tool_calls", 0, "extra_content"), signed.extra_content);
 });
 
+Deno.test("a signature beside a call comes back beside it through every client, and goes to nobody else", () => {
+  const signed = { ...NOW, extra_content: { google: { thought_signature: "c2ln" } } };
+  const stream = [
+    chunk({ tool_calls: [{ index: 0, ...signed }, { index: 1, ...call("call_2", "now") }] }),
+    chunk({}, "stop"),
+  ];
+  const results = ["call_1", "call_2"];
+  const requests: Record<string, JsonObject> = {
+    chat: {
+      messages: [
+        USER,
+        get(collected("chat", stream, "chat"), "choices", 0, "message") ?? null,
+        ...results.map((id) => ({ role: "tool", tool_call_id: id, content: "12:00" })),
+      ],
+      tools: [chatTool("now")],
+    },
+    responses: {
+      input: [
+        USER,
+        ...list(collected("chat", stream, "responses").output),
+        ...results.map((id) => ({ type: "function_call_output", call_id: id, output: "12:00" })),
+      ],
+      tools: [{ type: "function", name: "now" }],
+    },
+    messages: {
+      messages: [USER, { role: "assistant", content: collected("chat", stream, "messages").content }, {
+        role: "user",
+        content: results.map((id) => ({ type: "tool_result", tool_use_id: id, content: "12:00" })),
+      }],
+      tools: [messagesTool("now")],
+    },
+  };
+  for (const client of PROTOCOLS) {
+    const body = sent(client, "chat", requests[client] ?? {});
+    assertEquals(get(body, "messages", 1, "tool_calls"), [signed, call("call_2", "now")], client);
+    for (const to of ["messages", "responses", "gemini", "deepseek"]) {
+      assert(!JSON.stringify(sent(client, to, requests[client] ?? {})).includes("c2ln"), `${client} to ${to}`);
+    }
+  }
+});
+
 Deno.test("numbers of calls that begin again with every call are other calls", () => {
   const stream = [
     chunk({ tool_calls: [{ index: 0, ...call("call_1", "a", '{"x":1}') }] }),

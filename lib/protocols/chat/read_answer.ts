@@ -3,6 +3,7 @@ import type { Event, FinishReason } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { objectsOf, stringOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
 import { Lane, type LaneBlock } from "./lane.ts";
 import { CallReader } from "./read_calls.ts";
 import { ThoughtReader } from "./read_thoughts.ts";
@@ -13,12 +14,16 @@ const MAX_BLANK = 65_536;
 /** Reads one answer. */
 export class AnswerReader {
   readonly #lane = new Lane();
-  readonly #calls = new CallReader(this.#lane);
+  readonly #calls: CallReader;
   readonly #thoughts = new ThoughtReader(this.#lane);
   #text: LaneBlock | undefined;
   #refusal: LaneBlock | undefined;
   /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
   #blank = "";
+
+  constructor({ issuer }: Origin) {
+    this.#calls = new CallReader(this.#lane, issuer);
+  }
 
   /** True once there is anything in the answer. */
   get begun(): boolean {

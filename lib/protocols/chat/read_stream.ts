@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
 import { type Finish, readFinish } from "./read_finish.ts";
@@ -16,8 +17,8 @@ const MAX_ID = 256;
  * Reads a stream of chunks. Usage may come on any of them, the last one counts. The answer is over with `[DONE]`, or with
  * the stream where a reason was given; what comes later is ignored.
  */
-export function reader(): Machine<Frame, Event> {
-  const answer = new AnswerReader();
+export function reader(origin: Origin): Machine<Frame, Event> {
+  const answer = new AnswerReader(origin);
   let over = false;
   let started = false;
   let id = "";

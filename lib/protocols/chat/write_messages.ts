@@ -2,6 +2,7 @@
 import type { Block, BlockOf, Message } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
 import { stringOf } from "../members.ts";
+import { partCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import { isPlain, writeCache, writeContent, writePart, type Writing } from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
 import { ownRest, withRest } from "./write_rest.ts";
@@ -55,8 +56,9 @@ function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
   const reasoning: Block[] = [];
-  for (const block of blocks) {
-    if (block.type === "tool_call") calls.push(writeCall(block, writing));
+  const { signatures, others } = partCallSignatures(blocks, target.issuer);
+  for (const block of others) {
+    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), writing));
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
     else said.push(block);
@@ -81,11 +83,12 @@ function isDetail(block: Block): boolean {
     stringOf(block.value.type)?.startsWith("reasoning.") === true;
 }
 
-function writeCall(call: BlockOf<"tool_call">, { target }: Writing): JsonObject {
+function writeCall(call: BlockOf<"tool_call">, signature: string | undefined, { target }: Writing): JsonObject {
   const { id, name, custom, arguments: input } = call;
   if (call.namespace !== undefined) target.dropped.add("namespace");
   const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
-  return withRest({ ...written, ...writeCache(call.cache, target) }, ownRest(call.rest, target.dropped));
+  const signed = { ...written, ...writeCallSignature(signature), ...writeCache(call.cache, target) };
+  return withRest(signed, ownRest(call.rest, target.dropped));
 }
