@@ -2,18 +2,20 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { fold, unfold } from "../lib/canonical/fold.ts";
 import { checkGrammar } from "../lib/canonical/grammar.ts";
-import type { Event } from "../lib/canonical/types.ts";
+import type { Event, Protocol } from "../lib/canonical/types.ts";
 import { formatFrame, sseReader } from "../lib/http/sse.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
-import { CLIENTS, PROTOCOLS, sideOf } from "./golden/crossings.ts";
+import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "./golden/crossings.ts";
 import { eventsOf, RECORDED, type Recorded } from "./golden/recorded.ts";
 import { crossRequest, REQUESTS } from "./golden/requests.ts";
 import { readBack, replayed, replyOf, said, signatures, written } from "./golden/trips.ts";
+import { accumulate as accumulateChat } from "./protocols/chat/accumulate.ts";
 import { STREAMS as CHAT } from "./protocols/chat/upstream_streams.ts";
 import { signedBefore, whole } from "./protocols/gemini/pieces.ts";
 import { accumulate } from "./protocols/messages/accumulate.ts";
+import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
 import { SOUND } from "./protocols/messages/upstream_answers.ts";
 import { randomAnswer } from "./translate/random_prompt.ts";
 
@@ -239,6 +241,37 @@ Deno.test("an answer ends for its tools exactly where it has calls, and no call 
     }
   }
 });
+
+Deno.test("what a client puts together of a stream is the whole answer", () => {
+  for (const recorded of RECORDED) {
+    const events = eventsOf(recorded);
+    const reply = replyOf(events);
+    // Input that was cut off is put into an object only where the answer is whole.
+    if (reply === undefined || reply.finish === "length") continue;
+    for (const client of PROTOCOLS) {
+      const frames = written(events, client);
+      const whole = CLIENTS[client].writeReply(reply, echoOf(client));
+      assertEquals(plain(puttingTogether(frames, client)), plain(whole), at(recorded, ` to ${client}`));
+    }
+  }
+});
+
+/** As the official SDK of a protocol does it. */
+function puttingTogether(frames: Frame[], client: Protocol): JsonObject {
+  switch (client) {
+    case "chat":
+      return accumulateChat(frames);
+    case "messages":
+      return accumulate(frames);
+    case "responses":
+      return accumulateResponse(frames).built;
+  }
+}
+
+/** A value whose numbers are plain, without members that a stream cannot tell: those that are null. */
+function plain(value: JsonObject): unknown {
+  return JSON.parse(JSON.stringify(value), (_key, member) => member === null ? undefined : member);
+}
 
 Deno.test("every client protocol has a codec of its own name", () => {
   assertEquals(Object.values(CLIENTS).map(({ protocol }) => protocol), [...PROTOCOLS]);
