@@ -19,6 +19,8 @@ const WEATHER: Anthropic.Tool = {
 const CLOCK: Anthropic.Tool = { name: "clock", input_schema: { type: "object" } };
 const TOOLS = [WEATHER, CLOCK];
 
+const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
+
 const TWO_CALLS = 'Both.\ncall:get_weather {"city": "Zürich", "days": 3}\ncall:clock {}';
 
 /** Calls as the model spelled them, without their ids. */
@@ -121,6 +123,24 @@ crossAnthropic(
     assertEquals(droppedNames(response).includes("tool_choice.disable_parallel_tool_use"), upstream === "gemini");
   },
 );
+
+crossAnthropic("messages shows pictures that tools give", gateway, async ({ client, model }) => {
+  const image = { type: "base64" as const, media_type: "image/png" as const, data: PIXELS };
+  const content = [{ type: "text" as const, text: "Seen:" }, { type: "image" as const, source: image }];
+  const answer = await client.messages.create({
+    model,
+    max_tokens: 200,
+    tools: TOOLS,
+    messages: [
+      { role: "user", content: "Look" },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "clock", input: {} }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content }] },
+    ],
+  });
+  const [block] = answer.content;
+  // Where results hold text only, the picture follows them.
+  assertMatch(block?.type === "text" ? block.text : "", /^Seen:\n[^]*\[image 64x48 png\]$/);
+});
 
 crossAnthropic("messages refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
   const call = client.messages.create({

@@ -20,6 +20,7 @@ const WEATHER: OpenAI.Responses.FunctionTool = {
 const CLOCK: OpenAI.Responses.FunctionTool = { type: "function", name: "clock", parameters: null, strict: null };
 const SQL: OpenAI.Responses.CustomTool = { type: "custom", name: "sql", format: { type: "text" } };
 const TOOLS = [WEATHER, CLOCK];
+const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 const SELECT = { client: "responses", name: "sql", input: 'select "a" from t' } as const;
 
 /** A number that binary floats cannot hold must come through as written. */
@@ -121,6 +122,27 @@ crossOpenai(
     assertEquals([calls.length, droppedNames(response)], expected);
   },
 );
+
+crossOpenai("responses shows pictures that tools give", gateway, async ({ client, model }) => {
+  const answer = await client.responses.create({
+    model,
+    tools: TOOLS,
+    input: [
+      { role: "user", content: "Look" },
+      { type: "function_call", call_id: "call_1", name: "clock", arguments: "{}" },
+      {
+        type: "function_call_output",
+        call_id: "call_1",
+        output: [
+          { type: "input_text", text: "Seen:" },
+          { type: "input_image", image_url: `data:image/png;base64,${PIXELS}`, detail: "auto" },
+        ],
+      },
+    ],
+  });
+  // Where results hold text only, the picture follows them.
+  assertMatch(answer.output_text, /^Seen:\n[^]*\[image 64x48 png\]$/);
+});
 
 crossOpenai("responses refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
   const call = client.responses.create({
