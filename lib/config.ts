@@ -50,10 +50,12 @@ export const httpUpstreamSchema = z.strictObject({
   vendor: z.enum(VENDOR_NAMES).describe("Whose dialect it speaks; a host that is none of these: openai-compatible"),
   base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
     error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
-  }).optional().describe("Address that the protocol's paths are added to; absent: the vendor's own"),
+    abort: true,
+  }).refine(URL.canParse, { error: "Expected an address: this one has no host, or no port that can be" }).optional()
+    .describe("Address that the protocol's paths are added to; absent: the vendor's own"),
   api_key: secretSchema.optional().describe("The upstream's key; vLLM, Ollama and compatible hosts may have none"),
   protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
-    .describe("Protocols it speaks, the preferred one first; absent: all that the vendor speaks"),
+    .describe("Protocols it speaks, the preferred one first; absent: the vendor's usual ones"),
   timeouts: timeoutsSchema.prefault({}).describe("How long its answers may take"),
 });
 

@@ -1,5 +1,5 @@
 /** Every way a request can fail, and the HTTP status it answers with. Each protocol writes its own body for it. */
-export const ERROR_STATUS = {
+const ERROR_STATUS = {
   invalid: 400,
   unauthenticated: 401,
   forbidden: 403,

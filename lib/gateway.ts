@@ -8,8 +8,9 @@ import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
+import { ISSUER } from "./upstreams/embedded/thinking.ts";
+import { createHttpUpstream, modelIssuer } from "./upstreams/http_upstream.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
-import { createHttpUpstream } from "./upstreams/http_upstream.ts";
 import { MENDS } from "./upstreams/mends/mod.ts";
 import { createFetchTransport } from "./upstreams/transport.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
@@ -58,11 +59,15 @@ const UPLOAD_WAIT_MS = 30_000;
 
 /** Builds a gateway. Nothing is opened or read that was not handed in. */
 export function createGateway({ config, store, now, random = Math.random, log }: Parts): Gateway {
+  const catalog = createCatalog(config);
+  const issuers = issuersOf(catalog, config);
   return {
     config,
-    catalog: createCatalog(config),
+    catalog,
     keys: createKeyRing({ config, store }),
-    upstreams: new Map(Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, row)])),
+    upstreams: new Map(
+      Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, { row, issuers })]),
+    ),
     imageUpstreams: new Map(
       Object.entries(config.upstreams).flatMap(([name, row]) => {
         const upstream = createImageUpstream(name, row);
@@ -99,7 +104,23 @@ function nameOf(cause: unknown): string {
   return cause instanceof Error ? cause.name : typeof cause;
 }
 
-function createUpstream(name: string, row: UpstreamConfig): Upstream {
+/** Issuers of the signatures that the catalog's models make. */
+function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<string> {
+  const issuers = models.flatMap(({ targets }) =>
+    targets.flatMap(({ upstream: name, model }) => {
+      const row = upstreams[name];
+      if (row === undefined) return [];
+      if (row.vendor === "embedded") return [ISSUER];
+      return [modelIssuer(model, { name, vendor: vendorOf(row.vendor), mend: MENDS[row.vendor] })];
+    })
+  );
+  return new Set(issuers);
+}
+
+function createUpstream(
+  name: string,
+  { row, issuers }: { row: UpstreamConfig; issuers: ReadonlySet<string> },
+): Upstream {
   if (row.vendor === "embedded") return createEcho();
   const vendor = vendorOf(row.vendor);
   const [first, ...others] = row.protocols ?? vendor.protocols;
@@ -110,6 +131,7 @@ function createUpstream(name: string, row: UpstreamConfig): Upstream {
     protocols: [first ?? vendor.protocols[0], ...others],
     key: row.api_key,
     mend: MENDS[row.vendor],
+    issuers,
     limits: {
       firstByteMs: row.timeouts.first_byte_ms,
       idleMs: row.timeouts.idle_ms,

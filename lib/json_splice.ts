@@ -72,6 +72,17 @@ export function spliceMembers(text: string, edits: Readonly<Record<string, strin
   return out + text.slice(close);
 }
 
+/** A JSON object's text without the member at a path of names. Where there is none, it is the same text. */
+export function removeAt(text: string, path: readonly string[]): string {
+  const [name, parents] = [path.at(-1), path.slice(0, -1)];
+  const object = parents.length === 0 ? { start: 0, end: text.length } : findValue(text, parents);
+  if (name === undefined || object === undefined) return text;
+  const inner = text.slice(object.start, object.end);
+  return findValue(inner, [name]) === undefined
+    ? text
+    : replaceSpan(text, object, spliceMembers(inner, { [name]: undefined }));
+}
+
 interface Member extends Span {
   name: string;
   /** Where the member begins with what parts it from the one before: its comma, or its name. */

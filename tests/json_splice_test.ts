@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { findValue, replaceSpan, spliceMembers } from "../lib/json_splice.ts";
+import { findValue, removeAt, replaceSpan, spliceMembers } from "../lib/json_splice.ts";
 
 Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
   const cases: [string, Record<string, string | undefined>, string][] = [
@@ -73,4 +73,16 @@ Deno.test("findValue() ends on text that is not JSON", () => {
     const span = findValue(text, ["model"]);
     if (span !== undefined) replaceSpan(text, span, '"x"');
   }
+});
+
+Deno.test("removeAt() takes out the member at a path and leaves the rest as it was written", () => {
+  const cases: [string, string[], string][] = [
+    ['{ "a":1 , "b":{"c": 2,"d":1.0} }', ["b", "c"], '{ "a":1 , "b":{"d":1.0} }'],
+    ['{ "a":1 , "b":{"c": 2} }', ["a"], '{"b":{"c": 2} }'],
+    ['{"a":{"a":{"a":1,"b":2}}}', ["a", "a", "a"], '{"a":{"a":{"b":2}}}'],
+    ['{"a":1}', ["b"], '{"a":1}'],
+    ['{"a":1}', ["a", "b"], '{"a":1}'],
+    ['{"a":1}', [], '{"a":1}'],
+  ];
+  for (const [text, path, expected] of cases) assertEquals(removeAt(text, path), expected, text);
 });

@@ -1,18 +1,22 @@
 /** Pictures and files in URLs: a `data:` URL carries the bytes, any other names them. */
+import { Buffer } from "node:buffer";
 import type { Media } from "./types.ts";
 
 const DEFAULT_TYPE = "text/plain";
 const PERCENT = 0x25;
+/** Longest type with its parameters, in characters. */
+const LONGEST_TYPE = 1024;
 
 /**
  * Reads a URL. A `data:` URL becomes bytes, whatever its case, parameters or encoding; every other stays a URL and is
  * never fetched. Base64 loses its white space; percent-encoded data becomes base64.
- * @throws {SyntaxError} on a `data:` URL without a comma or with data that is not base64
+ * @throws {SyntaxError} on a `data:` URL without a comma, with an endless type or with data that is not base64
  */
 export function readMediaUrl(url: string): Media {
   if (!/^data:/i.test(url)) return { kind: "url", url };
   const comma = url.indexOf(",");
   if (comma < 0) throw new SyntaxError("Expected a comma in the data URL");
+  if (comma > LONGEST_TYPE) throw new SyntaxError(`Expected a media type of at most ${LONGEST_TYPE} characters`);
   const [type = "", ...parameters] = url.slice("data:".length, comma).split(";").map((part) => part.trim());
   const data = url.slice(comma + 1);
   const mediaType = normalizeMediaType(type === "" ? DEFAULT_TYPE : type);
@@ -46,8 +50,7 @@ export function normalizeMediaType(type: string): string {
  * @throws {SyntaxError} on anything that is not base64
  */
 export function readBase64(text: string): string {
-  const compact = /\s/.test(text) ? text.replace(/\s+/g, "") : text;
-  const standard = /[-_]/.test(compact) ? compact.replaceAll("-", "+").replaceAll("_", "/") : compact;
+  const standard = /[\s_-]/.test(text) ? respell(text) : text;
   const end = standard.endsWith("==")
     ? standard.length - 2
     : standard.endsWith("=")
@@ -60,15 +63,28 @@ export function readBase64(text: string): string {
   return body + "=".repeat((4 - body.length % 4) % 4);
 }
 
+// Media are most of what a large body holds, and it is read while everybody else waits: what follows goes through the
+// bytes once. Replacing by pattern takes seconds where every other character is one to be replaced.
+
+/** Base64 without white space, in the standard alphabet. */
+function respell(text: string): string {
+  const bytes = new TextEncoder().encode(text);
+  let length = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    if (byte === 0x20 || (byte >= 0x09 && byte <= 0x0d)) continue;
+    bytes[length++] = byte === 0x2d ? 0x2b : byte === 0x5f ? 0x2f : byte;
+  }
+  return new TextDecoder().decode(bytes.subarray(0, length));
+}
+
 /** Base64 needs no percent-encoding, but some clients encode the whole URL. */
 function readDataBase64(data: string): string {
   return readBase64(data.includes("%") ? new TextDecoder().decode(percentDecode(data)) : data);
 }
 
 function encodeBytes(bytes: Uint8Array): string {
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }
 
 /** The bytes of percent-encoded text. A percent sign without two hexadecimal digits is itself. */
@@ -76,11 +92,17 @@ function percentDecode(data: string): Uint8Array {
   const bytes = new TextEncoder().encode(data);
   let length = 0;
   for (let at = 0; at < bytes.length; at++) {
-    const escape = bytes[at] === PERCENT
-      ? /^[0-9a-f]{2}$/i.exec(String.fromCharCode(...bytes.slice(at + 1, at + 3)))
-      : null;
-    if (escape !== null) at += 2;
-    bytes[length++] = escape === null ? bytes[at] ?? 0 : parseInt(escape[0], 16);
+    const byte = bytes[at] as number;
+    const escaped = byte === PERCENT ? hexDigit(bytes[at + 1]) * 16 + hexDigit(bytes[at + 2]) : NaN;
+    if (!Number.isNaN(escaped)) at += 2;
+    bytes[length++] = Number.isNaN(escaped) ? byte : escaped;
   }
-  return bytes.slice(0, length);
+  return bytes.subarray(0, length);
+}
+
+/** The value of a hexadecimal digit, given as its character's code; `NaN` for anything else. */
+function hexDigit(code = 0): number {
+  if (code >= 0x30 && code <= 0x39) return code - 0x30;
+  const letter = code | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : NaN;
 }

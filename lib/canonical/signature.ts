@@ -12,7 +12,8 @@ const PREFIX = "sluice1.";
  * @param native the issuer whose bare values the protocol carries, such as `anthropic` for messages
  */
 export function writeSignature(signature: Signature, native: string): string {
-  if (signature.issuer === native) return signature.value;
+  // A value in an envelope of another gateway's, further up, gets one more: it is not ours to open.
+  if (signature.issuer === native && !signature.value.startsWith(PREFIX)) return signature.value;
   const { issuer, value, id } = signature;
   return PREFIX + toBase64Url(JSON.stringify(id === undefined ? { issuer, value } : { issuer, value, id }));
 }

@@ -8,7 +8,7 @@ export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
 });
 
 /** `<vendor>/<model_name>`: ASCII, one slash. */
-export const modelIdSchema = z.string().max(256).regex(
+const modelIdSchema = z.string().max(256).regex(
   /^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._:@+-]*$/,
   { error: 'Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +)' },
 );
@@ -35,7 +35,7 @@ export const targetSchema = z.strictObject({
 });
 
 /** What a model can do about reasoning. */
-export const modelReasoningSchema = z.strictObject({
+const modelReasoningSchema = z.strictObject({
   modes: z.array(z.enum(["manual", "adaptive"])).min(1)
     .describe("manual: takes a token budget; adaptive: decides by itself, steered by an effort"),
   efforts: z.array(z.enum(EFFORTS)).default(["low", "medium", "high"])
@@ -44,7 +44,7 @@ export const modelReasoningSchema = z.strictObject({
 });
 
 /** What is special about a model and named by no parameter. An absent member is false. */
-export const featuresSchema = z.strictObject({
+const featuresSchema = z.strictObject({
   prefill: z.boolean().optional().describe("Continues an answer that the conversation ends with"),
   system_messages: z.boolean().optional()
     .describe("Messages protocol: takes system messages in the middle of a conversation"),

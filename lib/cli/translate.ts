@@ -15,7 +15,7 @@ import { responses } from "../protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { MENDS } from "../upstreams/mends/mod.ts";
 import { translatePrompt } from "../upstreams/translation.ts";
-import { type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { writeErr, writeOut } from "./output.ts";
 
 const CODECS: Readonly<Record<Protocol, Codec>> = { chat, responses, messages };
@@ -49,8 +49,9 @@ export function translate({ config, from, to, vendor, text }: TranslateOptions):
     return fail(`Unknown vendor "${name}"; known: ${Object.keys(VENDORS).join(", ")}`);
   }
   const known: Vendor = vendorOf(name as VendorName);
-  if (!known.protocols.includes(protocol)) {
-    return fail(`Vendor "${name}" does not speak "${to}"; it speaks: ${known.protocols.join(", ")}`);
+  const spoken = spokenBy(known);
+  if (!spoken.includes(protocol)) {
+    return fail(`Vendor "${name}" does not speak "${to}"; it speaks: ${spoken.join(", ")}`);
   }
   try {
     const body = read(text);

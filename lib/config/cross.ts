@@ -1,7 +1,7 @@
 /** What one member of a configuration demands of another, and of the environment. */
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import { isObject, type Json, type JsonObject } from "../json.ts";
-import { type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { type Path, pathText, problem } from "./problems.ts";
 
 /** Value of an environment variable; `undefined` where it is not set. */
@@ -15,6 +15,9 @@ export function crossProblems(file: Json, env: Env): string[] {
   if (!isObject(file)) return [];
   return [...upstreamProblems(file, env), ...modelProblems(file), ...keyProblems(file, env)];
 }
+
+/** Every protocol that any vendor speaks. */
+const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(spokenBy));
 
 /** A host has an address, a key where its vendor wants one, and protocols that its vendor speaks. */
 function upstreamProblems(file: JsonObject, env: Env): string[] {
@@ -32,9 +35,9 @@ function upstreamProblems(file: JsonObject, env: Env): string[] {
     const variable = isObject(row.api_key) ? row.api_key.env : undefined;
     const wrong = typeof variable === "string" ? upstreamSecretProblem(variable, env(variable)) : undefined;
     if (wrong !== undefined) problems.push(problem([...path, "api_key", "env"], wrong));
-    const spoken: readonly string[] = vendor.protocols;
+    const spoken: readonly string[] = spokenBy(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
-      if (typeof protocol !== "string" || spoken.includes(protocol)) continue;
+      if (typeof protocol !== "string" || spoken.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
       problems.push(
         problem(
           [...path, "protocols"],

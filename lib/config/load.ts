@@ -6,7 +6,7 @@ import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 
 /** Read when neither a flag nor the environment names a file, and it exists. */
-export const DEFAULT_FILE = "sluice.jsonc";
+const DEFAULT_FILE = "sluice.jsonc";
 
 /** Flags of the command line, as they were typed. */
 export interface ConfigFlags {

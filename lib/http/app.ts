@@ -48,8 +48,11 @@ export function createApp(options: AppOptions): App {
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
   async function answer({ request, requestId, gateway }: Exchange): Promise<Response> {
-    if (request.method === "CONNECT" || request.method === "TRACE") {
-      throw new GatewayError("method_not_allowed", `Cannot use method ${request.method}`);
+    // Its target is a host and no path, so there is no route whose methods could be named.
+    if (request.method === "CONNECT") {
+      throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
+        headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
+      });
     }
     const { segments } = readTarget(request);
     const match = route(segments);

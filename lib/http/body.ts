@@ -1,8 +1,9 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson, plainNumbers } from "../json.ts";
-import { bodyTooLarge, checkEncoding, declaredLength } from "./body_head.ts";
+import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
+import { inflate, readCoding } from "./inflate.ts";
 import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
 import { firstBadByte } from "./utf8.ts";
@@ -18,32 +19,33 @@ export interface BodyRules {
 
 /**
  * Reads the body as a JSON object. `bytes` stay reserved in the budget until the caller releases them; on failure
- * nothing stays reserved. Curl's default media types are read as JSON.
+ * nothing stays reserved. Curl's default media types are read as JSON. The limit holds for the body as it is sent and as
+ * it is inflated.
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */
 export async function readJsonBody(request: Request, rules: BodyRules): Promise<JsonBody & { bytes: number }> {
   checkMediaType(request.headers);
-  const { limits, budget } = rules;
+  const coding = readCoding(request.headers);
+  const { limits } = rules;
   const declared = declaredLength(request.headers);
   if (declared !== undefined && declared > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-  let bytes = 0;
+  const sent = new Held(rules);
+  const inflated = new Held(rules);
   try {
-    const take = (size: number) => {
-      if (bytes + size > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
-      budget.reserve(size, limits.budgetBytes);
-      bytes += size;
-    };
-    const buffer = await readBytes(request, { limits, take, length: declared });
-    const text = decode(buffer);
-    return { text, value: parseBody(text), bytes };
+    const buffer = await readBytes(request, { limits, take: (size) => sent.take(size), length: declared });
+    if (coding === undefined) return { ...parseBytes(buffer), bytes: sent.bytes };
+    const whole = await inflate(buffer, { coding, take: (size) => inflated.take(size) });
+    sent.release();
+    return { ...parseBytes(whole), bytes: inflated.bytes };
   } catch (error) {
-    budget.release(bytes);
+    sent.release();
+    inflated.release();
     throw error;
   }
 }
 
 function checkMediaType(headers: Headers): void {
-  checkEncoding(headers);
+  checkTransfer(headers);
   const type = headers.get("content-type") ?? "";
   if (/^\s*multipart\//i.test(type)) {
     throw new GatewayError(
@@ -67,6 +69,11 @@ function decode(bytes: Uint8Array): string {
   } catch (cause) {
     throw new GatewayError("invalid", `Cannot read the body: byte ${firstBadByte(bytes)} is not UTF-8`, { cause });
   }
+}
+
+function parseBytes(bytes: Uint8Array): JsonBody {
+  const text = decode(bytes);
+  return { text, value: parseBody(text) };
 }
 
 function parseBody(text: string): JsonObject {
@@ -103,4 +110,26 @@ function place(text: string, position: number): { line: number; column: number }
     start = at + 1;
   }
   return { line, column: position - start + 1 };
+}
+
+/** Bytes of one body that are held in memory: within the limit of a body, and the budget of all. */
+class Held {
+  bytes = 0;
+  readonly #rules: BodyRules;
+
+  constructor(rules: BodyRules) {
+    this.#rules = rules;
+  }
+
+  take(size: number): void {
+    const { limits, budget } = this.#rules;
+    if (this.bytes + size > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
+    budget.reserve(size, limits.budgetBytes);
+    this.bytes += size;
+  }
+
+  release(): void {
+    this.#rules.budget.release(this.bytes);
+    this.bytes = 0;
+  }
 }

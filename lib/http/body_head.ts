@@ -9,6 +9,15 @@ export function checkEncoding(headers: Headers): void {
   }
 }
 
+/** Refuses transfer codings beside chunked, which nobody here undoes. @throws {GatewayError} `unsupported_media_type` */
+export function checkTransfer(headers: Headers): void {
+  const transfer = headers.get("transfer-encoding");
+  if (transfer === null || /^\s*chunked\s*$/i.test(transfer)) return;
+  throw new GatewayError("unsupported_media_type", "Cannot read this Transfer-Encoding: expected chunked or none", {
+    headers: { connection: "close" },
+  });
+}
+
 /** Bytes that the client has announced; `undefined` where it does not say. */
 export function declaredLength(headers: Headers): number | undefined {
   const length = headers.get("content-length");

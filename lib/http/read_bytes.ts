@@ -1,6 +1,7 @@
 /** Reading the bytes of a request body: a slow client is told so. */
 import { GatewayError } from "../errors.ts";
 import type { BodyLimits } from "./body_limits.ts";
+import { ByteBuffer } from "./byte_buffer.ts";
 import { brokenBody, readPieces, tooSlow } from "./pieces.ts";
 
 /** Size of the first buffer where the client does not say how much is coming. */
@@ -20,7 +21,10 @@ export interface ReadOptions {
  * Reads a request's body, asking before each piece is kept.
  * @throws {GatewayError} `too_slow`, `invalid` for a body that breaks off, and whatever `take` throws
  */
-export function readBytes(request: Request, { limits, take, length }: ReadOptions): Promise<Uint8Array> {
+export function readBytes(
+  request: Request,
+  { limits, take, length }: ReadOptions,
+): Promise<Uint8Array<ArrayBuffer>> {
   return length !== undefined && isSmall(length, limits)
     ? readWhole(request, { limits, take, length })
     : readStream(request.body, { limits, take, length });
@@ -35,14 +39,14 @@ function isSmall(length: number, { minBytesPerSecond, graceMs, gapMs, totalMs }:
 async function readWhole(
   request: Request,
   { limits, take, length }: ReadOptions & { length: number },
-): Promise<Uint8Array> {
+): Promise<Uint8Array<ArrayBuffer>> {
   take(length);
   let timer: ReturnType<typeof setTimeout> | undefined;
   const expiry = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(tooSlow()), limits.graceMs);
   });
   try {
-    return await Promise.race([request.bytes(), expiry]);
+    return new Uint8Array(await Promise.race([request.arrayBuffer(), expiry]));
   } catch (error) {
     throw error instanceof GatewayError ? error : brokenBody(error);
   } finally {
@@ -50,22 +54,18 @@ async function readWhole(
   }
 }
 
-/** Reads to the end into one buffer, so that a body in a million tiny chunks takes no more than its bytes. */
-async function readStream(stream: ReadableStream<Uint8Array> | null, options: ReadOptions): Promise<Uint8Array> {
+/** Reads to the end into one buffer. */
+async function readStream(
+  stream: ReadableStream<Uint8Array> | null,
+  options: ReadOptions,
+): Promise<Uint8Array<ArrayBuffer>> {
   if (stream === null) return new Uint8Array(0);
   const firstBytes = Math.min(options.length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
-  let buffer = new Uint8Array(0);
-  let length = 0;
+  const buffer = new ByteBuffer(firstBytes);
   const take = (piece: Uint8Array) => {
     options.take(piece.byteLength);
-    if (length + piece.byteLength > buffer.byteLength) {
-      const grown = new Uint8Array(Math.max(firstBytes, length + piece.byteLength, length * 2));
-      grown.set(buffer.subarray(0, length));
-      buffer = grown;
-    }
-    buffer.set(piece, length);
-    length += piece.byteLength;
+    buffer.append(piece);
   };
   await readPieces(stream, { pace: options.limits, take });
-  return buffer.subarray(0, length);
+  return buffer.bytes();
 }

@@ -1,5 +1,5 @@
 /** Reading uploads: `multipart/form-data` becomes a web `FormData`, and limits act while the bytes arrive. */
-import { bodyTooLarge, checkEncoding, declaredLength } from "../http/body_head.ts";
+import { bodyTooLarge, checkEncoding, checkTransfer, declaredLength } from "../http/body_head.ts";
 import { type BodyPace, readPieces } from "../http/pieces.ts";
 import { turn } from "../metering/pace.ts";
 import { readBoundary } from "./boundary.ts";
@@ -35,6 +35,7 @@ const BUSY_MS = 8;
  * @throws {GatewayError} `unsupported_media_type`, `too_large`, `too_slow`, `limited`, `invalid`, and what `take` throws
  */
 export async function readMultipart(request: Request, rules: MultipartRules): Promise<FormData> {
+  checkTransfer(request.headers);
   checkEncoding(request.headers);
   const boundary = readBoundary(request.headers);
   if ((declaredLength(request.headers) ?? 0) > rules.totalBytes) throw bodyTooLarge(rules.totalBytes);

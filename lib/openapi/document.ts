@@ -13,6 +13,7 @@ import {
   compatibleListSchema,
   compatibleModelSchema,
   countReplySchema,
+  describedSchema,
   healthSchema,
   imageResultSchema,
   messageSchema,
@@ -31,29 +32,44 @@ interface Operation {
   reply: z.ZodType;
   /** The answer may be a stream of server-sent events instead. */
   streams?: boolean;
+  /** Statuses it may answer with beside those that its credential and its body bring. */
+  others?: readonly number[];
 }
 
 const FORMATS = "An id whose slash is escaped (`vendor%2Fname`) returns that model.";
 
+/** What only an operation that asks a model may answer with. */
+const UPSTREAM = [502, 504];
+
 /** Every operation by `METHOD path`; a test holds this against the access table. */
 const OPERATIONS: Readonly<Record<string, Operation>> = {
   "GET /healthz": { summary: "Is the process alive", reply: healthSchema },
-  "GET /readyz": { summary: "Can the gateway answer requests", reply: healthSchema },
-  "GET /openapi.json": { summary: "This description", reply: z.looseObject({ openapi: z.string() }) },
-  "GET /v1/models": { summary: "List models", reply: compatibleListSchema },
-  "GET /v1/models/[provider]": { summary: `List the models of one vendor. ${FORMATS}`, reply: compatibleListSchema },
-  "GET /v1/models/[provider]/[model_id]": { summary: "Get one model", reply: compatibleModelSchema },
+  "GET /readyz": { summary: "Can the gateway answer requests", reply: healthSchema, others: [503] },
+  "GET /openapi.json": { summary: "This description", reply: describedSchema, others: [304] },
+  "GET /v1/models": { summary: "List models", reply: compatibleListSchema, others: [304] },
+  "GET /v1/models/[provider]": {
+    summary: `List the models of one vendor. ${FORMATS}`,
+    reply: z.union([compatibleListSchema, compatibleModelSchema]),
+    others: [304, 404],
+  },
+  "GET /v1/models/[provider]/[model_id]": {
+    summary: "Get one model",
+    reply: compatibleModelSchema,
+    others: [304, 404],
+  },
   "POST /v1/chat/completions": {
     summary: "Create a chat completion",
     body: chat.schema,
     reply: chatReplySchema,
     streams: true,
+    others: UPSTREAM,
   },
   "POST /v1/responses": {
     summary: "Create a response",
     body: responses.schema,
     reply: responseSchema,
     streams: true,
+    others: UPSTREAM,
   },
   "POST /v1/images/generations": {
     summary: "Make pictures from a description",
@@ -69,20 +85,27 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     streams: true,
   },
   "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
-  "GET /anthropic/v1/models": { summary: "List language models, native format", reply: nativeListSchema },
+  "GET /anthropic/v1/models": {
+    summary: "List language models, native format",
+    reply: nativeListSchema,
+    others: [304],
+  },
   "GET /anthropic/v1/models/[provider]": {
     summary: `List the language models of one vendor, native format. ${FORMATS}`,
-    reply: nativeListSchema,
+    reply: z.union([nativeListSchema, nativeModelSchema]),
+    others: [304, 404],
   },
   "GET /anthropic/v1/models/[provider]/[model_id]": {
     summary: "Get one language model, native format",
     reply: nativeModelSchema,
+    others: [304, 404],
   },
   "POST /anthropic/v1/messages": {
     summary: "Create a message",
     body: messages.schema,
     reply: messageSchema,
     streams: true,
+    others: UPSTREAM,
   },
   "POST /anthropic/v1/messages/count_tokens": {
     summary: "Count the tokens of a message request",
@@ -91,8 +114,10 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 };
 
-/** Statuses an operation with a key may answer with, beside 200. */
-const ERRORS = ["400", "401", "403", "404", "413", "429", "500", "502", "503", "504"];
+/** Statuses an operation with a key may answer with. */
+const WITH_KEY = [400, 401, 403, 500, 503];
+/** Statuses an operation with a body may answer with, too. */
+const WITH_BODY = [404, 408, 413, 415, 429];
 
 /** The OpenAPI 3.1 document. */
 export function openapiDocument(): JsonObject {
@@ -111,6 +136,7 @@ export function openapiDocument(): JsonObject {
     },
     paths,
     components: {
+      schemas: { OpenaiError: jsonSchema(openaiErrorSchema), AnthropicError: jsonSchema(anthropicErrorSchema) },
       securitySchemes: {
         bearer: { type: "http", scheme: "bearer" },
         api_key: { type: "apiKey", in: "header", name: "x-api-key" },
@@ -120,9 +146,8 @@ export function openapiDocument(): JsonObject {
 }
 
 function describe(path: string, key: string, operation: Operation): JsonObject {
-  const { summary, body, files, reply, streams } = operation;
+  const { summary, body, files, reply, streams, others = [] } = operation;
   const credential = ACCESS[key]?.credential ?? "none";
-  const error = path.startsWith("/anthropic/") ? anthropicErrorSchema : openaiErrorSchema;
   return {
     summary,
     ...(credential !== "none" && {
@@ -145,12 +170,32 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
           ...(streams === true && { "text/event-stream": { schema: { type: "string" } } }),
         },
       },
-      ...(credential !== "none" && Object.fromEntries(ERRORS.map((status) => [status, {
-        description: "An error in the shape of the protocol",
-        content: { "application/json": { schema: jsonSchema(error) } },
-      }]))),
+      ...Object.fromEntries(
+        [
+          ...(credential === "none" ? [] : WITH_KEY),
+          ...(body === undefined ? [] : WITH_BODY),
+          ...others,
+        ].map((status) => otherReply(path, status)),
+      ),
     },
   };
+}
+
+/** A status other than 200, as clients of the path see it, and its description. */
+function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
+  if (status === 304) return ["304", { description: "What `If-None-Match` names is still right" }];
+  if (path === "/readyz") {
+    return [String(status), {
+      description: "Not now",
+      content: { "application/json": { schema: jsonSchema(healthSchema) } },
+    }];
+  }
+  const isNative = path.startsWith("/anthropic/");
+  const schema = { $ref: `#/components/schemas/${isNative ? "AnthropicError" : "OpenaiError"}` };
+  return [String(isNative && status === 503 ? 529 : status), {
+    description: "An error in the shape of the protocol",
+    content: { "application/json": { schema } },
+  }];
 }
 
 function parameters(path: string): JsonObject[] {
@@ -191,6 +236,3 @@ function jsonSchema(schema: z.ZodType): JsonObject {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
   return rest;
 }
-
-/** The operations described, by `METHOD path`. */
-export const DESCRIBED: readonly string[] = Object.keys(OPERATIONS);

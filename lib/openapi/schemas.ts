@@ -106,7 +106,7 @@ export const chatReplySchema = z.looseObject({
       content: z.string().nullable(),
       refusal: z.string().nullable(),
     }),
-    finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter"]),
+    finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
   })),
   usage: chatUsage,
 });
@@ -159,3 +159,6 @@ export const imageResultSchema = z.strictObject({
 
 /** The answer of the health endpoints. */
 export const healthSchema = z.strictObject({ status: z.string() });
+
+/** The API description itself. */
+export const describedSchema = z.looseObject({ openapi: z.string() });

@@ -31,18 +31,20 @@ export function patientReader<T extends object>(source: Source<T>, silenceMs: nu
       quiet = false;
       const reading = pending ??= source.read();
       return new Promise<T | "silence" | undefined>((resolve, reject) => {
+        let answered = false;
         wake = () => {
+          answered = true;
           wake = undefined;
           resolve("silence");
         };
-        reading.then((step) => {
-          if (pending === reading) pending = undefined;
-          wake = undefined;
-          resolve(step);
-        }, (error) => {
+        const take = (give: () => void) => {
+          // What comes after "silence" was said is kept for the next read.
+          if (answered) return;
           pending = undefined;
-          reject(error);
-        });
+          wake = undefined;
+          give();
+        };
+        reading.then((step) => take(() => resolve(step)), (error) => take(() => reject(error)));
       });
     },
     stop() {

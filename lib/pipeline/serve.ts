@@ -4,6 +4,7 @@ import { Folder } from "../canonical/fold.ts";
 import type { Prompt } from "../canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import { type ErrorKind, GatewayError } from "../errors.ts";
+import { describeCause } from "../http/cause.ts";
 import type { RouteContext } from "../http/router.ts";
 import { type Json, writeJson } from "../json.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
@@ -11,7 +12,9 @@ import { checkBody } from "../protocols/fields.ts";
 import { planTargets } from "../routing/plan.ts";
 import type { Answer, ClientRequest, EventFeed } from "../upstreams/upstream.ts";
 import { fitContext } from "./context.ts";
+import { droppedHeader } from "./dropped_header.ts";
 import { findModel } from "./find_model.ts";
+import { inTime, type Late } from "./late.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
 import { writtenFeed } from "./written_feed.ts";
@@ -28,6 +31,8 @@ interface Job {
   prompt: Prompt;
   /** Losses that no target can help. */
   dropped: Dropped;
+  /** Losses at the target that is being tried. */
+  tried: Dropped;
   /** Aborted when the client leaves before there is a response. */
   signal: AbortSignal;
 }
@@ -54,10 +59,12 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
 
   const gone = new AbortController();
   const leave = () => gone.abort();
+  if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
   try {
     const client = { echo, text, header };
-    return await answer({ codec, context, client, model, prompt, dropped, signal: gone.signal });
+    const job: Job = { codec, context, client, model, prompt, dropped, tried: dropped, signal: gone.signal };
+    return prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
   } finally {
     // From here on the response's own body tells whether the client is there.
     request.signal.removeEventListener("abort", leave);
@@ -74,6 +81,19 @@ async function answer(job: Job): Promise<Response> {
     } catch (error) {
       if (!(error instanceof GatewayError && NEXT_TARGET.has(error.kind)) || job.signal.aborted) throw error;
       last = error;
+      const { upstream, model } = target;
+      const { kind, message } = error;
+      gateway.log({
+        level: "warn",
+        event: "target_failed",
+        request_id: job.context.requestId,
+        upstream,
+        model,
+        kind,
+        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
+        reason: message,
+        ...describeCause(error.cause),
+      });
     }
   }
   throw last;
@@ -85,11 +105,10 @@ async function answerFrom(target: Target, job: Job): Promise<Response> {
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const dropped = new Dropped();
   for (const name of job.dropped.names) dropped.add(name);
+  job.tried = dropped;
   const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
   const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
-  const headers: Record<string, string> = dropped.names.length > 0
-    ? { "x-sluice-dropped": dropped.names.join(", ") }
-    : {};
+  const headers = droppedHeader(dropped);
   return prompt.stream ? await streamed(given, { job, headers }) : await whole(given, { job, headers });
 }
 
@@ -119,17 +138,45 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
 async function streamed(given: Answer, { job: { codec, client, context }, headers }: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const feed = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const keepAliveMs = context.gateway.config.keep_alive_seconds * 1000;
-  const body = await pump({ feed, heartbeat: codec.heartbeat, keepAliveMs });
-  return new Response(body, {
-    headers: {
-      ...headers,
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-cache",
-      // Tells nginx and its kin to pass events on as they come.
-      "x-accel-buffering": "no",
+  const body = await pump({ feed, heartbeat: codec.heartbeat, keepAliveMs: keepAliveMs(context) });
+  return new Response(body, { headers: streamHeaders(headers) });
+}
+
+/** What becomes of a stream whose targets take longer than a client or a proxy on the way may wait in silence. */
+function lateOf(job: Job, leave: () => void): Late {
+  const { codec, client, context } = job;
+  return {
+    response: answer(job),
+    heartbeat: codec.heartbeat,
+    keepAliveMs: keepAliveMs(context),
+    headers: () => streamHeaders(droppedHeader(job.tried)),
+    fail(error) {
+      context.gateway.log({
+        level: error.kind === "internal" ? "error" : "warn",
+        event: "request_failed",
+        request_id: context.requestId,
+        kind: error.kind,
+        ...describeCause(error.cause),
+      });
+      const writer = codec.writer(client.echo);
+      return [...writer.push({ type: "error", error }), ...writer.end()];
     },
-  });
+    leave,
+  };
+}
+
+function keepAliveMs({ gateway }: RouteContext): number {
+  return gateway.config.keep_alive_seconds * 1000;
+}
+
+function streamHeaders(headers: Record<string, string>): Record<string, string> {
+  return {
+    ...headers,
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    // Tells nginx and its kin to pass events on as they come.
+    "x-accel-buffering": "no",
+  };
 }
 
 /** A JSON answer. */

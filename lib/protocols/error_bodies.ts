@@ -52,6 +52,8 @@ export interface OpenaiError {
 export interface AnthropicError {
   type: string;
   message: string;
+  /** Only with errors about conversations that the vendor holds: its clients act upon the code. */
+  details?: { error_code: string };
 }
 
 /** An error as OpenAI clients read it, before and inside a stream. */
@@ -70,7 +72,8 @@ export function anthropicError(error: GatewayError): AnthropicError {
   const message = error.param === undefined || error.message.startsWith(error.param)
     ? error.message
     : `${error.param}: ${error.message}`;
-  return { type: ANTHROPIC[error.kind], message };
+  const details = error.code?.startsWith("thread_") === true ? { details: { error_code: error.code } } : {};
+  return { type: ANTHROPIC[error.kind], message, ...details };
 }
 
 /** A whole error answer in the OpenAI shape. */

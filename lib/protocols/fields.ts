@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json.ts";
+import { isRawNumber, type JsonObject } from "../json.ts";
 
 /** How many of each thing one request may hold. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
@@ -12,6 +12,9 @@ export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string
 
 /** A count of tokens that must be at least one. */
 export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
+
+/** A text that ends the answer. Every piece of an answer is searched for it, so it cannot be of any length. */
+export const stopText: z.ZodString = z.string().max(1_024);
 
 /** Name of a tool: OpenAI allows 64 characters, Anthropic 128, dots come from namespaces. */
 export const toolNameField: z.ZodType<string> = z.string().min(1).max(128).regex(/^[A-Za-z0-9_.:-]+$/, {
@@ -24,6 +27,18 @@ export const effortField: z.ZodType<typeof EFFORTS[number]> = z.enum(EFFORTS);
 /** At most 16 string pairs. */
 export const metadataField: z.ZodType<Record<string, string>> = z.record(z.string().max(64), z.string().max(512))
   .refine((pairs) => Object.keys(pairs).length <= 16, { error: "Expected at most 16 pairs" });
+
+/** Opaque id of the end user, as OpenAI's protocols know it. */
+export const safetyIdentifierField: z.ZodType<string> = z.string().max(64);
+
+/** How long the prompt cache is kept, the older member. */
+export const cacheRetentionField: z.ZodType<string> = z.enum(["in_memory", "in-memory", "24h"]);
+
+/** How the prompt cache works. */
+export const cacheOptionsField: z.ZodType<Record<string, unknown>> = z.looseObject({
+  mode: z.enum(["implicit", "explicit"]).nullish(),
+  ttl: z.string().nullish(),
+});
 
 const priceField = z.union([z.string(), z.number()]);
 const percentileField = z.union([
@@ -82,7 +97,7 @@ function invalidBody(error: z.ZodError): GatewayError {
   const missing = issue.input === undefined && ["invalid_type", "invalid_value", "invalid_union"].includes(issue.code);
   const message = missing
     ? `Missing required parameter: ${param}`
-    : `Invalid value for ${param || "the body"}: ${issue.message}`;
+    : `Invalid value for ${param || "the body"}: ${complaint(issue)}`;
   return new GatewayError("invalid", message, {
     ...(param !== "" && { param }),
     ...(missing && { code: "missing_required_parameter" }),
@@ -90,6 +105,14 @@ function invalidBody(error: z.ZodError): GatewayError {
 }
 
 type Issue = z.core.$ZodIssue;
+
+/** What the check says. A number that is kept as its text looks like an object to it. */
+function complaint(issue: Issue): string {
+  if (!isRawNumber(issue.input)) return issue.message;
+  return issue.code === "invalid_type" && issue.expected === "number"
+    ? "Expected a number that a 64-bit float holds exactly"
+    : issue.message.replace("received object", "received number");
+}
 
 /** A union reports one list of issues per branch: the branch that got furthest into the value tells most. */
 function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): { path: PropertyKey[]; issue: Issue } {
@@ -103,6 +126,6 @@ function firstIssue(issues: readonly Issue[], prefix: readonly PropertyKey[]): {
 }
 
 /** `["messages", 0, "content"]` as `messages[0].content`. */
-export function writePath(path: readonly PropertyKey[]): string {
+function writePath(path: readonly PropertyKey[]): string {
   return path.map((part) => typeof part === "number" ? `[${part}]` : `.${String(part)}`).join("").replace(/^\./, "");
 }

@@ -1,11 +1,13 @@
 /** From a client's prompt to one that an upstream's dialect can say, and back from its answer. */
 import type { Prompt } from "../canonical/types.ts";
+import { GatewayError } from "../errors.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
 import { legalizeCallIds } from "./call_ids.ts";
 import { chain } from "./chain.ts";
 import { dropEmpty, flattenContent } from "./content.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { settleFinish } from "./finish.ts";
+import { leaveOutLateSignatures } from "./late_signatures.ts";
 import { moveMediaOut } from "./media.ts";
 import { dropForeignReasoning, settleReasoning } from "./reasoning.ts";
 import { dropRest } from "./rest.ts";
@@ -23,6 +25,7 @@ import { orderTurns } from "./turns.ts";
  */
 export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
   const { dialect } = target;
+  checkLength(prompt, target);
   const local = dropRest(flattenContent(prompt, target), target);
   const { prompt: renamed, restore: restoreNames } = renameTools(selectTools(local, target), dialect);
   const wrapped = dialect.customTools ? renamed : wrapCustomTools(renamed);
@@ -39,6 +42,15 @@ export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
         ...(dialect.customTools ? [] : [unwrapCustomCalls()]),
         ...(ours.length === 0 ? [] : [enforceStops(ours)]),
         settleFinish(),
+        ...(prompt.protocol === "messages" ? [leaveOutLateSignatures()] : []),
       ]),
   };
+}
+
+/** An answer of no tokens fills a cache. Only one vendor knows that; to the others it is no number of tokens. */
+function checkLength({ maxTokens }: Prompt, { protocol }: AdaptTarget): void {
+  if (maxTokens !== 0 || protocol === "messages") return;
+  throw new GatewayError("invalid", "Cannot ask for 0 tokens: this model's upstream gives at least one", {
+    param: "max_tokens",
+  });
 }

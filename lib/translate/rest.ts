@@ -116,13 +116,28 @@ function nameBody({ from, members }: Rest, names: readonly string[], dropped: Dr
     const value = members[name];
     // Nothing is ever stored, so not to store it is no wish that is lost.
     if (isNothing(value) || (name === "store" && value === false)) continue;
-    if (REFUSED[from].includes(name)) {
-      throw new GatewayError("invalid", `Cannot use ${name}: this model is reached through another protocol`, {
-        param: name,
-      });
-    }
+    refuseMember(name, from);
     dropped.add(name);
   }
+}
+
+/**
+ * Refuses members of a body that ask for something the answer would be wrong without, for a model that knows none of them.
+ * @throws {GatewayError} `invalid`
+ */
+export function refuseMembers({ from, members }: Rest): void {
+  for (const [name, value] of Object.entries(members)) {
+    if (!isNothing(value)) refuseMember(name, from);
+  }
+}
+
+function refuseMember(name: string, from: Protocol): void {
+  if (!REFUSED[from].includes(name)) return;
+  throw new GatewayError("invalid", `Cannot use ${name}: only models of the vendor's own know it`, {
+    param: name,
+    // The vendor's own clients then go on without, and send the conversation whole.
+    ...(name === "thread" && { code: "thread_unsupported_request" }),
+  });
 }
 
 interface Member {

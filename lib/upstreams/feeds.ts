@@ -7,12 +7,14 @@ import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Incoming } from "./transport.ts";
-import type { Call, EventFeed, FrameFeed, Step } from "./upstream.ts";
+import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
 /** The answer's frames, as they arrive. */
 export interface FrameSource {
   /** The next frames, maybe none; `undefined` after the last. */
   read(): Promise<Frame[] | undefined>;
+  /** As `Incoming.release`. */
+  release(): void;
   cancel(): void;
 }
 
@@ -34,10 +36,17 @@ export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
         ? [...sse.push(decoder.decode()), ...sse.end()]
         : sse.push(decoder.decode(piece, { stream: true }));
       over = piece === undefined;
-      return mend.frame === undefined ? frames : frames.flatMap((frame) => mend.frame?.(frame) ?? []);
+      const lines = frames.map(oneLine);
+      return mend.frame === undefined ? lines : lines.flatMap((frame) => mend.frame?.(frame) ?? []);
     },
+    release: () => incoming.release(),
     cancel: () => incoming.cancel(),
   };
+}
+
+/** All data is JSON, in which a line break is a space. */
+function oneLine(frame: Frame): Frame {
+  return frame.data.includes("\n") ? { ...frame, data: frame.data.replaceAll("\n", " ") } : frame;
 }
 
 /** Frames through a reader and what `adapt` must undo, until the answer's end. */
@@ -57,7 +66,7 @@ export function eventFeed(
         if (frames === undefined) events.push(...restore.end());
         if (frames === undefined || events.some(isLast)) {
           over = true;
-          source.cancel();
+          leave(source, events);
         }
         if (events.length > 0) return events;
       }
@@ -94,7 +103,7 @@ export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, ma
         if (error !== undefined) step.frames.push(...machine.fail(error.error));
       }
       if (over) {
-        source.cancel();
+        leave(source, step.events);
         if (step.events.some((event) => event.type === "finish")) step.frames.push(...machine.end());
       }
       return step;
@@ -105,6 +114,12 @@ export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, ma
       source.cancel();
     },
   };
+}
+
+/** A connection over which a whole answer came is good for another one. */
+function leave(source: FrameSource, events: readonly Event[]): void {
+  if (events.some((event) => event.type === "finish")) source.release();
+  else source.cancel();
 }
 
 function isLast(event: Event): boolean {
@@ -126,22 +141,5 @@ export function wholeFeed(reply: Reply): EventFeed {
       return Promise.resolve(all);
     },
     cancel: () => void (events = undefined),
-  };
-}
-
-/** Clients of the messages protocol watch the size of their input from the first event on: it gets an estimate. */
-export async function withInputEstimate(feed: EventFeed, { prompt, countInput }: Call): Promise<EventFeed> {
-  if (prompt.protocol !== "messages") return feed;
-  const estimate = await countInput();
-  return {
-    async read() {
-      const events = await feed.read();
-      return events?.map((event) =>
-        event.type === "start" && event.usage?.prompt === undefined
-          ? { ...event, usage: { ...event.usage, prompt: estimate } }
-          : event
-      );
-    },
-    cancel: () => feed.cancel(),
   };
 }

@@ -1,13 +1,15 @@
 /** An upstream that is reached over the network, whatever protocol it speaks. */
+import type { Signature } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { type JsonObject, writeJson } from "../json.ts";
-import { spliceMembers } from "../json_splice.ts";
+import { writeJson } from "../json.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
 import { readFailure, readWhole } from "./answers.ts";
-import { eventFeed, frameSource, relayFeed, restored, wholeFeed, withInputEstimate } from "./feeds.ts";
+import { withEstimates } from "./estimates.ts";
+import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
 import type { Mend } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
+import { relayBody } from "./relay_body.ts";
 import type { Incoming, TimeLimits, Transport } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
@@ -26,6 +28,8 @@ export interface HttpUpstreamOptions {
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
   key: Secret | undefined;
   mend: Mend;
+  /** Issuers of the signatures that the gateway's models make. */
+  issuers: ReadonlySet<string>;
   limits: TimeLimits;
   transport: Transport;
 }
@@ -37,13 +41,21 @@ interface Attempt {
   read(incoming: Incoming): Promise<Answer>;
 }
 
+/** Whose signatures a model's answers carry. */
+export function modelIssuer(
+  model: string,
+  { name, vendor, mend }: Pick<HttpUpstreamOptions, "name" | "vendor" | "mend">,
+): string {
+  return mend.issuer?.(model) ?? vendor.issuer ?? name;
+}
+
 /** Makes an upstream of a vendor. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
 
   async function generate(call: Call): Promise<Answer> {
     const protocol = protocolFor(call);
-    const attempt = canRelay(call, protocol, issuerOf(call)) ? relayed(call, protocol) : translated(call, protocol);
+    const attempt = canRelay(call, protocol) ? relayed(call, protocol) : translated(call, protocol);
     try {
       return await attemptOnce(call, attempt);
     } catch (error) {
@@ -71,12 +83,33 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       limits: prompt.stream ? options.limits : { ...options.limits, firstByteMs: options.limits.totalMs },
     });
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
-    return await attempt.read(incoming);
+    try {
+      return await attempt.read(incoming);
+    } catch (error) {
+      incoming.cancel();
+      throw error;
+    }
   }
 
   /** Whose signatures the model's answers carry. */
   function issuerOf({ target }: Call): string {
-    return mend.issuer?.(target.model) ?? vendor.issuer ?? options.name;
+    return modelIssuer(target.model, options);
+  }
+
+  /**
+   * A prompt goes through as text only where nothing was cut off it, and no signature in it was made by another of the
+   * gateway's models. One that no model here makes comes from the upstream itself: it sells the models of others.
+   */
+  function canRelay(call: Call, protocol: UpstreamProtocol): boolean {
+    const { prompt, client } = call;
+    if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
+    const own = issuerOf(call);
+    const isPassable = (signature: Signature) =>
+      // Its own in an envelope of ours must be taken out first: the value does not stand in the text.
+      signature.issuer === own ? client.text.includes(signature.value) : !options.issuers.has(signature.issuer);
+    return prompt.messages.every(({ blocks }) =>
+      blocks.every((block) => block.type !== "reasoning" || !block.signature || isPassable(block.signature))
+    );
   }
 
   function protocolFor({ prompt, target }: Call): UpstreamProtocol {
@@ -100,18 +133,10 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   /** The client's own body, edited where it must be. */
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
-    const { client, prompt, target } = call;
+    const { client, prompt } = call;
     const relay = relayOf(protocol);
     const dialect = mendFor(protocol);
-    const needed = relay.bodyEdits({ streamed: prompt.stream, text: client.text });
-    const body = spliceMembers(client.text, {
-      // Only the gateway reads these.
-      provider: undefined,
-      models: undefined,
-      ...needed,
-      ...mendEdits(dialect, { call, needed }),
-      model: JSON.stringify(target.model),
-    });
+    const body = relayBody(call, { relay, mend: dialect });
     const codec = UPSTREAM_CODECS[protocol];
     const issuer = issuerOf(call);
     return {
@@ -151,10 +176,11 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       async read(incoming) {
         if (prompt.stream) {
           const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
-          return { type: "events", feed: await withInputEstimate(feed, call) };
+          return { type: "events", feed: withEstimates(feed, call) };
         }
         const { body } = await readWhole(incoming);
-        return { type: "events", feed: wholeFeed(restored(codec.readReply(body, { issuer }), restore())) };
+        const reply = restored(codec.readReply(body, { issuer }), restore());
+        return { type: "events", feed: withEstimates(wholeFeed(reply), call) };
       },
     };
   }
@@ -165,33 +191,6 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   return { checksContext: true, generate, close: () => transport.close() };
-}
-
-/** Top-level members of a relayed body that the vendor's dialect wants otherwise, what the relay needs included. */
-function mendEdits(
-  mend: Mend,
-  { call, needed }: { call: Call; needed: Record<string, string | undefined> },
-): Record<string, string | undefined> {
-  if (mend.body === undefined) return {};
-  const parsed = Object.entries(needed).map((
-    [name, text],
-  ) => [name, text === undefined ? undefined : JSON.parse(text)]);
-  const body: JsonObject = { ...call.client.echo.request, ...Object.fromEntries(parsed) };
-  const mended = mend.body(body, call.prompt, call.dropped);
-  const edits: Record<string, string | undefined> = {};
-  for (const name of new Set([...Object.keys(body), ...Object.keys(mended)])) {
-    const value = mended[name];
-    if (value !== body[name]) edits[name] = value === undefined ? undefined : writeJson(value);
-  }
-  return edits;
-}
-
-/** A prompt goes through as text only where every signature in it belongs to the vendor, and nothing was cut off it. */
-function canRelay({ prompt, client }: Call, protocol: UpstreamProtocol, issuer: string): boolean {
-  if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
-  return prompt.messages.every(({ blocks }) =>
-    blocks.every((block) => block.type !== "reasoning" || (block.signature?.issuer ?? issuer) === issuer)
-  );
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

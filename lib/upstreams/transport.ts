@@ -38,7 +38,12 @@ export interface Incoming {
   read(): Promise<Uint8Array | undefined>;
   /** All bytes as text. @throws {GatewayError} as `read`, and `upstream` where there are more than `limitBytes` */
   text(limitBytes: number): Promise<string>;
-  /** Ends the call. Safe at any time, more than once. */
+  /**
+   * Lets go of an answer that has been understood to its end. What little may be left of it is read in the background, so
+   * that the connection can carry the next request; a peer that goes on for longer loses it.
+   */
+  release(): void;
+  /** Ends the call. Safe at any time, more than once; nothing happens after `release`. */
   cancel(): void;
 }
 
@@ -48,6 +53,10 @@ export interface Transport {
   send(outgoing: Outgoing): Promise<Incoming>;
   close(): void;
 }
+
+/** Most that is read after an answer's end, in bytes and in milliseconds. */
+const REST_BYTES = 64 * 1024;
+const REST_MS = 1_000;
 
 /** How a transport treats its connections. */
 export interface TransportOptions {
@@ -64,6 +73,7 @@ export interface TransportOptions {
  */
 export function createFetchTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: idleConnections });
+  const released = new Set<() => void>();
   return {
     async send({ url, headers, body, signal, limits }) {
       const call = new AbortController();
@@ -84,13 +94,16 @@ export function createFetchTransport({ idleConnections = 256 }: TransportOptions
           signal: call.signal,
           client,
         });
-        return receive(response, { call, watch, finish });
+        return receive(response, { call, watch, finish, released });
       } catch (cause) {
         finish();
         throw failure(call.signal, "Cannot reach the model's upstream", cause);
       }
     },
-    close: () => client.close(),
+    close() {
+      for (const stop of released) stop();
+      client.close();
+    },
   };
 }
 
@@ -108,11 +121,14 @@ interface Call {
   call: AbortController;
   watch: Watch;
   finish: () => void;
+  /** Ends the reading of rests. */
+  released: Set<() => void>;
 }
 
-function receive(response: Response, { call, watch, finish }: Call): Incoming {
+function receive(response: Response, { call, watch, finish, released }: Call): Incoming {
   const encoding = response.headers.get("content-encoding");
   const reader = response.body?.getReader();
+  let over = false;
   const incoming: Incoming = {
     status: response.status,
     header: (name) => response.headers.get(name),
@@ -122,9 +138,11 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
         const piece = await reader?.read();
         watch.progress();
         if (piece?.value !== undefined) return piece.value;
+        over = true;
         finish();
         return undefined;
       } catch (cause) {
+        over = true;
         finish();
         throw failure(call.signal, "The upstream's answer broke off", cause);
       }
@@ -143,9 +161,24 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
       }
       return text + decoder.decode();
     },
-    cancel() {
+    release() {
+      if (over) return;
+      over = true;
       finish();
-      // Aborting closes the connection at once; an answer that was read to its end has nothing left to abort.
+      const stop = () => {
+        clearTimeout(timer);
+        released.delete(stop);
+        call.abort();
+      };
+      const timer = setTimeout(stop, REST_MS);
+      released.add(stop);
+      void readRest(reader).then(stop);
+    },
+    cancel() {
+      if (over) return;
+      over = true;
+      finish();
+      // Aborting closes the connection at once.
       call.abort();
       reader?.cancel().catch(() => {});
     },
@@ -156,6 +189,19 @@ function receive(response: Response, { call, watch, finish }: Call): Incoming {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
   }
   return incoming;
+}
+
+/** Resolves when there is nothing left to read, when that is too much, and when the call was aborted. */
+async function readRest(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<void> {
+  try {
+    for (let bytes = 0; bytes <= REST_BYTES;) {
+      const piece = await reader?.read();
+      if (piece?.value === undefined) return;
+      bytes += piece.value.length;
+    }
+  } catch {
+    // The answer itself is complete.
+  }
 }
 
 /** The reason a call was given up for, or what the network said in our own words. */
@@ -183,42 +229,43 @@ function startWatch(
   const started = performance.now();
   let waitingSince: number | undefined = started;
   let answered = false;
-  let timer: ReturnType<typeof setTimeout> | undefined;
   let stopped = false;
-
-  /** From here on another limit counts, and the timer may be set for later than that. */
-  function begin(): void {
-    if (answered || stopped) return;
-    answered = true;
-    clearTimeout(timer);
-    check();
-  }
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let due = Infinity;
 
   function check(): void {
     const now = performance.now();
     const phaseMs = answered ? idleMs : firstByteMs;
     const phaseEnd = (waitingSince ?? now) + phaseMs;
     const end = Math.min(phaseEnd, started + totalMs);
-    if (now < end) {
-      timer = setTimeout(check, end - now + 1);
-      return;
-    }
+    if (now < end) return arm(end, now);
     const [what, limitMs] = phaseEnd > end
       ? ["whole answer", totalMs]
       : [answered ? "next piece" : "first byte", phaseMs];
     expire(new GatewayError("timeout", `The upstream took too long: no ${what} within ${limitMs / 1000} s`));
   }
 
+  function arm(end: number, now: number): void {
+    clearTimeout(timer);
+    due = end;
+    timer = setTimeout(check, end - now + 1);
+  }
+
   check();
   return {
-    wait: () => void (waitingSince = performance.now()),
+    wait() {
+      const now = performance.now();
+      waitingSince = now;
+      // The timer may still stand where the wait for the first byte would have ended.
+      if (answered && !stopped && due > now + idleMs) arm(now + idleMs, now);
+    },
     head() {
       waitingSince = undefined;
-      if (begins === "head") begin();
+      if (begins === "head") answered = true;
     },
     progress() {
       waitingSince = undefined;
-      begin();
+      answered = true;
     },
     stop() {
       stopped = true;

@@ -11,6 +11,8 @@ export interface Vendor {
   keyless?: boolean;
   /** The protocols it speaks, the preferred one first. */
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
+  /** Protocols that only some hosts or versions speak: used where the configuration says so. */
+  perhaps?: readonly UpstreamProtocol[];
   /** Headers that carry the key. */
   auth: (key: string) => Record<string, string>;
   /** Whether it makes pictures, asked for as OpenAI's are. */
@@ -58,9 +60,15 @@ export const VENDORS = {
   xai: { baseUrl: "https://api.x.ai/v1", protocols: ["chat"], auth: bearer },
   qwen: { baseUrl: "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", protocols: ["chat"], auth: bearer },
   openrouter: { baseUrl: "https://openrouter.ai/api/v1", protocols: ["chat"], auth: bearer },
-  vllm: { protocols: ["chat"], keyless: true, auth: bearer },
-  ollama: { baseUrl: "http://127.0.0.1:11434/v1", protocols: ["chat"], keyless: true, auth: bearer },
-  "openai-compatible": { protocols: ["chat", "responses"], keyless: true, auth: bearer, images: true },
+  vllm: { protocols: ["chat"], perhaps: ["responses"], keyless: true, auth: bearer },
+  ollama: {
+    baseUrl: "http://127.0.0.1:11434/v1",
+    protocols: ["chat"],
+    perhaps: ["responses"],
+    keyless: true,
+    auth: bearer,
+  },
+  "openai-compatible": { protocols: ["chat"], perhaps: ["responses"], keyless: true, auth: bearer, images: true },
 } as const satisfies Record<string, Vendor>;
 
 /** A vendor that is reached over the network. */
@@ -69,6 +77,11 @@ export type VendorName = keyof typeof VENDORS;
 /** The vendor of this name. */
 export function vendorOf(name: VendorName): Vendor {
   return VENDORS[name];
+}
+
+/** Every protocol that the configuration may name for a vendor. */
+export function spokenBy({ protocols, perhaps = [] }: Vendor): readonly UpstreamProtocol[] {
+  return [...protocols, ...perhaps];
 }
 
 const PATHS: Readonly<Record<UpstreamProtocol, string>> = {

@@ -1,4 +1,4 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
 import { modalityOf, normalizeMediaType, readBase64, readMediaUrl, writeMediaUrl } from "../../lib/canonical/media.ts";
 import type { Media } from "../../lib/canonical/types.ts";
 
@@ -25,6 +25,23 @@ Deno.test("readMediaUrl() reads data URLs in every spelling", () => {
   }
 });
 
+Deno.test("readMediaUrl() reads megabytes in a moment, whatever they are", () => {
+  const size = 3_000_000;
+  const urls = [
+    `data:,${"%".repeat(size)}`,
+    `data:,${"%41".repeat(size / 3)}`,
+    `data:,${"é".repeat(size)}`,
+    `data:image/png;base64,${"%41".repeat(size / 3)}`,
+    `data:image/png;base64,${"A ".repeat(size / 2)}`,
+    `data:image/png;base64,${"A-B_".repeat(size / 4)}`,
+  ];
+  for (const url of urls) {
+    const start = performance.now();
+    assertEquals(readMediaUrl(url).kind, "bytes");
+    assert(performance.now() - start < 500, `${url.slice(0, 40)} took ${performance.now() - start} ms`);
+  }
+});
+
 Deno.test("readMediaUrl() leaves every other URL alone", () => {
   for (const url of ["https://example.com/a.png", "gs://bucket/a", "file_123", "database:x", ""]) {
     assertEquals(readMediaUrl(url), { kind: "url", url });
@@ -32,7 +49,10 @@ Deno.test("readMediaUrl() leaves every other URL alone", () => {
 });
 
 Deno.test("readMediaUrl() refuses data URLs that hold no data", () => {
-  for (const url of ["data:image/png;base64", "data:", "data:image/png;base64,A", "data:image/png;base64,A*=="]) {
+  const endless = `data:image/png${";".repeat(2000)},AAAA`;
+  for (
+    const url of ["data:image/png;base64", "data:", "data:image/png;base64,A", "data:image/png;base64,A*==", endless]
+  ) {
     assertThrows(() => readMediaUrl(url), SyntaxError, "Expected", url);
   }
 });

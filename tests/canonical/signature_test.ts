@@ -22,6 +22,12 @@ Deno.test("a foreign signature comes back whole, and travels as plain ASCII", ()
   }
 });
 
+Deno.test("another gateway's envelope stays closed, whoever carries it", () => {
+  const inner = writeSignature({ issuer: "sluice", value: "thought" }, "anthropic");
+  const outer = writeSignature({ issuer: "anthropic", value: inner }, "anthropic");
+  assertEquals(readSignature(outer, "anthropic"), { issuer: "anthropic", value: inner });
+});
+
 Deno.test("readSignature() takes everything without a sound envelope for the native issuer's", () => {
   const texts = [
     "",

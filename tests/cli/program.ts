@@ -23,6 +23,8 @@ export interface Running {
 export interface Place {
   folder: string;
   env?: Record<string, string>;
+  /** What is on standard input; absent: nothing. */
+  input?: string;
 }
 
 /** Runs a test in a fresh folder that is removed afterwards. */
@@ -37,7 +39,14 @@ export async function inFolder(test: (folder: string) => Promise<void>): Promise
 
 /** Runs a command to its end. */
 export async function run(args: readonly string[], place: Place): Promise<Ended> {
-  const { code, stdout, stderr } = await command(args, place).output();
+  const child = command(args, place).spawn();
+  if (place.input !== undefined) {
+    const writer = child.stdin.getWriter();
+    // A program that ends before it has read everything is judged by what it said.
+    await writer.write(new TextEncoder().encode(place.input)).catch(() => {});
+    await writer.close().catch(() => {});
+  }
+  const { code, stdout, stderr } = await child.output();
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
 }
 
@@ -71,7 +80,7 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-function command(args: readonly string[], { folder, env = {} }: Place): Deno.Command {
+function command(args: readonly string[], { folder, env = {}, input }: Place): Deno.Command {
   const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];
   return new Deno.Command(Deno.execPath(), {
     args: [
@@ -87,7 +96,7 @@ function command(args: readonly string[], { folder, env = {} }: Place): Deno.Com
     ],
     cwd: folder,
     env: { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1", ...env },
-    stdin: "null",
+    stdin: input === undefined ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",
   });

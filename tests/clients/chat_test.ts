@@ -1,14 +1,13 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type OpenAI from "openai-7";
-import { sharedGateway } from "./gateway.ts";
-import { caught, ECHO, testOpenai } from "./sdks.ts";
+import { caught, crossOpenai } from "./sdks.ts";
+import { droppedNames, ROUTES, sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
-type Request = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, "stream">;
+type Request = Omit<OpenAI.ChatCompletionCreateParamsNonStreaming, "stream" | "model">;
 
 const HELLO: Request = {
-  model: ECHO,
   messages: [{ role: "system", content: "Be brief." }, { role: "user", content: "Hello there, gateway" }],
 };
 const SCHEMA = {
@@ -21,6 +20,9 @@ const SCHEMA = {
   },
   strict: true,
 };
+/** Twenty tokens. */
+const NUMBERS = "one two three four five six seven eight nine ten one two three four five six seven eight nine ten";
+
 const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 
 /** What two answers to the same request have in common. */
@@ -28,14 +30,14 @@ function lasting({ id: _, created: __, ...rest }: OpenAI.ChatCompletion): unknow
   return JSON.parse(JSON.stringify(rest));
 }
 
-testOpenai("chat answers with a whole completion", gateway, async ({ client }) => {
-  const answer = await client.chat.completions.create(HELLO);
+crossOpenai("chat answers with a whole completion", gateway, async ({ client, model }) => {
+  const answer = await client.chat.completions.create({ ...HELLO, model });
   assertMatch(answer.id, /^chatcmpl-./);
   assertMatch(answer._request_id ?? "", /^req_./);
   assert(Math.abs(answer.created - Date.now() / 1000) < 60);
   assertEquals(lasting(answer), {
     object: "chat.completion",
-    model: ECHO,
+    model,
     choices: [{
       index: 0,
       message: { role: "assistant", content: "Hello there, gateway", refusal: null },
@@ -48,11 +50,11 @@ testOpenai("chat answers with a whole completion", gateway, async ({ client }) =
   assertEquals([prompt_tokens > 4, completion_tokens, total_tokens], [true, 4, prompt_tokens + 4]);
 });
 
-testOpenai("chat streams the same text in many chunks of one id", gateway, async ({ client }) => {
-  const whole = await client.chat.completions.create(HELLO);
+crossOpenai("chat streams the same text in many chunks of one id", gateway, async ({ client, model }) => {
+  const whole = await client.chat.completions.create({ ...HELLO, model });
   for (const include_usage of [false, true]) {
     const chunks = await Array.fromAsync(
-      await client.chat.completions.create({ ...HELLO, stream: true, stream_options: { include_usage } }),
+      await client.chat.completions.create({ ...HELLO, model, stream: true, stream_options: { include_usage } }),
     );
     assertEquals(new Set(chunks.map(({ id, created, model }) => `${id} ${created} ${model}`)).size, 1);
     const choices = chunks.flatMap(({ choices }) => choices);
@@ -69,14 +71,14 @@ testOpenai("chat streams the same text in many chunks of one id", gateway, async
   }
 });
 
-testOpenai("the chat stream helper ends with what create answers", gateway, async ({ client }) => {
+crossOpenai("the chat stream helper ends with what create answers", gateway, async ({ client, model }) => {
   const requests: Request[] = [
     HELLO,
     { ...HELLO, max_completion_tokens: 2 },
     { ...HELLO, stop: [" there"] },
     { ...HELLO, response_format: { type: "json_object" } },
   ];
-  for (const request of requests) {
+  for (const request of requests.map((request) => ({ ...request, model }))) {
     const whole = await client.chat.completions.create(request);
     const stream = client.chat.completions.stream({ ...request, stream_options: { include_usage: true } });
     const texts: string[] = [];
@@ -88,33 +90,40 @@ testOpenai("the chat stream helper ends with what create answers", gateway, asyn
   }
 });
 
-testOpenai("chat obeys limits and stop sequences", gateway, async ({ client }) => {
+crossOpenai("chat obeys limits and stop sequences", gateway, async ({ client, model }) => {
+  const messages: Request["messages"] = [{ role: "user", content: NUMBERS }];
+  const first = (words: number) => NUMBERS.split(" ").slice(0, words).join(" ");
   const cases: [Partial<Request>, string, string, number][] = [
-    [{ max_completion_tokens: 2 }, "Hello there", "length", 2],
-    [{ max_tokens: 3 }, "Hello there,", "length", 3],
-    [{ max_tokens: 1, max_completion_tokens: 4 }, "Hello there, gateway", "stop", 4],
+    [{ messages, max_completion_tokens: 16 }, first(16), "length", 16],
+    [{ messages, max_tokens: 18 }, first(18), "length", 18],
+    [{ messages, max_tokens: 1, max_completion_tokens: 20 }, NUMBERS, "stop", 20],
     [{ stop: "," }, "Hello there", "stop", 2],
     [{ stop: ["nothing", " there"] }, "Hello", "stop", 1],
   ];
   for (const [extra, content, reason, tokens] of cases) {
-    const { choices: [choice], usage } = await client.chat.completions.create({ ...HELLO, ...extra });
+    const { choices: [choice], usage } = await client.chat.completions.create({ ...HELLO, model, ...extra });
     assertEquals([choice?.message.content, choice?.finish_reason, usage?.completion_tokens], [content, reason, tokens]);
   }
 });
 
-testOpenai("chat parses an answer in a JSON schema, whole and streamed", gateway, async ({ client }) => {
-  const request = { ...HELLO, response_format: { type: "json_schema" as const, json_schema: SCHEMA } };
-  const expected = { name: "Oslo", people: 3 };
-  const { choices: [whole] } = await client.chat.completions.parse(request);
-  assertEquals(whole?.message.parsed, expected);
-  const { choices: [streamed] } = await client.chat.completions.stream(request).finalChatCompletion();
-  // Version 6 parses only whole answers.
-  assertEquals(JSON.parse(streamed?.message.content ?? ""), expected);
-});
+crossOpenai(
+  "chat parses an answer in a JSON schema, whole and streamed",
+  gateway,
+  async ({ client, model, upstream }) => {
+    const request = { ...HELLO, model, response_format: { type: "json_schema" as const, json_schema: SCHEMA } };
+    // Anthropic's schemas know no `minimum`.
+    const expected = { name: "Oslo", people: upstream === "messages" ? 0 : 3 };
+    const { choices: [whole] } = await client.chat.completions.parse(request);
+    assertEquals(whole?.message.parsed, expected);
+    const { choices: [streamed] } = await client.chat.completions.stream(request).finalChatCompletion();
+    // Version 6 parses only whole answers.
+    assertEquals(JSON.parse(streamed?.message.content ?? ""), expected);
+  },
+);
 
-testOpenai("chat sees pictures", gateway, async ({ client }) => {
+crossOpenai("chat sees pictures", gateway, async ({ client, model }) => {
   const { choices: [choice] } = await client.chat.completions.create({
-    model: ECHO,
+    model,
     messages: [{
       role: "user",
       content: [
@@ -126,10 +135,10 @@ testOpenai("chat sees pictures", gateway, async ({ client }) => {
   assertEquals(choice?.message.content, "Look:\n[image 64x48 png]");
 });
 
-testOpenai("a chat stream can be left, and the gateway goes on", gateway, async ({ client, Sdk }) => {
+crossOpenai("a chat stream can be left, and the gateway goes on", gateway, async ({ client, Sdk, model }) => {
   const long = "one two three four ".repeat(5000);
   const stream = await client.chat.completions.create({
-    model: ECHO,
+    model,
     messages: [{ role: "user", content: long }],
     stream: true,
   });
@@ -138,9 +147,24 @@ testOpenai("a chat stream can be left, and the gateway goes on", gateway, async 
     if (++chunks === 3) stream.controller.abort();
   }
   assert(chunks < 1000, `${chunks} chunks`);
-  const helper = client.chat.completions.stream({ model: ECHO, messages: [{ role: "user", content: long }] });
+  const helper = client.chat.completions.stream({ model, messages: [{ role: "user", content: long }] });
   helper.once("chunk", () => helper.abort());
   await caught(Sdk.APIUserAbortError, helper.finalChatCompletion());
-  const { choices: [choice] } = await client.chat.completions.create(HELLO);
+  const { choices: [choice] } = await client.chat.completions.create({ ...HELLO, model });
   assertEquals(choice?.message.content, "Hello there, gateway");
 });
+
+crossOpenai(
+  "chat has a limit below the upstream's floor raised, and is told so",
+  gateway,
+  async ({ client, model }) => {
+    const { data, response } = await client.chat.completions.create({
+      model,
+      messages: [{ role: "user", content: NUMBERS }],
+      max_completion_tokens: 2,
+    }).withResponse();
+    assertEquals([data.usage?.completion_tokens, data.choices[0]?.finish_reason], [16, "length"]);
+    assertEquals(droppedNames(response), ["max_completion_tokens"]);
+  },
+  ROUTES.filter(({ upstream }) => upstream === "responses"),
+);

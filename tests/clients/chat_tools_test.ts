@@ -1,9 +1,9 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type OpenAI from "openai-7";
-import { sharedGateway } from "./gateway.ts";
-import { caught, ECHO, testOpenai } from "./sdks.ts";
+import { caught, crossOpenai } from "./sdks.ts";
+import { customCall, droppedNames, hasObjects, type Route, sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
 type Message = OpenAI.ChatCompletionMessageParam;
 
@@ -22,9 +22,18 @@ const WEATHER: OpenAI.ChatCompletionFunctionTool = {
 const CLOCK: OpenAI.ChatCompletionFunctionTool = { type: "function", function: { name: "clock" } };
 const SQL: OpenAI.ChatCompletionCustomTool = { type: "custom", custom: { name: "sql", format: { type: "text" } } };
 const TOOLS = [WEATHER, CLOCK];
+const SELECT = { client: "chat", name: "sql", input: 'select "a" from t' } as const;
 
 /** A number that binary floats cannot hold must come through as written. */
-const TWO_CALLS = 'Both.\ncall:get_weather {"city": "Zürich", "days": 9007199254740993}\ncall:clock {}';
+function weatherArguments(route: Pick<Route, "upstream">): string {
+  return hasObjects(route)
+    ? '{"city":"Zürich","days":9007199254740993}'
+    : '{"city": "Zürich", "days": 9007199254740993}';
+}
+
+function twoCalls(route: Pick<Route, "upstream">): string {
+  return `Both.\ncall:get_weather ${weatherArguments(route)}\ncall:clock {}`;
+}
 
 /** Calls as the model spelled them, without their ids. */
 function spelled(message: OpenAI.ChatCompletionMessage | undefined): unknown[] {
@@ -33,17 +42,17 @@ function spelled(message: OpenAI.ChatCompletionMessage | undefined): unknown[] {
   );
 }
 
-testOpenai("chat calls tools in parallel and takes their results", gateway, async ({ client }) => {
-  const messages: Message[] = [{ role: "user", content: TWO_CALLS }];
-  const { choices: [first] } = await client.chat.completions.create({ model: ECHO, messages, tools: TOOLS });
+crossOpenai("chat calls tools in parallel and takes their results", gateway, async ({ client, model, upstream }) => {
+  const messages: Message[] = [{ role: "user", content: twoCalls({ upstream }) }];
+  const { choices: [first] } = await client.chat.completions.create({ model, messages, tools: TOOLS });
   assertEquals(first?.finish_reason, "tool_calls");
   assertEquals(first?.message.content, "Both.");
   assertEquals(spelled(first?.message), [
-    ["get_weather", '{"city": "Zürich", "days": 9007199254740993}'],
+    ["get_weather", weatherArguments({ upstream })],
     ["clock", "{}"],
   ]);
   const [weather, clock] = first?.message.tool_calls ?? [];
-  for (const call of [weather, clock]) assertMatch(call?.id ?? "", /^call_[0-9a-f]+$/);
+  for (const call of [weather, clock]) assertMatch(call?.id ?? "", /^call_[0-9a-f_]+$/);
   if (first === undefined || weather === undefined || clock === undefined) return;
 
   messages.push(
@@ -51,17 +60,17 @@ testOpenai("chat calls tools in parallel and takes their results", gateway, asyn
     { role: "tool", tool_call_id: weather.id, content: "Rain" },
     { role: "tool", tool_call_id: clock.id, content: [{ type: "text", text: "Noon" }] },
   );
-  const { choices: [second] } = await client.chat.completions.create({ model: ECHO, messages, tools: TOOLS });
+  const { choices: [second] } = await client.chat.completions.create({ model, messages, tools: TOOLS });
   assertEquals(second?.finish_reason, "stop");
   assertEquals([second?.message.content, second?.message.tool_calls], ["Rain\nNoon", undefined]);
 
   messages.push({ role: "assistant", content: "Rain\nNoon" }, { role: "user", content: "And the clock again?" });
-  const { choices: [third] } = await client.chat.completions.create({ model: ECHO, messages, tools: TOOLS });
+  const { choices: [third] } = await client.chat.completions.create({ model, messages, tools: TOOLS });
   assertEquals(spelled(third?.message), [["clock", "{}"]]);
 });
 
-testOpenai("chat streams the calls that create answers", gateway, async ({ client }) => {
-  const request = { model: ECHO, messages: [{ role: "user" as const, content: TWO_CALLS }], tools: TOOLS };
+crossOpenai("chat streams the calls that create answers", gateway, async ({ client, model, upstream }) => {
+  const request = { model, messages: [{ role: "user" as const, content: twoCalls({ upstream }) }], tools: TOOLS };
   const { choices: [whole] } = await client.chat.completions.create(request);
   const { choices: [streamed] } = await client.chat.completions.stream(request).finalChatCompletion();
   assertEquals(streamed?.finish_reason, "tool_calls");
@@ -73,17 +82,16 @@ testOpenai("chat streams the calls that create answers", gateway, async ({ clien
   );
 });
 
-testOpenai("chat obeys every tool choice", gateway, async ({ client }) => {
+crossOpenai("chat obeys every tool choice", gateway, async ({ client, model, upstream }) => {
   const weather = ["get_weather", '{"city":""}'];
   const cases: [string, Partial<OpenAI.ChatCompletionCreateParamsNonStreaming>, unknown[]][] = [
     ["Hi", {}, []],
     ["What is the weather?", {}, [weather]],
     ["What is the weather?", { tool_choice: "auto" }, [weather]],
     ["What is the weather?", { tool_choice: "none" }, []],
-    [TWO_CALLS, { tool_choice: "none" }, []],
+    [twoCalls({ upstream }), { tool_choice: "none" }, []],
     ["Hi", { tool_choice: "required" }, [weather]],
     ["Hi", { tool_choice: { type: "function", function: { name: "clock" } } }, [["clock", "{}"]]],
-    [TWO_CALLS, { parallel_tool_calls: false }, [["get_weather", '{"city": "Zürich", "days": 9007199254740993}']]],
     ["Hi", {
       tool_choice: {
         type: "allowed_tools",
@@ -93,7 +101,7 @@ testOpenai("chat obeys every tool choice", gateway, async ({ client }) => {
   ];
   for (const [content, extra, calls] of cases) {
     const { choices: [choice] } = await client.chat.completions.create({
-      model: ECHO,
+      model,
       messages: [{ role: "user", content }],
       tools: TOOLS,
       ...extra,
@@ -103,11 +111,25 @@ testOpenai("chat obeys every tool choice", gateway, async ({ client }) => {
   }
 });
 
-testOpenai("chat refuses a choice of a tool that is not there", gateway, async ({ client, Sdk }) => {
+crossOpenai("chat makes one call at a time, or says that it cannot", gateway, async ({ client, model, upstream }) => {
+  const { data: { choices: [choice] }, response } = await client.chat.completions.create({
+    model,
+    messages: [{ role: "user", content: twoCalls({ upstream }) }],
+    tools: TOOLS,
+    parallel_tool_calls: false,
+  }).withResponse();
+  const calls = spelled(choice?.message);
+  assertEquals(calls[0], ["get_weather", weatherArguments({ upstream })]);
+  // Gemini has no word for it.
+  const expected = upstream === "gemini" ? [2, ["parallel_tool_calls"]] : [1, []];
+  assertEquals([calls.length, droppedNames(response)], expected);
+});
+
+crossOpenai("chat refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
   const error = await caught(
     Sdk.BadRequestError,
     client.chat.completions.create({
-      model: ECHO,
+      model,
       messages: [{ role: "user", content: "Hi" }],
       tools: TOOLS,
       tool_choice: { type: "function", function: { name: "nobody" } },
@@ -116,9 +138,9 @@ testOpenai("chat refuses a choice of a tool that is not there", gateway, async (
   assertEquals(error.param, "tool_choice");
 });
 
-testOpenai("chat calls custom tools, and takes their results", gateway, async ({ client }) => {
-  const messages: Message[] = [{ role: "user", content: 'call:sql select "a" from t' }];
-  const request = { model: ECHO, messages, tools: [SQL] };
+crossOpenai("chat calls custom tools, and takes their results", gateway, async ({ client, model, upstream }) => {
+  const messages: Message[] = [{ role: "user", content: customCall({ upstream }, SELECT) }];
+  const request = { model, messages, tools: [SQL] };
   const { choices: [choice] } = await client.chat.completions.create(request);
   assertEquals(choice?.finish_reason, "tool_calls");
   assertEquals(spelled(choice?.message), [["sql", 'select "a" from t']]);
@@ -129,10 +151,10 @@ testOpenai("chat calls custom tools, and takes their results", gateway, async ({
   assertEquals(next?.message.content, "1 row");
 });
 
-testOpenai("chat streams custom calls in pieces", gateway, async ({ client }) => {
+crossOpenai("chat streams custom calls in pieces", gateway, async ({ client, model, upstream }) => {
   const stream = await client.chat.completions.create({
-    model: ECHO,
-    messages: [{ role: "user", content: 'call:sql select "a" from t' }],
+    model,
+    messages: [{ role: "user", content: customCall({ upstream }, SELECT) }],
     tools: [SQL],
     stream: true,
   });
@@ -148,11 +170,11 @@ testOpenai("chat streams custom calls in pieces", gateway, async ({ client }) =>
   assertEquals([name, input], ["sql", 'select "a" from t']);
 });
 
-testOpenai("runTools runs a function and ends with its result", gateway, async ({ client }) => {
+crossOpenai("runTools runs a function and ends with its result", gateway, async ({ client, model }) => {
   for (const stream of [false, true]) {
     const asked: unknown[] = [];
     const request = {
-      model: ECHO,
+      model,
       messages: [{ role: "user" as const, content: 'call:get_weather {"city":"Oslo"}' }],
       tools: [{
         type: "function" as const,

@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
+import { type Gateway, sharedGateway } from "./gateway.ts";
 import { type Body, parsed, post, readMessages } from "./sse.ts";
+import { droppedNames, ECHO, ROUTES, sharedCrossing } from "./upstreams.ts";
 
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
@@ -20,6 +20,8 @@ function row(id: string, modes: string[]): Body {
 const gateway = sharedGateway({
   config: { models: [row("acme/claude-sonnet-4-5", ["manual"]), row("acme/claude-opus-4-7", ["adaptive"])] },
 });
+
+const crossing = sharedCrossing();
 
 const HEADERS = {
   "anthropic-version": "2023-06-01",
@@ -68,10 +70,16 @@ const TOOLS: Body[] = [
   },
 ];
 
+/** How it wants the model to think. */
+interface Wish {
+  thinking: Body;
+  effort?: string;
+}
+
 /** A request as this client composes it. */
 function request(
   model: string,
-  { messages, thinking, effort }: { messages: Body[]; thinking: Body; effort?: string },
+  { messages, thinking, effort }: { messages: Body[] } & Wish,
 ): Body {
   return {
     model,
@@ -92,11 +100,11 @@ function request(
 }
 
 /** The content of a streamed message, folded as the client does it. */
-async function answer(body: Body): Promise<{ content: Body[]; reason: unknown }> {
-  const response = await post(gateway(), "/anthropic/v1/messages?beta=true", body, {
+async function answer(gateway: Gateway, body: Body): Promise<{ content: Body[]; reason: unknown }> {
+  const response = await post(gateway, "/anthropic/v1/messages?beta=true", body, {
     ...HEADERS,
     authorization: "",
-    "x-api-key": gateway().key,
+    "x-api-key": gateway.key,
   });
   const content: Body[] = [];
   const inputs: string[] = [];
@@ -116,60 +124,106 @@ async function answer(body: Body): Promise<{ content: Body[]; reason: unknown }>
   return { content, reason };
 }
 
-const CASES: { model: string; thinking: Body; effort?: string; system: boolean }[] = [
-  { model: "acme/claude-sonnet-4-5", thinking: { type: "enabled", budget_tokens: 31_999 }, system: false },
-  { model: "acme/claude-opus-4-7", thinking: { type: "adaptive", display: "omitted" }, effort: "xhigh", system: false },
-  { model: ECHO, thinking: { type: "adaptive", display: "summarized" }, effort: "high", system: true },
+const CASES: { name: string; model: string; wish: Wish; system: boolean }[] = [
+  {
+    name: "a budget",
+    model: "acme/claude-sonnet-4-5",
+    wish: { thinking: { type: "enabled", budget_tokens: 31_999 } },
+    system: false,
+  },
+  {
+    name: "hidden thoughts",
+    model: "acme/claude-opus-4-7",
+    wish: { thinking: { type: "adaptive", display: "omitted" }, effort: "xhigh" },
+    system: false,
+  },
+  {
+    name: "thoughts in summary and notes of the system",
+    model: ECHO,
+    wish: { thinking: { type: "adaptive", display: "summarized" }, effort: "high" },
+    system: true,
+  },
 ];
 
-for (const { model, thinking, effort, system } of CASES) {
-  Deno.test(`Claude Code's tool loop ends with the results, with ${model}`, async () => {
-    const messages: Body[] = [{
-      role: "user",
-      content: [
-        { type: "text", text: "<system-reminder>\nThe date is 2026-11-21.\n</system-reminder>\n" },
-        { type: "text", text: 'call:Bash {"command": "ls"}\ncall:Read {"command": "a.txt", "timeout": 5}' },
-      ],
-    }];
-    if (system) {
-      messages.push({ role: "system", content: [{ type: "text", text: "# Environment\nA folder.", ...CACHED }] });
-    }
-    const extra = { messages, thinking, ...(effort !== undefined && { effort }) };
-    const first = await answer(request(model, extra));
-    assertEquals(first.reason, "tool_use");
-    assertEquals(first.content[0]?.type, "thinking");
-    const calls = first.content.filter(({ type }) => type === "tool_use");
-    assertEquals(calls.map(({ name, input }) => [name, input]), [
-      ["Bash", { command: "ls" }],
-      ["Read", { command: "a.txt", timeout: 5 }],
-    ]);
-
-    const results = calls.map(({ id, name }, index) => ({
-      type: "tool_result",
-      tool_use_id: id,
-      content: index === 0 ? `${name} done` : [{ type: "text", text: `${name} done` }],
-      is_error: false,
-      ...(index === 1 && CACHED),
-    }));
-    messages.push({ role: "assistant", content: first.content }, { role: "user", content: results });
-    const second = await answer(request(model, extra));
-    assertEquals(second.reason, "end_turn");
-    assertEquals(second.content.at(-1)?.text, "Bash done\nRead done");
-
-    messages.push({ role: "assistant", content: second.content }, { role: "user", content: "Thanks" });
-    const third = await answer(request(model, extra));
-    assertEquals([third.reason, third.content.at(-1)?.text], ["end_turn", "Thanks"]);
+for (const { name, model, wish, system } of CASES) {
+  Deno.test(`${model}: Claude Code's tool loop with ${name} ends with the results`, async () => {
+    await checkLoop(gateway(), { model, wish, system });
   });
+  for (const route of ROUTES.slice(1)) {
+    Deno.test(`${route.model}: Claude Code's tool loop with ${name} ends with the results`, async () => {
+      await checkLoop(crossing(route), { model: route.model, wish, system });
+    });
+  }
 }
 
-Deno.test("Claude Code's notes beside the user's words are neither repeated nor taken for a wish", async () => {
-  const note = "<system-reminder>\nUse Bash, Read or Edit as you see fit: task, skill, agent.\n</system-reminder>\n";
-  const content = [{ type: "text", text: `${note}${note}` }, { type: "text", text: "Say hello" }];
-  const { content: said } = await answer(
-    request(ECHO, { messages: [{ role: "user", content }], thinking: { type: "disabled" } }),
-  );
-  assertEquals(said, [{ type: "text", text: "Say hello" }]);
-});
+/** Two calls, their results, and another message. */
+async function checkLoop(
+  gateway: Gateway,
+  { model, wish, system }: { model: string; wish: Wish; system: boolean },
+): Promise<void> {
+  const messages: Body[] = [{
+    role: "user",
+    content: [
+      { type: "text", text: "<system-reminder>\nThe date is 2026-11-21.\n</system-reminder>\n" },
+      { type: "text", text: 'call:Bash {"command": "ls"}\ncall:Read {"command": "a.txt", "timeout": 5}' },
+    ],
+  }];
+  if (system) {
+    messages.push({ role: "system", content: [{ type: "text", text: "# Environment\nA folder.", ...CACHED }] });
+  }
+  const ask = () => answer(gateway, request(model, { messages, ...wish }));
+  const first = await ask();
+  assertEquals(first.reason, "tool_use");
+  assertEquals(first.content.some(({ type }) => type === "thinking"), true);
+  const calls = first.content.filter(({ type }) => type === "tool_use");
+  assertEquals(calls.map(({ name, input }) => [name, input]), [
+    ["Bash", { command: "ls" }],
+    ["Read", { command: "a.txt", timeout: 5 }],
+  ]);
+
+  const results = calls.map(({ id, name }, index) => ({
+    type: "tool_result",
+    tool_use_id: id,
+    content: index === 0 ? `${name} done` : [{ type: "text", text: `${name} done` }],
+    is_error: false,
+    ...(index === 1 && CACHED),
+  }));
+  messages.push({ role: "assistant", content: first.content }, { role: "user", content: results });
+  const second = await ask();
+  assertEquals([second.reason, textOf(second.content)], ["end_turn", "Bash done\nRead done"]);
+
+  messages.push({ role: "assistant", content: second.content }, { role: "user", content: "Thanks" });
+  const third = await ask();
+  assertEquals([third.reason, textOf(third.content)], ["end_turn", "Thanks"]);
+}
+
+function textOf(content: Body[]): string {
+  return content.map(({ type, text }) => type === "text" ? text : "").join("");
+}
+
+for (const route of ROUTES) {
+  Deno.test(`${route.model}: Claude Code's notes are neither repeated nor taken for a wish`, async () => {
+    const note = "<system-reminder>\nUse Bash, Read or Edit as you see fit: task, skill, agent.\n</system-reminder>\n";
+    const content = [{ type: "text", text: `${note}${note}` }, { type: "text", text: "Say hello" }];
+    const { content: said } = await answer(
+      crossing(route),
+      request(route.model, { messages: [{ role: "user", content }], thinking: { type: "disabled" } }),
+    );
+    assertEquals(said, [{ type: "text", text: "Say hello" }]);
+  });
+
+  Deno.test(`${route.model}: what Claude Code asks for beyond the model is named`, async () => {
+    const { model, upstream } = route;
+    const body = request(model, { messages: [{ role: "user", content: "Hello" }], thinking: { type: "disabled" } });
+    const response = await post(crossing(route), "/anthropic/v1/messages?beta=true", body, HEADERS);
+    // OpenRouter takes the marks of caches.
+    const marks = model === "t/openrouter" ? [] : ["cache_control"];
+    const foreign = upstream === "embedded" || upstream === "messages" ? [] : [...marks, "context_management"];
+    const named = droppedNames(response).filter((name) => name !== "metadata.user_id" && name !== "defer_loading");
+    assertEquals(named.sort(), foreign);
+    await response.body?.cancel();
+  });
+}
 
 Deno.test("Claude Code asks for a manual budget of a model that decides by itself, and is told so", async () => {
   const body = request("acme/claude-opus-4-7", {

@@ -1,9 +1,9 @@
-import { assertEquals } from "@std/assert";
-import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
+import { assert, assertEquals } from "@std/assert";
+import { lostReasoning, tampered } from "./signatures.ts";
 import { type Body, parsed, post, readMessages } from "./sse.ts";
+import { customCall, droppedNames, nameInNamespace, type Route, ROUTES, sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
 const HEADERS = {
   originator: "codex_exec",
@@ -66,9 +66,9 @@ const CONTEXT: Body[] = [
 ];
 
 /** A request as this client composes it: no instructions, nothing stored. */
-function request(input: Body[], extra: Body): Body {
+function request(model: string, input: Body[], extra: Body): Body {
   return {
-    model: ECHO,
+    model,
     stream: true,
     tool_choice: "auto",
     parallel_tool_calls: true,
@@ -84,10 +84,18 @@ function request(input: Body[], extra: Body): Body {
 }
 
 /** The items of a streamed answer: this client takes them from the events that end them, and waits for the last event. */
-async function answer(body: Body, headers: Record<string, string> = {}): Promise<Body[]> {
-  const messages = await readMessages(await post(gateway(), "/v1/responses", body, { ...HEADERS, ...headers }));
+async function answer(route: Route, body: Body, headers: Record<string, string> = {}): Promise<Body[]> {
+  const response = await post(gateway(route), "/v1/responses", body, { ...HEADERS, ...headers });
+  checkDropped(route, body, droppedNames(response));
+  const messages = await readMessages(response);
   assertEquals(messages.at(-2)?.event, "response.completed");
   return parsed(messages.filter(({ event }) => event === "response.output_item.done")).map(({ item }) => item as Body);
+}
+
+/** The search is named wherever it does not run. */
+function checkDropped({ upstream }: Route, { tools = [] }: Body, dropped: string[]): void {
+  const hosted = (tools as Body[]).some(({ type }) => type === "web_search") && upstream !== "responses";
+  assertEquals(dropped.includes("tools.web_search"), hosted, dropped.join());
 }
 
 /** An item as this client sends it back: messages and reasoning without their ids. */
@@ -99,64 +107,80 @@ function textOf(items: Body[]): unknown {
   return (items.findLast(({ type }) => type === "message")?.content as Body[] | undefined)?.[0]?.text;
 }
 
-Deno.test("Codex's loop with functions, a custom tool and a namespace ends with the results", async () => {
-  const prompt = [
-    "Let me see.",
-    'call:exec_command {"cmd":"ls","yield_time_ms":1000}',
-    "call:apply_patch *** Begin Patch",
-    "call:multi_agent_v1.spawn_agent {}",
-  ];
-  const input = [...CONTEXT, message("user", prompt.join("\n"))];
-  const first = await answer(request(input, { tools: TOOLS }));
-  assertEquals(first.map(({ type }) => type), [
-    "reasoning",
-    "message",
-    "function_call",
-    "custom_tool_call",
-    "function_call",
-  ]);
-  const [reasoning, , command, patch, agent] = first;
-  assertEquals(typeof reasoning?.encrypted_content, "string");
-  assertEquals([command?.name, command?.arguments], ["exec_command", '{"cmd":"ls","yield_time_ms":1000}']);
-  assertEquals([patch?.name, patch?.input], ["apply_patch", "*** Begin Patch"]);
-  assertEquals([agent?.name, agent?.namespace, agent?.arguments], ["spawn_agent", "multi_agent_v1", "{}"]);
+for (const route of ROUTES) {
+  const { model, keepsReasoning } = route;
 
-  input.push(
-    ...first.map(sentBack),
-    { type: "function_call_output", call_id: command?.call_id, output: "a.txt" },
-    { type: "custom_tool_call_output", call_id: patch?.call_id, output: [{ type: "input_text", text: "Patched" }] },
-    { type: "function_call_output", call_id: agent?.call_id, output: "Started" },
-  );
-  const second = await answer(request(input, { tools: TOOLS }));
-  assertEquals(second.map(({ type }) => type), ["reasoning", "message"]);
-  assertEquals(textOf(second), "a.txt\nPatched\nStarted");
+  Deno.test(`${model}: Codex's loop with functions, a custom tool and a namespace ends with the results`, async () => {
+    const prompt = [
+      "Let me see.",
+      'call:exec_command {"cmd":"ls","yield_time_ms":1000}',
+      customCall(route, { client: "responses", name: "apply_patch", input: "*** Begin Patch" }),
+      `call:${nameInNamespace(route, "multi_agent_v1", "spawn_agent")} {}`,
+    ];
+    const input = [...CONTEXT, message("user", prompt.join("\n"))];
+    const first = await answer(route, request(model, input, { tools: TOOLS }));
+    // Signatures that come after the reasoning, or belong to a call, are items of their own.
+    assertEquals(first.filter(({ summary }) => (summary as Body[] | undefined)?.length !== 0).map(({ type }) => type), [
+      "reasoning",
+      "message",
+      "function_call",
+      "custom_tool_call",
+      "function_call",
+    ]);
+    assert(first.some(({ encrypted_content }) => typeof encrypted_content === "string"));
+    const [command, patch, agent] = first.filter(({ call_id }) => call_id !== undefined);
+    assertEquals([command?.name, command?.arguments], ["exec_command", '{"cmd":"ls","yield_time_ms":1000}']);
+    assertEquals([patch?.name, patch?.input], ["apply_patch", "*** Begin Patch"]);
+    assertEquals([agent?.name, agent?.namespace, agent?.arguments], ["spawn_agent", "multi_agent_v1", "{}"]);
 
-  input.push(...second.map(sentBack), message("user", "Thanks"));
-  assertEquals(textOf(await answer(request(input, { tools: TOOLS }))), "Thanks");
-});
+    input.push(
+      ...first.map(sentBack),
+      { type: "function_call_output", call_id: command?.call_id, output: "a.txt" },
+      { type: "custom_tool_call_output", call_id: patch?.call_id, output: [{ type: "input_text", text: "Patched" }] },
+      { type: "function_call_output", call_id: agent?.call_id, output: "Started" },
+    );
+    const second = await answer(route, request(model, input, { tools: TOOLS }));
+    assertEquals(second[0]?.type, "reasoning");
+    assertEquals(textOf(second), "a.txt\nPatched\nStarted");
 
-Deno.test("Codex's loop with tools as an item of the input ends with the results", async () => {
-  const exec = { type: "custom", name: "exec", description: "Runs JavaScript.", format: GRAMMAR };
-  const added = {
-    type: "additional_tools",
-    id: "at_01a1fb9a",
-    role: "developer",
-    tools: [{ type: "namespace", name: "functions", description: "", tools: [exec, COMMAND] }],
-  };
-  const lite = { "x-openai-internal-codex-responses-lite": "true" };
-  const extra = { parallel_tool_calls: false, reasoning: { effort: "low", context: "all_turns" } };
-  const input = [added, ...CONTEXT, message("user", 'call:exec text("hi")')];
-  const first = await answer(request(input, extra), lite);
-  const call = first.at(-1);
-  assertEquals([call?.type, call?.name, call?.namespace, call?.input], [
-    "custom_tool_call",
-    "exec",
-    "functions",
-    'text("hi")',
-  ]);
-  input.push(
-    ...first.map(sentBack),
-    { type: "custom_tool_call_output", call_id: call?.call_id, output: [{ type: "input_text", text: "hi" }] },
-  );
-  assertEquals(textOf(await answer(request(input, extra), lite)), "hi");
-});
+    input.push(...second.map(sentBack), message("user", "Thanks"));
+    assertEquals(textOf(await answer(route, request(model, input, { tools: TOOLS }))), "Thanks");
+
+    const forged = await post(
+      gateway(route),
+      "/v1/responses",
+      request(model, tampered(input), { tools: TOOLS }),
+      HEADERS,
+    );
+    assertEquals(forged.status === 400 || lostReasoning(forged).includes("reasoning"), keepsReasoning);
+    await forged.body?.cancel();
+  });
+
+  Deno.test(`${model}: Codex's loop with tools as an item of the input ends with the results`, async () => {
+    const exec = { type: "custom", name: "exec", description: "Runs JavaScript.", format: GRAMMAR };
+    const added = {
+      type: "additional_tools",
+      id: "at_01a1fb9a",
+      role: "developer",
+      tools: [{ type: "namespace", name: "functions", description: "", tools: [exec, COMMAND] }],
+    };
+    const lite = { "x-openai-internal-codex-responses-lite": "true" };
+    const extra = { parallel_tool_calls: false, reasoning: { effort: "low", context: "all_turns" } };
+    const name = nameInNamespace(route, "functions", "exec");
+    const asking = customCall(route, { client: "responses", name, input: 'text("hi")' });
+    const input = [added, ...CONTEXT, message("user", asking)];
+    const first = await answer(route, request(model, input, extra), lite);
+    const call = first.find(({ call_id }) => call_id !== undefined);
+    assertEquals([call?.type, call?.name, call?.namespace, call?.input], [
+      "custom_tool_call",
+      "exec",
+      "functions",
+      'text("hi")',
+    ]);
+    input.push(
+      ...first.map(sentBack),
+      { type: "custom_tool_call_output", call_id: call?.call_id, output: [{ type: "input_text", text: "hi" }] },
+    );
+    assertEquals(textOf(await answer(route, request(model, input, extra), lite)), "hi");
+  });
+}

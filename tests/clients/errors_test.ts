@@ -1,7 +1,8 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { APIError } from "openai-7";
 import { sharedGateway } from "./gateway.ts";
-import { anthropic, caught, ECHO, openai, testAnthropic, testOpenai } from "./sdks.ts";
+import { anthropic, caught, openai, testAnthropic, testOpenai } from "./sdks.ts";
+import { ECHO } from "./upstreams.ts";
 
 const MAIN = "main-key-of-the-tests";
 const NARROW = "narrow-key-of-the-tests";

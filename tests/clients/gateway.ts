@@ -16,6 +16,8 @@ export interface Setup {
   config?: Record<string, unknown>;
   /** Secrets of keys by the group that they belong to; absent: the program makes a key of its own. */
   keys?: Readonly<Record<string, string>>;
+  /** Variables that the configuration names. */
+  env?: Readonly<Record<string, string>>;
 }
 
 /** A running gateway. */
@@ -29,7 +31,7 @@ export interface Gateway extends AsyncDisposable {
 }
 
 /** Starts a gateway in a folder of its own and waits until it has told its address. */
-export async function startGateway({ config, keys }: Setup = {}): Promise<Gateway> {
+export async function startGateway({ config, keys, env }: Setup = {}): Promise<Gateway> {
   const folder = await Deno.makeTempDir();
   const secrets = Object.entries(keys ?? {}).map(([group, secret], index) => ({
     group,
@@ -59,6 +61,7 @@ export async function startGateway({ config, keys }: Setup = {}): Promise<Gatewa
       SLUICE_PORT: "",
       SLUICE_STORE: "",
       NO_COLOR: "1",
+      ...env,
       ...Object.fromEntries(secrets.map(({ env, secret }) => [env, secret])),
     },
     stdin: "null",

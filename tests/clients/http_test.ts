@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
 import { type Body, parsed, post, readBody, readMessages, VERSION } from "./sse.ts";
+import { ECHO } from "./upstreams.ts";
 
 const MAIN = "main-key-of-the-tests";
 const OTHER = "other-key-of-the-tests";

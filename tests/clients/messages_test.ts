@@ -1,15 +1,14 @@
 import { assert, assertEquals, assertGreater, assertMatch } from "@std/assert";
 import type Anthropic from "anthropic-1";
 import { jsonSchemaOutputFormat } from "anthropic-1/helpers/json-schema";
-import { sharedGateway } from "./gateway.ts";
-import { caught, ECHO, testAnthropic } from "./sdks.ts";
+import { caught, crossAnthropic } from "./sdks.ts";
+import { sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
-type Request = Omit<Anthropic.MessageCreateParamsNonStreaming, "stream">;
+type Request = Omit<Anthropic.MessageCreateParamsNonStreaming, "stream" | "model">;
 
 const HELLO: Request = {
-  model: ECHO,
   max_tokens: 100,
   system: "Be brief.",
   messages: [{ role: "user", content: "Hello there, gateway" }],
@@ -20,6 +19,9 @@ const SCHEMA = {
   required: ["name", "people"],
   additionalProperties: false,
 } as const;
+/** Twenty tokens. */
+const NUMBERS = "one two three four five six seven eight nine ten one two three four five six seven eight nine ten";
+
 const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 
 /** What two answers to the same request have in common, save what the stream helper adds, and what it does not take. */
@@ -29,19 +31,28 @@ function lasting({ id: _, usage, ...rest }: Anthropic.Message): unknown {
   return JSON.parse(JSON.stringify({ ...rest, parsed_output: undefined, usage: counts }));
 }
 
+/** What an answer says and thinks. */
+function settled({ content }: Anthropic.Message): unknown {
+  const thoughts = content.filter((block) => block.type === "thinking");
+  return {
+    text: content.map((block) => block.type === "text" ? block.text : "").join(""),
+    thinking: thoughts.map(({ thinking }) => thinking).join(""),
+  };
+}
+
 function textOf({ content }: Anthropic.Message): string {
   return content.map((block) => block.type === "text" ? block.text : "").join("");
 }
 
-testAnthropic("messages answers with a whole message", gateway, async ({ client }) => {
-  const answer = await client.messages.create(HELLO);
+crossAnthropic("messages answers with a whole message", gateway, async ({ client, model }) => {
+  const answer = await client.messages.create({ ...HELLO, model });
   assertMatch(answer.id, /^msg_./);
   assertMatch(answer._request_id ?? "", /^req_./);
-  const { type, role, model, content, stop_reason, stop_sequence, usage } = answer;
-  assertEquals({ type, role, model, content, stop_reason, stop_sequence }, {
+  const { type, role, content, stop_reason, stop_sequence, usage } = answer;
+  assertEquals({ type, role, model: answer.model, content, stop_reason, stop_sequence }, {
     type: "message",
     role: "assistant",
-    model: ECHO,
+    model,
     content: [{ type: "text", text: "Hello there, gateway" }] as typeof content,
     stop_reason: "end_turn",
     stop_sequence: null,
@@ -50,9 +61,9 @@ testAnthropic("messages answers with a whole message", gateway, async ({ client 
   assertEquals([usage.output_tokens, usage.cache_read_input_tokens, usage.cache_creation_input_tokens], [4, 0, 0]);
 });
 
-testAnthropic("messages streams the same text in many events", gateway, async ({ client }) => {
-  const whole = await client.messages.create(HELLO);
-  const events = await Array.fromAsync(await client.messages.create({ ...HELLO, stream: true }));
+crossAnthropic("messages streams the same text in many events", gateway, async ({ client, model }) => {
+  const whole = await client.messages.create({ ...HELLO, model });
+  const events = await Array.fromAsync(await client.messages.create({ ...HELLO, model, stream: true }));
   const deltas = events.flatMap((event) =>
     event.type === "content_block_delta" && event.delta.type === "text_delta" ? event.delta.text : []
   );
@@ -66,53 +77,63 @@ testAnthropic("messages streams the same text in many events", gateway, async ({
   assertEquals(events.at(-1)?.type, "message_stop");
 });
 
-testAnthropic("the messages stream helper ends with what create answers", gateway, async ({ client }) => {
-  const requests: Request[] = [
-    HELLO,
-    { ...HELLO, max_tokens: 2 },
-    { ...HELLO, stop_sequences: [" there"] },
-    { ...HELLO, max_tokens: 2000, thinking: { type: "enabled", budget_tokens: 1024 } },
-    { ...HELLO, thinking: { type: "adaptive", display: "omitted" } },
-    { ...HELLO, thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "high" } },
-  ];
-  for (const request of requests) {
-    const whole = await client.messages.create(request);
-    const stream = client.messages.stream(request);
-    const texts: string[] = [];
-    stream.on("text", (delta) => texts.push(delta));
-    const final = await stream.finalMessage();
-    assertEquals(texts.join(""), textOf(whole));
-    assertEquals(final.content, whole.content);
-    assertEquals([final.stop_reason, final.stop_sequence], [whole.stop_reason, whole.stop_sequence]);
-    assertEquals(lasting(final), lasting(whole));
-  }
-});
+crossAnthropic(
+  "the messages stream helper ends with what create answers",
+  gateway,
+  async ({ client, model, upstream }) => {
+    const requests: Request[] = [
+      HELLO,
+      { ...HELLO, max_tokens: 2 },
+      { ...HELLO, stop_sequences: [" there"] },
+      { ...HELLO, max_tokens: 2000, thinking: { type: "enabled", budget_tokens: 1024 } },
+      { ...HELLO, thinking: { type: "adaptive", display: "omitted" } },
+      { ...HELLO, thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: "high" } },
+    ];
+    for (const request of requests.map((request) => ({ ...request, model }))) {
+      const whole = await client.messages.create(request);
+      const stream = client.messages.stream(request);
+      const texts: string[] = [];
+      stream.on("text", (delta) => texts.push(delta));
+      const final = await stream.finalMessage();
+      assertEquals(texts.join(""), textOf(whole));
+      // Signatures of responses hold ids; chat and Gemini sign at the end of a stream, where what is signed is over.
+      const isOwn = upstream === "embedded" || upstream === "messages";
+      assertEquals(isOwn ? final.content : settled(final), isOwn ? whole.content : settled(whole));
+      assertEquals([final.stop_reason, final.stop_sequence], [whole.stop_reason, whole.stop_sequence]);
+      assertEquals(lasting({ ...final, content: [] }), lasting({ ...whole, content: [] }));
+    }
+  },
+);
 
-testAnthropic("messages obeys limits and stop sequences", gateway, async ({ client }) => {
+crossAnthropic("messages obeys limits and stop sequences", gateway, async ({ client, model, upstream }) => {
+  const messages: Request["messages"] = [{ role: "user", content: NUMBERS }];
+  const first = (words: number) => NUMBERS.split(" ").slice(0, words).join(" ");
+  // Chat and Gemini do not tell a stop sequence from an end.
+  const [reason, sequence] = upstream === "chat" || upstream === "gemini" ? ["end_turn", null] : ["stop_sequence", ","];
   const cases: [Partial<Request>, string, string, string | null, number][] = [
-    [{ max_tokens: 2 }, "Hello there", "max_tokens", null, 2],
-    [{ max_tokens: 4 }, "Hello there, gateway", "end_turn", null, 4],
-    [{ stop_sequences: ["nothing", ","] }, "Hello there", "stop_sequence", ",", 2],
+    [{ messages, max_tokens: 16 }, first(16), "max_tokens", null, 16],
+    [{ messages, max_tokens: 20 }, NUMBERS, "end_turn", null, 20],
+    [{ stop_sequences: ["nothing", ","] }, "Hello there", reason, sequence, 2],
   ];
   for (const [extra, text, reason, sequence, tokens] of cases) {
-    const answer = await client.messages.create({ ...HELLO, ...extra });
+    const answer = await client.messages.create({ ...HELLO, model, ...extra });
     assertEquals(textOf(answer), text);
     assertEquals([answer.stop_reason, answer.stop_sequence], [reason, sequence]);
     assertEquals(answer.usage.output_tokens, tokens);
   }
 });
 
-testAnthropic("messages counts what messages then charges", gateway, async ({ client }) => {
+crossAnthropic("messages counts what messages then charges", gateway, async ({ client, model }) => {
   const tools: Anthropic.Tool[] = [{ name: "clock", input_schema: { type: "object", properties: {} } }];
   const image: Anthropic.ImageBlockParam = {
     type: "image",
     source: { type: "base64", media_type: "image/png", data: PIXELS },
   };
-  const bodies: Pick<Request, "model" | "messages" | "system" | "tools">[] = [
-    { model: ECHO, messages: HELLO.messages },
-    { model: ECHO, messages: HELLO.messages, system: "Be brief." },
-    { model: ECHO, messages: HELLO.messages, system: "Be brief.", tools },
-    { model: ECHO, messages: [{ role: "user", content: [image, { type: "text", text: "Look" }] }] },
+  const bodies: Pick<Anthropic.MessageCreateParamsNonStreaming, "model" | "messages" | "system" | "tools">[] = [
+    { model, messages: HELLO.messages },
+    { model, messages: HELLO.messages, system: "Be brief." },
+    { model, messages: HELLO.messages, system: "Be brief.", tools },
+    { model, messages: [{ role: "user", content: [image, { type: "text", text: "Look" }] }] },
   ];
   const counts: number[] = [];
   for (const body of bodies) {
@@ -125,8 +146,8 @@ testAnthropic("messages counts what messages then charges", gateway, async ({ cl
   assert(bare > 0 && system > bare && withTools > system, counts.join());
 });
 
-testAnthropic("messages parses an answer in a JSON schema, whole and streamed", gateway, async ({ client }) => {
-  const request = { ...HELLO, output_config: { format: jsonSchemaOutputFormat(SCHEMA) } };
+crossAnthropic("messages parses an answer in a JSON schema, whole and streamed", gateway, async ({ client, model }) => {
+  const request = { ...HELLO, model, output_config: { format: jsonSchemaOutputFormat(SCHEMA) } };
   const whole = await client.messages.parse(request);
   // The SDK moves what it takes for unsupported, such as `minimum`, into the description.
   assertEquals(whole.parsed_output, { name: "Oslo", people: 0 });
@@ -134,9 +155,10 @@ testAnthropic("messages parses an answer in a JSON schema, whole and streamed", 
   assertEquals(streamed.parsed_output, whole.parsed_output);
 });
 
-testAnthropic("messages sees pictures and files", gateway, async ({ client }) => {
+crossAnthropic("messages sees pictures and files", gateway, async ({ client, model, upstream }) => {
   const answer = await client.messages.create({
     ...HELLO,
+    model,
     messages: [{
       role: "user",
       content: [
@@ -146,15 +168,24 @@ testAnthropic("messages sees pictures and files", gateway, async ({ client }) =>
       ],
     }],
   });
-  assertEquals(textOf(answer), "Look:\n[image 64x48 png]\n[file notes text/plain]");
+  // A file of text is text where there are no such files, and nameless with Gemini.
+  const files = {
+    embedded: "[file notes text/plain]",
+    messages: "[file notes text/plain]",
+    chat: "notes\nMilk",
+    responses: "notes\n\nMilk",
+    gemini: "[file file text/plain]",
+  };
+  assertEquals(textOf(answer), `Look:\n[image 64x48 png]\n${files[upstream]}`);
 });
 
-testAnthropic(
+crossAnthropic(
   "messages takes system text in blocks and among the messages",
   gateway,
-  async ({ client }) => {
+  async ({ client, model }) => {
     const answer = await client.messages.create({
       ...HELLO,
+      model,
       system: [{ type: "text", text: "Be brief.", cache_control: { type: "ephemeral", ttl: "1h" } }],
       messages: [
         { role: "user", content: "Hello" },
@@ -165,9 +196,10 @@ testAnthropic(
   },
 );
 
-testAnthropic("a message stream can be left, and the gateway goes on", gateway, async ({ client, Sdk }) => {
-  const long: Request = {
+crossAnthropic("a message stream can be left, and the gateway goes on", gateway, async ({ client, Sdk, model }) => {
+  const long: Anthropic.MessageCreateParamsNonStreaming = {
     ...HELLO,
+    model,
     max_tokens: 30_000,
     messages: [{ role: "user", content: "one two three four ".repeat(5000) }],
   };
@@ -180,5 +212,5 @@ testAnthropic("a message stream can be left, and the gateway goes on", gateway, 
   const helper = client.messages.stream(long);
   helper.once("streamEvent", () => helper.abort());
   await caught(Sdk.APIUserAbortError, helper.finalMessage());
-  assertEquals(textOf(await client.messages.create(HELLO)), "Hello there, gateway");
+  assertEquals(textOf(await client.messages.create({ ...HELLO, model })), "Hello there, gateway");
 });

@@ -1,10 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
-import type Anthropic from "anthropic-1";
+import Anthropic from "anthropic-1";
 import { betaTool } from "anthropic-1/helpers/beta/json-schema";
-import { sharedGateway } from "./gateway.ts";
-import { caught, ECHO, testAnthropic } from "./sdks.ts";
+import { caught, crossAnthropic } from "./sdks.ts";
+import { droppedNames, ROUTES, sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
 const WEATHER: Anthropic.Tool = {
   name: "get_weather",
@@ -19,6 +19,8 @@ const WEATHER: Anthropic.Tool = {
 const CLOCK: Anthropic.Tool = { name: "clock", input_schema: { type: "object" } };
 const TOOLS = [WEATHER, CLOCK];
 
+const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
+
 const TWO_CALLS = 'Both.\ncall:get_weather {"city": "Zürich", "days": 3}\ncall:clock {}';
 
 /** Calls as the model spelled them, without their ids. */
@@ -26,34 +28,39 @@ function spelled({ content }: Anthropic.Message): unknown[] {
   return content.flatMap((block) => block.type === "tool_use" ? [[block.name, block.input]] : []);
 }
 
-testAnthropic("messages calls tools in parallel and takes their results", gateway, async ({ client }) => {
-  const messages: Anthropic.MessageParam[] = [{ role: "user", content: TWO_CALLS }];
-  const request = { model: ECHO, max_tokens: 200, messages, tools: TOOLS };
-  const first = await client.messages.create(request);
-  assertEquals(first.stop_reason, "tool_use");
-  assertEquals(first.content.map(({ type }) => type), ["text", "tool_use", "tool_use"]);
-  assertEquals(spelled(first), [["get_weather", { city: "Zürich", days: 3 }], ["clock", {}]]);
-  const results = first.content.flatMap((block): Anthropic.ToolResultBlockParam[] => {
-    if (block.type !== "tool_use") return [];
-    assertMatch(block.id, /^[A-Za-z0-9_-]+$/);
-    return [{
-      type: "tool_result",
-      tool_use_id: block.id,
-      content: `${block.name} done`,
-      is_error: block.name === "clock",
-    }];
-  });
-  messages.push({ role: "assistant", content: first.content }, { role: "user", content: results });
-  const second = await client.messages.create(request);
-  assertEquals([second.stop_reason, spelled(second)], ["end_turn", []]);
-  assertEquals(second.content.map((block) => block.type === "text" && block.text), [
-    "get_weather done\n[error] clock done",
-  ]);
-});
+crossAnthropic(
+  "messages calls tools in parallel and takes their results",
+  gateway,
+  async ({ client, model, upstream }) => {
+    const messages: Anthropic.MessageParam[] = [{ role: "user", content: TWO_CALLS }];
+    const request = { model, max_tokens: 200, messages, tools: TOOLS };
+    const first = await client.messages.create(request);
+    assertEquals(first.stop_reason, "tool_use");
+    assertEquals(first.content.map(({ type }) => type), ["text", "tool_use", "tool_use"]);
+    assertEquals(spelled(first), [["get_weather", { city: "Zürich", days: 3 }], ["clock", {}]]);
+    const results = first.content.flatMap((block): Anthropic.ToolResultBlockParam[] => {
+      if (block.type !== "tool_use") return [];
+      assertMatch(block.id, /^[A-Za-z0-9_-]+$/);
+      return [{
+        type: "tool_result",
+        tool_use_id: block.id,
+        content: `${block.name} done`,
+        is_error: block.name === "clock",
+      }];
+    });
+    messages.push({ role: "assistant", content: first.content }, { role: "user", content: results });
+    const second = await client.messages.create(request);
+    assertEquals([second.stop_reason, spelled(second)], ["end_turn", []]);
+    assertEquals(second.content.map((block) => block.type === "text" && block.text), [
+      // The words of protocols that have no mark for it.
+      `get_weather done\n${["chat", "responses"].includes(upstream) ? "[tool error]" : "[error]"} clock done`,
+    ]);
+  },
+);
 
-testAnthropic("messages streams the calls that create answers", gateway, async ({ client }) => {
+crossAnthropic("messages streams the calls that create answers", gateway, async ({ client, model, upstream }) => {
   const request = {
-    model: ECHO,
+    model,
     max_tokens: 200,
     messages: [{ role: "user" as const, content: TWO_CALLS }],
     tools: TOOLS,
@@ -68,10 +75,14 @@ testAnthropic("messages streams the calls that create answers", gateway, async (
     "tool_use",
     whole.usage.output_tokens,
   ]);
-  assertEquals(pieces.join(""), '{"city": "Zürich", "days": 3}{}');
+  // Gemini's calls come whole, as objects: their white space is not kept.
+  assertEquals(
+    pieces.join(""),
+    upstream === "gemini" ? '{"city":"Zürich","days":3}{}' : '{"city": "Zürich", "days": 3}{}',
+  );
 });
 
-testAnthropic("messages obeys every tool choice", gateway, async ({ client }) => {
+crossAnthropic("messages obeys every tool choice", gateway, async ({ client, model }) => {
   const weather = ["get_weather", { city: "" }];
   const cases: [string, Anthropic.ToolChoice | undefined, unknown[]][] = [
     ["Hi", undefined, []],
@@ -80,11 +91,10 @@ testAnthropic("messages obeys every tool choice", gateway, async ({ client }) =>
     ["What is the weather?", { type: "none" }, []],
     ["Hi", { type: "any" }, [weather]],
     ["Hi", { type: "tool", name: "clock" }, [["clock", {}]]],
-    [TWO_CALLS, { type: "auto", disable_parallel_tool_use: true }, [["get_weather", { city: "Zürich", days: 3 }]]],
   ];
   for (const [content, tool_choice, calls] of cases) {
     const answer = await client.messages.create({
-      model: ECHO,
+      model,
       max_tokens: 200,
       messages: [{ role: "user", content }],
       tools: TOOLS,
@@ -95,9 +105,46 @@ testAnthropic("messages obeys every tool choice", gateway, async ({ client }) =>
   }
 });
 
-testAnthropic("messages refuses a choice of a tool that is not there", gateway, async ({ client, Sdk }) => {
+crossAnthropic(
+  "messages makes one call at a time, or says that it cannot",
+  gateway,
+  async ({ client, model, upstream }) => {
+    const { data, response } = await client.messages.create({
+      model,
+      max_tokens: 200,
+      messages: [{ role: "user", content: TWO_CALLS }],
+      tools: TOOLS,
+      tool_choice: { type: "auto", disable_parallel_tool_use: true },
+    }).withResponse();
+    const calls = spelled(data);
+    assertEquals(calls[0], ["get_weather", { city: "Zürich", days: 3 }]);
+    // Gemini has no word for it.
+    assertEquals(calls.length, upstream === "gemini" ? 2 : 1);
+    assertEquals(droppedNames(response).includes("tool_choice.disable_parallel_tool_use"), upstream === "gemini");
+  },
+);
+
+crossAnthropic("messages shows pictures that tools give", gateway, async ({ client, model }) => {
+  const image = { type: "base64" as const, media_type: "image/png" as const, data: PIXELS };
+  const content = [{ type: "text" as const, text: "Seen:" }, { type: "image" as const, source: image }];
+  const answer = await client.messages.create({
+    model,
+    max_tokens: 200,
+    tools: TOOLS,
+    messages: [
+      { role: "user", content: "Look" },
+      { role: "assistant", content: [{ type: "tool_use", id: "toolu_1", name: "clock", input: {} }] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content }] },
+    ],
+  });
+  const [block] = answer.content;
+  // Where results hold text only, the picture follows them.
+  assertMatch(block?.type === "text" ? block.text : "", /^Seen:\n[^]*\[image 64x48 png\]$/);
+});
+
+crossAnthropic("messages refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
   const call = client.messages.create({
-    model: ECHO,
+    model,
     max_tokens: 200,
     messages: [{ role: "user", content: "Hi" }],
     tools: TOOLS,
@@ -106,7 +153,7 @@ testAnthropic("messages refuses a choice of a tool that is not there", gateway, 
   assertMatch((await caught(Sdk.BadRequestError, call)).message, /tool_choice/);
 });
 
-testAnthropic("toolRunner runs a function and ends with its result", gateway, async ({ client }) => {
+crossAnthropic("toolRunner runs a function and ends with its result", gateway, async ({ client, model }) => {
   for (const stream of [false, true]) {
     const asked: unknown[] = [];
     const tool = betaTool({
@@ -119,7 +166,7 @@ testAnthropic("toolRunner runs a function and ends with its result", gateway, as
       },
     });
     const final = await client.beta.messages.toolRunner({
-      model: ECHO,
+      model,
       max_tokens: 200,
       messages: [{ role: "user", content: 'call:get_weather {"city":"Oslo"}' }],
       tools: [tool],
@@ -129,3 +176,37 @@ testAnthropic("toolRunner runs a function and ends with its result", gateway, as
     assertEquals(asked, [{ city: "Oslo" }]);
   }
 });
+
+for (const route of ROUTES) {
+  const { model } = route;
+  Deno.test(`@anthropic-ai/sdk 1, ${model}: toolRunner wants its conversation held, and goes on without`, async () => {
+    const bodies: { thread?: unknown; messages: unknown[] }[] = [];
+    const client = new Anthropic({
+      baseURL: `${gateway(route).url}/anthropic`,
+      apiKey: gateway(route).key,
+      maxRetries: 0,
+      fetch: (url, init) => {
+        bodies.push(JSON.parse(String(init?.body)));
+        return fetch(url, init);
+      },
+    });
+    const final = await client.beta.messages.toolRunner({
+      model,
+      max_tokens: 200,
+      messages: [{ role: "user", content: "call:clock {}" }],
+      tools: [betaTool({
+        name: "clock",
+        description: "Tells the time",
+        inputSchema: { type: "object", properties: {} },
+        run: () => "Noon",
+      })],
+    }).runUntilDone();
+    assertEquals(final.content.map((block) => block.type === "text" && block.text), ["Noon"]);
+    // The refused request, the same without `thread`, and the whole conversation with the result.
+    assertEquals(bodies.map(({ thread, messages }) => [thread, messages.length]), [
+      [{ type: "create" }, 1],
+      [undefined, 1],
+      [undefined, 3],
+    ]);
+  });
+}

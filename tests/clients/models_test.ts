@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO, testAnthropic, testOpenai } from "./sdks.ts";
+import { crossAnthropic, crossOpenai, testAnthropic, testOpenai } from "./sdks.ts";
+import { ECHO, sharedCrossing } from "./upstreams.ts";
 
 const TARGETS = [{ upstream: "embedded", model: "echo" }];
 const PRICING = { prompt: "0", completion: "0" };
@@ -10,6 +11,8 @@ const gateway = sharedGateway({
     models: [{ id: "acme/parrot", created: 1_700_000_000, context_length: 4096, pricing: PRICING, targets: TARGETS }],
   },
 });
+
+const crossing = sharedCrossing();
 
 testOpenai("models are listed and found", gateway, async ({ client }) => {
   const listed = await Array.fromAsync(client.models.list());
@@ -51,3 +54,31 @@ testAnthropic("a configured model answers under its own name", gateway, async ({
   assertEquals((await client.messages.create(request)).model, "acme/parrot");
   assertEquals((await client.messages.stream(request).finalMessage()).model, "acme/parrot");
 });
+
+crossOpenai(
+  "a model of an upstream is listed, found, and answers under its own name",
+  crossing,
+  async ({ client, model }) => {
+    const listed = await Array.fromAsync(client.models.list());
+    assert(listed.some(({ id }) => id === model));
+    assertEquals((await client.models.retrieve(model)).id, model);
+    const messages = [{ role: "user" as const, content: "Hello" }];
+    assertEquals((await client.chat.completions.create({ model, messages })).model, model);
+    const chunks = await Array.fromAsync(await client.chat.completions.create({ model, messages, stream: true }));
+    assertEquals(new Set(chunks.map(({ model }) => model)), new Set([model]));
+    assertEquals((await client.responses.stream({ model, input: "Hello" }).finalResponse()).model, model);
+  },
+);
+
+crossAnthropic(
+  "a model of an upstream is listed, found, and answers under its own name",
+  crossing,
+  async ({ client, model }) => {
+    const listed = await Array.fromAsync(client.models.list({ limit: 1000 }));
+    assert(listed.some(({ id }) => id === model));
+    assertEquals((await client.models.retrieve(model)).id, model);
+    const request = { model, max_tokens: 20, messages: [{ role: "user" as const, content: "Hello" }] };
+    assertEquals((await client.messages.create(request)).model, model);
+    assertEquals((await client.messages.stream(request).finalMessage()).model, model);
+  },
+);

@@ -1,9 +1,8 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
 import { type Body, post, readBody, VERSION } from "./sse.ts";
+import { droppedNames, type Route, ROUTES, sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
 const CACHED = { cache_control: { type: "ephemeral" } };
 const SCHEMA = { type: "object", properties: { city: { type: "string" } }, required: ["city"] };
@@ -47,13 +46,15 @@ const RESPONSES: [string, Body][] = [
   }],
 ];
 
-for (const [name, body] of RESPONSES) {
-  Deno.test(`responses takes what clients send: ${name}`, async () => {
-    const { status, output } = await readBody(await post(gateway(), "/v1/responses", { model: ECHO, ...body }));
+crossClients(RESPONSES, (name, route, body) => {
+  Deno.test(`${route.model}: responses takes what clients send: ${name}`, async () => {
+    const response = await post(gateway(route), "/v1/responses", { model: route.model, ...body });
+    checkHosted(route, { body, response, own: "responses" });
+    const { status, output } = await readBody(response);
     const [message] = output as { content: { text: string; annotations: unknown[] }[] }[];
     assertEquals([status, message?.content[0]?.text, message?.content[0]?.annotations], ["completed", "Snow", []]);
   });
-}
+});
 
 const CHAT_CALL = { id: "call_1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } };
 
@@ -85,13 +86,15 @@ const CHAT: [string, Body][] = [
   }],
 ];
 
-for (const [name, body] of CHAT) {
-  Deno.test(`chat takes what clients send: ${name}`, async () => {
-    const answer = await readBody(await post(gateway(), "/v1/chat/completions", { model: ECHO, ...body }));
+crossClients(CHAT, (name, route, body) => {
+  Deno.test(`${route.model}: chat takes what clients send: ${name}`, async () => {
+    const answer = await readBody(
+      await post(gateway(route), "/v1/chat/completions", { model: route.model, ...body }),
+    );
     const [choice] = answer.choices as { message: { content: string } }[];
     assertEquals(choice?.message.content, "Snow");
   });
-}
+});
 
 const MESSAGES_CALL = { type: "tool_use", id: "toolu_1", name: "weather", input: { city: "Oslo" } };
 const MESSAGES_RESULT = { type: "tool_result", tool_use_id: "toolu_1", content: "Snow" };
@@ -113,10 +116,10 @@ const MESSAGES: [string, Body, Record<string, string>][] = [
   ["pi: thoughts in summary", { thinking: { type: "adaptive", display: "summarized" } }, {}],
 ];
 
-for (const [name, body, headers] of MESSAGES) {
-  Deno.test(`messages takes what clients send: ${name}`, async () => {
+crossClients(MESSAGES, (name, route, body, headers) => {
+  Deno.test(`${route.model}: messages takes what clients send: ${name}`, async () => {
     const request = {
-      model: ECHO,
+      model: route.model,
       max_tokens: 32_000,
       messages: [
         { role: "user", content: "Weather?" },
@@ -125,21 +128,43 @@ for (const [name, body, headers] of MESSAGES) {
       ],
       ...body,
     };
-    const answer = await readBody(
-      await post(gateway(), "/anthropic/v1/messages", request, { ...VERSION, ...headers }),
-    );
-    assertEquals((answer.content as Body[]).at(-1), { type: "text", text: "Snow" });
+    const response = await post(gateway(route), "/anthropic/v1/messages", request, { ...VERSION, ...headers });
+    checkHosted(route, { body, response, own: "messages" });
+    const { content } = await readBody(response);
+    assertEquals((content as Body[]).filter(({ type }) => type === "text"), [{ type: "text", text: "Snow" }]);
+  });
+});
+
+for (const route of ROUTES) {
+  Deno.test(`${route.model}: messages refuses a budget as large as the limit, and names the member`, async () => {
+    const response = await post(gateway(route), "/anthropic/v1/messages", {
+      model: route.model,
+      max_tokens: 32_000,
+      thinking: { type: "enabled", budget_tokens: 32_000 },
+      messages: [{ role: "user", content: "Hello" }],
+    }, VERSION);
+    const { error } = await response.json();
+    assertEquals(response.status, 400);
+    assertStringIncludes(error.message, "thinking.budget_tokens");
   });
 }
 
-Deno.test("messages refuses a budget as large as the limit, and names the member", async () => {
-  const response = await post(gateway(), "/anthropic/v1/messages", {
-    model: ECHO,
-    max_tokens: 32_000,
-    thinking: { type: "enabled", budget_tokens: 32_000 },
-    messages: [{ role: "user", content: "Hello" }],
-  }, VERSION);
-  const { error } = await response.json();
-  assertEquals(response.status, 400);
-  assertStringIncludes(error.message, "thinking.budget_tokens");
-});
+/** Does something for each client's body and each way to the model. */
+function crossClients(
+  table: readonly (readonly [name: string, body: Body, headers?: Record<string, string>])[],
+  test: (name: string, route: Route, body: Body, headers: Record<string, string>) => void,
+): void {
+  for (const [name, body, headers = {}] of table) {
+    for (const route of ROUTES) test(name, route, body, headers);
+  }
+}
+
+/** Hosted tools are named wherever they do not run. */
+function checkHosted(
+  { upstream }: Route,
+  { body: { tools = [] }, response, own }: { body: Body; response: Response; own: Route["upstream"] },
+): void {
+  const hosted = (tools as Body[]).filter((tool) => /search|generation/.test(String(tool.type)));
+  const expected = upstream === own ? [] : hosted.map(({ type }) => `tools.${type}`);
+  assertEquals(droppedNames(response).filter((name) => name.startsWith("tools.")), expected);
+}

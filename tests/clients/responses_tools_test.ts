@@ -1,10 +1,10 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import OpenAI from "openai-7";
 import { ResponsesToolRunner } from "openai-7/helpers/responses-tool-runner";
-import { sharedGateway } from "./gateway.ts";
-import { asInput, caught, ECHO, openai, testOpenai } from "./sdks.ts";
+import { asInput, caught, crossOpenai, openai } from "./sdks.ts";
+import { customCall, droppedNames, hasObjects, type Route, ROUTES, sharedCrossing } from "./upstreams.ts";
 
-const gateway = sharedGateway();
+const gateway = sharedCrossing();
 
 const WEATHER: OpenAI.Responses.FunctionTool = {
   type: "function",
@@ -20,9 +20,19 @@ const WEATHER: OpenAI.Responses.FunctionTool = {
 const CLOCK: OpenAI.Responses.FunctionTool = { type: "function", name: "clock", parameters: null, strict: null };
 const SQL: OpenAI.Responses.CustomTool = { type: "custom", name: "sql", format: { type: "text" } };
 const TOOLS = [WEATHER, CLOCK];
+const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
+const SELECT = { client: "responses", name: "sql", input: 'select "a" from t' } as const;
 
 /** A number that binary floats cannot hold must come through as written. */
-const TWO_CALLS = 'Both.\ncall:get_weather {"city": "Zürich", "days": 9007199254740993}\ncall:clock {}';
+function weatherArguments(route: Pick<Route, "upstream">): string {
+  return hasObjects(route)
+    ? '{"city":"Zürich","days":9007199254740993}'
+    : '{"city": "Zürich", "days": 9007199254740993}';
+}
+
+function twoCalls(route: Pick<Route, "upstream">): string {
+  return `Both.\ncall:get_weather ${weatherArguments(route)}\ncall:clock {}`;
+}
 
 /** Calls as the model spelled them, without their ids. */
 function spelled({ output }: OpenAI.Responses.Response): unknown[] {
@@ -32,30 +42,38 @@ function spelled({ output }: OpenAI.Responses.Response): unknown[] {
   });
 }
 
-testOpenai("responses calls tools in parallel and takes their results", gateway, async ({ client }) => {
-  const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: TWO_CALLS }];
-  const first = await client.responses.create({ model: ECHO, input, tools: TOOLS });
-  assertEquals([first.status, first.output_text], ["completed", "Both."]);
-  assertEquals(first.output.map(({ type }) => type), ["message", "function_call", "function_call"]);
-  assertEquals(spelled(first), [
-    ["get_weather", '{"city": "Zürich", "days": 9007199254740993}'],
-    ["clock", "{}"],
-  ]);
-  input.push(...asInput(first));
-  for (const item of first.output) {
-    if (item.type !== "function_call") continue;
-    assertMatch(item.id ?? "", /^fc_/);
-    assertMatch(item.call_id, /^call_[0-9a-f]+$/);
-    input.push({ type: "function_call_output", call_id: item.call_id, output: `${item.name} done` });
-  }
-  const second = await client.responses.create({ model: ECHO, input, tools: TOOLS });
-  assertEquals([second.output_text, spelled(second)], ["get_weather done\nclock done", []]);
-});
+crossOpenai(
+  "responses calls tools in parallel and takes their results",
+  gateway,
+  async ({ client, model, upstream }) => {
+    const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: twoCalls({ upstream }) }];
+    const first = await client.responses.create({ model, input, tools: TOOLS });
+    assertEquals([first.status, first.output_text], ["completed", "Both."]);
+    assertEquals(first.output.map(({ type }) => type), ["message", "function_call", "function_call"]);
+    assertEquals(spelled(first), [
+      ["get_weather", weatherArguments({ upstream })],
+      ["clock", "{}"],
+    ]);
+    input.push(...asInput(first));
+    for (const item of first.output) {
+      if (item.type !== "function_call") continue;
+      assertMatch(item.id ?? "", /^fc_/);
+      assertMatch(item.call_id, /^call_[0-9a-f_]+$/);
+      input.push({ type: "function_call_output", call_id: item.call_id, output: `${item.name} done` });
+    }
+    const second = await client.responses.create({ model, input, tools: TOOLS });
+    assertEquals([second.output_text, spelled(second)], ["get_weather done\nclock done", []]);
+  },
+);
 
-testOpenai("responses streams the calls that create answers", gateway, async ({ client }) => {
-  const request = { model: ECHO, input: `${TWO_CALLS}\ncall:sql select 1`, tools: [...TOOLS, SQL] };
+crossOpenai("responses streams the calls that create answers", gateway, async ({ client, model, upstream }) => {
+  const request = {
+    model,
+    input: `${twoCalls({ upstream })}\n${customCall({ upstream }, SELECT)}`,
+    tools: [...TOOLS, SQL],
+  };
   const whole = await client.responses.create(request);
-  assertEquals(spelled(whole).at(-1), ["sql", "select 1"]);
+  assertEquals(spelled(whole).at(-1), ["sql", SELECT.input]);
   const final = await client.responses.stream(request).finalResponse();
   assertEquals(spelled(final), spelled(whole));
   assertEquals(final.usage, whole.usage);
@@ -66,10 +84,10 @@ testOpenai("responses streams the calls that create answers", gateway, async ({ 
       event.type === "response.function_call_arguments.delta" || event.type === "response.custom_tool_call_input.delta"
     ) pieces.set(event.item_id, (pieces.get(event.item_id) ?? "") + event.delta);
   }
-  assertEquals([...pieces.values()], ['{"city": "Zürich", "days": 9007199254740993}', "{}", "select 1"]);
+  assertEquals([...pieces.values()], [weatherArguments({ upstream }), "{}", SELECT.input]);
 });
 
-testOpenai("responses obeys every tool choice", gateway, async ({ client }) => {
+crossOpenai("responses obeys every tool choice", gateway, async ({ client, model }) => {
   const weather = ["get_weather", '{"city":""}'];
   const cases: [string, Partial<OpenAI.Responses.ResponseCreateParamsNonStreaming>, unknown[]][] = [
     ["Hi", {}, []],
@@ -77,20 +95,58 @@ testOpenai("responses obeys every tool choice", gateway, async ({ client }) => {
     ["What is the weather?", { tool_choice: "none" }, []],
     ["Hi", { tool_choice: "required" }, [weather]],
     ["Hi", { tool_choice: { type: "function", name: "clock" } }, [["clock", "{}"]]],
-    [TWO_CALLS, { parallel_tool_calls: false }, [["get_weather", '{"city": "Zürich", "days": 9007199254740993}']]],
     ["Hi", {
       tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "clock" }] },
     }, [["clock", "{}"]]],
   ];
   for (const [input, extra, calls] of cases) {
-    const answer = await client.responses.create({ model: ECHO, input, tools: TOOLS, ...extra });
+    const answer = await client.responses.create({ model, input, tools: TOOLS, ...extra });
     assertEquals(spelled(answer), calls, `${input} ${JSON.stringify(extra)}`);
   }
 });
 
-testOpenai("responses refuses a choice of a tool that is not there", gateway, async ({ client, Sdk }) => {
+crossOpenai(
+  "responses makes one call at a time, or says that it cannot",
+  gateway,
+  async ({ client, model, upstream }) => {
+    const { data, response } = await client.responses.create({
+      model,
+      input: twoCalls({ upstream }),
+      tools: TOOLS,
+      parallel_tool_calls: false,
+    }).withResponse();
+    const calls = spelled(data);
+    assertEquals(calls[0], ["get_weather", weatherArguments({ upstream })]);
+    // Gemini has no word for it.
+    const expected = upstream === "gemini" ? [2, ["parallel_tool_calls"]] : [1, []];
+    assertEquals([calls.length, droppedNames(response)], expected);
+  },
+);
+
+crossOpenai("responses shows pictures that tools give", gateway, async ({ client, model }) => {
+  const answer = await client.responses.create({
+    model,
+    tools: TOOLS,
+    input: [
+      { role: "user", content: "Look" },
+      { type: "function_call", call_id: "call_1", name: "clock", arguments: "{}" },
+      {
+        type: "function_call_output",
+        call_id: "call_1",
+        output: [
+          { type: "input_text", text: "Seen:" },
+          { type: "input_image", image_url: `data:image/png;base64,${PIXELS}`, detail: "auto" },
+        ],
+      },
+    ],
+  });
+  // Where results hold text only, the picture follows them.
+  assertMatch(answer.output_text, /^Seen:\n[^]*\[image 64x48 png\]$/);
+});
+
+crossOpenai("responses refuses a choice of a tool that is not there", gateway, async ({ client, Sdk, model }) => {
   const call = client.responses.create({
-    model: ECHO,
+    model,
     input: "Hi",
     tools: TOOLS,
     tool_choice: { type: "function", name: "nobody" },
@@ -98,9 +154,9 @@ testOpenai("responses refuses a choice of a tool that is not there", gateway, as
   assertEquals((await caught(Sdk.BadRequestError, call)).param, "tool_choice");
 });
 
-testOpenai("responses calls custom tools, and takes their results", gateway, async ({ client }) => {
-  const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: 'call:sql select "a" from t' }];
-  const first = await client.responses.create({ model: ECHO, input, tools: [SQL] });
+crossOpenai("responses calls custom tools, and takes their results", gateway, async ({ client, model, upstream }) => {
+  const input: OpenAI.Responses.ResponseInput = [{ role: "user", content: customCall({ upstream }, SELECT) }];
+  const first = await client.responses.create({ model, input, tools: [SQL] });
   assertEquals(spelled(first), [["sql", 'select "a" from t']]);
   const [call] = first.output;
   if (call?.type !== "custom_tool_call") throw new Error(`Expected a custom tool call, got ${call?.type}`);
@@ -110,24 +166,27 @@ testOpenai("responses calls custom tools, and takes their results", gateway, asy
     call_id: call.call_id,
     output: [{ type: "input_text", text: "1 row" }],
   });
-  assertEquals((await client.responses.create({ model: ECHO, input, tools: [SQL] })).output_text, "1 row");
+  assertEquals((await client.responses.create({ model, input, tools: [SQL] })).output_text, "1 row");
 });
 
-Deno.test("openai 7: the tool runner of responses runs a function and ends with its result", async () => {
-  const client = openai(OpenAI, gateway(), gateway().key);
-  for (const stream of [false, true]) {
-    const asked: unknown[] = [];
-    const runner = new ResponsesToolRunner({
-      functions: [{
-        tool: WEATHER,
-        execute: (input) => {
-          asked.push(input);
-          return "Snow";
-        },
-      }],
-    });
-    const input = 'call:get_weather {"city":"Oslo"}';
-    const final = await runner.run(client, { model: ECHO, input, store: false }, { stream });
-    assertEquals([final.output_text, asked], ["Snow", [{ city: "Oslo" }]]);
-  }
-});
+for (const route of ROUTES) {
+  const { model } = route;
+  Deno.test(`openai 7, ${model}: the tool runner of responses runs a function and ends with its result`, async () => {
+    const client = openai(OpenAI, gateway(route), gateway(route).key);
+    for (const stream of [false, true]) {
+      const asked: unknown[] = [];
+      const runner = new ResponsesToolRunner({
+        functions: [{
+          tool: WEATHER,
+          execute: (input) => {
+            asked.push(input);
+            return "Snow";
+          },
+        }],
+      });
+      const input = 'call:get_weather {"city":"Oslo"}';
+      const final = await runner.run(client, { model, input, store: false }, { stream });
+      assertEquals([final.output_text, asked], ["Snow", [{ city: "Oslo" }]]);
+    }
+  });
+}

@@ -4,16 +4,14 @@ import Anthropic from "anthropic-1";
 import OpenAI6 from "openai-6";
 import OpenAI from "openai-7";
 import type { Gateway } from "./gateway.ts";
+import { ECHO, type Route, ROUTES } from "./upstreams.ts";
 
 // What the tests use has the same types in both versions, but the compiler compares everything.
 const OPENAI: readonly (typeof OpenAI)[] = [OpenAI6 as unknown as typeof OpenAI, OpenAI];
 const ANTHROPIC: readonly (typeof Anthropic)[] = [Anthropic0 as unknown as typeof Anthropic, Anthropic];
 
-/** The model that every test talks to, unless it says otherwise. */
-export const ECHO = "sluice/echo";
-
 /** What a test is given. */
-export interface OpenaiTest {
+export interface OpenaiTest extends Route {
   client: OpenAI;
   /** The version under test: its error classes are its own. */
   Sdk: typeof OpenAI;
@@ -21,22 +19,44 @@ export interface OpenaiTest {
 }
 
 /** What a test is given. */
-export interface AnthropicTest {
+export interface AnthropicTest extends Route {
   client: Anthropic;
   /** The version under test: its error classes are its own. */
   Sdk: typeof Anthropic;
   gateway: Gateway;
 }
 
-/** Registers a test with every version of the npm package `openai`. */
+/** The way to the model inside the gateway that is asked. */
+const EMBEDDED: Route = { model: ECHO, upstream: "embedded", keepsReasoning: true };
+
+/** Registers a test with every version of the npm package `openai`, of a gateway that answers by itself. */
 export function testOpenai(name: string, gateway: () => Gateway, test: (given: OpenaiTest) => Promise<void>): void {
   for (const Sdk of OPENAI) {
     const title = `openai ${Sdk === OpenAI ? "7" : "6"}: ${name}`;
-    Deno.test(title, () => test({ client: openai(Sdk, gateway(), gateway().key), Sdk, gateway: gateway() }));
+    Deno.test(title, () => test({ ...EMBEDDED, ...openaiGiven(Sdk, gateway()) }));
   }
 }
 
-/** Registers a test with every version of the npm package `@anthropic-ai/sdk`. */
+/** Registers a test with every version of the npm package `openai`, for each way to the model. */
+export function crossOpenai(
+  name: string,
+  gateway: (route: Route) => Gateway,
+  test: (given: OpenaiTest) => Promise<void>,
+  routes: readonly Route[] = ROUTES,
+): void {
+  for (const Sdk of OPENAI) {
+    for (const route of routes) {
+      const title = `openai ${Sdk === OpenAI ? "7" : "6"}, ${route.model}: ${name}`;
+      Deno.test(title, () => test({ ...route, ...openaiGiven(Sdk, gateway(route)) }));
+    }
+  }
+}
+
+function openaiGiven(Sdk: typeof OpenAI, gateway: Gateway): Omit<OpenaiTest, keyof Route> {
+  return { client: openai(Sdk, gateway, gateway.key), Sdk, gateway };
+}
+
+/** Registers a test with every version of the npm package `@anthropic-ai/sdk`, of a gateway that answers by itself. */
 export function testAnthropic(
   name: string,
   gateway: () => Gateway,
@@ -44,8 +64,27 @@ export function testAnthropic(
 ): void {
   for (const Sdk of ANTHROPIC) {
     const title = `@anthropic-ai/sdk ${Sdk === Anthropic ? "1" : "0"}: ${name}`;
-    Deno.test(title, () => test({ client: anthropic(Sdk, gateway(), gateway().key), Sdk, gateway: gateway() }));
+    Deno.test(title, () => test({ ...EMBEDDED, ...anthropicGiven(Sdk, gateway()) }));
   }
+}
+
+/** Registers a test with every version of the npm package `@anthropic-ai/sdk`, for each way to the model. */
+export function crossAnthropic(
+  name: string,
+  gateway: (route: Route) => Gateway,
+  test: (given: AnthropicTest) => Promise<void>,
+  routes: readonly Route[] = ROUTES,
+): void {
+  for (const Sdk of ANTHROPIC) {
+    for (const route of routes) {
+      const title = `@anthropic-ai/sdk ${Sdk === Anthropic ? "1" : "0"}, ${route.model}: ${name}`;
+      Deno.test(title, () => test({ ...route, ...anthropicGiven(Sdk, gateway(route)) }));
+    }
+  }
+}
+
+function anthropicGiven(Sdk: typeof Anthropic, gateway: Gateway): Omit<AnthropicTest, keyof Route> {
+  return { client: anthropic(Sdk, gateway, gateway.key), Sdk, gateway };
 }
 
 /** A client that asks once, with the base URL that the documentation gives. */

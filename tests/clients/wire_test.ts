@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { sharedGateway } from "./gateway.ts";
-import { ECHO } from "./sdks.ts";
 import { type Body, type Message, parsed, post, readMessages, VERSION } from "./sse.ts";
+import { ECHO } from "./upstreams.ts";
 
 const gateway = sharedGateway();
 

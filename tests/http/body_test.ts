@@ -43,6 +43,16 @@ Deno.test("a JSON body arrives whole, whatever its framing and media type", asyn
   }
 });
 
+Deno.test("a transfer coding beside chunked is not read over", async () => {
+  await using server = startServer();
+  for (const coding of ["gzip, chunked", "x, chunked"]) {
+    const request = `${head("POST /v1/echo", { "transfer-encoding": coding })}${chunk("{}")}0\r\n\r\n`;
+    const response = await exchange(server.port, [request]);
+    assertEquals([response.status, response.headers.get("connection")], [415, "close"], coding);
+    assertStringIncludes(messageOf(response), "Transfer-Encoding");
+  }
+});
+
 Deno.test("numbers keep their text below the parameters and are numbers among them", async () => {
   await using server = startServer();
   const { body } = await exchange(server.port, [
@@ -54,8 +64,9 @@ Deno.test("numbers keep their text below the parameters and are numbers among th
 Deno.test("media types that are not JSON are 415 and told what to send", async () => {
   await using server = startServer();
   const cases: Record<string, string>[] = [
-    { "content-encoding": "gzip" },
-    { "content-encoding": "identity, br" },
+    { "content-encoding": "br" },
+    { "content-encoding": "zstd" },
+    { "content-encoding": "gzip, gzip" },
     { "content-type": "multipart/form-data; boundary=x" },
     { "content-type": "application/json; charset=latin1" },
     { "content-type": 'application/json; charset="utf-16"' },

@@ -291,3 +291,12 @@ Deno.test("echo obeys the grammar, its limits and itself, whatever the prompt", 
   }
   assertEquals([...finishes].sort(), ["end", "length", "stop_sequence", "tool_use"]);
 });
+
+Deno.test("echo refuses what would leave a part of the conversation elsewhere, in words that clients act upon", async () => {
+  const ask = (members: Record<string, string[]>) => replyOf([user("Hi")], { rest: { from: "messages", members } });
+  for (const [name, code] of [["thread", "thread_unsupported_request"], ["container", undefined]] as const) {
+    const error = await assertRejects(() => ask({ [name]: ["x"] }), GatewayError);
+    assertEquals([error.kind, error.param, error.code], ["invalid", name, code]);
+  }
+  assertEquals((await ask({ thread: [] })).finish, "end");
+});

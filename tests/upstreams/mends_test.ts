@@ -54,7 +54,7 @@ function check(mend: Mend, cases: readonly Case[]): void {
 /** What every mend of a compatible server does. */
 const OLDER: Case[] = [
   { body: { max_completion_tokens: 9, stream: true }, mended: { max_tokens: 9, stream: true } },
-  { body: { safety_identifier: "a", user: "b" }, mended: { user: "a" } },
+  { body: { safety_identifier: "a", user: "b" }, mended: { user: "a" }, dropped: ["user"] },
   { body: { max_completion_tokens: 9, max_tokens: 5 }, mended: { max_tokens: 9 } },
   { body: { max_completion_tokens: null, max_tokens: 5 }, mended: { max_tokens: 5 } },
   {

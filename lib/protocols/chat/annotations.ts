@@ -1,7 +1,7 @@
 /** Citations as chat's annotations, which point into the whole text of the answer. */
 import type { Citation } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
-import { numberOf, textOf } from "./members.ts";
+import { numberOf, stringOf } from "../members.ts";
 
 /** A piece of the answer's text, in code points. */
 export interface Span {
@@ -25,7 +25,7 @@ export function countCodePoints(text: string): number {
  */
 export function writeAnnotation({ from, value }: Citation, span: Span): JsonObject | undefined {
   if (from === "chat") return value;
-  const url = textOf(value.url);
+  const url = stringOf(value.url);
   if (url === undefined) return undefined;
   const start = from === "responses" ? numberOf(value.start_index) : undefined;
   const end = from === "responses" ? numberOf(value.end_index) : undefined;
@@ -36,7 +36,7 @@ export function writeAnnotation({ from, value }: Citation, span: Span): JsonObje
       start_index: start === undefined ? span.start : span.start + start,
       end_index: end === undefined ? span.end : span.start + end,
       url,
-      title: textOf(value.title) ?? "",
+      title: stringOf(value.title) ?? "",
     },
   };
 }

@@ -1,36 +1,7 @@
-/** Small readers for members whose type the schema has checked: the wanted value, or `undefined` for anything else. */
+/** Members of bodies of this protocol: read, left over, spread. */
 import type { CacheMark, Rest } from "../../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../../json.ts";
-
-/** A member that holds text. */
-export function textOf(value: Json | undefined): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-/** A member that holds a number. */
-export function numberOf(value: Json | undefined): number | undefined {
-  return typeof value === "number" ? value : undefined;
-}
-
-/** A member that holds true or false. */
-export function flagOf(value: Json | undefined): boolean | undefined {
-  return typeof value === "boolean" ? value : undefined;
-}
-
-/** A member that holds an object. */
-export function objectOf(value: Json | undefined): JsonObject | undefined {
-  return isObject(value) ? value : undefined;
-}
-
-/** The objects of a member that holds a list of them; empty for anything else. */
-export function objectsOf(value: Json | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
-/** The strings of a member that holds a list of them; empty for anything else. */
-export function textsOf(value: Json | undefined): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
-}
+import type { JsonObject } from "../../json.ts";
+import { objectOf } from "../members.ts";
 
 /** An object with one member, or with none where there is no value: for spreading. */
 export function optional<K extends string, V>(key: K, value: V | undefined): Partial<Record<K, V>> {

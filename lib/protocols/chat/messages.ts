@@ -2,7 +2,8 @@
 import type { Block, Message, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { cacheOf, objectOf, objectsOf, restOf, textOf } from "./members.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { cacheOf, restOf } from "./members.ts";
 import { readContent } from "./parts.ts";
 import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
@@ -29,7 +30,7 @@ function readMessage(message: JsonObject, index: number, calls: Calls): Message 
     case "assistant":
       return turn("assistant", message, readAssistant(message, index, calls), ASSISTANT);
     case "tool": {
-      const callId = textOf(message.tool_call_id) ?? "";
+      const callId = stringOf(message.tool_call_id) ?? "";
       const result: Block = {
         type: "tool_result",
         callId,
@@ -39,7 +40,7 @@ function readMessage(message: JsonObject, index: number, calls: Calls): Message 
       return turn("user", message, [result], ["tool_call_id"]);
     }
     case "function": {
-      const name = textOf(message.name) ?? "";
+      const name = stringOf(message.name) ?? "";
       const callId = calls.functions.get(name) ?? functionCallId(name, index);
       const blocks = readContent(message.content, `${path}.content`);
       return turn("user", message, [{ type: "tool_result", callId, blocks }], ["name"]);
@@ -78,7 +79,7 @@ function readAssistant(message: JsonObject, index: number, calls: Calls): Block[
       param: `${path}.audio`,
     });
   }
-  const refusal = textOf(message.refusal);
+  const refusal = stringOf(message.refusal);
   const blocks: Block[] = [...readReasoning(message), ...readContent(message.content, `${path}.content`)];
   if (refusal) blocks.push({ type: "refusal", text: refusal });
   blocks.push(...objectsOf(message.tool_calls).map((call) => readCall(call, calls)));
@@ -88,15 +89,15 @@ function readAssistant(message: JsonObject, index: number, calls: Calls): Block[
 }
 
 function readCall(call: JsonObject, calls: Calls): Block {
-  const id = textOf(call.id) ?? "";
+  const id = stringOf(call.id) ?? "";
   if (call.type === "custom") {
     const custom = objectOf(call.custom) ?? {};
     calls.custom.add(id);
     return {
       type: "tool_call",
       id,
-      name: textOf(custom.name) ?? "",
-      arguments: textOf(custom.input) ?? "",
+      name: stringOf(custom.name) ?? "",
+      arguments: stringOf(custom.input) ?? "",
       custom: true,
       ...cacheOf(call),
       ...restOf(call, ["id", "type", "cache_control"], { custom: ["name", "input"] }),
@@ -106,22 +107,22 @@ function readCall(call: JsonObject, calls: Calls): Block {
   return {
     type: "tool_call",
     id,
-    name: textOf(inner.name) ?? "",
-    arguments: textOf(inner.arguments) ?? "",
+    name: stringOf(inner.name) ?? "",
+    arguments: stringOf(inner.arguments) ?? "",
     ...cacheOf(call),
     ...restOf(call, ["id", "type", "cache_control"], { function: ["name", "arguments"] }),
   };
 }
 
 function readFunctionCall(call: JsonObject, index: number, calls: Calls): Block {
-  const name = textOf(call.name) ?? "";
+  const name = stringOf(call.name) ?? "";
   const id = functionCallId(name, index);
   calls.functions.set(name, id);
   return {
     type: "tool_call",
     id,
     name,
-    arguments: textOf(call.arguments) ?? "",
+    arguments: stringOf(call.arguments) ?? "",
     ...restOf(call, ["name", "arguments"]),
   };
 }

@@ -3,7 +3,8 @@ import { readMediaUrl } from "../../canonical/media.ts";
 import type { Block, Media } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { cacheOf, objectOf, objectsOf, optional, restOf, textOf } from "./members.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { cacheOf, optional, restOf } from "./members.ts";
 
 /**
  * Reads content. An empty string says nothing and becomes no block; parts stay as they are.
@@ -20,21 +21,21 @@ function readPart(part: JsonObject, path: string): Block {
     case "text":
       return {
         type: "text",
-        text: textOf(part.text) ?? "",
+        text: stringOf(part.text) ?? "",
         ...cacheOf(part),
         ...restOf(part, ["type", "text", "cache_control"]),
       };
     case "refusal":
       return {
         type: "refusal",
-        text: textOf(part.refusal) ?? "",
+        text: stringOf(part.refusal) ?? "",
         ...cacheOf(part),
         ...restOf(part, ["type", "refusal", "cache_control"]),
       };
     case "image_url":
       return {
         type: "media",
-        media: readUrl(textOf(objectOf(part.image_url)?.url) ?? "", `${path}.image_url.url`),
+        media: readUrl(stringOf(objectOf(part.image_url)?.url) ?? "", `${path}.image_url.url`),
         ...cacheOf(part),
         ...restOf(part, ["type", "cache_control"], { image_url: ["url"] }),
       };
@@ -47,8 +48,8 @@ function readPart(part: JsonObject, path: string): Block {
 
 function readFile(part: JsonObject, path: string): Block {
   const file = objectOf(part.file) ?? {};
-  const data = textOf(file.file_data);
-  if (textOf(file.file_id) !== undefined) {
+  const data = stringOf(file.file_data);
+  if (stringOf(file.file_id) !== undefined) {
     throw new GatewayError("invalid", "Cannot use a file id: it belongs to one vendor's account. Send file_data", {
       param: `${path}.file_id`,
     });
@@ -67,7 +68,7 @@ function readFile(part: JsonObject, path: string): Block {
   return {
     type: "media",
     media: readUrl(data, `${path}.file_data`),
-    ...optional("name", textOf(file.filename)),
+    ...optional("name", stringOf(file.filename)),
     ...cacheOf(part),
     ...restOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
   };

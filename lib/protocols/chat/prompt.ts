@@ -3,7 +3,8 @@ import type { Block, Message, OutputFormat, Prompt, Sampling } from "../../canon
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
-import { flagOf, numberOf, objectOf, optional, restOf, textOf, textsOf } from "./members.ts";
+import { booleanOf, numberOf, objectOf, stringOf, textsOf } from "../members.ts";
+import { optional, restOf } from "./members.ts";
 import { readMessages } from "./messages.ts";
 import { readReasoningOptions } from "./reasoning_options.ts";
 import { readToolChoice, readTools, usesFunctions } from "./tools.ts";
@@ -50,15 +51,15 @@ export function readPrompt(body: JsonObject): Prompt {
   const messages = readMessages(body);
   limitImages(messages);
   const stream = body.stream === true;
-  const endUser = textOf(body.safety_identifier);
+  const endUser = stringOf(body.safety_identifier);
   return {
     protocol: "chat",
-    model: textOf(body.model) ?? "",
+    model: stringOf(body.model) ?? "",
     messages,
     tools,
     ...optional("toolChoice", readToolChoice(body, tools)),
     // The old manner knows one call per answer and has no place for a second.
-    ...optional("parallelToolCalls", usesFunctions(body) ? false : flagOf(body.parallel_tool_calls)),
+    ...optional("parallelToolCalls", usesFunctions(body) ? false : booleanOf(body.parallel_tool_calls)),
     ...optional("maxTokens", numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens)),
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
@@ -69,13 +70,13 @@ export function readPrompt(body: JsonObject): Prompt {
     ...optional("includeUsage", readIncludeUsage(body, stream)),
     ...optional("provider", objectOf(body.provider)),
     ...optional("fallbacks", Array.isArray(body.models) ? textsOf(body.models) : undefined),
-    ...optional("user", endUser ?? textOf(body.user)),
+    ...optional("user", endUser ?? stringOf(body.user)),
     ...restOf(body, endUser === undefined ? [...MODELLED, "user"] : MODELLED, { stream_options: ["include_usage"] }),
   };
 }
 
 function readSampling(body: JsonObject): Sampling {
-  const logprobs = flagOf(body.logprobs);
+  const logprobs = booleanOf(body.logprobs);
   const topLogprobs = numberOf(body.top_logprobs);
   if (topLogprobs !== undefined && logprobs !== true) {
     throw new GatewayError("invalid", "Cannot use top_logprobs: logprobs is not true", { param: "top_logprobs" });
@@ -105,9 +106,9 @@ function readFormat(value: Json | undefined): OutputFormat | undefined {
         type: "json_schema",
         // Absent, every JSON value is right: that is what the empty schema says.
         schema: objectOf(inner.schema) ?? {},
-        ...optional("name", textOf(inner.name)),
-        ...optional("description", textOf(inner.description)),
-        ...optional("strict", flagOf(inner.strict)),
+        ...optional("name", stringOf(inner.name)),
+        ...optional("description", stringOf(inner.description)),
+        ...optional("strict", booleanOf(inner.strict)),
       };
     }
     default:
@@ -120,7 +121,7 @@ function readIncludeUsage(body: JsonObject, stream: boolean): boolean | undefine
   if (options !== undefined && !stream) {
     throw new GatewayError("invalid", "Cannot use stream_options: stream is not true", { param: "stream_options" });
   }
-  return flagOf(options?.include_usage);
+  return booleanOf(options?.include_usage);
 }
 
 function refuseAudio(body: JsonObject): void {

@@ -2,8 +2,9 @@
 import type { Event, FinishReason } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { objectsOf, stringOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
 import { Lane, type LaneBlock } from "./lane.ts";
-import { objectsOf, textOf } from "./members.ts";
 import { CallReader } from "./read_calls.ts";
 import { ThoughtReader } from "./read_thoughts.ts";
 
@@ -13,12 +14,16 @@ const MAX_BLANK = 65_536;
 /** Reads one answer. */
 export class AnswerReader {
   readonly #lane = new Lane();
-  readonly #calls = new CallReader(this.#lane);
+  readonly #calls: CallReader;
   readonly #thoughts = new ThoughtReader(this.#lane);
   #text: LaneBlock | undefined;
   #refusal: LaneBlock | undefined;
   /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
   #blank = "";
+
+  constructor({ issuer }: Origin) {
+    this.#calls = new CallReader(this.#lane, issuer);
+  }
 
   /** True once there is anything in the answer. */
   get begun(): boolean {
@@ -38,7 +43,7 @@ export class AnswerReader {
   push(delta: JsonObject, id: string): void {
     this.#thoughts.push(delta);
     this.#content(delta.content);
-    this.#refuse(textOf(delta.refusal) ?? "");
+    this.#refuse(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
     this.#calls.pushFunction(delta.function_call, id);
     for (const value of objectsOf(delta.annotations)) this.#lane.cite({ from: "chat", value });
@@ -70,11 +75,11 @@ export class AnswerReader {
   #content(content: Json | undefined): void {
     if (typeof content === "string") return this.#say(content);
     for (const part of objectsOf(content)) {
-      if (part.type === "text") this.#say(textOf(part.text) ?? "");
-      if (part.type === "refusal") this.#refuse(textOf(part.refusal) ?? "");
+      if (part.type === "text") this.#say(stringOf(part.text) ?? "");
+      if (part.type === "refusal") this.#refuse(stringOf(part.refusal) ?? "");
       if (part.type === "thinking") {
-        const thinking = objectsOf(part.thinking).map((inner) => textOf(inner.text) ?? "").join("");
-        this.#thoughts.say(textOf(part.thinking) ?? thinking);
+        const thinking = objectsOf(part.thinking).map((inner) => stringOf(inner.text) ?? "").join("");
+        this.#thoughts.say(stringOf(part.thinking) ?? thinking);
       }
     }
   }

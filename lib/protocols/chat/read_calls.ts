@@ -2,9 +2,10 @@
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { readCallSignature } from "./call_signatures.ts";
 import { type JsonEnd, jsonEnd } from "./json_end.ts";
 import type { Lane, LaneBlock } from "./lane.ts";
-import { objectOf, objectsOf, textOf } from "./members.ts";
 
 /** Most characters of arguments that come before the name of their tool. */
 const MAX_EARLY = 65_536;
@@ -25,11 +26,14 @@ interface Call {
 /** Reads the calls of one answer into a lane. */
 export class CallReader {
   readonly #lane: Lane;
+  readonly #issuer: string;
   readonly #calls: Call[] = [];
   readonly #ids = new Set<string>();
 
-  constructor(lane: Lane) {
+  /** @param issuer who signed what is signed beside the calls */
+  constructor(lane: Lane, issuer: string) {
     this.#lane = lane;
+    this.#issuer = issuer;
   }
 
   /** How many calls have a name. */
@@ -70,9 +74,9 @@ export class CallReader {
    */
   #find(entry: JsonObject, touched: ReadonlySet<Call>): Call | undefined {
     const index = indexOf(entry);
-    const id = textOf(entry.id) || undefined;
+    const id = stringOf(entry.id) || undefined;
     const inner = innerOf(entry);
-    const name = textOf(inner.name) || undefined;
+    const name = stringOf(inner.name) || undefined;
     if (index === undefined) {
       const known = id === undefined ? undefined : this.#calls.findLast((call) => call.id === id);
       return known ?? (id === undefined && name === undefined ? this.#calls.at(-1) : undefined);
@@ -106,8 +110,8 @@ export class CallReader {
 
   #apply(call: Call, { entry, answerId }: { entry: JsonObject; answerId: string }): void {
     const inner = innerOf(entry);
-    call.id ??= textOf(entry.id) || undefined;
-    call.name ??= textOf(inner.name) || undefined;
+    call.id ??= stringOf(entry.id) || undefined;
+    call.name ??= stringOf(inner.name) || undefined;
     const piece = call.early + pieceOf(call.custom ? inner.input : inner.arguments, call);
     call.early = "";
     if (call.name === undefined) {
@@ -117,12 +121,17 @@ export class CallReader {
       }
       return;
     }
-    call.block ??= this.#open(call.name, { call, answerId });
+    call.block ??= this.#open(call.name, { call, entry, answerId });
     this.#feed(call, { block: call.block, piece });
   }
 
-  #open(name: string, { call, answerId }: { call: Call; answerId: string }): LaneBlock {
+  #open(
+    name: string,
+    { call, entry, answerId }: { call: Call; entry: JsonObject; answerId: string },
+  ): LaneBlock {
     const id = this.#uniqueId(call.id, answerId);
+    const signature = readCallSignature(entry, { callId: id, issuer: this.#issuer });
+    if (signature !== undefined) this.#lane.add({ type: "reasoning", hidden: true }, { done: true, signature });
     // What a custom tool is given never says that it is complete.
     return this.#lane.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, { done: call.custom });
   }

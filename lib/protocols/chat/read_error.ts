@@ -1,7 +1,7 @@
 /** Errors of chat upstreams: OpenAI's body, OpenRouter's, FastAPI's, Ollama's, plain text, and none at all. */
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json.ts";
-import { numberOf, objectOf, objectsOf, textOf } from "./members.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 
 /** Longest message that is passed on, in characters. */
 const MAX_MESSAGE = 1_000;
@@ -143,7 +143,7 @@ function readBody(body: Json | undefined): Told {
   return {
     message: inner?.message ?? messageOf(error.message) ?? messageOf(object.error) ?? messageOf(object.detail),
     words: [...words, ...(inner?.words ?? [])],
-    param: textOf(error.param) || undefined,
+    param: stringOf(error.param) || undefined,
     status: code !== undefined && code >= 400 && code < 600 ? code : inner?.status,
     moderated: Array.isArray(metadata.reasons),
   };
@@ -166,7 +166,7 @@ function messageOf(value: Json | undefined): string | undefined {
   if (typeof value === "string") return plainText(value);
   const list = Array.isArray(value) ? value : objectOf(value)?.detail;
   const lines = objectsOf(list).slice(0, 5).flatMap((issue) => {
-    const text = textOf(issue.msg) ?? textOf(issue.message);
+    const text = stringOf(issue.msg) ?? stringOf(issue.message);
     const place = Array.isArray(issue.loc) ? issue.loc.filter((part) => part !== "body").map(String).join(".") : "";
     return text === undefined ? [] : [place === "" ? text : `${place}: ${text}`];
   });
@@ -175,7 +175,7 @@ function messageOf(value: Json | undefined): string | undefined {
 
 function messageText(value: Json | undefined): string | undefined {
   const inner = objectOf(value);
-  return plainText(textOf(inner?.detail) ?? textOf(inner?.message) ?? "");
+  return plainText(stringOf(inner?.detail) ?? stringOf(inner?.message) ?? "");
 }
 
 /** A page of HTML is no message. */

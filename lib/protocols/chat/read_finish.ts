@@ -2,7 +2,7 @@
 import type { FinishReason } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { textOf } from "./members.ts";
+import { stringOf } from "../members.ts";
 
 /** A reason, with the string that was met where the upstream names it. */
 export interface Finish {
@@ -32,7 +32,7 @@ const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_s
  * @throws {GatewayError} `upstream`, where the reason is a failure
  */
 export function readFinish(choice: JsonObject): Finish | undefined {
-  const word = textOf(choice.finish_reason);
+  const word = stringOf(choice.finish_reason);
   if (!word) return undefined;
   if (FAILURES.has(word)) throw new GatewayError("upstream", "The model failed in the middle of its answer");
   const reason = REASONS.get(word) ?? "end";
@@ -42,6 +42,6 @@ export function readFinish(choice: JsonObject): Finish | undefined {
 
 /** vLLM and SGLang name the string that was met. Elsewhere the same member holds a word for the reason. */
 function readMatch(choice: JsonObject): string | undefined {
-  const match = textOf(choice.stop_reason) || textOf(choice.matched_stop);
+  const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);
   return match && !/^[a-z_]+$/.test(match) ? match : undefined;
 }

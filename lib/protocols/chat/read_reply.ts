@@ -3,21 +3,22 @@ import { Folder } from "../../canonical/fold.ts";
 import type { Event, Reply } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { objectOf } from "./members.ts";
+import { objectOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
 import { readFinish } from "./read_finish.ts";
 import { firstChoice, idOf, isFailure, usageOf } from "./read_stream.ts";
 
 /** Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
-export function readReply(body: JsonObject): Reply {
+export function readReply(body: JsonObject, origin: Origin): Reply {
   if (isFailure(body)) throw readError(200, body);
   const choice = firstChoice(body);
   const message = objectOf(choice?.message);
   if (choice === undefined || message === undefined) {
     throw new GatewayError("upstream", "The model's vendor sent something that is no answer");
   }
-  const answer = new AnswerReader();
+  const answer = new AnswerReader(origin);
   const id = idOf(body);
   answer.push(message, id);
   const finish = readFinish(choice) ?? { reason: "end" as const };

@@ -3,7 +3,8 @@ import type { Event, Machine, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
-import { objectOf, objectsOf, textOf } from "./members.ts";
+import { objectOf, objectsOf, stringOf } from "../members.ts";
+import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
 import { type Finish, readFinish } from "./read_finish.ts";
@@ -16,8 +17,8 @@ const MAX_ID = 256;
  * Reads a stream of chunks. Usage may come on any of them, the last one counts. The answer is over with `[DONE]`, or with
  * the stream where a reason was given; what comes later is ignored.
  */
-export function reader(): Machine<Frame, Event> {
-  const answer = new AnswerReader();
+export function reader(origin: Origin): Machine<Frame, Event> {
+  const answer = new AnswerReader(origin);
   let over = false;
   let started = false;
   let id = "";
@@ -99,7 +100,7 @@ export function firstChoice(body: JsonObject): JsonObject | undefined {
 
 /** Id of an answer, "" where there is none. */
 export function idOf(body: JsonObject): string {
-  const id = textOf(body.id) ?? "";
+  const id = stringOf(body.id) ?? "";
   return id.length <= MAX_ID ? id : "";
 }
 
@@ -110,7 +111,7 @@ export function usageOf(body: JsonObject): Usage | undefined {
 
 /** An error may come with choices, without, in an event of that name, or as an object of that name. */
 export function isFailure(body: JsonObject, event?: string): boolean {
-  return Boolean(body.error) || event === "error" || textOf(body.object)?.toLowerCase() === "error";
+  return Boolean(body.error) || event === "error" || stringOf(body.object)?.toLowerCase() === "error";
 }
 
 /** What is known of the input before the answer begins. */

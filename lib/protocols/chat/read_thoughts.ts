@@ -2,8 +2,9 @@
 import type { Signature } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectsOf, stringOf } from "../members.ts";
 import type { Lane, LaneBlock } from "./lane.ts";
-import { numberOf, objectsOf, optional, textOf } from "./members.ts";
+import { optional } from "./members.ts";
 import { signatureOf } from "./reasoning_details.ts";
 
 /** Members that hold reasoning as plain text; the first that has any counts. */
@@ -35,8 +36,8 @@ export class ThoughtReader {
   /** Takes the reasoning of one delta. */
   push(delta: JsonObject): void {
     const details = objectsOf(delta.reasoning_details);
-    const inDetails = details.some((entry) => textOf(entry.text) || textOf(entry.summary));
-    const plain = PLAIN.map((name) => textOf(delta[name])).find((text) => text);
+    const inDetails = details.some((entry) => stringOf(entry.text) || stringOf(entry.summary));
+    const plain = PLAIN.map((name) => stringOf(delta[name])).find((text) => text);
     if (plain !== undefined && !(inDetails && this.#lead !== "plain")) this.say(plain);
     details.forEach((entry, at) => this.#take(entry, at === 0));
   }
@@ -52,13 +53,13 @@ export class ThoughtReader {
   #take(entry: JsonObject, first: boolean): void {
     switch (entry.type) {
       case "reasoning.text":
-        return this.#text(entry, { first, text: textOf(entry.text) ?? "", signature: signatureOf(entry) });
+        return this.#text(entry, { first, text: stringOf(entry.text) ?? "", signature: signatureOf(entry) });
       case "reasoning.summary":
-        return this.#text(entry, { first, text: textOf(entry.summary) ?? "", signature: undefined });
+        return this.#text(entry, { first, text: stringOf(entry.summary) ?? "", signature: undefined });
       case "reasoning.encrypted":
         return this.#seal(entry, first);
       default:
-        if (textOf(entry.type) !== undefined) {
+        if (stringOf(entry.type) !== undefined) {
           this.#lane.add({ type: "foreign", from: "chat", value: entry }, { done: true });
         }
     }
@@ -74,7 +75,7 @@ export class ThoughtReader {
     const same = open !== undefined && this.#continues(open, entry, piece.first) &&
       (text === "" || open.block.signature === undefined);
     const nextSummary = open?.type === "reasoning.summary" && entry.type === open.type &&
-      open.id === textOf(entry.id) && open.block.signature === undefined;
+      open.id === stringOf(entry.id) && open.block.signature === undefined;
     if (same || nextSummary) {
       this.#lane.append(open.block, same ? text : `\n\n${text}`);
       open.index = numberOf(entry.index);
@@ -88,14 +89,14 @@ export class ThoughtReader {
       ...optional("signature", signature),
     });
     this.#lane.append(block, text);
-    this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: textOf(entry.id) };
+    this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: stringOf(entry.id) };
   }
 
   /** Encrypted reasoning belongs to the summary before it, or stands alone. */
   #seal(entry: JsonObject, first: boolean): void {
     const signature = signatureOf(entry);
     if (signature === undefined) return;
-    const id = textOf(entry.id);
+    const id = stringOf(entry.id);
     const open = this.#openDetail();
     if (open?.block.signature !== undefined && this.#continues(open, entry, first)) {
       const { value } = open.block.signature;

@@ -1,7 +1,8 @@
 /** Usage as the many chat upstreams report it. */
 import type { Usage } from "../../canonical/types.ts";
 import { isRawNumber, type Json, type JsonObject } from "../../json.ts";
-import { objectOf, optional } from "./members.ts";
+import { objectOf } from "../members.ts";
+import { optional } from "./members.ts";
 
 /** More tokens than any answer has: what is above is a mistake. */
 const MAX_TOKENS = 1_000_000_000;

@@ -5,7 +5,8 @@
 import { readSignature, writeSignature } from "../../canonical/signature.ts";
 import type { Block, BlockOf, Signature } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
-import { objectsOf, optional, textOf } from "./members.ts";
+import { objectsOf, stringOf } from "../members.ts";
+import { optional } from "./members.ts";
 
 type ReasoningBlock = BlockOf<"reasoning">;
 
@@ -34,7 +35,7 @@ export function readReasoning(message: JsonObject): Block[] {
   if (details.length > 0) return details;
   const thinking = objectsOf(message.thinking_blocks).flatMap(readThinkingBlock);
   if (thinking.length > 0) return thinking;
-  const text = textOf(message.reasoning_content) || textOf(message.reasoning);
+  const text = stringOf(message.reasoning_content) || stringOf(message.reasoning);
   return text ? [{ type: "reasoning", text }] : [];
 }
 
@@ -42,7 +43,7 @@ export function readReasoning(message: JsonObject): Block[] {
 export function writeDetails({ text, hidden, signature }: ReasoningBlock, index: number): JsonObject[] {
   if (signature?.issuer === "openai") {
     const common = { id: signature.id ?? null, format: OPENAI };
-    const encrypted = { type: "reasoning.encrypted", data: signature.value, ...common };
+    const encrypted = { type: "reasoning.encrypted", data: writeSignature(signature, "openai"), ...common };
     return hidden === true
       ? [{ ...encrypted, index }]
       : [{ type: "reasoning.summary", summary: text, ...common, index }, { ...encrypted, index: index + 1 }];
@@ -63,18 +64,18 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
   // A summary whose encrypted half may follow in the next entry.
   let summary: { block: ReasoningBlock; id: string | undefined } | undefined;
   for (const entry of entries) {
-    const id = textOf(entry.id);
+    const id = stringOf(entry.id);
     const before = summary;
     summary = undefined;
     switch (entry.type) {
       case "reasoning.text": {
-        const signature = textOf(entry.signature);
-        const block = signedText(textOf(entry.text) ?? "", signature ? sign(signature, entry) : undefined);
+        const signature = stringOf(entry.signature);
+        const block = signedText(stringOf(entry.text) ?? "", signature ? sign(signature, entry) : undefined);
         if (block.text !== "" || block.signature !== undefined) blocks.push(block);
         break;
       }
       case "reasoning.summary": {
-        const text = textOf(entry.summary) ?? "";
+        const text = stringOf(entry.summary) ?? "";
         if (before !== undefined && before.id === id) {
           before.block.text += `\n\n${text}`;
           summary = before;
@@ -85,7 +86,7 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
         break;
       }
       case "reasoning.encrypted": {
-        const signature = redacted(sign(textOf(entry.data) ?? "", entry));
+        const signature = redacted(sign(stringOf(entry.data) ?? "", entry));
         const together = before?.id === undefined || id === undefined || before.id === id;
         if (before !== undefined && together) before.block.signature = signature;
         else blocks.push({ type: "reasoning", text: "", hidden: true, signature });
@@ -101,11 +102,11 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
 /** LiteLLM's form, which is Anthropic's own. */
 function readThinkingBlock(block: JsonObject): ReasoningBlock[] {
   if (block.type === "redacted_thinking") {
-    const signature = redacted(readSignature(textOf(block.data) ?? "", "anthropic"));
+    const signature = redacted(readSignature(stringOf(block.data) ?? "", "anthropic"));
     return [{ type: "reasoning", text: "", hidden: true, signature }];
   }
-  const text = textOf(block.thinking) ?? "";
-  const value = textOf(block.signature);
+  const text = stringOf(block.thinking) ?? "";
+  const value = stringOf(block.signature);
   if (value) return [signedText(text, readSignature(value, "anthropic"))];
   return text === "" ? [] : [signedText(text, undefined)];
 }
@@ -122,22 +123,22 @@ function redacted(signature: Signature): Signature {
 
 /** The signature that an entry carries, if it has one. */
 export function signatureOf(entry: JsonObject): Signature | undefined {
-  const value = textOf(entry.type === "reasoning.encrypted" ? entry.data : entry.signature);
+  const value = stringOf(entry.type === "reasoning.encrypted" ? entry.data : entry.signature);
   if (!value) return undefined;
   return entry.type === "reasoning.encrypted" ? redacted(sign(value, entry)) : sign(value, entry);
 }
 
 function sign(value: string, entry: JsonObject): Signature {
   const signature = readSignature(value, issuerOf(entry));
-  const id = textOf(entry.id);
+  const id = stringOf(entry.id);
   const takesId = signature.issuer !== "anthropic" && signature.id === undefined && id !== undefined;
   return takesId ? { ...signature, id } : signature;
 }
 
 /** Without a format the shape tells: only Anthropic signs text, and OpenAI's items have ids of their own kind. */
 function issuerOf(entry: JsonObject): string {
-  const format = textOf(entry.format) ?? UNKNOWN;
+  const format = stringOf(entry.format) ?? UNKNOWN;
   if (format !== UNKNOWN) return ISSUERS.get(format) ?? format;
   if (entry.type === "reasoning.text") return "anthropic";
-  return textOf(entry.id)?.startsWith("rs_") === true ? "openai" : UNKNOWN;
+  return stringOf(entry.id)?.startsWith("rs_") === true ? "openai" : UNKNOWN;
 }

@@ -2,7 +2,8 @@
 import { type Effort, EFFORTS, type Reasoning } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { flagOf, numberOf, objectOf, optional, restOf, textOf } from "./members.ts";
+import { booleanOf, numberOf, objectOf, stringOf } from "../members.ts";
+import { optional, restOf } from "./members.ts";
 
 /**
  * Reads the request's wishes about reasoning; `undefined` where it has none.
@@ -12,7 +13,7 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
   const options = objectOf(body.reasoning) ?? {};
   const effort = readEffort(body, options);
   const budgetTokens = numberOf(options.max_tokens);
-  const enabled = flagOf(options.enabled);
+  const enabled = booleanOf(options.enabled);
   if (effort !== undefined && budgetTokens !== undefined) {
     throw contradiction("reasoning.max_tokens", "a token budget and an effort exclude each other");
   }
@@ -59,7 +60,7 @@ function effortOf(value: Json | undefined): Effort | undefined {
 /** The kind of summary stays in the rest; that there is one is common to all protocols. */
 function readDisplay(body: JsonObject, options: JsonObject): Reasoning["display"] {
   if (options.exclude === true || body.include_reasoning === false) return "omitted";
-  return textOf(options.summary) === undefined ? undefined : "summarized";
+  return stringOf(options.summary) === undefined ? undefined : "summarized";
 }
 
 function contradiction(param: string, what: string): GatewayError {

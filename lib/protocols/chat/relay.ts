@@ -1,5 +1,5 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
-import { findValue, replaceSpan, spliceMembers } from "../../json_splice.ts";
+import { findValue, replaceSpan, type Span, spliceMembers } from "../../json_splice.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
 import { writer } from "./stream.ts";
@@ -29,15 +29,16 @@ function relayChunk({ data }: Frame, echo: Echo): Frame[] {
   if (data === DONE.data) return [];
   const usage = findValue(data, ["usage"]);
   const unasked = usage !== undefined && echo.prompt.includeUsage !== true;
-  if (unasked && isUsageOnly(data)) return [];
+  if (unasked && isUsageOnly(data, usage)) return [];
   const edits: Record<string, string | undefined> = {};
   if (findValue(data, ["model"]) !== undefined) edits.model = JSON.stringify(echo.model);
   if (unasked) edits.usage = undefined;
   return [{ data: data.trimStart().startsWith("{") ? spliceMembers(data, edits) : data }];
 }
 
-/** True for the chunk that carries the usage and no choice. */
-function isUsageOnly(data: string): boolean {
+/** True for the chunk that carries the usage and no choice. Azure's first chunk has neither: it stays. */
+function isUsageOnly(data: string, usage: Span): boolean {
+  if (data.startsWith("null", usage.start)) return false;
   const choices = findValue(data, ["choices"]);
   return choices !== undefined && /^\[\s*\]$/.test(data.slice(choices.start, choices.end));
 }

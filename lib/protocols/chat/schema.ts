@@ -1,20 +1,24 @@
 /** The body of `POST /v1/chat/completions`, as a schema. */
 import { z } from "zod";
 import {
+  cacheOptionsField,
+  cacheRetentionField,
   COUNTS,
   effortField,
   fallbacksField,
   metadataField,
   objectField,
   providerField,
+  safetyIdentifierField,
+  stopText,
   tokensField,
 } from "../fields.ts";
 import { messagesField } from "./message_schema.ts";
 import { functionCallField, functionsField, toolChoiceField, toolsField } from "./tool_schema.ts";
 
 const stopField = z.union([
-  z.string().min(1),
-  z.array(z.string().min(1)).max(COUNTS.stops),
+  stopText.min(1),
+  z.array(stopText.min(1)).max(COUNTS.stops),
 ], { error: "Expected a string or an array of strings" });
 
 const responseFormatField = z.discriminatedUnion("type", [
@@ -66,7 +70,7 @@ const deprecated = {
   functions: functionsField.nullish().describe("Use `tools`"),
   function_call: functionCallField.nullish().describe("Use `tool_choice`"),
   user: z.string().nullish().describe("Use `safety_identifier`"),
-  prompt_cache_retention: z.enum(["in_memory", "in-memory", "24h"]).nullish(),
+  prompt_cache_retention: cacheRetentionField.nullish(),
 };
 
 /** A chat completion request. Unknown members pass. */
@@ -102,11 +106,8 @@ export const chatRequest = z.looseObject({
   store: z.boolean().nullish(),
   service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast"]).nullish(),
   prompt_cache_key: z.string().nullish(),
-  prompt_cache_options: z.looseObject({
-    mode: z.enum(["implicit", "explicit"]).nullish(),
-    ttl: z.string().nullish(),
-  }).nullish(),
-  safety_identifier: z.string().max(64).nullish().describe("Opaque id of the end user"),
+  prompt_cache_options: cacheOptionsField.nullish(),
+  safety_identifier: safetyIdentifierField.nullish().describe("Opaque id of the end user"),
   moderation: objectField.nullish(),
   web_search_options: z.looseObject({
     search_context_size: z.enum(["low", "medium", "high"]).nullish(),

@@ -2,7 +2,8 @@
 import type { Tool, ToolChoice } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { cacheOf, flagOf, objectOf, objectsOf, optional, restOf, textOf } from "./members.ts";
+import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { cacheOf, optional, restOf } from "./members.ts";
 
 /** True for a request in the old manner: `functions` instead of `tools`. Its answers hold a `function_call`. */
 export function usesFunctions(body: JsonObject): boolean {
@@ -58,10 +59,10 @@ const FUNCTION = ["name", "description", "parameters", "strict"];
 function functionOf(value: JsonObject): Extract<Tool, { type: "function" }> {
   return {
     type: "function",
-    name: textOf(value.name) ?? "",
-    ...optional("description", textOf(value.description)),
+    name: stringOf(value.name) ?? "",
+    ...optional("description", stringOf(value.description)),
     ...optional("parameters", objectOf(value.parameters)),
-    ...optional("strict", flagOf(value.strict)),
+    ...optional("strict", booleanOf(value.strict)),
   };
 }
 
@@ -69,8 +70,8 @@ function readCustom(tool: JsonObject): Tool {
   const inner = objectOf(tool.custom) ?? {};
   return {
     type: "custom",
-    name: textOf(inner.name) ?? "",
-    ...optional("description", textOf(inner.description)),
+    name: stringOf(inner.name) ?? "",
+    ...optional("description", stringOf(inner.description)),
     ...optional("format", formatOf(objectOf(inner.format))),
     ...cacheOf(tool),
     ...restOf(tool, ["type", "cache_control"], { custom: ["name", "description", "format"] }),
@@ -99,12 +100,12 @@ function choiceOf(value: Json | undefined): ToolChoice | undefined {
 
 function functionChoiceOf(value: Json | undefined): ToolChoice | undefined {
   if (value === "auto" || value === "none") return { type: value };
-  const name = textOf(objectOf(value)?.name);
+  const name = stringOf(objectOf(value)?.name);
   return name === undefined ? undefined : { type: "tool", name };
 }
 
 function nameOf(choice: JsonObject): string | undefined {
-  return textOf(objectOf(choice.function)?.name) ?? textOf(objectOf(choice.custom)?.name);
+  return stringOf(objectOf(choice.function)?.name) ?? stringOf(objectOf(choice.custom)?.name);
 }
 
 /** What a choice asks for and the request lacks, as the reason of an error. */

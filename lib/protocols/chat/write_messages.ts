@@ -1,7 +1,8 @@
 /** The turns of a prompt as the `messages` of a chat request. */
 import type { Block, BlockOf, Message } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
-import { textOf } from "./members.ts";
+import { stringOf } from "../members.ts";
+import { partCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import { isPlain, writeCache, writeContent, writePart, type Writing } from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
 import { ownRest, withRest } from "./write_rest.ts";
@@ -37,12 +38,12 @@ function writeResult(result: BlockOf<"tool_result">, writing: Writing): JsonObje
   const plain = parts.every(isPlain);
   // Chat has no flag for a tool that failed.
   const mark = result.isError === true ? "[tool error] " : "";
-  const text = () => mark + parts.map((part) => textOf(part.text) ?? "").join("\n");
+  const said = parts.map((part) => stringOf(part.text) ?? "").join("\n");
   const marked = mark === "" ? parts : [{ type: "text", text: mark.trim() }, ...parts];
   const message: JsonObject = {
     role: "tool",
     tool_call_id: result.callId,
-    content: plain ? text() : marked,
+    content: !plain ? marked : said === "" ? mark.trimEnd() : mark + said,
     ...writeCache(result.cache, target),
   };
   return withRest(message, ownRest(result.rest, target.dropped));
@@ -55,15 +56,16 @@ function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
   const reasoning: Block[] = [];
-  for (const block of blocks) {
-    if (block.type === "tool_call") calls.push(writeCall(block, writing));
+  const { signatures, others } = partCallSignatures(blocks, target.issuer);
+  for (const block of others) {
+    if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), writing));
     else if (block.type === "refusal") refusals.push(block.text);
     else if (block.type === "reasoning" || isDetail(block)) reasoning.push(block);
     else said.push(block);
   }
   const parts = said.flatMap((block) => writePart(block, writing));
   // What was streamed as one text is one text again, without anything in between.
-  const words = parts.every(isPlain) ? parts.map((part) => textOf(part.text) ?? "").join("") : parts;
+  const words = parts.every(isPlain) ? parts.map((part) => stringOf(part.text) ?? "").join("") : parts;
   const silent = words.length === 0 && (calls.length > 0 || refusals.length > 0);
   const message: JsonObject = {
     role: "assistant",
@@ -78,14 +80,15 @@ function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject
 /** True for an entry of `reasoning_details` that is no reasoning: it goes back to where it was. */
 function isDetail(block: Block): boolean {
   return block.type === "foreign" && block.from === "chat" &&
-    textOf(block.value.type)?.startsWith("reasoning.") === true;
+    stringOf(block.value.type)?.startsWith("reasoning.") === true;
 }
 
-function writeCall(call: BlockOf<"tool_call">, { target }: Writing): JsonObject {
+function writeCall(call: BlockOf<"tool_call">, signature: string | undefined, { target }: Writing): JsonObject {
   const { id, name, custom, arguments: input } = call;
   if (call.namespace !== undefined) target.dropped.add("namespace");
   const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
-  return withRest({ ...written, ...writeCache(call.cache, target) }, ownRest(call.rest, target.dropped));
+  const signed = { ...written, ...writeCallSignature(signature), ...writeCache(call.cache, target) };
+  return withRest(signed, ownRest(call.rest, target.dropped));
 }

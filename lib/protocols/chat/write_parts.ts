@@ -3,8 +3,8 @@ import { modalityOf, writeMediaUrl } from "../../canonical/media.ts";
 import type { Block, BlockOf, CacheMark, Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { textOf } from "./members.ts";
 import { ownRest, withRest } from "./write_rest.ts";
 
 /** What is being written, and where to. */
@@ -40,10 +40,10 @@ export function writePart(block: Block, { prompt, target }: Writing): JsonObject
     case "refusal":
       return finish({ type: "text", text: block.text });
     case "media":
-      return finish(writeMedia(block, prompt));
+      return finish(writeMedia(block, { prompt, target }));
     case "foreign":
       if (block.from === "chat") return [{ ...block.value }];
-      dropped.add(textOf(block.value.type) ?? "content");
+      dropped.add(stringOf(block.value.type) ?? "content");
       return [];
     default:
       dropped.add(block.type);
@@ -70,9 +70,11 @@ const AUDIO: ReadonlyMap<string, string> = new Map([
   ["audio/mp3", "mp3"],
 ]);
 
-function writeMedia({ media, name }: BlockOf<"media">, prompt: Prompt): JsonObject {
+function writeMedia({ media, name }: BlockOf<"media">, { prompt, target }: Writing): JsonObject {
   const modality = modalityOf(media, name);
-  if (modality === "image" && name === undefined) {
+  // A picture that a chat client sends as a file is a file to its model too; elsewhere only its name says so.
+  if (modality === "image" && (name === undefined || prompt.protocol !== "chat")) {
+    if (name !== undefined) target.dropped.add(prompt.protocol === "messages" ? "title" : "filename");
     return { type: "image_url", image_url: { url: writeMediaUrl(media) } };
   }
   const format = media.kind === "bytes" ? AUDIO.get(media.mediaType) : undefined;

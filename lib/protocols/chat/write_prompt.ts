@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type { OutputFormat, Prompt, Protocol } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { objectOf, textOf } from "./members.ts";
 import { writeMessages } from "./write_messages.ts";
 import type { Writing } from "./write_parts.ts";
 import { writeEffort } from "./write_reasoning.ts";
@@ -124,6 +124,6 @@ function writeStream(stream: boolean, options: Json | undefined): JsonObject {
 function writeUser(user: string | undefined, older: Json | undefined): JsonObject {
   if (user === undefined) return {};
   const id = user.length > MAX_USER ? createHash("sha256").update(user).digest("hex") : user;
-  const second = textOf(older);
+  const second = stringOf(older);
   return second === undefined ? { user: id } : { safety_identifier: id, user: second };
 }

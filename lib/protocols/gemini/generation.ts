@@ -40,9 +40,14 @@ export function writeGeneration(prompt: Prompt, target: WriteTarget): JsonObject
   });
 }
 
-/** Name, description and strictness of a schema have no place: the answer always keeps to it. */
+/**
+ * Name and strictness of a schema have no place: the answer always keeps to it. Its description goes into the schema,
+ * unless that has one.
+ */
 function writeFormat(format: OutputFormat | undefined): JsonObject {
   if (format === undefined || format.type === "text") return {};
   const json = { responseMimeType: "application/json" };
-  return format.type === "json_object" ? json : { ...json, responseJsonSchema: format.schema };
+  if (format.type === "json_object") return json;
+  const { schema, description } = format;
+  return { ...json, responseJsonSchema: description === undefined ? schema : { description, ...schema } };
 }

@@ -16,11 +16,6 @@ export function objectOf(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** The objects of a value that is a list; empty for anything else. */
-export function objectsOf(value: Json | undefined): JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
-}
-
 /** An object without the members that are `undefined`; `undefined` where nothing is left. */
 export function someOf(members: JsonObject): JsonObject | undefined {
   const entries = Object.entries(members).filter(([, value]) => value !== undefined);

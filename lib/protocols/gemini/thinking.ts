@@ -71,6 +71,8 @@ function writeDepth(
   }
   if (budgetTokens !== undefined) dropped.add(budgetName);
   if (effort !== undefined) {
+    // Nothing here is deeper than high.
+    if (effort === "xhigh" || effort === "max") dropped.add(effortName);
     return can.modes.includes("adaptive") ? { thinkingLevel: levelOf(effort) } : { thinkingBudget: BUDGETS[effort] };
   }
   // Models that take levels decide by themselves unless they are told otherwise.

@@ -4,18 +4,9 @@ import { readSignature } from "../../canonical/signature.ts";
 import type { Block, Media, Message } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { booleanOf, stringOf } from "../members.ts";
 import { FOREIGN_TYPES } from "./content_schema.ts";
-import {
-  defined,
-  optionalBoolean,
-  optionalString,
-  readArray,
-  readCache,
-  readObject,
-  readRest,
-  readString,
-  type Tally,
-} from "./members.ts";
+import { defined, readArray, readCache, readObject, readRest, readString, type Tally } from "./members.ts";
 import { readRedacted } from "./redacted.ts";
 
 const MESSAGE = new Set(["role", "content"]);
@@ -99,7 +90,7 @@ function readBlock(block: JsonObject, path: string, tally: Tally): Block {
         type: "tool_result",
         callId: readString(block.tool_use_id, `${path}.tool_use_id`),
         blocks: readResult(block.content, `${path}.content`, tally),
-        isError: optionalBoolean(block.is_error),
+        isError: booleanOf(block.is_error),
         cache: readCache(block, tally),
         rest: readRest(block, TOOL_RESULT),
       });
@@ -157,7 +148,7 @@ function readDocument(block: JsonObject, path: string, tally: Tally): Block {
   return defined({
     type: "media",
     media: readDocumentSource(source, `${path}.source`),
-    name: optionalString(block.title),
+    name: stringOf(block.title),
     cache: readCache(block, tally),
     rest: readRest(block, DOCUMENT),
   });

@@ -28,21 +28,6 @@ export function readString(value: Json | undefined, param: string): string {
   throw new GatewayError("invalid", `Invalid value for ${param}: expected a string`, { param });
 }
 
-/** The value, if it is a string. */
-export function optionalString(value: Json | undefined): string | undefined {
-  return typeof value === "string" ? value : undefined;
-}
-
-/** The value, if it is a number. */
-export function optionalNumber(value: Json | undefined): number | undefined {
-  return typeof value === "number" ? value : undefined;
-}
-
-/** The value, if it is true or false. */
-export function optionalBoolean(value: Json | undefined): boolean | undefined {
-  return typeof value === "boolean" ? value : undefined;
-}
-
 /** An object without its undefined members. */
 export function defined<T extends object>(members: T): T {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as T;

@@ -3,18 +3,9 @@ import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type Rest } fr
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
+import { booleanOf, numberOf, stringOf } from "../members.ts";
 import { readMessages, readSystem } from "./content.ts";
-import {
-  defined,
-  optionalBoolean,
-  optionalNumber,
-  optionalString,
-  readArray,
-  readObject,
-  readRest,
-  readString,
-  type Tally,
-} from "./members.ts";
+import { defined, readArray, readObject, readRest, readString, type Tally } from "./members.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 
 const CACHE_MARKS = 4;
@@ -45,9 +36,9 @@ const METADATA = new Set(["user_id"]);
 /** Reads a request for a message. @throws {GatewayError} `invalid`, for what the schema cannot say */
 export function readPrompt(body: JsonObject): Prompt {
   const prompt = readCountPrompt(body);
-  const maxTokens = optionalNumber(body.max_tokens);
+  const maxTokens = numberOf(body.max_tokens);
   checkBudget(prompt.reasoning?.budgetTokens, maxTokens);
-  return defined({ ...prompt, maxTokens, stream: optionalBoolean(body.stream) ?? false });
+  return defined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
 }
 
 /** Reads a request to count the input: the same without `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
@@ -61,16 +52,16 @@ export function readCountPrompt(body: JsonObject): Prompt {
     ...readToolChoice(body.tool_choice),
     stop: readStrings(body.stop_sequences, "stop_sequences") ?? [],
     sampling: defined({
-      temperature: optionalNumber(body.temperature),
-      topP: optionalNumber(body.top_p),
-      topK: optionalNumber(body.top_k),
+      temperature: numberOf(body.temperature),
+      topP: numberOf(body.top_p),
+      topK: numberOf(body.top_k),
     }),
     reasoning: readReasoning(body),
     format: readFormat(body),
     stream: false,
     provider: isObject(body.provider) ? body.provider : undefined,
     fallbacks: readStrings(body.models, "models"),
-    user: isObject(body.metadata) ? optionalString(body.metadata.user_id) : undefined,
+    user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
     rest: readTopRest(body),
   });
   checkTally(tally);
@@ -83,7 +74,7 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
   const { type, display } = thinking;
   const reasoning: Reasoning = {
     mode: type === "enabled" ? "manual" : type === "adaptive" ? "adaptive" : "off",
-    budgetTokens: type === "enabled" ? optionalNumber(thinking.budget_tokens) : undefined,
+    budgetTokens: type === "enabled" ? numberOf(thinking.budget_tokens) : undefined,
     effort,
     display: display === "summarized" || display === "omitted" ? display : undefined,
   };

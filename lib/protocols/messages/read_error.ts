@@ -73,10 +73,19 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   const operators = OPERATORS.get(type) ?? OPERATORS.get(BY_OPERATOR_STATUS.get(status));
   if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
   const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));
+  const thread = threadCode(error);
+  if (thread !== undefined) return new GatewayError(kind, presentable(said) || REFUSED, { code: thread, cause });
   if (kind === "not_found") return new GatewayError(kind, UNKNOWN_MODEL, { code: "model_not_found", cause });
   if (kind !== "invalid") return new GatewayError(kind, MESSAGES[kind] ?? FAILED, { cause });
   const code = TOO_LONG.test(said) ? { code: "context_length_exceeded" } : {};
   return new GatewayError(kind, presentable(said) || REFUSED, { ...code, cause });
+}
+
+/** Why a conversation that the vendor was to hold cannot go on: clients act upon it. */
+function threadCode(error: Json | undefined): string | undefined {
+  const details = isObject(error) ? error.details : undefined;
+  const code = isObject(details) ? details.error_code : undefined;
+  return typeof code === "string" && /^thread_[a-z_]{1,64}$/.test(code) ? code : undefined;
 }
 
 function otherKind(status: number): ErrorKind {

@@ -4,22 +4,27 @@ import type { BlockOf, Rest, Signature } from "../../canonical/types.ts";
 
 const TYPE = "redacted_thinking";
 
-/** Reads the data of a `redacted_thinking` block: hidden reasoning whose `rest` names the type. */
-export function readRedacted(data: string): BlockOf<"reasoning"> {
-  return {
-    type: "reasoning",
-    text: "",
-    hidden: true,
-    signature: readSignature(data, "anthropic"),
-    rest: redactedRest(),
-  };
-}
+/** The issuer whose values the protocol carries bare. */
+const NATIVE = "anthropic";
 
 /**
  * Id of a signature that is such data. Clients of the other protocols keep no block types, but they keep the signature
  * with its id: by it the data finds its way back into a block of its own type.
  */
 const SIGNATURE_ID = "redacted";
+
+/** Reads the data of a `redacted_thinking` block: hidden reasoning whose `rest` names the type. */
+export function readRedacted(data: string): BlockOf<"reasoning"> {
+  const signature = readSignature(data, NATIVE);
+  return {
+    type: "reasoning",
+    text: "",
+    hidden: true,
+    // In an envelope there may be another vendor's signature, which has an id of its own.
+    signature: signature.issuer === NATIVE ? { ...signature, id: SIGNATURE_ID } : signature,
+    rest: redactedRest(),
+  };
+}
 
 /** The signature of an upstream's `redacted_thinking` block. */
 export function redactedSignature(issuer: string, data: string): Signature {
@@ -36,7 +41,11 @@ export function redactedRest(): Rest {
   return { from: "messages", members: { type: TYPE } };
 }
 
-/** True for reasoning that came as, and goes out as, `redacted_thinking`. */
-export function isRedacted({ rest }: { rest?: Rest }): boolean {
-  return rest?.from === "messages" && rest.members.type === TYPE;
+/**
+ * True for reasoning that goes out as `redacted_thinking`: it came as such, or in another protocol, which keeps no more of
+ * it than the vendor's own signature with its id.
+ */
+export function isRedacted({ rest }: { rest?: Rest }, signature: Signature | undefined): boolean {
+  if (rest?.from === "messages" && rest.members.type === TYPE) return true;
+  return signature?.issuer === NATIVE && isRedactedSignature(signature);
 }

@@ -1,22 +1,42 @@
-/** Messages through and through: the only edit is the model's id at the start. */
+/**
+ * Messages through and through: the edits are the model's id at the start, and what keeps official clients from failing
+ * over streams that are not quite Anthropic's own. They need an event's name beside its type, one beginning, and an end.
+ */
 import { findValue, replaceSpan } from "../../json_splice.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
 import { writer } from "./stream.ts";
 
+const START = "message_start";
+const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
+
 /** Relays messages. */
 export const messagesRelay: Relay = {
   bodyEdits: () => ({}),
   reply: (text, echo) => withModel(text, ["model"], echo),
-  machine: (echo) => ({
-    push: (frame) => [frame.event === "message_start" ? renamed(frame, echo) : frame],
-    end: () => [],
-    fail: (error) => writer(echo).push({ type: "error", error }),
-  }),
+  machine(echo) {
+    let started = false;
+    let stopped = false;
+    return {
+      push(frame) {
+        const event = frame.event ?? typeOf(frame.data);
+        const named = event === undefined ? frame : { event, data: frame.data };
+        if (event === STOP.event) stopped = true;
+        if (event !== START) return [named];
+        // A server between us and the vendor may begin twice; where it begins another message, the reader says so.
+        if (started) return [];
+        started = true;
+        return [{ ...named, data: withModel(frame.data, ["message", "model"], echo) }];
+      },
+      end: () => stopped ? [] : [STOP],
+      fail: (error) => writer(echo).push({ type: "error", error }),
+    };
+  },
 };
 
-function renamed(frame: Frame, echo: Echo): Frame {
-  return { ...frame, data: withModel(frame.data, ["message", "model"], echo) };
+function typeOf(data: string): string | undefined {
+  const span = findValue(data, ["type"]);
+  return span === undefined ? undefined : /^"(\w+)"$/.exec(data.slice(span.start, span.end))?.[1];
 }
 
 function withModel(text: string, path: readonly string[], { model }: Echo): string {

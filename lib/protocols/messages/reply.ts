@@ -76,7 +76,9 @@ function writeText({ text, citations = [] }: BlockOf<"text">): JsonObject | unde
 
 function writeReasoning(block: BlockOf<"reasoning">, omitted: boolean): JsonObject | undefined {
   const signature = block.signature === undefined ? "" : writeSignature(block.signature, "anthropic");
-  if (isRedacted(block)) return signature === "" ? undefined : { type: "redacted_thinking", data: signature };
+  if (isRedacted(block, block.signature)) {
+    return signature === "" ? undefined : { type: "redacted_thinking", data: signature };
+  }
   const thinking = omitted || block.hidden === true ? "" : block.text;
   return thinking === "" && signature === "" ? undefined : { type: "thinking", thinking, signature };
 }

@@ -1,6 +1,6 @@
 /** Schemas of the request bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
 import { z } from "zod";
-import { COUNTS, fallbacksField, objectField, providerField, toolNameField } from "../fields.ts";
+import { COUNTS, fallbacksField, objectField, providerField, stopText, toolNameField } from "../fields.ts";
 import { cacheField, messagesField, systemField } from "./content_schema.ts";
 
 const customTool = z.looseObject({
@@ -62,7 +62,7 @@ const shared = {
   temperature: z.number().min(0).max(1).nullish(),
   top_p: z.number().min(0).max(1).nullish(),
   top_k: z.number().int().min(0).nullish(),
-  stop_sequences: z.array(z.string()).max(COUNTS.stops).nullish(),
+  stop_sequences: z.array(stopText).max(COUNTS.stops).nullish(),
   metadata: z.looseObject({ user_id: z.string().nullish().describe("Opaque id of the end user") }).nullish(),
   service_tier: z.enum(["auto", "standard_only"]).nullish(),
   speed: z.enum(["standard", "fast"]).nullish(),

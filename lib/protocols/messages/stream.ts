@@ -60,7 +60,7 @@ export function writer(echo: Echo): Machine<Event, Frame> {
         refused ||= block.type === "refusal";
         return [...start({ type: "text", text: "" }), delta({ type: "text_delta", text })];
       case "reasoning":
-        if (omitted || block.hidden === true || isRedacted(block)) return [];
+        if (omitted || block.hidden === true || isRedacted(block, undefined)) return [];
         return [...start(thinking()), delta({ type: "thinking_delta", thinking: text })];
       case "tool_call":
         hasInput = true;
@@ -83,7 +83,7 @@ export function writer(echo: Echo): Machine<Event, Frame> {
   function sign(signature: Signature | undefined): Frame[] {
     if (block?.type !== "reasoning" || signature === undefined) return [];
     const value = writeSignature(signature, "anthropic");
-    if (isRedacted(block)) return start({ type: "redacted_thinking", data: value });
+    if (isRedacted(block, signature)) return start({ type: "redacted_thinking", data: value });
     return [...start(thinking()), delta({ type: "signature_delta", signature: value })];
   }
 

@@ -2,17 +2,8 @@
 import type { Tool, ToolChoice } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
-import {
-  defined,
-  optionalBoolean,
-  optionalString,
-  readArray,
-  readCache,
-  readObject,
-  readRest,
-  readString,
-  type Tally,
-} from "./members.ts";
+import { booleanOf, stringOf } from "../members.ts";
+import { defined, readArray, readCache, readObject, readRest, readString, type Tally } from "./members.ts";
 
 const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 
@@ -29,9 +20,9 @@ export function readTools(value: Json | undefined, tally: Tally): Tool[] {
     return defined({
       type: "function",
       name: readString(tool.name, `${path}.name`),
-      description: optionalString(tool.description),
+      description: stringOf(tool.description),
       parameters: readObject(tool.input_schema, `${path}.input_schema`),
-      strict: optionalBoolean(tool.strict),
+      strict: booleanOf(tool.strict),
       cache,
       rest: readRest(tool, TOOL),
     });
@@ -41,7 +32,7 @@ export function readTools(value: Json | undefined, tally: Tally): Tool[] {
 /** What a `tool_choice` says: which tools, and whether several at once. */
 export function readToolChoice(value: Json | undefined): { toolChoice?: ToolChoice; parallelToolCalls?: boolean } {
   if (!isObject(value)) return {};
-  const single = optionalBoolean(value.disable_parallel_tool_use);
+  const single = booleanOf(value.disable_parallel_tool_use);
   return defined({ toolChoice: readChoice(value), parallelToolCalls: single === undefined ? undefined : !single });
 }
 

@@ -90,7 +90,7 @@ function writeText(block: BlockOf<"text">): JsonObject | undefined {
 function writeReasoning(block: BlockOf<"reasoning">): JsonObject | undefined {
   const { text, signature } = block;
   if (text === "" && signature === undefined) return undefined;
-  if (signature !== undefined && (isRedacted(block) || isRedactedSignature(signature))) {
+  if (signature !== undefined && (isRedacted(block, signature) || isRedactedSignature(signature))) {
     return { type: "redacted_thinking", data: signature.value };
   }
   return { ...ownRest(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };

@@ -64,7 +64,10 @@ function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject
         target.dropped.add(nameOf("format", protocol));
         return { lines: [schemaLine(format)] };
       }
-      return { format: { type: "json_schema", schema: format.schema }, lines: [] };
+      // The protocol has no other place for what the client says about the answer as a whole.
+      const { schema, description } = format;
+      const described = description === undefined ? schema : { description, ...schema };
+      return { format: { type: "json_schema", schema: described }, lines: [] };
     }
   }
 }

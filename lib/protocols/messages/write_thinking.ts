@@ -112,7 +112,8 @@ function budget(
 ): Thinking {
   const { dropped } = target;
   if (maxTokens <= LEAST_BUDGET) {
-    dropped.add(nameOf("thinking", prompt.protocol));
+    const byEffort = share === true && prompt.reasoning?.effort !== undefined;
+    dropped.add(nameOf(byEffort ? "effort" : "thinking", prompt.protocol));
     return {};
   }
   const fitted = Math.min(Math.max(Math.floor(tokens), LEAST_BUDGET), maxTokens - 1);

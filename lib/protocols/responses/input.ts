@@ -2,8 +2,9 @@
 import type { Block, BlockOf, Message, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE, readEncrypted } from "./encrypted.ts";
-import { listOf, objectOf, objectsOf, restOf, stringOf } from "./members.ts";
+import { restOf } from "./members.ts";
 import { readContent } from "./parts.ts";
 
 /**
@@ -100,7 +101,7 @@ export function readInstructions(instructions: Json | undefined): Message[] {
 }
 
 function readItem(item: JsonObject, path: string): Piece {
-  const type = stringOf(item.type) ?? "message";
+  const type = stringOf(item.type) ?? (item.role === undefined ? "item_reference" : "message");
   switch (type) {
     case "message":
       return readMessage(item, path);

@@ -90,7 +90,11 @@ const item = z.discriminatedUnion("type", [
   z.looseObject({ type: z.enum(foreignTypes) }),
 ], unknownType("item"));
 
-const itemsField = z.array(item).max(COUNTS.messages);
+/** A reference in its short form. Accepted here so that the reader can say why it is refused. */
+const absent = z.never().optional();
+const bareReference = z.looseObject({ id: z.string(), type: absent, role: absent, content: absent });
+
+const itemsField = z.array(z.union([item, bareReference], { error: "Expected an item" })).max(COUNTS.messages);
 
 /** The conversation: one text of the user's, or items. */
 export const inputField: z.ZodType = z.union([z.string(), itemsField.min(1)], {

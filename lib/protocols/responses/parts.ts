@@ -4,7 +4,8 @@ import type { Block, CacheMark, Citation, Media } from "../../canonical/types.ts
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
-import { listOf, objectOf, objectsOf, restOf, stringOf } from "./members.ts";
+import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { restOf } from "./members.ts";
 
 const TEXT = new Set(["type", "text", "annotations", "cache_control"]);
 const REFUSAL = new Set(["type", "refusal", "cache_control"]);

@@ -2,9 +2,9 @@
 import type { Event, FinishReason } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./item_reader.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
 import { readInnerError } from "./read_error.ts";
 import { itemReader } from "./read_items.ts";
 import { singleLane } from "./read_lane.ts";
@@ -58,7 +58,9 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
   const byCall = new Map<string, Entry>();
   let held = 0;
   let calls = 0;
-  let refused = false;
+  /** Index of the refusal, and whether it has words. */
+  let refusal: number | undefined;
+  let worded = false;
 
   function create(type: string, { id, index }: Place): Entry {
     const reader = itemReader(type, lane.slot(), {
@@ -154,9 +156,10 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
   function take(): Event[] {
     const events = lane.take();
     for (const event of events) {
+      if (event.type === "delta" && event.index === refusal) worded = true;
       if (event.type !== "open") continue;
       if (event.block.type === "tool_call") calls++;
-      if (event.block.type === "refusal") refused = true;
+      if (event.block.type === "refusal") refusal = event.index;
     }
     if (held + lane.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
     return [...events, tooMuch("it leaves too much unfinished")];
@@ -165,7 +168,8 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
   function reason(incomplete: boolean, why: Json | undefined): FinishReason {
     if (incomplete && why !== "content_filter") return "length";
     if (calls > 0) return "tool_use";
-    return incomplete || refused ? "refusal" : "end";
+    // A refusal in words is an ordinary end, as it is in chat: the words say it.
+    return incomplete || (refusal !== undefined && !worded) ? "refusal" : "end";
   }
 
   return {

@@ -1,7 +1,7 @@
 /** Errors of upstreams: as an answer of their own, inside a stream, inside a response. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { numberOf, objectOf, stringOf } from "./members.ts";
+import { numberOf, objectOf, stringOf } from "../members.ts";
 
 /** Kinds of errors by the words upstreams have for them, as `code` or as `type`. Words that are not here tell nothing. */
 const KINDS = new Map<string, ErrorKind>([

@@ -1,7 +1,7 @@
 /** Items of an answer, each read into the blocks it stands for. */
 import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import { stringOf } from "./members.ts";
 import { messageReader } from "./read_message.ts";
 import type { Slot } from "./read_lane.ts";
 import { reasoningReader } from "./read_reasoning.ts";

@@ -1,7 +1,7 @@
 /** A message of an answer: text and refusals, each part a block. */
 import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
 import type { Slot } from "./read_lane.ts";
 
 type Kind = "text" | "refusal";

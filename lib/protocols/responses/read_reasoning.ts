@@ -1,8 +1,8 @@
 /** A reasoning item of an answer: one block, signed at its end. */
 import type { Signature } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "./members.ts";
 import type { Slot } from "./read_lane.ts";
 
 /** Where reasoning text stands: told again for display, or as it was thought. */

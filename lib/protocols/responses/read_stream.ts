@@ -4,8 +4,8 @@ import type { Event, Machine, Reply } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
+import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { numberOf, objectOf, stringOf } from "./members.ts";
 import { answerReader, typeOf } from "./read_answer.ts";
 import { readInnerError } from "./read_error.ts";
 

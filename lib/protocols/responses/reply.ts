@@ -3,7 +3,7 @@ import { unfold } from "../../canonical/fold.ts";
 import type { Reply } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
 import type { Echo } from "../codec.ts";
-import { objectOf } from "./members.ts";
+import { objectOf } from "../members.ts";
 import { composer } from "./stream.ts";
 
 /** Writes a whole answer: the response that its stream would end with. */

@@ -2,7 +2,7 @@
 import type { Usage } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import type { Echo } from "../codec.ts";
-import { objectOf, objectsOf } from "./members.ts";
+import { objectOf, objectsOf } from "../members.ts";
 import { writeUsage } from "./usage.ts";
 
 /** What of a response object changes while it is made. */

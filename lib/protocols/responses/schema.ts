@@ -1,6 +1,16 @@
 /** Schema of the request body of `/v1/responses`. */
 import { z } from "zod";
-import { effortField, fallbacksField, metadataField, objectField, providerField, tokensField } from "../fields.ts";
+import {
+  cacheOptionsField,
+  cacheRetentionField,
+  effortField,
+  fallbacksField,
+  metadataField,
+  objectField,
+  providerField,
+  safetyIdentifierField,
+  tokensField,
+} from "../fields.ts";
 import { inputField, instructionsField } from "./input_schema.ts";
 import { toolChoiceField, toolsField } from "./tool_schema.ts";
 
@@ -10,8 +20,8 @@ const reasoningField = z.looseObject({
   effort: effortField.nullish().describe("How much to think"),
   summary: summaryField,
   generate_summary: summaryField.describe("The older name of summary"),
-  context: z.string().nullish(),
-  mode: z.string().nullish(),
+  context: z.enum(["auto", "current_turn", "all_turns"]).nullish(),
+  mode: z.enum(["standard", "pro"]).nullish(),
   max_tokens: tokensField.nullish().describe("Most tokens to think with, an extension"),
   enabled: z.boolean().nullish().describe("Switches reasoning on or off, an extension"),
 });
@@ -64,12 +74,12 @@ export const schema: z.ZodType = z.looseObject({
   ),
   store: z.boolean().nullish().describe("Repeated in the answer; the gateway keeps nothing"),
   metadata: metadataField.nullish(),
-  service_tier: z.string().min(1).max(64).nullish(),
+  service_tier: z.enum(["auto", "default", "flex", "scale", "priority", "fast", "ultrafast"]).nullish(),
   user: z.string().nullish().describe("Opaque id of the end user"),
-  safety_identifier: z.string().nullish(),
+  safety_identifier: safetyIdentifierField.nullish(),
   prompt_cache_key: z.string().nullish(),
-  prompt_cache_retention: z.string().nullish(),
-  prompt_cache_options: objectField.nullish(),
+  prompt_cache_retention: cacheRetentionField.nullish(),
+  prompt_cache_options: cacheOptionsField.nullish(),
   moderation: objectField.nullish(),
   context_management: z.array(z.looseObject({ type: z.string() })).nullish(),
   previous_response_id: z.string().nullish().describe("Not supported: the gateway is stateless"),

@@ -16,6 +16,7 @@ export interface WriteContext {
 
 /** Words of a client's protocol. */
 interface Names {
+  limit: string;
   stop: string;
   effort: string;
   off: string;
@@ -26,6 +27,7 @@ interface Names {
 
 const NAMES: Readonly<Record<Protocol, Names>> = {
   chat: {
+    limit: "max_completion_tokens",
     stop: "stop",
     effort: "reasoning_effort",
     off: "reasoning_effort",
@@ -34,6 +36,7 @@ const NAMES: Readonly<Record<Protocol, Names>> = {
     citations: "annotations",
   },
   responses: {
+    limit: "max_output_tokens",
     stop: "stop",
     effort: "reasoning.effort",
     off: "reasoning.effort",
@@ -42,6 +45,7 @@ const NAMES: Readonly<Record<Protocol, Names>> = {
     citations: "annotations",
   },
   messages: {
+    limit: "max_tokens",
     stop: "stop_sequences",
     effort: "output_config.effort",
     off: "thinking.type",

@@ -2,7 +2,8 @@
 import { createHash } from "node:crypto";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { listOf, objectOf, present } from "./members.ts";
+import { listOf, objectOf } from "../members.ts";
+import { present } from "./members.ts";
 import { ownMembers, type WriteContext } from "./write_context.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
@@ -22,13 +23,15 @@ const BUDGETS: readonly (readonly [below: number, effort: Effort])[] = [
   [Infinity, "xhigh"],
 ];
 
-/**
- * Most tokens of the answer. The protocol has a floor: a smaller limit is raised to it here, and what the answer then has
- * too much is cut off by whoever enforces the prompt's own limit.
- */
-export function writeLimit({ maxTokens }: Prompt, { own }: WriteContext): { max_output_tokens?: number } {
+/** Most tokens of the answer. The protocol has a floor: a smaller limit is raised to it, and named. */
+export function writeLimit(
+  { maxTokens }: Prompt,
+  { own, target, names }: WriteContext,
+): { max_output_tokens?: number } {
   if (maxTokens === undefined) return {};
-  return { max_output_tokens: own ? maxTokens : Math.max(LEAST_TOKENS, maxTokens) };
+  if (own || maxTokens >= LEAST_TOKENS) return { max_output_tokens: maxTokens };
+  target.dropped.add(names.limit);
+  return { max_output_tokens: LEAST_TOKENS };
 }
 
 /** Sampling knobs that the protocol and the model have; the others are named. */

@@ -1,7 +1,7 @@
 /** Tools and the choice among them, as this protocol writes them. */
 import type { Tool, ToolChoice } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { numberOf, objectOf, objectsOf } from "./members.ts";
+import { numberOf, objectOf, objectsOf } from "../members.ts";
 import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
 
 /** An item that brings tools, and where in the input it stands. */

@@ -4,6 +4,7 @@ import type { Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../metering/pace.ts";
 import { loadTokenCounter } from "../../metering/tokens.ts";
+import { refuseMembers } from "../../translate/rest.ts";
 import type { Call, EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { spell } from "./spell.ts";
@@ -20,6 +21,7 @@ export function createEcho(): Upstream {
     async generate(call) {
       call.signal.throwIfAborted();
       const { prompt, dropped } = call;
+      if (prompt.rest !== undefined) refuseMembers(prompt.rest);
       nameLosses(prompt, dropped);
       checkThoughts(prompt);
       const planned = answer(prompt);

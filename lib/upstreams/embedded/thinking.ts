@@ -4,7 +4,8 @@ import { fromBase64Url, toBase64Url } from "../../canonical/signature.ts";
 import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
-const ISSUER = "sluice";
+/** Whose signatures the embedded models make. */
+export const ISSUER = "sluice";
 /** Calls that a thought names; the rest it counts. */
 const NAMED_CALLS = 3;
 

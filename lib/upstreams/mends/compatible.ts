@@ -1,4 +1,5 @@
 /** Servers that follow OpenAI's older words: nearly everybody else. */
+import type { Dropped } from "../../canonical/dropped.ts";
 import { isObject, type JsonObject } from "../../json.ts";
 import { mapMessages, type Mend, omit, rename } from "./mend.ts";
 
@@ -6,11 +7,14 @@ import { mapMessages, type Mend, omit, rename } from "./mend.ts";
 export const compatible: Mend = {
   // Free-form tools exist nowhere else.
   dialect: { customTools: false },
-  body: compatibleBody,
+  body: (body, _prompt, dropped) => compatibleBody(body, dropped),
 };
 
 /** Words that came after the servers were written, put back into the older ones. */
-export function compatibleBody(body: JsonObject): JsonObject {
+export function compatibleBody(body: JsonObject, dropped: Dropped): JsonObject {
+  // The newer word takes the place of the older one.
+  const { safety_identifier: id, user } = body;
+  if (typeof id === "string" && typeof user === "string" && id !== user) dropped.add("user");
   return mapMessages(rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"), reword);
 }
 

@@ -6,8 +6,8 @@ import { returnReasoning, switchThinking } from "./thinking.ts";
 /** DeepSeek wants its unsigned reasoning back with tool calls, and knows one switch for thinking. */
 export const deepseek: Mend = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
-  body(body, prompt) {
-    const switched = switchThinking(returnReasoning(compatibleBody(body)), prompt.reasoning);
+  body(body, prompt, dropped) {
+    const switched = switchThinking(returnReasoning(compatibleBody(body, dropped)), prompt.reasoning);
     // A null beside calls is refused by some of its hosts; an empty text says the same.
     return mapMessages(switched, (message) => message.content === null ? { ...message, content: "" } : message);
   },

@@ -6,5 +6,5 @@ import { switchThinking } from "./thinking.ts";
 /** GLM has one switch for thinking. */
 export const glm: Mend = {
   dialect: compatible.dialect,
-  body: (body, prompt) => switchThinking(compatibleBody(body), prompt.reasoning),
+  body: (body, prompt, dropped) => switchThinking(compatibleBody(body, dropped), prompt.reasoning),
 };

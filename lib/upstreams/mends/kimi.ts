@@ -6,5 +6,5 @@ import { returnReasoning, switchThinking } from "./thinking.ts";
 /** Kimi wants its reasoning back with tool calls, as DeepSeek does, and has the same switch. */
 export const kimi: Mend = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
-  body: (body, prompt) => switchThinking(returnReasoning(compatibleBody(body)), prompt.reasoning),
+  body: (body, prompt, dropped) => switchThinking(returnReasoning(compatibleBody(body, dropped)), prompt.reasoning),
 };

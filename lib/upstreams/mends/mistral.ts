@@ -11,7 +11,7 @@ export const mistral: Mend = {
     callId: { legal: /[A-Za-z0-9]/, max: 9, exact: true },
   },
   body(body, _prompt, dropped) {
-    const own = rename(compatibleBody(body), "seed", "random_seed");
+    const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
     for (const name of UNKNOWN) {
       // Nothing is stored anyway, and null asks for nothing.
       if (own[name] !== undefined && own[name] !== null && own[name] !== false) dropped.add(name);

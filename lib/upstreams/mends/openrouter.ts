@@ -8,9 +8,9 @@ import { type Mend, omit } from "./mend.ts";
 export const openrouter: Mend = {
   dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
   issuer: openrouterIssuer,
-  body(body, prompt) {
+  body(body, prompt, dropped) {
     const provider = passProvider(prompt);
-    const reworded = writeReasoning(compatibleBody(body), prompt.reasoning);
+    const reworded = writeReasoning(compatibleBody(body, dropped), prompt.reasoning);
     return Object.keys(provider).length > 0 ? { ...reworded, provider } : reworded;
   },
 };

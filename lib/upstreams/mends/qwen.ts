@@ -6,8 +6,8 @@ import { EFFORTS, wantsThinking } from "./thinking.ts";
 /** Qwen has a switch for thinking, and a budget beside it, at the top of the request. */
 export const qwen: Mend = {
   dialect: compatible.dialect,
-  body(body, { reasoning }) {
-    const others = omit(compatibleBody(body), EFFORTS);
+  body(body, { reasoning }, dropped) {
+    const others = omit(compatibleBody(body, dropped), EFFORTS);
     const wanted = wantsThinking(reasoning);
     if (wanted === undefined || others.enable_thinking !== undefined) return others;
     const budget = wanted ? reasoning?.budgetTokens : undefined;

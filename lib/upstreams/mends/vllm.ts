@@ -7,8 +7,8 @@ import { wantsThinking } from "./thinking.ts";
 /** Whether a model thinks is decided by its chat template, which takes a switch. */
 export const vllm: Mend = {
   dialect: compatible.dialect,
-  body(body, { reasoning }) {
-    const others = compatibleBody(body);
+  body(body, { reasoning }, dropped) {
+    const others = compatibleBody(body, dropped);
     const wanted = wantsThinking(reasoning);
     const own = isObject(others.chat_template_kwargs) ? others.chat_template_kwargs : {};
     if (wanted === undefined || own.enable_thinking !== undefined) return others;

@@ -36,6 +36,7 @@ Deno.test("The chat schema takes each parameter in its range and names the one i
     ["n", [1, 128, null], [[0, "n"], [129, "n"]]],
     ["stop", ["END", [], ["a", "b", "c", "d"], null], [
       ["", "stop"],
+      ["a".repeat(1025), "stop"],
       [7, "stop"],
       [["a", 1], "stop[1]"],
       [Array(17).fill("a"), "stop"],

@@ -354,7 +354,7 @@ Deno.test("how much to think is a budget or a level, as the model takes it", () 
     ["nothing asked", undefined, ADAPTIVE, undefined],
     ["no reasoning", { effort: "high" }, {}, undefined],
     ["effort, by level", { effort: "medium" }, ADAPTIVE, { thinkingLevel: "MEDIUM", ...shown }],
-    ["deepest, by level", { effort: "max" }, ADAPTIVE, { thinkingLevel: "HIGH", ...shown }],
+    ["deepest, by level", { effort: "max" }, ADAPTIVE, { thinkingLevel: "HIGH", ...shown }, ["reasoning_effort"]],
     ["effort, by budget", { effort: "medium" }, MANUAL, { thinkingBudget: 8_192, ...shown }],
     ["effort, where both are taken", { effort: "low" }, BOTH, { thinkingLevel: "LOW", ...shown }],
     ["budget", { mode: "manual", budgetTokens: 2_000 }, MANUAL, { thinkingBudget: 2_000, ...shown }],

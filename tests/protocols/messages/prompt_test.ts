@@ -151,7 +151,7 @@ const DOCUMENTS: Prompt = {
           type: "reasoning",
           text: "",
           hidden: true,
-          signature: { issuer: "anthropic", value: "ZW5j" },
+          signature: { issuer: "anthropic", value: "ZW5j", id: "redacted" },
           rest: { from: "messages", members: { type: "redacted_thinking" } },
         },
         { type: "reasoning", text: "Page two." },

@@ -94,6 +94,7 @@ Deno.test("the schema names the parameter it refuses", () => {
     ["top_k", 0.5, "top_k"],
     ["stop_sequences", "END", "stop_sequences"],
     ["stop_sequences", [1], "stop_sequences[0]"],
+    ["stop_sequences", ["a".repeat(1025)], "stop_sequences[0]"],
     ["stop_sequences", Array(17).fill("a"), "stop_sequences"],
     ["stream", "true", "stream"],
     ["tools", Array(257).fill(TOOL), "tools"],

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import type { ErrorKind } from "../../../lib/errors.ts";
-import type { Json } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 
 function body(type: Json, message: Json): Json {
@@ -70,5 +70,19 @@ Deno.test("readError() knows input that is over the model's context", () => {
   for (const [said, code] of cases) {
     const error = messagesUpstream.readError(400, body("invalid_request_error", said));
     assertEquals([error.kind, error.code, error.message], ["invalid", code, said]);
+  }
+});
+
+Deno.test("readError() keeps the code of a conversation that the vendor cannot go on with, and only that", () => {
+  const cases: [status: number, details: JsonObject, kind: ErrorKind, code: string | undefined][] = [
+    [400, { error_code: "thread_unsupported_request", unsupported: ["x"] }, "invalid", "thread_unsupported_request"],
+    [404, { error_code: "thread_not_found" }, "not_found", "thread_not_found"],
+    [400, { error_code: "account_code" }, "invalid", undefined],
+    [400, { error_code: "thread_\n" }, "invalid", undefined],
+  ];
+  for (const [status, details, kind, code] of cases) {
+    const type = status === 404 ? "not_found_error" : "invalid_request_error";
+    const error = messagesUpstream.readError(status, { type: "error", error: { type, message: "Gone", details } });
+    assertEquals([error.kind, error.code, error.message], [kind, code, "Gone"]);
   }
 });

@@ -336,7 +336,9 @@ Deno.test("writePrompt() passes on the sampling that the model takes, and names 
 
 Deno.test("writePrompt() asks for the form of the answer, or tells the model", () => {
   const format = { type: "json_schema", schema: { type: "object" }, name: "n", description: "a thing" } as const;
-  assertEquals(write({ format }).body.output_config, { format: { type: "json_schema", schema: { type: "object" } } });
+  assertEquals(write({ format }).body.output_config, {
+    format: { type: "json_schema", schema: { description: "a thing", type: "object" } },
+  });
   assertEquals(write({ format: { type: "text" } }), write({}));
   assertEquals(
     write({ format: { type: "json_object" }, messages: [said("system", "One."), said("user", "Hi")] }).body.system,

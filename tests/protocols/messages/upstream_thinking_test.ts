@@ -46,7 +46,7 @@ Deno.test("writePrompt() asks for as much thinking as the client did, in the mod
       undefined,
       [],
     ],
-    [{ maxTokens: 1024, reasoning: { effort: "low" } }, manual, undefined, undefined, ["reasoning"]],
+    [{ maxTokens: 1024, reasoning: { effort: "low" } }, manual, undefined, undefined, ["reasoning_effort"]],
     [
       { reasoning: { mode: "manual", budgetTokens: 5000 } },
       manual,

@@ -322,6 +322,7 @@ Deno.test("readPrompt() refuses what the gateway cannot do, and names it", () =>
     [{ prompt: { id: "p" } }, "prompt", /stateless/],
     [{ background: true }, "background", /background/],
     [{ input: [{ role: "user", content: "a" }, { type: "item_reference", id: "x" }] }, "input[1]", /stateless/],
+    [{ input: [{ role: "user", content: "a" }, { id: "x" }] }, "input[1]", /stateless/],
     [{ instructions: [{ type: "reasoning", summary: [] }] }, "instructions[0].type", /only messages/],
     [part({ type: "input_image", file_id: "file-1" }), "input[0].content[0].file_id", /one vendor's account/],
     [part({ type: "input_file", file_id: "file-1" }), "input[0].content[0].file_id", /one vendor's account/],

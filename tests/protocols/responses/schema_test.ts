@@ -1,7 +1,7 @@
-import { assertEquals, assertThrows } from "@std/assert";
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
 import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import { type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 import { FOREIGN_ITEMS } from "../../../lib/protocols/responses/input.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
@@ -35,10 +35,15 @@ Deno.test("the schema takes each parameter in its range and names what it refuse
     ["truncation", ["auto", "disabled", null], [["middle"], [true]]],
     ["store", [true, false, null], [["yes"]]],
     ["metadata", [{}, { a: "b" }, null], [[{ a: 1 }, "metadata.a"], ["a"], [{ a: "x".repeat(513) }, "metadata.a"]]],
-    ["service_tier", ["auto", "flex", null], [[""], [1]]],
+    ["service_tier", ["auto", "flex", "ultrafast", null], [[""], ["gold"], [1]]],
     ["user", ["u", null], [[1]]],
-    ["safety_identifier", ["u", null], [[1]]],
+    ["safety_identifier", ["u".repeat(64), null], [[1], ["u".repeat(65)]]],
     ["prompt_cache_key", ["u", null], [[1]]],
+    ["prompt_cache_retention", ["24h", "in_memory", null], [["1h"], [24]]],
+    ["prompt_cache_options", [{}, { mode: "explicit", ttl: "30m" }, null], [
+      ["explicit"],
+      [{ mode: "both" }, "prompt_cache_options.mode"],
+    ]],
     ["include", [[], ["reasoning.encrypted_content"], null], [["reasoning.encrypted_content"], [[1], "include[0]"]]],
     ["background", [true, false, null], [["no"]]],
     ["previous_response_id", ["resp_1", null], [[1]]],
@@ -58,6 +63,8 @@ Deno.test("the schema takes each parameter in its range and names what it refuse
       [{ effort: "huge" }, "reasoning.effort"],
       [{ summary: true }, "reasoning.summary"],
       [{ max_tokens: 0 }, "reasoning.max_tokens"],
+      [{ context: "none" }, "reasoning.context"],
+      [{ mode: "fast" }, "reasoning.mode"],
     ]],
     ["text", [
       {},
@@ -133,7 +140,7 @@ Deno.test("the schema says what is missing", () => {
     [{ input: "Hi" }, "model"],
     [{ model: "a/b" }, "input"],
     [{ ...BODY, input: [{ role: "user" }] }, "input[0].content"],
-    [{ ...BODY, input: [{ id: "msg_1" }] }, "input[0].role"],
+    [{ ...BODY, input: [{ id: "msg_1", content: "Hi" }] }, "input[0].role"],
   ];
   for (const [body, param] of cases) {
     const error = assertThrows(() => checkBody(responses.schema, body), GatewayError);
@@ -141,6 +148,20 @@ Deno.test("the schema says what is missing", () => {
       [error.message, error.param, error.code],
       [`Missing required parameter: ${param}`, param, "missing_required_parameter"],
     );
+  }
+});
+
+Deno.test("the schema says of a number that no double holds that it is a number", () => {
+  const cases: [name: string, message: RegExp][] = [
+    ["max_output_tokens", /Expected a number that a 64-bit float holds exactly/],
+    ["instructions", /Expected a string or an array of messages/],
+    ["user", /expected string, received number/],
+  ];
+  for (const [name, message] of cases) {
+    const body = parseJson(`{"model":"a/b","input":"Hi","${name}":9223372036854775807}`) as JsonObject;
+    const error = assertThrows(() => checkBody(responses.schema, body), GatewayError);
+    assertMatch(error.message, message);
+    assertEquals(error.param, name);
   }
 });
 
@@ -163,6 +184,8 @@ Deno.test("the schema takes every kind of item", () => {
     { type: "reasoning", summary: [{ type: "summary_text", text: "a" }], content: null, encrypted_content: null },
     { type: "reasoning", summary: [], content: [{ type: "reasoning_text", text: "a" }] },
     { type: "additional_tools", role: "developer", tools: [{ type: "custom", name: "x" }] },
+    { type: "item_reference", id: "msg_1" },
+    { id: "msg_1" },
     ...Object.keys(FOREIGN_ITEMS).map((type) => ({ type })),
   ];
   for (const item of items) checkBody(responses.schema, { ...BODY, input: [item] });

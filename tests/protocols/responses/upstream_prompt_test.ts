@@ -5,7 +5,7 @@ import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
-import { listOf, objectsOf } from "../../../lib/protocols/responses/members.ts";
+import { listOf, objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 
@@ -496,7 +496,8 @@ Deno.test("options of others are written, named or refused", () => {
   const plain = { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS };
   const cases: [Partial<Prompt>, JsonObject, string[]?][] = [
     [{}, {}],
-    [{ stream: true, maxTokens: 1 }, { stream: true, max_output_tokens: 16 }],
+    [{ stream: true, maxTokens: 1 }, { stream: true, max_output_tokens: 16 }, ["max_completion_tokens"]],
+    [{ protocol: "messages", maxTokens: 15 }, { max_output_tokens: 16 }, ["max_tokens"]],
     [{ maxTokens: 17 }, { max_output_tokens: 17 }],
     [{ sampling: { temperature: 0, topP: 1 } }, { temperature: 0, top_p: 1 }],
     [

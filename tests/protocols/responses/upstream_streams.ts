@@ -68,7 +68,7 @@ export const STREAMS: Readonly<Record<string, Outcome>> = {
     blocks: [{ type: "tool_call", id: "call_p", name: "patch", arguments: "*** Begin\n+a", custom: true }],
     finish: "tool_use",
   },
-  refusal: { blocks: [{ type: "refusal", text: "I cannot help with that." }], finish: "refusal" },
+  refusal: { blocks: [{ type: "refusal", text: "I cannot help with that." }], finish: "end" },
   length: { blocks: [CUT], finish: "length" },
   content_filter: { blocks: [CUT], finish: "refusal" },
   steered: { blocks: [CUT], finish: "length" },

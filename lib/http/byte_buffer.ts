@@ -1,0 +1,28 @@
+/** Bytes that arrive in pieces, in one buffer: a million tiny pieces take no more memory than their bytes. */
+export class ByteBuffer {
+  #buffer = new Uint8Array(0);
+  #length = 0;
+  readonly #firstBytes: number;
+
+  /** @param firstBytes size of the first buffer; it doubles when it is full */
+  constructor(firstBytes: number) {
+    this.#firstBytes = firstBytes;
+  }
+
+  /** Copies a piece to the end. */
+  append(piece: Uint8Array): void {
+    const needed = this.#length + piece.byteLength;
+    if (needed > this.#buffer.byteLength) {
+      const grown = new Uint8Array(Math.max(this.#firstBytes, needed, this.#length * 2));
+      grown.set(this.bytes());
+      this.#buffer = grown;
+    }
+    this.#buffer.set(piece, this.#length);
+    this.#length = needed;
+  }
+
+  /** All bytes so far: a view, good until the next piece. */
+  bytes(): Uint8Array<ArrayBuffer> {
+    return this.#buffer.subarray(0, this.#length);
+  }
+}

@@ -1,0 +1,64 @@
+/** Numbers of tokens that an upstream does not tell, or cannot: the gateway counts itself. */
+import type { Block, Event, OpenBlock, Usage } from "../canonical/types.ts";
+import { countReply } from "../metering/count_prompt.ts";
+import { loadTokenCounter } from "../metering/tokens.ts";
+import type { Call, EventFeed } from "./upstream.ts";
+
+/**
+ * A feed whose answer has a usage. Clients of the messages protocol watch the size of their input from the first event on.
+ * What was said is counted where its upstream does not tell: many hosts do not, and of an answer that the gateway cut off
+ * nobody else knows the length.
+ */
+export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): EventFeed {
+  const said: { block: OpenBlock; pieces: string[] }[] = [];
+  let input: number | undefined;
+
+  async function withInput(usage: Usage = {}): Promise<Usage> {
+    return usage.prompt === undefined ? { ...usage, prompt: input ??= await countInput() } : usage;
+  }
+
+  async function withOutput(usage: Usage): Promise<Usage> {
+    if (usage.completion !== undefined) return usage;
+    const blocks = said.flatMap(({ block, pieces }) => blockOf(block, pieces.join("")));
+    return { ...usage, ...await countReply(blocks, await loadTokenCounter()) };
+  }
+
+  async function estimate(event: Event): Promise<Event> {
+    switch (event.type) {
+      case "start":
+        return prompt.protocol === "messages" ? { ...event, usage: await withInput(event.usage) } : event;
+      case "open":
+        said[event.index] = { block: event.block, pieces: [] };
+        return event;
+      case "delta":
+        said[event.index]?.pieces.push(event.text);
+        return event;
+      case "finish":
+        return { ...event, usage: await withOutput(await withInput(event.usage)) };
+      default:
+        return event;
+    }
+  }
+
+  return {
+    async read() {
+      const events = await feed.read();
+      if (events === undefined) return undefined;
+      const estimated: Event[] = [];
+      for (const event of events) estimated.push(await estimate(event));
+      return estimated;
+    },
+    cancel: () => feed.cancel(),
+  };
+}
+
+function blockOf(block: OpenBlock, text: string): Block[] {
+  switch (block.type) {
+    case "tool_call":
+      return [{ ...block, arguments: text }];
+    case "foreign":
+      return [];
+    default:
+      return [{ type: block.type, text }];
+  }
+}

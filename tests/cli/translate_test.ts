@@ -1,0 +1,102 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { JsonObject } from "../../lib/json.ts";
+import { inFolder, run } from "./program.ts";
+
+const BODIES: Readonly<Record<string, JsonObject>> = {
+  chat: { model: "acme/one", seed: 5, messages: [{ role: "user", content: "Hello" }] },
+  responses: { model: "acme/one", instructions: "Be kind", input: "Hello" },
+  messages: { model: "acme/one", max_tokens: 100, top_k: 4, messages: [{ role: "user", content: "Hello" }] },
+};
+
+/** Members by which a body shows its protocol. */
+const SHOWS: Readonly<Record<string, string>> = {
+  chat: "messages",
+  responses: "input",
+  messages: "max_tokens",
+  gemini: "contents",
+};
+
+Deno.test("translate prints the upstream's body and the named losses for every pair of protocols", async () => {
+  await inFolder(async (folder) => {
+    const pairs = Object.keys(BODIES).flatMap((from) => Object.keys(SHOWS).map((to): [string, string] => [from, to]));
+    // Two at a time: each is a process of its own.
+    for (let at = 0; at < pairs.length; at += 2) {
+      await Promise.all(
+        pairs.slice(at, at + 2).map(async ([from, to]) => {
+          const input = JSON.stringify(BODIES[from]);
+          const { code, out, err } = await run(["translate", "--from", from, "--to", to], { folder, input });
+          assertEquals(code, 0, `${from} to ${to}: ${err}`);
+          const body: JsonObject = JSON.parse(out);
+          assert(SHOWS[to] !== undefined && SHOWS[to] in body, `${from} to ${to}: ${out}`);
+          assert(out.includes("Hello") && out.endsWith("}\n"), out);
+          if (to !== "gemini") assertEquals(body.model, "acme/one");
+          if (from === "chat" && (to === "responses" || to === "messages")) assertEquals(err, "dropped: seed\n");
+          else if (from === "messages" && to === "responses") assertEquals(err, "dropped: top_k\n");
+        }),
+      );
+    }
+  });
+});
+
+Deno.test("translate words a body for a vendor, and knows the catalog", async () => {
+  await inFolder(async (folder) => {
+    const config = {
+      upstreams: { local: { vendor: "ollama" } },
+      models: [{
+        id: "acme/one",
+        created: 1,
+        context_length: 1000,
+        pricing: { prompt: "0", completion: "0" },
+        supported_parameters: ["seed", "max_tokens"],
+        targets: [{ upstream: "local", model: "real-one" }],
+      }],
+    };
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+    const input = JSON.stringify({ ...BODIES.chat, user: "u", reasoning_effort: "high" });
+    const { code, out, err } = await run(["translate", "--from", "chat", "--to", "chat", "--vendor", "mistral"], {
+      folder,
+      input,
+    });
+    assertEquals(code, 0, err);
+    const body: JsonObject = JSON.parse(out);
+    assertEquals([body.model, body.random_seed, body.user], ["real-one", 5, undefined]);
+    assertMatch(err, /^dropped: (reasoning_effort, user|user, reasoning_effort)\n$/);
+  });
+});
+
+Deno.test("translate says in one line what is wrong, and prints nothing else", async () => {
+  const chat = JSON.stringify(BODIES.chat);
+  const cases: [args: string[], input: string, err: RegExp][] = [
+    [["--from", "soap", "--to", "chat"], chat, /^Unknown protocol "soap"; known: chat, responses, messages\n$/],
+    [["--from", "gemini", "--to", "chat"], chat, /^Unknown protocol "gemini"; known: chat, responses, messages\n$/],
+    [["--from", "constructor", "--to", "chat"], chat, /^Unknown protocol "constructor"/],
+    [["--from", "chat", "--to", "soap"], chat, /^Unknown protocol "soap"; known: chat, responses, messages, gemini\n$/],
+    [["--from", "chat"], chat, /^Unknown protocol ""; known: chat, responses, messages, gemini\n$/],
+    [["--from", "chat", "--to", "chat", "--vendor", "acme"], chat, /^Unknown vendor "acme"; known: openai, anthropic/],
+    [
+      ["--from", "chat", "--to", "messages", "--vendor", "openai"],
+      chat,
+      /^Vendor "openai" does not speak "messages"; it speaks: responses, chat\n$/,
+    ],
+    [["--from", "chat", "--to", "chat"], "", /^400: Cannot read the body/],
+    [["--from", "chat", "--to", "chat"], "[1]", /^400: Cannot read the body: expected a JSON object\n$/],
+    [["--from", "chat", "--to", "chat"], '{"model":', /^400: Cannot read the body as JSON: .* at position \d+\n$/],
+    [["--from", "chat", "--to", "chat"], '{"model":"acme/one"}', /^400: .*messages/],
+    [
+      ["--from", "messages", "--to", "chat"],
+      JSON.stringify({ ...BODIES.messages, provider: { require_parameters: true }, mcp_servers: [{ type: "url" }] }),
+      /^400: /,
+    ],
+  ];
+  await inFolder(async (folder) => {
+    for (let at = 0; at < cases.length; at += 2) {
+      await Promise.all(
+        cases.slice(at, at + 2).map(async ([args, input, wanted]) => {
+          const { code, out, err } = await run(["translate", ...args], { folder, input });
+          assertEquals([code, out], [1, ""], args.join(" "));
+          assertMatch(err, wanted);
+        }),
+      );
+    }
+  });
+});

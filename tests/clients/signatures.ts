@@ -1,0 +1,60 @@
+/** What becomes of reasoning that a client sends back: whether it reaches the one who signed it. */
+import { fromBase64Url, toBase64Url } from "../../lib/canonical/signature.ts";
+import type { Body } from "./sse.ts";
+import { droppedNames } from "./upstreams.ts";
+
+/** Gateways put the signatures of others into envelopes. */
+const ENVELOPE = "sluice1.";
+
+/** Members that sign reasoning, in any protocol. */
+const SIGNATURES = new Set(["signature", "data", "encrypted_content"]);
+
+/** Names of reasoning that was left out. The first is of reasoning that an upstream refused. */
+const NAMES = ["reasoning", "reasoning_details", "reasoning_content", "input.reasoning", "messages.thinking"];
+
+/** A conversation in which every signature is one that nobody wrote, each still in its envelopes. */
+export function tampered<T>(conversation: T): T {
+  return JSON.parse(
+    JSON.stringify(conversation, (key, value) => {
+      const isSignature = SIGNATURES.has(key) && typeof value === "string" && value !== "";
+      return isSignature ? tamper(value) : value;
+    }),
+  );
+}
+
+function tamper(signature: string): string {
+  if (signature.startsWith(ENVELOPE)) {
+    const { value, ...rest }: { value: string } = JSON.parse(fromBase64Url(signature.slice(ENVELOPE.length)));
+    return ENVELOPE + toBase64Url(JSON.stringify({ ...rest, value: tamper(value) }));
+  }
+  const middle = Math.floor(signature.length / 2);
+  return `${signature.slice(0, middle)}${signature[middle] === "A" ? "B" : "A"}${signature.slice(middle + 1)}`;
+}
+
+/** True where a conversation holds a signature. */
+export function isSigned(conversation: unknown): boolean {
+  return JSON.stringify(tampered(conversation)) !== JSON.stringify(conversation);
+}
+
+/** Names of the reasoning that was left out of a request on its way. */
+export function lostReasoning(response: Response): string[] {
+  return droppedNames(response).filter((name) => NAMES.includes(name));
+}
+
+/** A call of an SDK, which gives the answer and its headers. */
+interface Pending {
+  withResponse(): Promise<{ data: unknown; response: Response }>;
+}
+
+/**
+ * Whether somebody noticed that signatures were changed: a 400, or reasoning that is left out after the upstream's own 400.
+ * @throws whatever else the call ends with
+ */
+export async function isNoticed(call: Pending): Promise<boolean> {
+  try {
+    return lostReasoning((await call.withResponse()).response).includes("reasoning");
+  } catch (error) {
+    if ((error as Body).status === 400) return true;
+    throw error;
+  }
+}

@@ -1,0 +1,147 @@
+/** Every way to the echo model: inside the gateway that is asked, and behind it over each protocol of upstreams. */
+import { type Gateway, startGateway } from "./gateway.ts";
+import { GEMINI_KEY, startGemini } from "./gemini.ts";
+import type { Body } from "./sse.ts";
+
+/** The model that every test talks to, in one way or another. */
+export const ECHO = "sluice/echo";
+
+/** A way to the model. */
+export interface Route {
+  /** The model to ask for. */
+  model: string;
+  /** What its upstream speaks: nothing but function calls where the model is inside the gateway. */
+  upstream: "embedded" | "chat" | "responses" | "messages" | "gemini";
+  /** Whether signed reasoning finds its way back. Hosts of chat take none, save OpenRouter. */
+  keepsReasoning: boolean;
+}
+
+/** Where arguments of calls are objects: their white space is not kept. */
+export function hasObjects({ upstream }: Pick<Route, "upstream">): boolean {
+  return upstream === "messages" || upstream === "gemini";
+}
+
+/**
+ * A line that makes the model call a tool that takes free text. Where it becomes a function on its way the model knows it
+ * as one: everywhere but in responses, and in chat for clients of chat, whose tools are passed on as they are.
+ */
+export function customCall(
+  { upstream }: Pick<Route, "upstream">,
+  { client, name, input }: { client: "chat" | "responses"; name: string; input: string },
+): string {
+  const isWrapped = hasObjects({ upstream }) || (upstream === "chat" && client !== "chat");
+  return `call:${name} ${isWrapped ? JSON.stringify({ input }) : input}`;
+}
+
+/** What the model knows a tool in a namespace as: where there are no namespaces they are a part of the name. */
+export function nameInNamespace({ upstream }: Pick<Route, "upstream">, namespace: string, name: string): string {
+  return `${namespace}${upstream === "embedded" || upstream === "responses" ? "." : "__"}${name}`;
+}
+
+/** What was left out of a request on its way. */
+export function droppedNames({ headers }: Response): string[] {
+  return headers.get("x-sluice-dropped")?.split(", ") ?? [];
+}
+
+/** All ways. */
+export const ROUTES: readonly Route[] = [
+  { model: ECHO, upstream: "embedded", keepsReasoning: true },
+  { model: "t/chat", upstream: "chat", keepsReasoning: false },
+  { model: "t/openrouter", upstream: "chat", keepsReasoning: true },
+  { model: "t/responses", upstream: "responses", keepsReasoning: true },
+  { model: "t/messages", upstream: "messages", keepsReasoning: true },
+  { model: "t/gemini", upstream: "gemini", keepsReasoning: true },
+];
+
+/** The gateways of all ways. */
+export interface Crossing {
+  /** The one to ask for a model. */
+  gateway(route: Route): Gateway;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts a far gateway with the echo model, and two near ones that reach it as their upstream: one over each protocol, and
+ * one as a customer of OpenRouter. They are two because signatures of the far model are OpenRouter's to take back, and who
+ * knows their issuer sends them to nobody else.
+ */
+export async function startCrossing(): Promise<Crossing> {
+  const far = await startGateway();
+  const gemini = startGemini(far);
+  const env = { FAR_KEY: far.key, GEMINI_KEY };
+  const [near, customer] = await Promise.all([
+    startGateway({ config: nearConfig(far.url, gemini.url), env }),
+    startGateway({ config: customerConfig(far.url), env }),
+  ]);
+  return {
+    gateway({ model, upstream }) {
+      if (upstream === "embedded") return far;
+      return model === "t/openrouter" ? customer : near;
+    },
+    async stop() {
+      await Promise.all([near.stop(), customer.stop()]);
+      await gemini[Symbol.asyncDispose]();
+      await far.stop();
+    },
+  };
+}
+
+const api_key = { env: "FAR_KEY" };
+
+/** The models by the vendors whose part the far gateway plays. It has no embedded model: that is the far one's. */
+function nearConfig(far: string, gemini: string): Body {
+  return {
+    embedded_models: false,
+    upstreams: {
+      compatible: { vendor: "openai-compatible", base_url: `${far}/v1`, api_key },
+      openai: { vendor: "openai", base_url: `${far}/v1`, api_key },
+      anthropic: { vendor: "anthropic", base_url: `${far}/anthropic`, api_key },
+      google: { vendor: "gemini", base_url: gemini, api_key: { env: "GEMINI_KEY" } },
+    },
+    models: [
+      row("t/chat", { upstream: "compatible", model: ECHO, protocol: "chat" }),
+      row("t/responses", { upstream: "openai", model: ECHO, protocol: "responses" }),
+      row("t/messages", { upstream: "anthropic", model: ECHO }),
+      row("t/gemini", { upstream: "google", model: "echo" }),
+    ],
+  };
+}
+
+function customerConfig(far: string): Body {
+  return {
+    embedded_models: false,
+    upstreams: { openrouter: { vendor: "openrouter", base_url: `${far}/v1`, api_key } },
+    models: [row("t/openrouter", { upstream: "openrouter", model: ECHO })],
+  };
+}
+
+function row(id: string, target: Body): Body {
+  return {
+    id,
+    created: 1_700_000_000,
+    context_length: 131_072,
+    architecture: { input_modalities: ["text", "image", "file"] },
+    pricing: { prompt: "0", completion: "0" },
+    top_provider: { max_completion_tokens: 32_768 },
+    reasoning: {
+      modes: ["manual", "adaptive"],
+      efforts: ["none", "minimal", "low", "medium", "high", "xhigh", "max"],
+    },
+    targets: [target],
+  };
+}
+
+/** The gateways for all tests of a file: they start before the first and end after the last. */
+export function sharedCrossing(): (route: Route) => Gateway {
+  let crossing: Crossing | undefined;
+  Deno.test.beforeAll(async () => {
+    crossing = await startCrossing();
+  });
+  Deno.test.afterAll(async () => {
+    await crossing?.stop();
+  });
+  return (route) => {
+    if (crossing === undefined) throw new Error("Cannot use the gateways: they have not started");
+    return crossing.gateway(route);
+  };
+}

@@ -1,0 +1,51 @@
+/** All recorded streams of upstreams, and what is read from them. */
+import { checkGrammar } from "../../lib/canonical/grammar.ts";
+import type { Event } from "../../lib/canonical/types.ts";
+import type { Frame } from "../../lib/protocols/codec.ts";
+import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
+import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
+import { settleFinish } from "../../lib/translate/finish.ts";
+import { framesOf as chatFrames, STREAMS as CHAT } from "../protocols/chat/upstream_streams.ts";
+import { framesOf as geminiFrames, NAMES as GEMINI } from "../protocols/gemini/pieces.ts";
+import { fixtureNames, framesOf as messagesFrames } from "../protocols/messages/upstream_answers.ts";
+import { streamFrames, STREAMS as RESPONSES } from "../protocols/responses/upstream_streams.ts";
+import { sideOf } from "./crossings.ts";
+
+/** One stream of an upstream. */
+export interface Recorded {
+  protocol: UpstreamProtocol;
+  name: string;
+  frames: Frame[];
+}
+
+/** Every stream there is. */
+export const RECORDED: readonly Recorded[] = [
+  ...Object.entries(CHAT).map(([name, stream]) => ({ protocol: "chat" as const, name, frames: chatFrames(stream) })),
+  ...Object.keys(RESPONSES).map((name) => ({ protocol: "responses" as const, name, frames: streamFrames(name) })),
+  ...await Promise.all((await fixtureNames()).map(async (name) => (
+    { protocol: "messages" as const, name, frames: await messagesFrames(name) }
+  ))),
+  ...["cached", "input_divided_late"].map((name) => ({ protocol: "messages" as const, name, frames: framesIn(name) })),
+  ...GEMINI.map((name) => ({ protocol: "gemini" as const, name, frames: geminiFrames(name) })),
+];
+
+function framesIn(name: string): Frame[] {
+  const lines = Deno.readTextFileSync(new URL(`../fixtures/messages/answers/${name}.jsonl`, import.meta.url));
+  return lines.trimEnd().split("\n").map((data) => ({ event: /^\{"type":"(\w+)"/.exec(data)?.[1] ?? "", data }));
+}
+
+/** A stream by its name. */
+export function recorded(protocol: UpstreamProtocol, name: string): Recorded {
+  const found = RECORDED.find((stream) => stream.protocol === protocol && stream.name === name);
+  if (found === undefined) throw new RangeError(`Cannot play "${name}" of ${protocol}: it is not recorded`);
+  return found;
+}
+
+/** The events of a stream as they reach a client's writer; the reader's own are checked against the grammar. */
+export function eventsOf({ protocol, frames }: Pick<Recorded, "protocol" | "frames">): Event[] {
+  const reader = UPSTREAM_CODECS[protocol].reader({ issuer: sideOf(protocol).issuer });
+  const grammar = checkGrammar();
+  const read = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+  const restore = settleFinish();
+  return [...read.flatMap((event) => grammar.push(event)), ...grammar.end()].flatMap((event) => restore.push(event));
+}

@@ -1,0 +1,278 @@
+/** What holds for every protocol, every recorded stream and every pair of protocols. */
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { fold, unfold } from "../lib/canonical/fold.ts";
+import { checkGrammar } from "../lib/canonical/grammar.ts";
+import type { Event, Protocol } from "../lib/canonical/types.ts";
+import { formatFrame, sseReader } from "../lib/http/sse.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import type { Frame } from "../lib/protocols/codec.ts";
+import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
+import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "./golden/crossings.ts";
+import { eventsOf, RECORDED, type Recorded } from "./golden/recorded.ts";
+import { crossRequest, REQUESTS } from "./golden/requests.ts";
+import { readBack, replayed, replyOf, said, signatures, written } from "./golden/trips.ts";
+import { accumulate as accumulateChat } from "./protocols/chat/accumulate.ts";
+import { STREAMS as CHAT } from "./protocols/chat/upstream_streams.ts";
+import { signedBefore, whole } from "./protocols/gemini/pieces.ts";
+import { accumulate } from "./protocols/messages/accumulate.ts";
+import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
+import { SOUND } from "./protocols/messages/upstream_answers.ts";
+import { randomAnswer } from "./translate/random_prompt.ts";
+
+const SEEDS = Array.from({ length: 300 }, (_, seed) => seed);
+
+/** Names a stream in a failure. */
+function at({ protocol, name }: Recorded, more = ""): string {
+  return `${protocol}: ${name}${more}`;
+}
+
+Deno.test("a request that is read and written in its own protocol stays what it is", () => {
+  for (const { name, from, bodies } of REQUESTS) {
+    for (const [variant, body] of Object.entries(bodies)) {
+      const once = cross(from, body);
+      if (once === undefined) continue;
+      const twice = cross(from, { ...once, model: body.model });
+      assertEquals(JSON.stringify(twice), JSON.stringify(once), `${from}: ${name} ${variant}`);
+    }
+  }
+});
+
+/** The request as it goes to an upstream of the same protocol; nothing where it is refused. */
+function cross(from: "chat" | "responses" | "messages", body: JsonObject): JsonObject | undefined {
+  try {
+    return crossRequest(from, from, body).body;
+  } catch {
+    return undefined;
+  }
+}
+
+Deno.test("members that nobody knows survive in their own protocol, numbers in their spelling", () => {
+  for (const { name, from, bodies } of REQUESTS) {
+    if (name !== "others") continue;
+    const { body, dropped } = crossRequest(from, from, bodies[""] ?? {});
+    assertEquals(JSON.stringify(body.vendor_member), JSON.stringify(bodies[""]?.vendor_member), from);
+    assert(body.vendor_member !== undefined && !dropped.includes("vendor_member"), from);
+  }
+});
+
+Deno.test("events obey the grammar, wherever a stream ends", () => {
+  for (const recorded of RECORDED) {
+    for (let length = 0; length <= recorded.frames.length; length++) {
+      const reader = UPSTREAM_CODECS[recorded.protocol].reader({ issuer: "x" });
+      const grammar = checkGrammar();
+      const frames = recorded.frames.slice(0, length);
+      const events = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+      for (const event of events) grammar.push(event);
+      grammar.end();
+      const ends = events.filter(({ type }) => type === "finish" || type === "error");
+      assertEquals([ends.length, events.at(-1)], [1, ends[0]], at(recorded, ` after ${length}`));
+    }
+  }
+});
+
+Deno.test("a stream comes to the same as the whole answer", () => {
+  let compared = 0;
+  for (const recorded of RECORDED) {
+    const body = wholeOf(recorded);
+    if (body === undefined) continue;
+    const { protocol } = recorded;
+    const origin = { issuer: sideOf(protocol).issuer };
+    const reader = UPSTREAM_CODECS[protocol].reader(origin);
+    const streamed = fold([...recorded.frames.flatMap((frame) => reader.push(frame)), ...reader.end()]);
+    const expected = UPSTREAM_CODECS[protocol].readReply(body, origin);
+    assertEquals(protocol === "gemini" ? signedBefore(streamed) : streamed, expected, at(recorded));
+    compared++;
+  }
+  assert(compared > 60, `${compared} streams have a whole answer`);
+});
+
+/** The same generation, not streamed; nothing where the stream breaks off, or is too odd to have such. */
+function wholeOf({ protocol, name, frames }: Recorded): JsonObject | undefined {
+  switch (protocol) {
+    case "chat":
+      return CHAT[name]?.whole;
+    case "messages":
+      return SOUND.includes(name) ? accumulate(frames) : undefined;
+    case "responses": {
+      const last = frames.map(({ data }) => data.startsWith("{") ? parseJson(data) : null).findLast((event) =>
+        isObject(event) && (event.type === "response.completed" || event.type === "response.incomplete")
+      );
+      const response = isObject(last) && isObject(last.response) ? last.response : undefined;
+      // Some servers leave the items out at the end.
+      return Array.isArray(response?.output) && response.output.length > 0 && !ODD.has(name) ? response : undefined;
+    }
+    case "gemini":
+      return name.startsWith("error_") ? undefined : whole(frames);
+  }
+}
+
+/** Streams of servers whose last event and whose items disagree. */
+const ODD: ReadonlySet<string> = new Set(["shared_place", "items_without_done", "codex_done", "ids_that_change"]);
+
+Deno.test("what an answer says, why it ended and what it cost survive every crossing", () => {
+  for (const recorded of RECORDED) {
+    const events = eventsOf(recorded);
+    const reply = replyOf(events);
+    if (reply === undefined) continue;
+    for (const client of PROTOCOLS) {
+      const back = fold(readBack(written(events, client), client));
+      assertEquals(said(back, client), said(reply, client), at(recorded, ` to ${client}`));
+    }
+  }
+});
+
+Deno.test("random answers survive every crossing", () => {
+  for (const seed of SEEDS) {
+    const events = randomAnswer(seed, [{ name: "get_weather" }, { name: "patch", custom: true }]);
+    const reply = fold(events);
+    const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
+    if (new Set(ids).size < ids.length) continue;
+    for (const client of PROTOCOLS) {
+      const back = fold(readBack(written(events, client), client));
+      assertEquals(said(back, client), said(reply, client), `seed ${seed} to ${client}`);
+      assertEquals(signatures(replayed(reply, client)), signatures(reply.blocks), `seed ${seed} to ${client}`);
+    }
+  }
+});
+
+Deno.test("signatures come back through every client, in their order", () => {
+  for (const recorded of RECORDED) {
+    const reply = replyOf(eventsOf(recorded));
+    if (reply === undefined) continue;
+    for (const client of PROTOCOLS) {
+      // What nobody knows yet goes to the client, but is refused when it comes back.
+      if (client === "messages" && recorded.name === "unknown") continue;
+      assertEquals(signatures(replayed(reply, client)), signatures(reply.blocks), at(recorded, ` to ${client}`));
+    }
+  }
+});
+
+Deno.test("a reply unfolds into events that fold into it", () => {
+  const replies = [
+    ...RECORDED.map((recorded) => replyOf(eventsOf(recorded))),
+    ...SEEDS.map((seed) => fold(randomAnswer(seed))),
+  ];
+  for (const reply of replies) if (reply !== undefined) assertEquals(fold(unfold(reply)), reply);
+});
+
+/** How the same frames may look on the wire. */
+const WIRES: Readonly<Record<string, (text: string) => string>> = {
+  plain: (text) => text,
+  "CRLF and a byte order mark": (text) => `\ufeff${text.replaceAll("\n", "\r\n")}`,
+  "comments and fields nobody knows": (text) =>
+    `: hello\n\n${text.replaceAll("\n\n", "\nid: 7\nretry: 9\n\n: ping 👋\n")}`,
+  "no space after the colon": (text) => text.replaceAll(/^(data|event): (?! )/gm, "$1:"),
+};
+
+Deno.test("events are the same however the bytes are cut", () => {
+  for (const recorded of RECORDED) {
+    const expected = read(recorded, recorded.frames);
+    for (const [wire, dress] of Object.entries(WIRES)) {
+      const bytes = new TextEncoder().encode(dress(recorded.frames.map(formatFrame).join("")));
+      for (const size of [1, 2, 7, 64, 1000]) {
+        const frames = framesOf(bytes, size);
+        assertEquals(read(recorded, frames), expected, at(recorded, `, ${wire}, ${size} bytes at a time`));
+      }
+    }
+  }
+});
+
+function framesOf(bytes: Uint8Array, size: number): Frame[] {
+  const decoder = new TextDecoder();
+  const reader = sseReader();
+  const frames: Frame[] = [];
+  for (let start = 0; start < bytes.length; start += size) {
+    frames.push(...reader.push(decoder.decode(bytes.subarray(start, start + size), { stream: true })));
+  }
+  return [...frames, ...reader.push(decoder.decode()), ...reader.end()];
+}
+
+/** Events, with errors as plain values. */
+function read({ protocol }: Recorded, frames: readonly Frame[]): unknown[] {
+  const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
+  const events: Event[] = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+  return events.map((event) =>
+    event.type === "error" ? { kind: event.error.kind, message: event.error.message } : event
+  );
+}
+
+/** The ends of a stream that a client takes for good ones. */
+const CLEAN = /^\[DONE\]$|"message_stop"|"response\.(?:completed|incomplete)"/;
+/** And those that tell it of a failure. */
+const FAILED = { chat: /^\{"error":/, messages: /^\{"type":"error"/, responses: /^\{"type":"response\.failed"/ };
+
+Deno.test("a stream that is cut anywhere is an error to every client, never a clean end", () => {
+  let cuts = 0;
+  for (const recorded of RECORDED) {
+    for (let length = 0; length < recorded.frames.length; length++) {
+      const events = eventsOf({ protocol: recorded.protocol, frames: recorded.frames.slice(0, length) });
+      if (events.at(-1)?.type === "finish") continue;
+      for (const client of PROTOCOLS) {
+        const frames = written(events, client).map(({ data }) => data);
+        const where = at(recorded, ` to ${client} after ${length}`);
+        const answer = frames.filter((data) => !(client === "responses" && data === "[DONE]"));
+        assertEquals(answer.filter((data) => CLEAN.test(data)), [], where);
+        assert(FAILED[client].test(answer.at(-1) ?? ""), where);
+        cuts++;
+      }
+      assertThrows(() => fold(events));
+    }
+  }
+  assert(cuts > 1_000, `${cuts} cuts`);
+});
+
+Deno.test("an answer ends for its tools exactly where it has calls, and no call is without arguments", () => {
+  const reasons = { chat: "tool_calls", messages: "tool_use", responses: "completed" };
+  for (const recorded of RECORDED) {
+    const events = eventsOf(recorded);
+    const reply = replyOf(events);
+    if (reply === undefined) continue;
+    const calls = reply.blocks.filter((block) => block.type === "tool_call");
+    const byTools = reply.finish === "tool_use";
+    assertEquals(byTools, calls.length > 0 && reply.finish !== "length", at(recorded));
+    for (const call of calls) {
+      if (call.custom === true || reply.finish === "length") continue;
+      assert(isObject(parseJson(call.arguments)) || !recorded.name.includes("blank"), at(recorded));
+      assert(call.name.trim() !== "" && call.arguments.trim() !== "", at(recorded));
+    }
+    for (const client of ["chat", "messages"] as const) {
+      const told = written(events, client).some(({ data }) => data.includes(`_reason":"${reasons[client]}"`));
+      assertEquals(told, byTools, at(recorded, ` to ${client}`));
+    }
+  }
+});
+
+Deno.test("what a client puts together of a stream is the whole answer", () => {
+  for (const recorded of RECORDED) {
+    const events = eventsOf(recorded);
+    const reply = replyOf(events);
+    // Input that was cut off is put into an object only where the answer is whole.
+    if (reply === undefined || reply.finish === "length") continue;
+    for (const client of PROTOCOLS) {
+      const frames = written(events, client);
+      const whole = CLIENTS[client].writeReply(reply, echoOf(client));
+      assertEquals(plain(puttingTogether(frames, client)), plain(whole), at(recorded, ` to ${client}`));
+    }
+  }
+});
+
+/** As the official SDK of a protocol does it. */
+function puttingTogether(frames: Frame[], client: Protocol): JsonObject {
+  switch (client) {
+    case "chat":
+      return accumulateChat(frames);
+    case "messages":
+      return accumulate(frames);
+    case "responses":
+      return accumulateResponse(frames).built;
+  }
+}
+
+/** A value whose numbers are plain, without members that a stream cannot tell: those that are null. */
+function plain(value: JsonObject): unknown {
+  return JSON.parse(JSON.stringify(value), (_key, member) => member === null ? undefined : member);
+}
+
+Deno.test("every client protocol has a codec of its own name", () => {
+  assertEquals(Object.values(CLIENTS).map(({ protocol }) => protocol), [...PROTOCOLS]);
+});

@@ -1,0 +1,185 @@
+/** What passes a relay is what came, byte for byte, apart from the edits that each protocol documents. */
+import { assert, assertEquals } from "@std/assert";
+import { Dropped } from "../lib/canonical/dropped.ts";
+import type { Protocol } from "../lib/canonical/types.ts";
+import { targetSchema } from "../lib/catalog/model.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import type { Frame } from "../lib/protocols/codec.ts";
+import { relayFeed } from "../lib/upstreams/feeds.ts";
+import { RELAYS, UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
+import { relayBody } from "../lib/upstreams/relay_body.ts";
+import type { Step } from "../lib/upstreams/upstream.ts";
+import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "./golden/crossings.ts";
+import { RECORDED, type Recorded } from "./golden/recorded.ts";
+
+const STREAMS = RECORDED.filter((recorded): recorded is Recorded & { protocol: Protocol } =>
+  recorded.protocol !== "gemini"
+);
+
+/** What the edit of the model's id must have made of a frame. */
+function renamed({ event, data }: Frame, protocol: Protocol): Frame {
+  const path = protocol === "chat" ? [] : [protocol === "messages" ? "message" : "response"];
+  if (!data.startsWith("{") || !hasModel(data, path)) return { ...(event !== undefined && { event }), data };
+  // The first of them all: nothing of the kind comes before it in a recorded frame.
+  return { ...(event !== undefined && { event }), data: data.replace(/"model":"[^"]*"/, '"model":"acme/thinker"') };
+}
+
+function hasModel(data: string, path: readonly string[]): boolean {
+  let value: unknown;
+  try {
+    value = path.reduce((value: unknown, name) => isObject(value) ? value[name] : undefined, parseJson(data));
+  } catch {
+    return false;
+  }
+  return isObject(value) && value.model !== undefined;
+}
+
+Deno.test("frames pass a relay as they came, apart from the model's id", () => {
+  let passed = 0;
+  for (const { protocol, name, frames } of STREAMS) {
+    const machine = RELAYS[protocol].machine(echoOf(protocol));
+    let starts = 0;
+    for (const frame of frames) {
+      const out = machine.push(frame);
+      // One end mark and one beginning are what clients take: they are not passed twice.
+      if (frame.event === "message_start") starts++;
+      const repeats = frame.data === "[DONE]" || starts > 1 && frame.event === "message_start";
+      assertEquals(out, repeats ? [] : [renamed(frame, protocol)], `${protocol}: ${name}`);
+      passed += out.length;
+    }
+  }
+  assert(passed > 500, `${passed} frames passed`);
+});
+
+Deno.test("a chat client that asked for no usage sees none, and all else", () => {
+  const request = { model: "acme/thinker", messages: [{ role: "user", content: "Hi" }], stream: true };
+  for (const { protocol, name, frames } of STREAMS) {
+    if (protocol !== "chat") continue;
+    const machine = RELAYS.chat.machine(echoOf("chat", request));
+    for (const frame of frames) {
+      const [out] = machine.push(frame);
+      const sent = objectOf(frame.data);
+      if (sent === undefined) continue;
+      const isUsage = Array.isArray(sent.choices) && sent.choices.length === 0 && isObject(sent.usage);
+      assertEquals(out === undefined, isUsage, name);
+      if (out === undefined) continue;
+      const { usage: _, ...others } = sent;
+      const model = sent.model === undefined ? {} : { model: "acme/thinker" };
+      assertEquals(objectOf(out.data), objectOf(JSON.stringify({ ...others, ...model })), name);
+    }
+  }
+});
+
+function objectOf(data: string): JsonObject | undefined {
+  try {
+    const value = parseJson(data);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Plays frames one by one through the feed that the pipeline reads. */
+async function play({ protocol, frames }: Recorded & { protocol: Protocol }): Promise<Frame[]> {
+  const left = [...frames];
+  const source = {
+    read: () => Promise.resolve(left.length === 0 ? undefined : left.splice(0, 1)),
+    cancel: () => {},
+    release: () => {},
+  };
+  const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
+  const feed = relayFeed(source, reader, RELAYS[protocol].machine(echoOf(protocol)));
+  const steps: Step[] = [];
+  for (let step = await feed.read(); step !== undefined; step = await feed.read()) steps.push(step);
+  return steps.flatMap(({ frames }) => frames);
+}
+
+const ENDS: Readonly<Record<Protocol, RegExp>> = {
+  chat: /^\[DONE\]$|^\{"error"/,
+  responses: /^\[DONE\]$/,
+  messages: /"type": ?"(?:message_stop|error)"/,
+};
+
+Deno.test("a relayed stream has one end, whatever the upstream forgot", async () => {
+  for (const recorded of STREAMS) {
+    const frames = await play(recorded);
+    const { protocol, name } = recorded;
+    const ends = frames.filter(({ data }) => ENDS[protocol].test(data));
+    assertEquals([ends.length, ends[0]], [1, frames.at(-1)], `${protocol}: ${name}`);
+    if (protocol === "messages") assert(frames.every(({ event }) => event !== undefined), name);
+  }
+});
+
+Deno.test("a relayed stream that is cut anywhere ends in an error", async () => {
+  const failed = { chat: /^\{"error"/, responses: /"type":"response\.failed"/, messages: /^\{"type":"error"/ };
+  for (const recorded of STREAMS) {
+    const { protocol, name } = recorded;
+    for (let length = 0; length < recorded.frames.length; length++) {
+      const cut = { ...recorded, frames: recorded.frames.slice(0, length) };
+      const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
+      const events = [...cut.frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+      if (events.at(-1)?.type !== "error") continue;
+      const frames = (await play(cut)).filter(({ data }) => data !== "[DONE]" || protocol !== "responses");
+      assert(failed[protocol].test(frames.at(-1)?.data ?? ""), `${protocol}: ${name} after ${length}`);
+      assertEquals(frames.filter(({ data }) => data === "[DONE]" || data.includes('"message_stop"')), [], name);
+    }
+  }
+});
+
+/** The text of a recorded request with everything that a parser would lose. */
+function oddText(body: JsonObject): string {
+  const members = Object.entries(body).map(([name, value]) =>
+    `\n\t${JSON.stringify(name)} :  ${JSON.stringify(value)}`
+  );
+  return `{ "x_first":{"z":1.0,"a":12345678901234567890,"e":1E+2},${members.join(" ,")}\r\n , "x\\u005flast" : [ ] }\n`;
+}
+
+const MINIMAL: Readonly<Record<Protocol, JsonObject>> = {
+  chat: { messages: [{ role: "user", content: "a\u2028 \u{1f44b}", x: 1 }], model: "acme/thinker", vendor: [{}] },
+  responses: { input: [{ role: "user", content: "a", x: 1 }], model: "acme/thinker", background: false },
+  messages: { messages: [{ role: "user", content: "a", x: 1 }], model: "acme/thinker", max_tokens: 7, thread: null },
+};
+
+function relayedBody(protocol: Protocol, text: string): string {
+  const request = parseJson(text);
+  assert(isObject(request));
+  const prompt = CLIENTS[protocol].readPrompt(request);
+  const echo = { ...echoOf(protocol, request), prompt };
+  return relayBody({
+    prompt,
+    client: { echo, text, header: () => null },
+    model: rowOf("acme/thinker"),
+    target: targetSchema.parse({ upstream: "u", model: "model-x" }),
+    countInput: () => Promise.resolve(1),
+    signal: new AbortController().signal,
+    dropped: new Dropped(),
+  }, { relay: RELAYS[protocol], mend: {} });
+}
+
+Deno.test("a body passes a relay byte for byte, apart from the model's id", () => {
+  for (const protocol of PROTOCOLS) {
+    const text = oddText(MINIMAL[protocol]);
+    assertEquals(relayedBody(protocol, text), text.replace('"acme/thinker"', '"model-x"'), protocol);
+  }
+});
+
+Deno.test("members that only the gateway reads do not pass, and the usage of a chat stream is always asked for", () => {
+  for (const protocol of PROTOCOLS) {
+    const said = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
+    const text = `{"provider":{"order":["a"]}, ${said} ,"models":["a/b"],\n"stream":true }`;
+    const asked = protocol === "chat" ? ',"stream_options":{"include_usage":true}' : "";
+    const expected = `{${said.replace("acme/thinker", "model-x")} ,\n"stream":true ${asked}}`;
+    assertEquals(relayedBody(protocol, text), expected, protocol);
+  }
+});
+
+Deno.test("a whole answer passes a relay byte for byte, apart from the model's id", () => {
+  for (const protocol of PROTOCOLS) {
+    const text = oddText({ id: "x", model: "real", n: [{ model: "inner" }] });
+    assertEquals(
+      RELAYS[protocol].reply(text, echoOf(protocol)),
+      text.replace('"real"', '"acme/thinker"'),
+      protocol,
+    );
+  }
+});

@@ -1,0 +1,47 @@
+import { assertEquals } from "@std/assert";
+import type { Event, Protocol, Usage } from "../../lib/canonical/types.ts";
+import type { EventFeed } from "../../lib/upstreams/upstream.ts";
+import { withEstimates } from "../../lib/upstreams/estimates.ts";
+import { callOf, promptOf, user } from "./prompts.ts";
+
+/** Usage at the start and at the end of an answer, of which the upstream told so much. */
+async function usagesOf(protocol: Protocol, told: { start?: Usage; finish: Usage }): Promise<unknown[]> {
+  const events: Event[] = [
+    { type: "start", ...(told.start !== undefined && { usage: told.start }) },
+    { type: "open", index: 0, block: { type: "reasoning" } },
+    { type: "delta", index: 0, text: "Hm" },
+    { type: "close", index: 0 },
+    { type: "open", index: 1, block: { type: "text" } },
+    { type: "delta", index: 1, text: "one two" },
+    { type: "delta", index: 1, text: " three" },
+    { type: "close", index: 1 },
+    { type: "finish", reason: "end", usage: told.finish },
+  ];
+  const feed: EventFeed = {
+    read: () => Promise.resolve(events.length === 0 ? undefined : events.splice(0, 2)),
+    cancel() {},
+  };
+  const estimated = withEstimates(feed, callOf(promptOf([user("Hi")], { protocol })));
+  const all: Event[] = [];
+  for (let read = await estimated.read(); read !== undefined; read = await estimated.read()) all.push(...read);
+  return all.flatMap((event) => event.type === "start" || event.type === "finish" ? [event.usage] : []);
+}
+
+Deno.test("what an upstream tells of its usage stands, zeros included", async () => {
+  const finish = { prompt: 0, completion: 0 };
+  assertEquals(await usagesOf("chat", { finish }), [undefined, finish]);
+  const start = { prompt: 3 };
+  assertEquals(await usagesOf("messages", { start, finish }), [start, finish]);
+});
+
+Deno.test("what an upstream does not tell of its usage is counted", async () => {
+  const counted = { prompt: 7, completion: 4, reasoning: 1 };
+  assertEquals(await usagesOf("chat", { finish: {} }), [undefined, counted]);
+  assertEquals(await usagesOf("messages", { finish: {} }), [{ prompt: 7 }, counted]);
+  assertEquals(await usagesOf("responses", { finish: { prompt: 2, input_cache_read: 1 } }), [undefined, {
+    prompt: 2,
+    input_cache_read: 1,
+    completion: 4,
+    reasoning: 1,
+  }]);
+});

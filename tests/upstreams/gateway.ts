@@ -1,0 +1,129 @@
+/** A whole gateway in front of upstreams that play by a script, over real sockets. */
+import { issueKey } from "../../lib/access/keys.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { closeGateway, createGateway, type LogEntry } from "../../lib/gateway.ts";
+import { createApp } from "../../lib/http/app.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import type { Protocol } from "../../lib/canonical/types.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { routes } from "../../routes/manifest.ts";
+
+/** The key that every upstream of these tests wants: it must never be seen by a client. */
+export const UPSTREAM_KEY = "upstream-key-0123456789";
+
+/** A running gateway. */
+export interface TestGateway extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:40123`. */
+  url: string;
+  port: number;
+  logs: LogEntry[];
+  /** Sends a request in a protocol, with its path and its credential. */
+  ask(protocol: Protocol, body: string | JsonObject, more?: AskOptions): Promise<Response>;
+  /** A request's head and body as bytes, for clients that are not polite. */
+  raw(protocol: Protocol, body: string | JsonObject): string;
+}
+
+/** What may accompany a request. */
+export interface AskOptions {
+  headers?: Record<string, string>;
+  signal?: AbortSignal;
+}
+
+/** Path of each protocol. */
+export const PATHS: Readonly<Record<Protocol, string>> = {
+  chat: "/v1/chat/completions",
+  responses: "/v1/responses",
+  messages: "/anthropic/v1/messages",
+};
+
+/** A row of the catalog that can do everything. */
+export function model(id: string, targets: JsonObject[], more: JsonObject = {}): JsonObject {
+  return {
+    id,
+    created: 1,
+    context_length: 1_000_000,
+    architecture: { input_modalities: ["text", "image", "file"] },
+    pricing: { prompt: "0", completion: "0" },
+    supported_parameters: [
+      "temperature",
+      "top_p",
+      "top_k",
+      "max_tokens",
+      "stop",
+      "seed",
+      "tools",
+      "tool_choice",
+      "response_format",
+      "structured_outputs",
+      "reasoning",
+    ],
+    reasoning: { modes: ["manual", "adaptive"], efforts: ["low", "medium", "high"] },
+    targets,
+    ...more,
+  };
+}
+
+/** An upstream of a vendor at an address. */
+export function upstream(vendor: string, url: string, more: JsonObject = {}): JsonObject {
+  const path = vendor === "anthropic" ? "" : "/v1";
+  return { vendor, base_url: url + path, api_key: { env: "UPSTREAM_KEY" }, ...more };
+}
+
+/** One model, `acme/one`, with the vendor that is native to a protocol behind it. */
+export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonObject = {}): JsonObject {
+  const vendor = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" }[protocol];
+  return {
+    upstreams: { one: upstream(vendor, url, more) },
+    models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol }])],
+  };
+}
+
+/** Starts a gateway in this process. */
+export function startGateway(file: JsonObject): TestGateway {
+  const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
+  const store = openMemoryStore();
+  const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
+  store.addKey(record);
+  const logs: LogEntry[] = [];
+  const gateway = createGateway({ config, store, now: () => 0, random: () => 0, log: (entry) => logs.push(entry) });
+  const app = createApp({ routes, gateway: () => gateway });
+  const stop = new AbortController();
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, app);
+  const url = `http://127.0.0.1:${server.addr.port}`;
+
+  function headers(protocol: Protocol): Record<string, string> {
+    return {
+      "content-type": "application/json",
+      ...(protocol === "messages"
+        ? { "x-api-key": key, "anthropic-version": "2023-06-01" }
+        : { authorization: `Bearer ${key}` }),
+    };
+  }
+
+  return {
+    url,
+    port: server.addr.port,
+    logs,
+    ask: (protocol, body, more = {}) =>
+      fetch(url + PATHS[protocol], {
+        method: "POST",
+        headers: { ...headers(protocol), ...more.headers },
+        body: typeof body === "string" ? body : JSON.stringify(body),
+        ...(more.signal !== undefined && { signal: more.signal }),
+      }),
+    raw(protocol, body) {
+      const text = typeof body === "string" ? body : JSON.stringify(body);
+      const lines = Object.entries(headers(protocol)).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+      const length = new TextEncoder().encode(text).length;
+      return `POST ${PATHS[protocol]} HTTP/1.1\r\nhost: localhost\r\n${lines}content-length: ${length}\r\n\r\n${text}`;
+    },
+    async [Symbol.asyncDispose]() {
+      closeGateway(gateway);
+      // A test that failed has left its streams open.
+      const timer = setTimeout(() => stop.abort(), 2_000);
+      await server.shutdown();
+      clearTimeout(timer);
+      store.close();
+    },
+  };
+}

@@ -1,0 +1,359 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../lib/canonical/types.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { oneModel, startGateway, UPSTREAM_KEY } from "./gateway.ts";
+import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
+import { errorBody, errorFrame, OPENING, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
+import { events, json, type Script, startScripted } from "./scripted.ts";
+
+/** Client and upstream protocol: relayed where they are the same, translated where not. */
+const PAIRS: [client: Protocol, upstream: Protocol][] = PROTOCOLS.flatMap((client) =>
+  PROTOCOLS.map((upstream): [Protocol, Protocol] => [client, upstream])
+);
+
+/** Checks that an answer is an error in its protocol's shape, and that it gives nothing away. */
+async function assertError(
+  response: Response,
+  { protocol, status, type }: { protocol: Protocol; status: number; type?: string },
+): Promise<string> {
+  const text = await response.text();
+  assertEquals(response.status, status, text);
+  assertEquals(response.headers.get("content-type"), "application/json");
+  const body = JSON.parse(text);
+  if (protocol === "messages") {
+    assertEquals(Object.keys(body), ["type", "error", "request_id"], text);
+    assertEquals([body.type, typeof body.error.message], ["error", "string"], text);
+  } else {
+    assertEquals(Object.keys(body), ["error"], text);
+    assertEquals(Object.keys(body.error).sort(), ["code", "message", "param", "type"], text);
+  }
+  if (type !== undefined) assertEquals(body.error.type, type, text);
+  assert(!text.includes(UPSTREAM_KEY) && !text.includes("127.0.0.1"), text);
+  return body.error.message;
+}
+
+Deno.test("statuses of upstreams become the client's errors; a refused key is never the client's", async () => {
+  const cases: [upstream: number, openai: number, anthropic: number, openaiType: string, anthropicType: string][] = [
+    [400, 400, 400, "invalid_request_error", "invalid_request_error"],
+    [401, 502, 502, "server_error", "api_error"],
+    [403, 502, 502, "server_error", "api_error"],
+    [404, 404, 404, "invalid_request_error", "not_found_error"],
+    [408, 504, 504, "server_error", "timeout_error"],
+    [413, 413, 413, "invalid_request_error", "request_too_large"],
+    [422, 400, 400, "invalid_request_error", "invalid_request_error"],
+    [429, 429, 429, "rate_limit_error", "rate_limit_error"],
+    [500, 502, 502, "server_error", "api_error"],
+    [503, 503, 529, "server_error", "overloaded_error"],
+    [529, 503, 529, "server_error", "overloaded_error"],
+  ];
+  for (const [client, upstream] of PAIRS) {
+    let status = 0;
+    await using server = startScripted(() => json(errorBody(upstream, `refused, key ${UPSTREAM_KEY}`), { status }));
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    for (const [from, openai, anthropic, openaiType, anthropicType] of cases) {
+      status = from;
+      for (const stream of [false, true]) {
+        const response = await gateway.ask(client, prompt(client, { stream }));
+        await assertError(response, {
+          protocol: client,
+          status: client === "messages" ? anthropic : openai,
+          type: client === "messages" ? anthropicType : openaiType,
+        });
+      }
+    }
+  }
+});
+
+Deno.test("an upstream's wish about the time of the next try reaches the client", async () => {
+  const cases: [Record<string, string>, seconds: string | null][] = [
+    [{ "retry-after": "7" }, "7"],
+    [{ "retry-after-ms": "1500" }, "2"],
+    [{ "retry-after": "7", "retry-after-ms": "1500" }, "2"],
+    [{ "retry-after": "-1" }, null],
+    [{ "retry-after": "1e9" }, null],
+    [{ "retry-after": "soon" }, null],
+    [{ "retry-after": "Wed, 21 Oct 2015 07:28:00 GMT" }, null],
+  ];
+  for (const protocol of PROTOCOLS) {
+    let headers: Record<string, string> = {};
+    await using server = startScripted(() => json(errorBody(protocol, "slower"), { status: 429, headers }));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    for (const [sent, seconds] of cases) {
+      headers = { "content-type": "application/json", ...sent };
+      const response = await gateway.ask(protocol, prompt(protocol));
+      await response.body?.cancel();
+      assertEquals(response.headers.get("retry-after"), seconds, JSON.stringify(sent));
+    }
+  }
+});
+
+Deno.test("redirects of upstreams are never followed", async () => {
+  await using trap = startScripted(() => json({ caught: true }));
+  for (const protocol of PROTOCOLS) {
+    let status = 0;
+    await using server = startScripted(() => ({ status, headers: { location: `${trap.url}/v1/x` }, body: "moved" }));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    for (status of [300, 301, 302, 303, 307, 308]) {
+      for (const stream of [false, true]) {
+        await assertError(await gateway.ask(protocol, prompt(protocol, { stream })), { protocol, status: 502 });
+      }
+    }
+  }
+  assertEquals(trap.requests.length, 0);
+});
+
+Deno.test("what is no answer becomes 502 in the client's shape", async () => {
+  const html = { "content-type": "text/html" };
+  const stream = { "content-type": "text/event-stream" };
+  const scripts: [name: string, Script, streamed?: boolean][] = [
+    ["nothing, 204", { status: 204, body: "" }],
+    ["created, 201", { status: 201, body: "{}" }],
+    ["partial, 206", { status: 206, body: "{}" }],
+    ["not modified, 304", { status: 304, body: "" }],
+    ["a page", { headers: html, body: "<html>login</html>" }],
+    ["an empty body", { body: "" }],
+    ["garbage", { body: new Uint8Array([0xff, 0xfe, 0, 1, 2, 3]) }],
+    ["an array", { body: "[1]" }],
+    ["null", { body: "null" }],
+    ["cut JSON", { body: '{"id":"x"' }],
+    ["no members", { body: "{}" }],
+    ["compressed", { headers: { "content-type": "application/json", "content-encoding": "gzip" }, body: "{}" }],
+    ["unknown coding", { headers: { "content-type": "application/json", "content-encoding": "zstd" }, body: "{}" }],
+    ["JSON for a stream", { body: '{"ok":true}' }, true],
+    ["an empty stream", { headers: stream, body: "" }, true],
+    ["a stream of comments", { headers: stream, body: ": hi\n\n: hi\n\n" }, true],
+    ["a stream of garbage", { headers: stream, body: new Uint8Array([0xff, 0, 0xfe, 10, 10]) }, true],
+    ["a stream of no JSON", { headers: stream, body: "data: hello\n\n" }, true],
+    ["a stream of null", { headers: stream, body: "data: null\n\n" }, true],
+    ["a compressed stream", { headers: { ...stream, "content-encoding": "br" }, body: "data: {}\n\n" }, true],
+  ];
+  for (const [client, upstream] of PAIRS) {
+    let script: Script = { body: "" };
+    await using server = startScripted(() => script);
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    for (const [name, played, streamed = false] of scripts) {
+      script = played;
+      const response = await gateway.ask(client, prompt(client, { stream: streamed }));
+      assertEquals(response.status, 502, `${client} from ${upstream}: ${name}`);
+      await assertError(response, { protocol: client, status: 502 });
+    }
+  }
+});
+
+Deno.test("what no HTTP server says becomes 502 in the client's shape", async () => {
+  const answers: [name: string, bytes: string][] = [
+    ["nothing at all", ""],
+    ["garbage", "\x00\x01garbage\r\n\r\n"],
+    ["half a head", "HTTP/1.1 200 OK\r\ncontent-ty"],
+    ["another protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n"],
+    ["informational only", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"],
+    ["too few bytes", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{}"],
+    ["a stream that breaks at once", `${CHUNKED_EVENTS}4\r\ndata`],
+    ["a broken chunk", "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n"],
+    ["an endless head", `HTTP/1.1 200 OK\r\nx: ${"a".repeat(1_000_000)}\r\n\r\n`],
+  ];
+  let bytes = "";
+  await using server = startRaw((connection) => say(connection, bytes));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  for (const [name, answer] of answers) {
+    bytes = answer;
+    for (const stream of [false, true]) {
+      const response = await gateway.ask("chat", prompt("chat", { stream }));
+      assertEquals(response.status, 502, name);
+      await assertError(response, { protocol: "chat", status: 502 });
+    }
+  }
+});
+
+Deno.test("a second answer on a connection poisons no other request", async () => {
+  const answer = (text: string) => {
+    const body = JSON.stringify({ ...WHOLE.chat, id: text });
+    return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+  };
+  let count = 0;
+  await using server = startRaw(async (connection) => {
+    const number = count++;
+    await say(connection, answer(`right-${number}`) + answer(`wrong-${number}`));
+    await connection.read(new Uint8Array(1));
+  });
+  await using gateway = startGateway(oneModel("chat", server.url));
+  for (let number = 0; number < 5; number++) {
+    const response = await gateway.ask("chat", prompt("chat"));
+    const text = await response.text();
+    if (response.status === 200) assertMatch(text, /"id":"right-/);
+    else assertEquals(response.status, 502, text);
+  }
+});
+
+Deno.test("an error in place of the first event is an answer with a status", async () => {
+  for (const [client, upstream] of PAIRS) {
+    let body = "";
+    await using server = startScripted(() => events(body));
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    const opening = STREAMED[upstream].slice(0, OPENING[upstream]).join("");
+    for (const before of ["", opening]) {
+      body = before + errorFrame(upstream, "too much at once", "rate_limit_error");
+      const response = await gateway.ask(client, prompt(client, { stream: true }));
+      await assertError(response, { protocol: client, status: 429, type: "rate_limit_error" });
+    }
+  }
+});
+
+/** The name of the event, or the member, that tells a client of each protocol that its answer broke off. */
+const FAILURE: Readonly<Record<Protocol, RegExp>> = {
+  chat: /^data: \{"error":\{"message":"[^"]+","type":"\w+","param":null,"code":"\w+"\}/m,
+  responses: /^event: (error|response\.failed)$/m,
+  messages: /^event: error\ndata: \{"type":"error","error":\{"type":"\w+","message":"[^"]+"\}/m,
+};
+
+function assertBroken(text: string, protocol: Protocol): void {
+  assert(text.includes("Hello"), text);
+  assertMatch(text, FAILURE[protocol]);
+  assert(!text.replace("data: [DONE]\n\n", protocol === "chat" ? "[DONE]" : "").includes(SUCCESS[protocol]), text);
+  assert(!text.includes('"finish_reason":"stop"') && !text.includes('"stop_reason":"end_turn"'), text);
+  // Every event is whole.
+  assert(text.endsWith("\n\n"), JSON.stringify(text.slice(-80)));
+  for (const line of text.split("\n").filter((line) => line.startsWith("data: {"))) JSON.parse(line.slice(6));
+}
+
+Deno.test("an error in the middle of a stream is the protocol's error, and no success", async () => {
+  for (const [client, upstream] of PAIRS) {
+    const frames = STREAMED[upstream];
+    const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
+    const starts = frames.slice(0, middle).join("");
+    await using server = startScripted(() => events(starts + errorFrame(upstream, "broken", "server_error")));
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    const response = await gateway.ask(client, prompt(client, { stream: true }));
+    assertEquals(response.status, 200);
+    assertBroken(await response.text(), client);
+  }
+});
+
+Deno.test("a stream that is cut, softly or hard, between events or inside one, is the protocol's error", async () => {
+  for (const [client, upstream] of PAIRS) {
+    const frames = STREAMED[upstream];
+    const middle = frames.findIndex((frame) => frame.includes("Hello")) + 1;
+    const starts = frames.slice(0, middle).join("");
+    const half = (frames[middle] ?? "").slice(0, 40);
+    const cuts: [name: string, text: string, end: "last chunk" | "no last chunk" | "half a chunk"][] = [
+      ["ended between events", starts, "last chunk"],
+      ["ended inside an event", starts + half, "last chunk"],
+      ["closed between events", starts, "no last chunk"],
+      ["closed inside an event", starts + half, "no last chunk"],
+      ["closed inside a chunk", starts, "half a chunk"],
+    ];
+    let [, text, end] = cuts[0] ?? ["", "", "last chunk"];
+    await using server = startRaw(async (connection) => {
+      await say(connection, CHUNKED_EVENTS + chunk(text));
+      if (end === "last chunk") await say(connection, "0\r\n\r\n");
+      if (end === "half a chunk") await say(connection, `ff\r\n${half}`);
+    });
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    for (const cut of cuts) {
+      [, text, end] = cut;
+      const response = await gateway.ask(client, prompt(client, { stream: true }));
+      assertEquals(response.status, 200, cut[0]);
+      assertBroken(await response.text(), client);
+    }
+  }
+});
+
+Deno.test("what comes after the end of an answer is ignored", async () => {
+  const after = 'event: message_start\ndata: {"type":"message_start"}\n\ndata: {"x":"LATE"}\n\ngarbage';
+  for (const [client, upstream] of PAIRS) {
+    await using server = startScripted(() => events(STREAMED[upstream].join("") + after));
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    const response = await gateway.ask(client, prompt(client, { stream: true }));
+    const text = await response.text();
+    assert(text.includes(SUCCESS[client]) && !text.includes("LATE"), text);
+    assert(!FAILURE[client].test(text), text);
+  }
+});
+
+Deno.test("the client has its end although the upstream never ends", async () => {
+  for (const [client, upstream] of [["chat", "chat"], ["messages", "responses"]] as const) {
+    const forever = Promise.withResolvers<void>();
+    const ends = STREAMED[upstream].join("");
+    await using server = startScripted(() =>
+      events(`${ends}: more\n\n`, { chunkBytes: new TextEncoder().encode(ends).length, beforeLast: forever.promise })
+    );
+    await using gateway = startGateway(oneModel(upstream, server.url));
+    const response = await gateway.ask(client, prompt(client, { stream: true }));
+    assert((await response.text()).includes(SUCCESS[client]));
+    // The rest is waited for a moment only.
+    await server.requests[0]?.gone;
+    forever.resolve();
+  }
+});
+
+Deno.test("a signature that the vendor does not take any more costs the reasoning, not the conversation", async () => {
+  const words = "messages.1.content.0: Invalid `signature` in `thinking` block";
+  await using server = startScripted((request) =>
+    request.body.includes('"thinking":"t"')
+      ? json(errorBody("messages", words, "invalid_request_error"), { status: 400 })
+      : json(WHOLE.messages)
+  );
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const messages = [
+    { role: "user", content: "a" },
+    {
+      role: "assistant",
+      content: [{ type: "thinking", thinking: "t", signature: "old" }, { type: "text", text: "b" }],
+    },
+    { role: "user", content: "c" },
+  ];
+  const response = await gateway.ask("messages", prompt("messages", { messages }));
+  assertEquals(response.status, 200, await response.text());
+  assertEquals(response.headers.get("x-sluice-dropped"), "reasoning");
+  assertEquals(server.requests.length, 2);
+  const second: JsonObject = JSON.parse(server.requests[1]?.body ?? "");
+  assertEquals(second.messages, [
+    { role: "user", content: "a" },
+    { role: "assistant", content: "b" },
+    { role: "user", content: "c" },
+  ]);
+
+  const plain = await gateway.ask(
+    "messages",
+    prompt("messages", { messages: [{ role: "user", content: '"thinking":"t"' }] }),
+  );
+  await plain.body?.cancel();
+  assertEquals([plain.status, server.requests.length], [200, 3]);
+});
+
+Deno.test("a signature error is not tried again more than once", async () => {
+  await using server = startScripted(() =>
+    json(errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error"), { status: 400 })
+  );
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const messages = [
+    { role: "user", content: "a" },
+    {
+      role: "assistant",
+      content: [{ type: "thinking", thinking: "t", signature: "old" }, { type: "text", text: "b" }],
+    },
+    { role: "user", content: "c" },
+  ];
+  await assertError(await gateway.ask("messages", prompt("messages", { messages })), {
+    protocol: "messages",
+    status: 400,
+  });
+  assertEquals(server.requests.length, 2);
+});
+
+Deno.test("names of dropped parameters fit a header, whatever they are", async () => {
+  await using server = startScripted(() => json(WHOLE.messages));
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const odd = await gateway.ask(
+    "chat",
+    prompt("chat", { "na\u00efve \u2192\r\nx-injected: 1,2": 1, "\ud800": 1, logit_bias: { 1: 1 } }),
+  );
+  assertEquals(odd.status, 200, await odd.text());
+  assertEquals(odd.headers.get("x-injected"), null);
+  assertMatch(odd.headers.get("x-sluice-dropped") ?? "", /na%C3%AFve%20%E2%86%92%0D%0Ax-injected:%201%2C2/);
+
+  const many = Object.fromEntries(Array.from({ length: 5000 }, (_, index) => [`x_unknown_${index}`, 1]));
+  const long = await gateway.ask("chat", prompt("chat", many));
+  assertEquals(long.status, 200, await long.text());
+  assertMatch(long.headers.get("x-sluice-dropped") ?? "", /^x_unknown_0, x_unknown_1, .*, \.\.\.$/);
+});
