@@ -125,6 +125,17 @@ async function ask(origin: string, key: string, [path, body]: (typeof REQUESTS)[
   return text;
 }
 
+async function picture(url: string, init: RequestInit): Promise<Uint8Array<ArrayBuffer>> {
+  const response = await fetch(url, { method: "POST", ...init });
+  const text = await response.text();
+  assertEquals(response.status, 200, text.slice(0, 1000));
+  return Uint8Array.from(atob(JSON.parse(text).data[0].b64_json), (char) => char.charCodeAt(0));
+}
+
+function hex(bytes: Uint8Array): string {
+  return Array.from(bytes.subarray(0, 8), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 Deno.test({
   name: "the executable, alone in a folder, is the whole gateway",
   ignore: obstacle !== undefined,
@@ -145,10 +156,43 @@ Deno.test({
         assertEquals(code, 0);
       });
 
+      await test.step("it paints in every format, and edits an upload", async () => {
+        const code = await serve(async (_banner, origin) => {
+          const { out: added } = await run("keys", "add", "painter");
+          const headers = { authorization: `Bearer ${keyIn(added)}` };
+          const pictures: Record<string, Uint8Array<ArrayBuffer>> = {};
+          for (const [format, magic] of [["png", "89504e47"], ["jpeg", "ffd8ff"], ["webp", "52494646"]] as const) {
+            const body = {
+              model: "sluice/canvas",
+              prompt: "a red fox",
+              quality: "low",
+              size: "1024x1024",
+              output_format: format,
+            };
+            pictures[format] = await picture(`${origin}/v1/images/generations`, {
+              headers: { ...headers, "content-type": "application/json" },
+              body: JSON.stringify(body),
+            });
+            assertEquals(hex(pictures[format]).slice(0, magic.length), magic, format);
+          }
+          const form = new FormData();
+          for (
+            const [name, value] of [["model", "sluice/canvas"], ["prompt", "blur it"], ["quality", "low"]] as const
+          ) {
+            form.append(name, value);
+          }
+          form.append("image", new File([pictures.jpeg ?? new Uint8Array(0)], "fox.jpg", { type: "image/jpeg" }));
+          const edited = await picture(`${origin}/v1/images/edits`, { headers, body: form });
+          assertEquals(hex(edited).slice(0, 8), "89504e47");
+        });
+        assertEquals(code, 0);
+        await run("keys", "revoke", "painter");
+      });
+
       await test.step("keys are made and listed, and work at the next start", async () => {
         const added = await run("keys", "add", "ci");
         assertEquals([added.code, added.out], [0, `${keyIn(added.out)}\n`], added.err);
-        assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* ci .*\n$/);
+        assertMatch((await run("keys", "list")).out, /^ID .*\n.* default .*\n.* painter .*\n.* ci .*\n$/);
         const code = await serve(async (banner, origin) => {
           assertEquals(keyIn(banner), "");
           assertStringIncludes(banner, 'API key "default" exists since');

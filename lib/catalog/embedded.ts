@@ -11,7 +11,7 @@ export const EMBEDDED_TARGETS: Readonly<Record<"text" | "image", readonly string
   image: ["canvas"],
 };
 
-/** Models that are part of the gateway cost nothing. */
+/** The embedded language model costs nothing. */
 const FREE = {
   prompt: "0",
   completion: "0",
@@ -19,6 +19,9 @@ const FREE = {
   input_cache_write_5m: "0",
   input_cache_write_1h: "0",
 };
+
+/** What pictures cost at this service, in USD per token: 0.75 per million of the prompt, 4.50 per million of pictures. */
+const PICTURES = { prompt: "0.00000075", completion: "0.0000045" };
 
 /** Rows that are in every catalog, unless `embedded_models` is false. */
 export const EMBEDDED_MODELS: readonly Model[] = [
@@ -55,7 +58,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     name: "Sluice Canvas",
     description:
       "Paints a picture from the prompt, exactly of the size asked for, and edits uploaded ones by words of the " +
-      "instruction. Deterministic and free; it claims no artistry.",
+      "instruction. Deterministic; it claims no artistry. Its row carries the service's prices of pictures.",
     created: 1_764_547_200,
     context_length: 32_000,
     architecture: {
@@ -63,7 +66,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
       output_modalities: ["image"],
       tokenizer: "o200k_base",
     },
-    pricing: FREE,
+    pricing: PICTURES,
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "canvas" }],
   }),
 ];
