@@ -1,4 +1,5 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { RELAYS } from "../../lib/upstreams/protocols.ts";
 import { crossRequest } from "../golden/requests.ts";
@@ -279,6 +280,17 @@ Deno.test("long names of tools are cut with a hash, everywhere the same, and com
     event.type === "open" && event.block.type === "tool_call" ? [event.block.name] : []
   );
   assertEquals(opened, [name]);
+});
+
+Deno.test("an argument whose name the vendor refuses is reported with the place of its tool", () => {
+  const properties = { "user name": { type: "string" } };
+  const tools = [chatTool("fine"), chatTool("odd", { type: "object", properties })];
+  const request = (all: JsonObject[]) => ({ messages: [USER], tools: all });
+  const error = assertThrows(() => sent("chat", "messages", request(tools)), GatewayError, '"user name"');
+  assertEquals([error.kind, error.param], ["invalid", "tools[1]"]);
+  assertEquals(list(sent("chat", "responses", request(tools)).tools).length, 2);
+  const named = { type: "object", properties: { "user.name-2": { type: "string" } } };
+  assertEquals(list(sent("chat", "messages", request([chatTool("even", named)])).tools).length, 1);
 });
 
 Deno.test("a schema with branches at its top is an object that allows what each of them allows", () => {
