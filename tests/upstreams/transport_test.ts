@@ -241,7 +241,9 @@ Deno.test("a first event that takes its time is waited for with keep-alives", as
     const reader = response.body?.getReader();
     assert(reader !== undefined);
     const { value } = await reader.read();
-    assertEquals(new TextDecoder().decode(value), heartbeats[protocol]);
+    // More than one where this machine was busy.
+    const said = new TextDecoder().decode(value);
+    assert(said !== "" && said.replaceAll(heartbeats[protocol], "") === "", said);
     ready.resolve();
     const text = await readUntil(reader, SUCCESS[protocol]);
     assert(text.includes("Hello"), text);
