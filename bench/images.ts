@@ -11,6 +11,7 @@ import { modelSchema } from "../lib/catalog/model.ts";
 import { convertImage } from "../lib/images/codec.ts";
 import type { ImageFormat, ImageRequest, InputImage, Size } from "../lib/images/types.ts";
 import { createCanvas } from "../lib/upstreams/embedded/canvas.ts";
+import { watch } from "./watch.ts";
 
 const SIZES: Size[] = [
   { width: 1024, height: 1024 },
@@ -30,20 +31,8 @@ const model = modelSchema.parse({
 const canvas = createCanvas();
 
 /** Does the work and prints how long it took, and the longest time the event loop did not come round. */
-async function watch(name: string, work: () => Promise<Uint8Array<ArrayBuffer>>): Promise<Uint8Array<ArrayBuffer>> {
-  let last = performance.now();
-  let stallMs = 0;
-  const tick = () => {
-    const now = performance.now();
-    stallMs = Math.max(stallMs, now - last);
-    last = now;
-  };
-  const timer = setInterval(tick, 1);
-  const start = performance.now();
-  const bytes = await work();
-  const ms = performance.now() - start;
-  tick();
-  clearInterval(timer);
+async function show(name: string, work: () => Promise<Uint8Array<ArrayBuffer>>): Promise<Uint8Array<ArrayBuffer>> {
+  const { value: bytes, ms, stallMs } = await watch(work);
   const columns = [
     `${ms.toFixed(0)} ms`,
     `stall ${stallMs.toFixed(1)} ms`,
@@ -80,20 +69,20 @@ async function make(parts: Partial<ImageRequest>): Promise<Uint8Array<ArrayBuffe
   return Uint8Array.from(Buffer.from(event.base64, "base64"));
 }
 
-await watch("the first picture, 1024x1024 png", () => make({ size: { width: 1024, height: 1024 } }));
+await show("the first picture, 1024x1024 png", () => make({ size: { width: 1024, height: 1024 } }));
 let largest: Uint8Array<ArrayBuffer> = new Uint8Array();
 for (const size of SIZES) {
   for (const format of FORMATS) {
-    const file = await watch(`paint ${size.width}x${size.height} ${format}`, () => make({ size, format }));
+    const file = await show(`paint ${size.width}x${size.height} ${format}`, () => make({ size, format }));
     if (size.width === 3840 && format === "png") largest = file;
   }
 }
 const upload: InputImage = { bytes: largest, type: "png", width: 3840, height: 2160, orientation: 1 };
 const size = { width: 3840, height: 2160 };
 for (const prompt of ["sepia", "blur it", "tint it blue with a white border", 'write "Hello"', "rotate it"]) {
-  await watch(`edit 3840x2160: ${prompt}`, () => make({ kind: "edit", prompt, size, images: [upload] }));
+  await show(`edit 3840x2160: ${prompt}`, () => make({ kind: "edit", prompt, size, images: [upload] }));
 }
 for (const format of FORMATS.slice(1)) {
-  await watch(`convert 3840x2160 png to ${format}`, () => convertImage(largest, { format }));
+  await show(`convert 3840x2160 png to ${format}`, () => convertImage(largest, { format }));
 }
 canvas.close();

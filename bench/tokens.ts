@@ -6,28 +6,11 @@
  */
 import { loadTokenCounter } from "../lib/metering/tokens.ts";
 import { seeded } from "../tests/metering/random_text.ts";
+import { watch } from "./watch.ts";
 
 const CHARS = 100_000;
 const PROSE = "It was the best of times, it was the worst of times; nobody could say which, though many tried. ";
 const CODE = "export function add(left: number, right: number): number {\n  return left + right; // sum\n}\n\n";
-
-/** Milliseconds that `work` takes, and the longest time the event loop did not come round. */
-async function watch<T>(work: () => Promise<T>): Promise<{ value: T; ms: number; stallMs: number }> {
-  let last = performance.now();
-  let stallMs = 0;
-  const tick = () => {
-    const now = performance.now();
-    stallMs = Math.max(stallMs, now - last);
-    last = now;
-  };
-  const timer = setInterval(tick, 1);
-  const start = performance.now();
-  const value = await work();
-  const ms = performance.now() - start;
-  tick();
-  clearInterval(timer);
-  return { value, ms, stallMs };
-}
 
 function rssMB(): number {
   return Deno.memoryUsage().rss / 1e6;

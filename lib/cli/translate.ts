@@ -13,6 +13,8 @@ import { checkBody } from "../protocols/fields.ts";
 import { messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import { modelIssuer } from "../upstreams/http_upstream.ts";
+import { mendFor } from "../upstreams/mends/mend.ts";
 import { MENDS } from "../upstreams/mends/mod.ts";
 import { translatePrompt } from "../upstreams/translation.ts";
 import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
@@ -60,12 +62,14 @@ export function translate({ config, from, to, vendor, text }: TranslateOptions):
     const row = createCatalog(config).find(asked.model) ?? anyModel(asked.model);
     const dropped = new Dropped();
     const prompt = checkModelRules(asked, row, dropped);
+    const model = row.targets[0]?.model ?? asked.model;
+    const mend = MENDS[name as VendorName];
     const written = translatePrompt(prompt, {
       protocol,
-      model: row.targets[0]?.model ?? asked.model,
+      model,
       row,
-      issuer: known.issuer ?? name,
-      mend: protocol === "chat" ? MENDS[name as VendorName] : {},
+      issuer: modelIssuer(model, { name, vendor: known, mend }),
+      mend: mendFor(mend, protocol),
       dropped,
     });
     writeOut(`${JSON.stringify(written.body, null, 2)}\n`);

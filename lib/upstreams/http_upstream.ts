@@ -7,7 +7,7 @@ import type { Secret } from "../secret.ts";
 import { readFailure, readWhole } from "./answers.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
-import type { Mend } from "./mends/mend.ts";
+import { type Mend, mendFor } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
 import type { Incoming, TimeLimits, Transport } from "./transport.ts";
@@ -135,7 +135,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
     const { client, prompt } = call;
     const relay = relayOf(protocol);
-    const dialect = mendFor(protocol);
+    const dialect = mendFor(mend, protocol);
     const body = relayBody(call, { relay, mend: dialect });
     const codec = UPSTREAM_CODECS[protocol];
     const issuer = issuerOf(call);
@@ -160,7 +160,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function translated(call: Call, protocol: UpstreamProtocol): Attempt {
     const { prompt, target, model: row, dropped } = call;
     const issuer = issuerOf(call);
-    const dialect = mendFor(protocol);
+    const dialect = mendFor(mend, protocol);
     const { body, restore } = translatePrompt(prompt, {
       protocol,
       model: target.model,
@@ -183,11 +183,6 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         return { type: "events", feed: withEstimates(wholeFeed(reply), call) };
       },
     };
-  }
-
-  /** Vendors differ in chat only: the other protocols are spoken by their own vendors. */
-  function mendFor(protocol: UpstreamProtocol): Mend {
-    return protocol === "chat" ? mend : {};
   }
 
   return { checksContext: true, generate, close: () => transport.close() };

@@ -1,7 +1,7 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
-import { findValue, replaceSpan, type Span, spliceMembers } from "../../json_splice.ts";
+import { findValue, type Span, spliceMembers } from "../../json_splice.ts";
 import type { Echo, Frame } from "../codec.ts";
-import type { Relay } from "../relay.ts";
+import { type Relay, withModel } from "../relay.ts";
 import { writer } from "./stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
@@ -14,10 +14,7 @@ export const chatRelay: Relay = {
     const asked = options === undefined ? "" : text.slice(options.start, options.end);
     return { stream_options: spliceMembers(asked.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
-  reply: (text, echo) => {
-    const model = findValue(text, ["model"]);
-    return model === undefined ? text : replaceSpan(text, model, JSON.stringify(echo.model));
-  },
+  reply: (text, echo) => withModel(text, ["model"], echo.model),
   machine: (echo) => ({
     push: (frame) => relayChunk(frame, echo),
     end: () => [DONE],

@@ -2,9 +2,9 @@
  * Messages through and through: the edits are the model's id at the start, and what keeps official clients from failing
  * over streams that are not quite Anthropic's own. They need an event's name beside its type, one beginning, and an end.
  */
-import { findValue, replaceSpan } from "../../json_splice.ts";
-import type { Echo, Frame } from "../codec.ts";
-import type { Relay } from "../relay.ts";
+import { findValue } from "../../json_splice.ts";
+import type { Frame } from "../codec.ts";
+import { type Relay, withModel } from "../relay.ts";
 import { writer } from "./stream.ts";
 
 const START = "message_start";
@@ -13,7 +13,7 @@ const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
 /** Relays messages. */
 export const messagesRelay: Relay = {
   bodyEdits: () => ({}),
-  reply: (text, echo) => withModel(text, ["model"], echo),
+  reply: (text, echo) => withModel(text, ["model"], echo.model),
   machine(echo) {
     let started = false;
     let stopped = false;
@@ -26,7 +26,7 @@ export const messagesRelay: Relay = {
         // A server between us and the vendor may begin twice; where it begins another message, the reader says so.
         if (started) return [];
         started = true;
-        return [{ ...named, data: withModel(frame.data, ["message", "model"], echo) }];
+        return [{ ...named, data: withModel(frame.data, ["message", "model"], echo.model) }];
       },
       end: () => stopped ? [] : [STOP],
       fail: (error) => writer(echo).push({ type: "error", error }),
@@ -37,9 +37,4 @@ export const messagesRelay: Relay = {
 function typeOf(data: string): string | undefined {
   const span = findValue(data, ["type"]);
   return span === undefined ? undefined : /^"(\w+)"$/.exec(data.slice(span.start, span.end))?.[1];
-}
-
-function withModel(text: string, path: readonly string[], { model }: Echo): string {
-  const span = findValue(text, path);
-  return span === undefined ? text : replaceSpan(text, span, JSON.stringify(model));
 }

@@ -1,7 +1,7 @@
 /** Responses through and through: the model's id in the events that hold the response, and `[DONE]` at the end. */
 import { findValue, replaceSpan } from "../../json_splice.ts";
-import type { Echo, Frame } from "../codec.ts";
-import type { Relay } from "../relay.ts";
+import type { Frame } from "../codec.ts";
+import { type Relay, withModel } from "../relay.ts";
 import { writer } from "./stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
@@ -12,14 +12,14 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 /** Relays responses. OpenAI's own stream has no end mark: it is added, as every other stream of this protocol has it. */
 export const responsesRelay: Relay = {
   bodyEdits: () => ({}),
-  reply: (text, echo) => withModel(text, ["model"], echo),
+  reply: (text, echo) => withModel(text, ["model"], echo.model),
   machine(echo) {
     let last = -1;
     return {
       push(frame) {
         if (frame.data === DONE.data) return [];
         last = sequenceNumber(frame.data) ?? last;
-        return [{ ...frame, data: withModel(frame.data, ["response", "model"], echo) }];
+        return [{ ...frame, data: withModel(frame.data, ["response", "model"], echo.model) }];
       },
       end: () => [DONE],
       fail: (error) =>
@@ -39,9 +39,4 @@ function sequenceNumber(data: string): number | undefined {
   const span = findValue(data, ["sequence_number"]);
   const number = span === undefined ? NaN : Number(data.slice(span.start, span.end));
   return Number.isSafeInteger(number) ? number : undefined;
-}
-
-function withModel(text: string, path: readonly string[], { model }: Echo): string {
-  const span = findValue(text, path);
-  return span === undefined ? text : replaceSpan(text, span, JSON.stringify(model));
 }

@@ -3,7 +3,7 @@ import type { Dropped } from "../../canonical/dropped.ts";
 import type { Prompt } from "../../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
 import type { Frame } from "../../protocols/codec.ts";
-import type { Dialect } from "../../protocols/upstream_codec.ts";
+import type { Dialect, UpstreamProtocol } from "../../protocols/upstream_codec.ts";
 
 /** The differences of one vendor. Pure. */
 export interface Mend {
@@ -18,6 +18,11 @@ export interface Mend {
   body?(body: JsonObject, prompt: Prompt, dropped: Dropped): JsonObject;
   /** Rewords a frame of the answer; `undefined` leaves it out. */
   frame?(frame: Frame): Frame | undefined;
+}
+
+/** What a vendor's mend is for a protocol. Vendors differ in chat only: the others are spoken by their own vendors. */
+export function mendFor(mend: Mend, protocol: UpstreamProtocol): Mend {
+  return protocol === "chat" ? mend : {};
 }
 
 /** An object without some of its members; the object itself where it has none of them. */
