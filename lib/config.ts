@@ -1,7 +1,8 @@
 /** The configuration: one schema, strict objects, secrets only by the name of an environment variable. */
 import { z } from "zod";
 import type { Endpoint } from "./access/table.ts";
-import { modelSchema } from "./catalog/model.ts";
+import { limitsSchema, modelSchema } from "./catalog/model.ts";
+import { isNetwork } from "./access/networks.ts";
 import type { Secret } from "./secret.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
 
@@ -14,6 +15,9 @@ export const ENDPOINTS = [
   "images",
   "openapi",
 ] as const satisfies readonly Endpoint[];
+
+/** Spans of time a budget is for. Those of the calendar begin at midnight UTC. */
+export const PERIODS = ["day", "week", "month", "total"] as const;
 
 /** `sqlite:PATH` or `memory:`. */
 export const STORE_PATTERN = /^(sqlite:.+|memory:)$/;
@@ -62,32 +66,81 @@ export const httpUpstreamSchema = z.strictObject({
 /** An upstream, by its vendor. */
 export const upstreamSchema = z.discriminatedUnion("vendor", [embeddedUpstreamSchema, httpUpstreamSchema]);
 
-/** What the keys of a group may do. */
-export const groupSchema = z.strictObject({
-  models: z.array(
-    z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
-      error: 'Expected a model id in which * stands for any text, such as "acme/*"',
-    }),
-  ).default(["*"]).describe("Ids of the models its keys may use; * stands for any text"),
-  endpoints: z.array(z.enum([...ENDPOINTS, "*"])).default(["*"]).describe("Endpoints its keys may call; * is all"),
+const listenSchema = z.strictObject({
+  hostname: z.string().min(1).default("127.0.0.1").describe("Address to listen on; 0.0.0.0 is every interface"),
+  port: z.number().int().min(0).max(65_535).default(8790).describe("Port to listen on; 0 takes a free one"),
 });
 
-const configuredKeySchema = z.strictObject({
+/** A model id in which `*` stands for any text. */
+export const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
+  error: 'Expected a model id in which * stands for any text, such as "acme/*"',
+});
+
+/** An endpoint by its name, or `*` for all. */
+export const endpointSchema = z.enum([...ENDPOINTS, "*"]);
+
+/** Addresses of clients, such as `10.0.0.0/8` or `2001:db8::1`. */
+export const networkSchema = z.string().refine(isNetwork, {
+  error: 'Expected an IP address or a network, such as "10.0.0.0/8" or "2001:db8::1"',
+});
+
+/** An amount of money that may be spent in each period. */
+export const budgetSchema = z.strictObject({
+  usd: z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+    error: 'Expected USD as a decimal string with at most 12 decimals, such as "50"',
+  }).describe("Amount in USD, as a decimal string"),
+  period: z.enum(PERIODS).default("month")
+    .describe("day, week (from Monday) or month, by UTC; total never starts anew"),
+});
+
+/** What one key may do beside, or less than, its group: absent members do not narrow anything. */
+export const keyRulesSchema = z.strictObject({
+  models: z.array(modelGlobSchema).optional().describe("Only these of the group's models; * stands for any text"),
+  endpoints: z.array(endpointSchema).optional().describe("Only these of the group's endpoints"),
+  ips: z.array(networkSchema).optional().describe("Only clients at these of the group's addresses"),
+  limits: limitsSchema.optional().describe("The key's own limits, in place of the group's `key_limits`"),
+  budget: budgetSchema.optional().describe("The key's own budget, in place of the group's `key_budget`"),
+});
+
+/** What the keys of a group may do. */
+export const groupSchema = z.strictObject({
+  models: z.array(modelGlobSchema).default(["*"])
+    .describe("Ids of the models its keys may use; * stands for any text"),
+  endpoints: z.array(endpointSchema).default(["*"]).describe("Endpoints its keys may call; * is all"),
+  protocols: z.array(z.enum(["chat", "responses", "messages", "*"])).default(["*"])
+    .describe("Text protocols its keys may speak; * is all"),
+  ips: z.array(networkSchema).optional().describe("Only clients at these addresses; absent: all"),
+  price_factor: z.string().regex(/^\d{1,3}(\.\d{1,6})?$/, {
+    error: 'Expected a factor as a decimal string with at most 6 decimals, such as "1.25"',
+  }).default("1").describe("Its keys pay the catalog's prices times this"),
+  limits: limitsSchema.optional().describe("Limits of all its keys together"),
+  budget: budgetSchema.optional().describe("Budget of all its keys together"),
+  key_limits: limitsSchema.optional().describe("Limits of each of its keys that has none of its own"),
+  key_budget: budgetSchema.optional().describe("Budget of each of its keys that has none of its own"),
+});
+
+const configuredKeySchema = keyRulesSchema.extend({
   name: nameSchema.describe("Name of the key in lists and logs; unique"),
   key: secretSchema.describe("The key itself: 16 to 256 visible ASCII characters"),
   group: z.string().default("default").describe("Name of a member of `groups`"),
+});
+
+const adminSchema = z.strictObject({
+  key: secretSchema.describe("The admin key: 16 to 256 visible ASCII characters, no key of a client"),
+  listen: listenSchema.optional()
+    .describe("Where the admin side listens; absent: with everything else, under /admin"),
+});
+
+const ledgerSchema = z.strictObject({
+  keep_days: z.number().int().min(1).max(36_500).default(90)
+    .describe("Days after which the rows of single requests go; the sums per day stay"),
 });
 
 const originSchema = z.string().refine(isOrigin, {
   error: 'Expected an exact origin, such as "https://app.example.com" (no path, no *)',
 });
 
-const listenSchema = z.strictObject({
-  hostname: z.string().min(1).default("127.0.0.1").describe("Address to listen on; 0.0.0.0 is every interface"),
-  port: z.number().int().min(0).max(65_535).default(8790).describe("Port to listen on; 0 takes a free one"),
-});
-
-const limitsSchema = z.strictObject({
+const requestLimitsSchema = z.strictObject({
   json_body_bytes: z.number().int().min(1024).default(33_554_432).describe("Largest JSON body, in bytes"),
   body_budget_bytes: z.number().int().min(1024).default(536_870_912)
     .describe("All request bodies held in memory at one time, in bytes"),
@@ -131,10 +184,14 @@ export const configSchema = z.strictObject({
   groups: z.record(nameSchema, groupSchema).default({})
     .describe("Permissions by group; without a member `default` that group may do everything"),
   keys: z.array(configuredKeySchema).default([]).describe("API keys that come from the environment"),
+  admin: adminSchema.optional().describe("The admin side; absent: there is none"),
+  ledger: ledgerSchema.prefault({}).describe("What is kept of each request, for the bill"),
+  trusted_proxies: z.array(networkSchema).default([])
+    .describe("Proxies in front whose X-Forwarded-For tells the client's address"),
   cors: z.strictObject({
     origins: z.array(originSchema).default([]).describe("Origins whose pages may call the gateway; none by default"),
   }).prefault({}).describe("Access from web pages"),
-  limits: limitsSchema.prefault({}).describe("What a request may cost before it is refused"),
+  limits: requestLimitsSchema.prefault({}).describe("What a request may cost before it is refused"),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
     .describe("Silence on a stream after which a keep-alive is sent, in seconds"),
@@ -148,20 +205,36 @@ export type UpstreamConfig =
   | z.output<typeof embeddedUpstreamSchema>
   | Omit<z.output<typeof httpUpstreamSchema>, "api_key"> & { api_key?: Secret };
 
+/** What one key may do beside, or less than, its group. */
+export type KeyRules = z.output<typeof keyRulesSchema>;
+
+/** An amount of money that may be spent in each period. */
+export type Budget = z.output<typeof budgetSchema>;
+
 /** A key of the configuration, reduced to the hash of its secret. */
 export interface ConfiguredKey {
   name: string;
   group: string;
   /** SHA-256 of the key, hexadecimal. */
   hash: string;
+  rules: KeyRules;
+}
+
+/** The admin side: where it listens, and the hash of its key. */
+export interface AdminConfig {
+  /** SHA-256 of the admin key, hexadecimal. */
+  hash: string;
+  /** Absent: it is served with everything else. */
+  listen?: { hostname: string; port: number };
 }
 
 type Parsed = z.output<typeof configSchema>;
 
 /** The configuration in force: every default filled in, `default` among the groups, `embedded` among the upstreams. */
 export type Config = Readonly<
-  Omit<Parsed, "$schema" | "keys" | "upstreams"> & {
+  Omit<Parsed, "$schema" | "keys" | "upstreams" | "admin"> & {
     keys: readonly ConfiguredKey[];
+    admin?: AdminConfig;
     upstreams: Readonly<Record<string, UpstreamConfig>>;
   }
 >;

@@ -64,7 +64,7 @@ export function createGateway({ config, store, now, random = Math.random, log }:
   return {
     config,
     catalog,
-    keys: createKeyRing({ config, store }),
+    keys: createKeyRing({ config, store: store.keys, now }),
     upstreams: new Map(
       Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, { row, issuers })]),
     ),

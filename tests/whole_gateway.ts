@@ -24,13 +24,13 @@ export function startGateway(file: Record<string, Json> = {}): WholeGateway {
   const store = openMemoryStore();
   const add = (name: string, group = "default") => {
     const { key, record } = issueKey({ name, group, now: 0 });
-    store.addKey(record);
+    void store.keys.add(record);
     return { key, id: record.id };
   };
   const disabled = add("disabled");
   const revoked = add("revoked");
-  store.setDisabled(disabled.id, true);
-  store.revokeKey(revoked.id, 1);
+  void store.keys.change(disabled.id, { disabled: true });
+  void store.keys.revoke(revoked.id, 1);
   const logs: LogEntry[] = [];
   const gateway = createGateway({ config, store, now: Date.now, log: (entry) => logs.push(entry) });
   const app = createApp({ routes, gateway: () => gateway });
@@ -49,7 +49,7 @@ export function startGateway(file: Record<string, Json> = {}): WholeGateway {
     async [Symbol.asyncDispose]() {
       await server.shutdown();
       closeGateway(gateway);
-      store.close();
+      await store.close();
     },
   };
 }

@@ -45,7 +45,8 @@ const LAYERS: Layers = {
   ],
   "lib/catalog": ["lib/canonical", "lib/config.ts", "lib/access", "lib/gateway.ts", "lib/http"],
   "lib/store": DATA,
-  "lib/metering": ["lib/canonical", "lib/catalog"],
+  "lib/limits": ["lib/access", "lib/catalog/model.ts"],
+  "lib/metering": ["lib/access", "lib/canonical", "lib/catalog", "lib/config.ts", "lib/limits", "lib/store"],
   "lib/access": [...DATA, "lib/catalog", "lib/store"],
   "lib/upstreams": [
     "lib/canonical",

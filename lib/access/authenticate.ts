@@ -17,9 +17,9 @@ const LONGEST_KEY = 256;
  * @throws {GatewayError} `unauthenticated` without a key in use, `forbidden` for a disabled key or one without a group,
  * `overloaded` where the keys cannot be read
  */
-export function authenticate(headers: Headers, credential: Credential, keys: KeyRing): Caller {
+export async function authenticate(headers: Headers, credential: Credential, keys: KeyRing): Promise<Caller> {
   const key = readCredential(headers, credential);
-  const record = isPlausible(key) ? keys.find(key) : undefined;
+  const record = isPlausible(key) ? await keys.find(key) : undefined;
   if (record === undefined) {
     throw new GatewayError("unauthenticated", "The API key is not valid", {
       code: "invalid_api_key",
@@ -29,7 +29,7 @@ export function authenticate(headers: Headers, credential: Credential, keys: Key
   if (record.disabled) throw new GatewayError("forbidden", "This API key is disabled");
   const group = keys.group(record.group);
   if (group === undefined) throw new GatewayError("forbidden", "The group of this API key does not exist any more");
-  return { keyId: record.id, keyName: record.name, groupName: record.group, group };
+  return { keyId: record.id, keyName: record.name, groupName: record.group, group, rules: record.rules };
 }
 
 function readCredential(headers: Headers, credential: Credential): string {

@@ -1,5 +1,5 @@
 /** Who sends a request. */
-import type { Group } from "../config.ts";
+import type { Group, KeyRules } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 
 /** An authenticated key with the rules of its group. */
@@ -9,6 +9,8 @@ export interface Caller {
   keyName: string;
   groupName: string;
   group: Group;
+  /** What the key may do beside, or less than, its group. */
+  rules: KeyRules;
 }
 
 /** The caller of a route that the access table closes to strangers. @throws {GatewayError} `unauthenticated` */

@@ -3,7 +3,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { type Config, type Group, groupOf } from "../config.ts";
 import { GatewayError } from "../errors.ts";
-import type { KeyRecord, Store } from "../store/store.ts";
+import type { KeyRecord, KeyStore } from "../store/keys.ts";
 
 const PREFIX = "sk-sluice-";
 const BODY_BYTES = 32;
@@ -18,28 +18,38 @@ export interface KeyRing {
    * The key a credential belongs to; `undefined` where it was never issued, or is revoked.
    * @throws {GatewayError} where the store fails
    */
-  find(credential: string): KeyRecord | undefined;
+  find(credential: string): Promise<KeyRecord | undefined>;
   /** Reads the store once, to prove that it answers. @throws {GatewayError} where it fails */
-  check(): void;
+  check(): Promise<void>;
   /** The rules of a group, by its name. */
   group(name: string): Group | undefined;
 }
 
+/** What a ring is made of. */
+export interface KeyRingParts {
+  config: Pick<Config, "keys" | "groups">;
+  store: KeyStore;
+  /** Unix time in milliseconds. */
+  now: () => number;
+}
+
 /** Makes the ring. Nothing is cached, so what the command line does to a key binds at the next request. */
-export function createKeyRing({ config, store }: { config: Pick<Config, "keys" | "groups">; store: Store }): KeyRing {
-  const configured = new Map(config.keys.map(({ name, group, hash }): [string, KeyRecord] => [
+export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
+  const configured = new Map(config.keys.map(({ name, group, hash, rules }): [string, KeyRecord] => [
     hash,
-    { id: `config:${name}`, name, hash, group, createdAt: 0, disabled: false },
+    { id: `config:${name}`, name, hash, group, createdAt: 0, disabled: false, rules },
   ]));
   return {
-    find(credential) {
+    async find(credential) {
       const hash = hashKey(credential);
       const known = configured.get(hash);
       if (known !== undefined || !isIssued(credential)) return known;
-      const record = readKey(store, hash);
+      const record = await readKey(store, { hash, now: now() });
       return record?.revokedAt === undefined ? record : undefined;
     },
-    check: () => void readKey(store, ""),
+    async check() {
+      await readKey(store, { hash: "", now: now() });
+    },
     group: (name) => groupOf(config, name),
   };
 }
@@ -59,7 +69,7 @@ export function issueKey({ name, group, now }: { name: string; group: string; no
 } {
   const key = mintKey();
   const id = `key_${Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString("base64url")}`;
-  return { key, record: { id, name, hash: hashKey(key), group, createdAt: now, disabled: false } };
+  return { key, record: { id, name, hash: hashKey(key), group, createdAt: now, disabled: false, rules: {} } };
 }
 
 /** True for text that has the form and the checksum of a key that a gateway issued. */
@@ -79,9 +89,12 @@ function fillRandom(bytes: Uint8Array<ArrayBuffer>): void {
 }
 
 /** A store that fails must never look like a wrong key. */
-function readKey(store: Store, hash: string): KeyRecord | undefined {
+async function readKey(
+  store: KeyStore,
+  { hash, now }: { hash: string; now: number },
+): Promise<KeyRecord | undefined> {
   try {
-    return store.findKeyByHash(hash);
+    return await store.findByHash(hash, now);
   } catch (cause) {
     throw new GatewayError("overloaded", "Cannot check the API key: the key store does not answer", { cause });
   }

@@ -13,6 +13,20 @@ const modelIdSchema = z.string().max(256).regex(
   { error: 'Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +)' },
 );
 
+/** How much may be asked for at a time. Absent members do not limit. */
+export const limitsSchema = z.strictObject({
+  requests_per_minute: z.number().int().min(1).max(1_000_000).optional()
+    .describe("Most requests within any 60 seconds"),
+  tokens_per_minute: z.number().int().min(1).max(1_000_000_000).optional()
+    .describe("Most tokens within any 60 seconds: estimated when a request begins, exact when it ends"),
+  concurrency: z.number().int().min(1).max(1_000_000).optional().describe("Most requests at one time"),
+  report_only: z.boolean().default(false)
+    .describe("Only report what would be refused: a log line, and nothing for the client"),
+});
+
+/** How much may be asked for at a time. */
+export type Limits = z.output<typeof limitsSchema>;
+
 /** How an image model's host differs from OpenAI's newest ones. An absent member is false. */
 export const imageHostSchema = z.strictObject({
   single: z.boolean().optional().describe("Makes one picture per request: several are asked for in parallel requests"),
@@ -57,6 +71,34 @@ const USUAL_PARAMETERS = {
   image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
 };
 
+/** Prices from a moment on. */
+const priceChangeSchema = z.strictObject({
+  from: z.iso.datetime({ offset: true }).describe(
+    "Moment from which on requests that begin cost this, such as 2027-01-01T00:00:00Z",
+  ),
+  prompt: priceSchema,
+  completion: priceSchema,
+  input_cache_read: priceSchema.optional(),
+  input_cache_write_5m: priceSchema.optional(),
+  input_cache_write_1h: priceSchema.optional(),
+});
+
+/** Prices as the operator writes them. */
+type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
+
+/** A price for every class of tokens. */
+function wholePricing(written: WrittenPricing, makes: "image" | "text"): Required<WrittenPricing> {
+  // Nothing is cached where pictures are made.
+  const cached = makes === "image" ? "0" : written.prompt;
+  return {
+    prompt: written.prompt,
+    completion: written.completion,
+    input_cache_read: written.input_cache_read ?? cached,
+    input_cache_write_5m: written.input_cache_write_5m ?? cached,
+    input_cache_write_1h: written.input_cache_write_1h ?? cached,
+  };
+}
+
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Public id: `<vendor>/<model_name>`"),
@@ -80,6 +122,11 @@ export const modelSchema = z.strictObject({
     input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
     input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
   }).describe("USD per token"),
+  price_changes: z.array(priceChangeSchema).default([])
+    .describe("Prices that take the place of `pricing` from a moment on; later ones need not be in order"),
+  limits: limitsSchema.optional().describe("Limits of all requests for this model together"),
+  on_disconnect: z.enum(["cancel", "drain"]).default("cancel")
+    .describe("When a client leaves: cancel the upstream and bill what was sent, or let it finish and bill all of it"),
   top_provider: z.strictObject({
     context_length: z.number().int().min(1).optional().describe("Absent: the model's"),
     max_completion_tokens: z.number().int().min(1).optional().describe("Absent: the context length"),
@@ -103,8 +150,6 @@ export const modelSchema = z.strictObject({
   const vendor = row.id.slice(0, row.id.indexOf("/"));
   const { input_modalities: input, output_modalities: output } = row.architecture;
   const makes = output.includes("image") && !output.includes("text") ? "image" : "text";
-  // Nothing is cached where pictures are made.
-  const cached = makes === "image" ? "0" : row.pricing.prompt;
   return {
     ...row,
     vendor,
@@ -116,13 +161,12 @@ export const modelSchema = z.strictObject({
       ...row.architecture,
       modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}`,
     },
-    pricing: {
-      prompt: row.pricing.prompt,
-      completion: row.pricing.completion,
-      input_cache_read: row.pricing.input_cache_read ?? cached,
-      input_cache_write_5m: row.pricing.input_cache_write_5m ?? cached,
-      input_cache_write_1h: row.pricing.input_cache_write_1h ?? cached,
-    },
+    pricing: wholePricing(row.pricing, makes),
+    price_changes: row.price_changes.map(({ from, ...pricing }) => ({
+      from: Date.parse(from),
+      ...wholePricing(pricing, makes),
+    }))
+      .sort((a, b) => a.from - b.from),
     top_provider: {
       context_length: row.top_provider.context_length ?? row.context_length,
       max_completion_tokens: row.top_provider.max_completion_tokens ?? row.context_length,
@@ -131,8 +175,11 @@ export const modelSchema = z.strictObject({
   };
 });
 
-/** A catalog row with every default filled in. */
+/** A catalog row with every default filled in; `price_changes` in the order of time, `from` in Unix milliseconds. */
 export type Model = z.output<typeof modelSchema>;
+
+/** USD per token of each class, as decimal strings. */
+export type Pricing = Model["pricing"];
 
 /** One place a model's requests may go to. */
 export type Target = z.output<typeof targetSchema>;

@@ -1,5 +1,5 @@
 /** What the operator sees when the gateway starts: how to reach it, and with what. Values in, text out. */
-import type { KeyRecord } from "../store/store.ts";
+import type { KeyRecord } from "../store/keys.ts";
 
 /** Where a gateway can be reached from its own machine, such as `http://localhost:8790`. */
 export function originOf({ hostname, port }: { hostname: string; port: number }): string {

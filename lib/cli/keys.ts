@@ -2,11 +2,14 @@
 import { issueKey } from "../access/keys.ts";
 import { type Config, groupOf, nameSchema } from "../config.ts";
 import { openStore } from "../store/open.ts";
-import type { KeyRecord, Store } from "../store/store.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import type { Store } from "../store/store.ts";
 import { writeErr, writeOut } from "./output.ts";
 
 /** Makes a key. The key alone goes to standard output, so that a script can take it. */
-export function addKey({ config, name, group }: { config: Config; name: string; group: string }): number {
+export async function addKey(
+  { config, name, group }: { config: Config; name: string; group: string },
+): Promise<number> {
   const checked = nameSchema.safeParse(name);
   if (!checked.success) return refuse(`Cannot add a key "${name}": ${checked.error.issues[0]?.message ?? "bad name"}`);
   if (groupOf(config, group) === undefined) {
@@ -15,9 +18,9 @@ export function addKey({ config, name, group }: { config: Config; name: string; 
   if (config.keys.some((key) => key.name === name)) {
     return refuse(`Cannot add a key "${name}": the configuration has a key of this name`);
   }
-  return withStore(config, (store) => {
+  return await withStore(config, async (store) => {
     const { key, record } = issueKey({ name, group, now: Date.now() });
-    if (!store.addKey(record)) return refuse(`Cannot add a key "${name}": a key of this name is in use`);
+    if (!await store.keys.add(record)) return refuse(`Cannot add a key "${name}": a key of this name is in use`);
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
     return 0;
@@ -25,9 +28,9 @@ export function addKey({ config, name, group }: { config: Config; name: string; 
 }
 
 /** Lists every key of the store, as a table or as JSON. */
-export function listKeys({ config, json }: { config: Config; json: boolean }): number {
-  return withStore(config, (store) => {
-    const keys = store.listKeys();
+export function listKeys({ config, json }: { config: Config; json: boolean }): Promise<number> {
+  return withStore(config, async (store) => {
+    const keys = await store.keys.list();
     writeOut(json ? `${JSON.stringify(keys.map(publicKey), null, 2)}\n` : table(keys));
     return 0;
   });
@@ -36,16 +39,16 @@ export function listKeys({ config, json }: { config: Config; json: boolean }): n
 /** Changes the key with this id, or the one in use with this name. */
 export function changeKey(
   { config, wanted, change }: { config: Config; wanted: string; change: "disable" | "enable" | "revoke" },
-): number {
-  return withStore(config, (store) => {
-    const keys = store.listKeys();
+): Promise<number> {
+  return withStore(config, async (store) => {
+    const keys = await store.keys.list();
     const key = keys.find((key) => key.id === wanted) ??
       keys.find((key) => key.name === wanted && key.revokedAt === undefined) ??
       keys.find((key) => key.name === wanted);
     if (key === undefined) return refuse(`Cannot ${change} key "${wanted}": there is no key of this name or id`);
     const done = change === "revoke"
-      ? store.revokeKey(key.id, Date.now())
-      : store.setDisabled(key.id, change === "disable");
+      ? await store.keys.revoke(key.id, Date.now())
+      : await store.keys.change(key.id, { disabled: change === "disable" });
     if (!done) return refuse(`Cannot ${change} key "${wanted}": it is revoked`);
     writeOut(`Key "${key.name}" (${key.id}) is ${change}d\n`);
     return 0;
@@ -80,15 +83,15 @@ function table(keys: readonly KeyRecord[]): string {
   );
 }
 
-function withStore(config: Config, act: (store: Store) => number): number {
+async function withStore(config: Config, act: (store: Store) => Promise<number>): Promise<number> {
   if (config.store === "memory:") {
     return refuse('Cannot reach the keys: the store is "memory:", which only the running gateway can see');
   }
   const store = openStore(config.store);
   try {
-    return act(store);
+    return await act(store);
   } finally {
-    store.close();
+    await store.close();
   }
 }
 

@@ -53,15 +53,15 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
     case "health":
       return await health(config);
     case "keys add":
-      return addKey({ config, name: invocation.operand, group: invocation.values.group ?? "default" });
+      return await addKey({ config, name: invocation.operand, group: invocation.values.group ?? "default" });
     case "keys list":
-      return listKeys({ config, json: invocation.json });
+      return await listKeys({ config, json: invocation.json });
     case "keys disable":
-      return changeKey({ config, wanted: invocation.operand, change: "disable" });
+      return await changeKey({ config, wanted: invocation.operand, change: "disable" });
     case "keys enable":
-      return changeKey({ config, wanted: invocation.operand, change: "enable" });
+      return await changeKey({ config, wanted: invocation.operand, change: "enable" });
     case "keys revoke":
-      return changeKey({ config, wanted: invocation.operand, change: "revoke" });
+      return await changeKey({ config, wanted: invocation.operand, change: "revoke" });
   }
 }
 

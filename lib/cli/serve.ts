@@ -38,7 +38,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
     if (server === undefined) return 1;
     const signals = stopSignals();
     try {
-      welcome({ gateway, store, origin: originOf(server.addr), flags });
+      await welcome({ gateway, store, origin: originOf(server.addr), flags });
       await signals.first;
       return await shutDown({ server, second: signals.second, log });
     } finally {
@@ -48,7 +48,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
     forget();
     clearInterval(sweeping);
     closeGateway(gateway);
-    store.close();
+    await store.close();
   }
 }
 
@@ -99,18 +99,18 @@ interface Welcome {
  * Makes the first key where there is none at all. After the port is open: a start that fails must not use up the one
  * time that the key is shown.
  */
-function welcome({ gateway, store, origin, flags }: Welcome): void {
+async function welcome({ gateway, store, origin, flags }: Welcome): Promise<void> {
   const configured = gateway.config.keys.map(({ name }) => name);
-  if (configured.length === 0 && store.listKeys().length === 0) {
+  if (configured.length === 0 && (await store.keys.list()).length === 0) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
     // False where another process was faster: its key is then listed below.
-    if (store.addKey(record)) {
+    if (await store.keys.add(record)) {
       const model = gateway.catalog.models.find((model) => isUsable(gateway, model.id));
       writeOut(firstStartText({ origin, key, ...(model !== undefined && { model: model.id }) }));
       return;
     }
   }
-  writeOut(laterStartText({ origin, keys: store.listKeys(), configured, addCommand: addCommand(flags) }));
+  writeOut(laterStartText({ origin, keys: await store.keys.list(), configured, addCommand: addCommand(flags) }));
 }
 
 /** True for a model that a key of the default group can be tried with. */

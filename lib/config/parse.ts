@@ -30,7 +30,7 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
     ...crossProblems(file, env),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
-  const { $schema: _, ...config } = parsed.data;
+  const { $schema: _, admin, ...config } = parsed.data;
   return {
     ...config,
     upstreams: {
@@ -39,7 +39,15 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
     },
     groups: { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) },
     // crossProblems() saw every variable set.
-    keys: config.keys.map(({ name, key, group }) => ({ name, group, hash: hashKey(env(key.env) ?? "") })),
+    keys: config.keys.map(({ name, key, group, ...rules }) => ({
+      name,
+      group,
+      hash: hashKey(env(key.env) ?? ""),
+      rules,
+    })),
+    ...(admin !== undefined && {
+      admin: { hash: hashKey(env(admin.key.env) ?? ""), ...(admin.listen !== undefined && { listen: admin.listen }) },
+    }),
   };
 }
 

@@ -69,7 +69,7 @@ export function createApp(options: AppOptions): App {
         headers: { allow: allowed.join(", ") },
       });
     }
-    const caller = admit(request, gateway, access[accessKey(method, match.route)]);
+    const caller = await admit(request, gateway, access[accessKey(method, match.route)]);
 
     const limits = options.limits ?? bodyLimits(gateway.config);
     let reading: ReturnType<typeof readJsonBody> | undefined;
@@ -133,10 +133,10 @@ function checkAccess(routes: readonly Route[], access: AccessTable): void {
 }
 
 /** Who asks, where the route wants to know, and whether they may. */
-function admit(request: Request, gateway: Gateway, row: Access | undefined): Caller | undefined {
+async function admit(request: Request, gateway: Gateway, row: Access | undefined): Promise<Caller | undefined> {
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
-  const caller = authenticate(request.headers, row.credential, gateway.keys);
+  const caller = await authenticate(request.headers, row.credential, gateway.keys);
   requireEndpoint(caller, row.endpoint);
   return caller;
 }

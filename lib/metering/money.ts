@@ -36,3 +36,24 @@ export function costOf(tokens: number, price: string): Amount {
   if (!Number.isSafeInteger(tokens) || tokens < 0) throw new RangeError(`Cannot charge ${tokens} tokens`);
   return BigInt(tokens) * parseUsd(price);
 }
+
+/** A factor of prices: `digits` divided by 10 to the power of `decimals`. */
+export interface Factor {
+  digits: bigint;
+  decimals: number;
+}
+
+/** Reads a factor, such as `0.8` or `1.25`. @throws {RangeError} for any other text */
+export function parseFactor(text: string): Factor {
+  const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?$/.exec(text) ?? [];
+  if (whole === undefined) throw new RangeError("Cannot read a factor: expected a decimal string, at most 6 decimals");
+  return { digits: BigInt(whole + fraction), decimals: fraction.length };
+}
+
+/** An amount times a factor. @throws {RangeError} where it has no exact place among whole numbers of 1e-12 USD */
+export function timesFactor(amount: Amount, { digits, decimals }: Factor): Amount {
+  const product = amount * digits;
+  const unit = 10n ** BigInt(decimals);
+  if (product % unit !== 0n) throw new RangeError("Cannot multiply: the product has more than 12 decimals");
+  return product / unit;
+}

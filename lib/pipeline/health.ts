@@ -8,9 +8,9 @@ export function alive(): Response {
 }
 
 /** 200 while the gateway can answer requests: its key store must answer. 503 where it does not. */
-export function ready(gateway: Gateway): Response {
+export async function ready(gateway: Gateway): Promise<Response> {
   try {
-    gateway.keys.check();
+    await gateway.keys.check();
     return jsonResponse({ status: "ok" });
   } catch {
     return new Response(JSON.stringify({ status: "unavailable" }), {

@@ -35,4 +35,12 @@ export const MIGRATIONS: readonly string[] = [
     bytes BLOB NOT NULL,
     PRIMARY KEY (answer, part)
   ) STRICT;`,
+
+  // `rules` is a JSON object: what the key may do beside, or less than, its group.
+  `ALTER TABLE keys ADD COLUMN expires_at INTEGER;
+  ALTER TABLE keys ADD COLUMN last_used_at INTEGER;
+  ALTER TABLE keys ADD COLUMN rules TEXT NOT NULL DEFAULT '{}';
+  ALTER TABLE keys ADD COLUMN former_hash TEXT;
+  ALTER TABLE keys ADD COLUMN former_until INTEGER;
+  CREATE UNIQUE INDEX keys_former_hash ON keys (former_hash) WHERE former_hash IS NOT NULL;`,
 ];

@@ -2,21 +2,10 @@
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "./migrations.ts";
+import { openMemoryLedger } from "./memory_ledger.ts";
 import { openSqliteAnswers } from "./sqlite_answers.ts";
-import { type KeyRecord, type Store, StoreError } from "./store.ts";
-
-const COLUMNS = "id, name, hash, group_name, created_at, disabled, revoked_at";
-
-/** A row of `keys`. */
-interface KeyRow {
-  id: string;
-  name: string;
-  hash: string;
-  group_name: string;
-  created_at: number;
-  disabled: number;
-  revoked_at: number | null;
-}
+import { openSqliteKeys } from "./sqlite_keys.ts";
+import { type Store, StoreError } from "./store.ts";
 
 /**
  * Opens the database, creating its folder (0700) and file (0600) where they are missing, and brings it up to date.
@@ -25,39 +14,14 @@ interface KeyRow {
  */
 export function openSqliteStore(path: string): Store {
   const db = open(path);
-  const insert = db.prepare(
-    `INSERT INTO keys (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
-  );
-  const byHash = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE hash = ?`);
-  const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY created_at, rowid`);
-  const disable = db.prepare("UPDATE keys SET disabled = ? WHERE id = ? AND revoked_at IS NULL");
-  const revoke = db.prepare("UPDATE keys SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL");
   return {
-    addKey(key) {
-      const { id, name, hash, group, createdAt, disabled, revokedAt = null } = key;
-      return insert.run(id, name, hash, group, createdAt, Number(disabled), revokedAt).changes === 1;
-    },
-    findKeyByHash(hash) {
-      const row = byHash.get(hash);
-      return row === undefined ? undefined : toRecord(row as unknown as KeyRow);
-    },
-    listKeys: () => all.all().map((row) => toRecord(row as unknown as KeyRow)),
-    setDisabled: (id, disabled) => disable.run(Number(disabled), id).changes === 1,
-    revokeKey: (id, at) => revoke.run(at, id).changes === 1,
+    keys: openSqliteKeys(db),
+    ledger: openMemoryLedger(),
     answers: openSqliteAnswers(db),
-    close: () => db.close(),
-  };
-}
-
-function toRecord(row: KeyRow): KeyRecord {
-  return {
-    id: row.id,
-    name: row.name,
-    hash: row.hash,
-    group: row.group_name,
-    createdAt: row.created_at,
-    disabled: row.disabled === 1,
-    ...(row.revoked_at !== null && { revokedAt: row.revoked_at }),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async close() {
+      db.close();
+    },
   };
 }
 

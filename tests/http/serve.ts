@@ -40,7 +40,7 @@ export function testGateway(
   const store = openMemoryStore();
   const keys = ["default", "poor"].map((group) => {
     const { key, record } = issueKey({ name: group, group, now: 0 });
-    store.addKey(record);
+    void store.keys.add(record);
     return key;
   });
   const gateway: Gateway = {

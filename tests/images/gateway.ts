@@ -108,7 +108,7 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
   });
   const store = openMemoryStore();
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
-  store.addKey(record);
+  void store.keys.add(record);
   const built = createGateway({ config, store, now: () => 1_790_000_000_500, random: () => 0, log: () => {} });
   const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
   const gateway: Gateway = { ...built, imageUpstreams };

@@ -83,7 +83,7 @@ export function startGateway(file: JsonObject): TestGateway {
   const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
   const store = openMemoryStore();
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
-  store.addKey(record);
+  void store.keys.add(record);
   const logs: LogEntry[] = [];
   const gateway = createGateway({ config, store, now: () => 0, random: () => 0, log: (entry) => logs.push(entry) });
   const app = createApp({ routes, gateway: () => gateway });
@@ -122,7 +122,7 @@ export function startGateway(file: JsonObject): TestGateway {
       // Not `shutdown()`: a test that failed has left its streams open.
       stop.abort();
       await server.finished;
-      store.close();
+      await store.close();
     },
   };
 }

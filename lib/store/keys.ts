@@ -1,0 +1,57 @@
+/** API keys, as they are kept: never the key, only its hash. */
+import type { KeyRules } from "../config.ts";
+
+/** One key. */
+export interface KeyRecord {
+  /** Id of the key, unique for ever. It stays when the key is rotated: limits, budget and bill go with it. */
+  id: string;
+  /** Unique among the keys that are not revoked. */
+  name: string;
+  /** SHA-256 of the key, hexadecimal. */
+  hash: string;
+  /** Name of the key's group. */
+  group: string;
+  /** Unix time in milliseconds. */
+  createdAt: number;
+  /** A disabled key is refused until it is enabled again. */
+  disabled: boolean;
+  /** Unix time in milliseconds; absent: in use. A revoked key stays listed and cannot come back. */
+  revokedAt?: number;
+  /** Unix time in milliseconds from which on it is refused; absent: never. */
+  expiresAt?: number;
+  /** Unix time in milliseconds, to the minute; absent: never used. */
+  lastUsedAt?: number;
+  /** What it may do, beside or less than its group. */
+  rules: KeyRules;
+  /** A former key that is good until then, in Unix milliseconds, after a rotation. */
+  former?: { hash: string; until: number };
+}
+
+/** A change to a key; absent members stay as they are, `null` takes an expiry away. */
+export interface KeyChange {
+  disabled?: boolean;
+  group?: string;
+  rules?: KeyRules;
+  expiresAt?: number | null;
+}
+
+/** Where keys are kept. */
+export interface KeyStore {
+  /** Keeps a new key. False where its name is taken by a key in use, or its id or hash by any key. */
+  add(key: KeyRecord): Promise<boolean>;
+  /** The key with this hash, or with a former key of this hash that is good at `now`; disabled and revoked ones included. */
+  findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
+  /** Every key, oldest first. */
+  list(): Promise<KeyRecord[]>;
+  /** Changes a key. False where no key in use has this id. */
+  change(id: string, change: KeyChange): Promise<boolean>;
+  /** Ends a key for ever, its former one too; `at` is Unix time in milliseconds. False where no key in use has this id. */
+  revoke(id: string, at: number): Promise<boolean>;
+  /**
+   * Gives a key a new hash. The present one becomes the former one, good until `until`; an older former one ends.
+   * False where no key in use has this id, or the hash is taken.
+   */
+  rotate(id: string, to: { hash: string; until: number }): Promise<boolean>;
+  /** Notes when keys were last used, by id. Later times win. */
+  touch(used: ReadonlyMap<string, number>): Promise<void>;
+}

