@@ -20,6 +20,8 @@ import { vendorOf } from "./upstreams/vendors.ts";
 export interface Gateway {
   readonly config: Config;
   readonly catalog: Catalog;
+  /** What outlives the process. */
+  readonly store: Store;
   readonly keys: KeyRing;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make pictures, by the same names. */
@@ -64,6 +66,7 @@ export function createGateway({ config, store, now, random = Math.random, log }:
   return {
     config,
     catalog,
+    store,
     keys: createKeyRing({ config, store: store.keys, now }),
     upstreams: new Map(
       Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, { row, issuers })]),
