@@ -1,0 +1,39 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { readDuration, readMoment } from "../../lib/cli/duration.ts";
+
+Deno.test("readDuration() reads seconds, minutes, hours and days", () => {
+  const cases: [string, number][] = [
+    ["0s", 0],
+    ["90s", 90_000],
+    ["15m", 900_000],
+    ["24h", 86_400_000],
+    ["30d", 2_592_000_000],
+    ["36525d", 3_155_760_000_000],
+  ];
+  for (const [text, ms] of cases) assertEquals(readDuration(text), ms, text);
+});
+
+Deno.test("readDuration() refuses everything else, and spans past 100 years", () => {
+  for (const text of ["", "5", "s", "-1s", "1.5h", "1w", "1 d", " 1d", "1d ", "1D", "36526d", "999999999999d", "١d"]) {
+    assertThrows(() => readDuration(text), RangeError, `Cannot read the time "${text}"`);
+  }
+});
+
+Deno.test("readMoment() reads a day, an exact time, or a span from now", () => {
+  const cases: [string, number][] = [
+    ["30d", 2_592_005_000],
+    ["0s", 5000],
+    ["1970-01-02", 86_400_000],
+    ["1970-01-02T00:00Z", 86_400_000],
+    ["1970-01-02T00:00:01Z", 86_401_000],
+    ["1970-01-02T01:00:00+01:00", 86_400_000],
+    ["2028-02-29", Date.UTC(2028, 1, 29)],
+  ];
+  for (const [text, moment] of cases) assertEquals(readMoment(text, 5000), moment, text);
+});
+
+Deno.test("readMoment() refuses everything else, days that are not in the calendar included", () => {
+  const cases = ["", "2027", "2027-01", "2027-02-31", "2027-13-01", "2027-01-01T25:00Z", "01/02/2027", "1", "tomorrow"];
+  for (const text of cases) assertThrows(() => readMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
+  assertThrows(() => readMoment("5w", 0), RangeError, 'Cannot read the time "5w"');
+});
