@@ -8,16 +8,19 @@ export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" |
 
 /** What one method of one route asks of its caller. */
 export interface Access {
-  /** `none`: public. */
-  readonly credential: "none" | Credential;
-  /** The permission needed; absent only where the credential is `none`. */
+  /** `none`: public. `admin`: the admin key as a bearer, which belongs to no group. */
+  readonly credential: "none" | "admin" | Credential;
+  /** The permission needed; absent only where the credential is `none` or `admin`. */
   readonly endpoint?: Endpoint;
+  /** Served beside the admin side too, where that has a listener of its own. */
+  readonly everywhere?: true;
 }
 
 /** Rows by `METHOD path`, such as `GET /v1/models/[provider]`. */
 export type AccessTable = Readonly<Record<string, Access>>;
 
 const PUBLIC: Access = { credential: "none" };
+const HEALTH: Access = { credential: "none", everywhere: true };
 const MODELS: Access = { credential: "bearer", endpoint: "models" };
 const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models" };
 const IMAGES: Access = { credential: "bearer", endpoint: "images" };
@@ -25,8 +28,8 @@ const MESSAGES: Access = { credential: "api_key", endpoint: "messages" };
 
 /** The table of this gateway. */
 export const ACCESS: AccessTable = {
-  "GET /healthz": PUBLIC,
-  "GET /readyz": PUBLIC,
+  "GET /healthz": HEALTH,
+  "GET /readyz": HEALTH,
   "GET /openapi.json": { credential: "bearer", endpoint: "openapi" },
   "GET /v1/models": MODELS,
   "GET /v1/models/[provider]": MODELS,

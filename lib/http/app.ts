@@ -1,5 +1,6 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
 import { authenticate } from "../access/authenticate.ts";
+import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
 import { requireEndpoint } from "../access/permissions.ts";
 import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
@@ -11,12 +12,18 @@ import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
 import { createRequestIds } from "./request_id.ts";
-import { allowedMethods, createRouter, type Method, METHODS, type Route } from "./router.ts";
+import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
+import { accessKey, routesOn, type Surface } from "./surface.ts";
 import { isAnthropicPath, readTarget } from "./target.ts";
+
+/** Largest JSON body of an admin request, in bytes. */
+const ADMIN_BODY_BYTES = 65_536;
 
 /** What an app is made of. */
 export interface AppOptions {
   routes: readonly Route[];
+  /** Which of the routes it serves; absent: all but the admin side. */
+  surface?: Surface;
   /** The gateway of the moment; asked once per request. */
   gateway: () => Gateway;
   /** Rows for exactly the methods of `routes`. Absent: the gateway's own table. */
@@ -34,6 +41,8 @@ interface Exchange {
   readonly request: Request;
   readonly requestId: string;
   readonly gateway: Gateway;
+  /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
+  origins: readonly string[];
 }
 
 /**
@@ -43,11 +52,13 @@ interface Exchange {
 export function createApp(options: AppOptions): App {
   const access = options.access ?? ACCESS;
   checkAccess(options.routes, access);
-  const route = createRouter(options.routes);
+  const { surface = "public" } = options;
+  const route = createRouter(routesOn(surface, { routes: options.routes, access }));
   const budget = new BodyBudget();
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
-  async function answer({ request, requestId, gateway }: Exchange): Promise<Response> {
+  async function answer(exchange: Exchange): Promise<Response> {
+    const { request, requestId, gateway } = exchange;
     // Its target is a host and no path, so there is no route whose methods could be named.
     if (request.method === "CONNECT") {
       throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
@@ -56,9 +67,10 @@ export function createApp(options: AppOptions): App {
     }
     const { segments } = readTarget(request);
     const match = route(segments);
-    if (match === undefined) throw new GatewayError("not_found", "Cannot find this path: no such route");
+    if (match === undefined) throw noSuchRoute();
+    if (isAdminPath(match.route.path)) exchange.origins = [];
     const allowed = allowedMethods(match.route);
-    const flight = preflight(request, gateway.config.cors.origins, allowed);
+    const flight = preflight(request, exchange.origins, allowed);
     if (flight !== undefined) return flight;
     if (/\bwebsocket\b/i.test(request.headers.get("upgrade") ?? "")) throw noUpgrade();
 
@@ -69,9 +81,10 @@ export function createApp(options: AppOptions): App {
         headers: { allow: allowed.join(", ") },
       });
     }
-    const caller = await admit(request, gateway, access[accessKey(method, match.route)]);
+    const row = access[accessKey(method, match.route)];
+    const caller = row?.credential === "admin" ? admitAdmin(exchange) : await admit(request, gateway, row);
 
-    const limits = options.limits ?? bodyLimits(gateway.config);
+    const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config));
     let reading: ReturnType<typeof readJsonBody> | undefined;
     let reserved = 0;
     try {
@@ -93,7 +106,9 @@ export function createApp(options: AppOptions): App {
   }
 
   return async (request) => {
-    const exchange = { request, requestId: nextRequestId(), gateway: options.gateway() };
+    const gateway = options.gateway();
+    const origins = surface === "admin" ? [] : gateway.config.cors.origins;
+    const exchange: Exchange = { request, requestId: nextRequestId(), gateway, origins };
     const native = isAnthropicPath(request);
     let response: Response;
     try {
@@ -107,16 +122,12 @@ export function createApp(options: AppOptions): App {
     return withHeaders(response, {
       "x-request-id": `req_${exchange.requestId}`,
       ...(native && { "request-id": `req_${exchange.requestId}` }),
-      ...corsHeaders(request, exchange.gateway.config.cors.origins),
+      ...corsHeaders(request, exchange.origins),
     });
   };
 }
 
-function accessKey(method: Method, route: Route): string {
-  return `${method} ${route.path}`;
-}
-
-/** Nothing is reachable by oversight, and no row outlives its route. */
+/** Nothing is reachable by oversight, no row outlives its route, and the admin key opens the admin side alone. */
 function checkAccess(routes: readonly Route[], access: AccessTable): void {
   const keys = routes.flatMap((route) =>
     METHODS.filter((method) => route.handlers[method] !== undefined).map((method) => accessKey(method, route))
@@ -126,19 +137,50 @@ function checkAccess(routes: readonly Route[], access: AccessTable): void {
   }
   for (const [key, row] of Object.entries(access)) {
     if (!keys.includes(key)) throw new RangeError(`Cannot use the access row "${key}": there is no such route`);
-    if (row.credential !== "none" && row.endpoint === undefined) {
+    if ((row.credential === "admin") !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
+      throw new RangeError(`Cannot use the access row "${key}": the admin key is for /admin, and /admin for it`);
+    }
+    if (row.credential !== "none" && row.credential !== "admin" && row.endpoint === undefined) {
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }
+  }
+}
+
+function isAdminPath(path: string): boolean {
+  return path.startsWith("/admin/");
+}
+
+/** Nothing that the admin side takes is large. */
+function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
+  return row?.credential === "admin" ? { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) } : limits;
+}
+
+/** The operator is nobody's key. Who is turned away is logged, never what they sent. */
+function admitAdmin({ request, requestId, gateway }: Exchange): undefined {
+  const { config, log } = gateway;
+  if (config.admin === undefined) throw noSuchRoute();
+  try {
+    authenticateAdmin(request.headers, config.admin);
+  } catch (error) {
+    const { message } = toGatewayError(error);
+    log({ level: "warn", event: "admin_refused", request_id: requestId, method: request.method, message });
+    throw error;
   }
 }
 
 /** Who asks, where the route wants to know, and whether they may. */
 async function admit(request: Request, gateway: Gateway, row: Access | undefined): Promise<Caller | undefined> {
   if (row?.credential === "none") return undefined;
-  if (row?.endpoint === undefined) throw new GatewayError("forbidden", "Cannot use this endpoint");
+  if (row?.endpoint === undefined || row.credential === "admin") {
+    throw new GatewayError("forbidden", "Cannot use this endpoint");
+  }
   const caller = await authenticate(request.headers, row.credential, gateway.keys);
   requireEndpoint(caller, row.endpoint);
   return caller;
+}
+
+function noSuchRoute(): GatewayError {
+  return new GatewayError("not_found", "Cannot find this path: no such route");
 }
 
 /** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */

@@ -1,0 +1,32 @@
+/** Who may use the admin side: whoever shows the one admin key. Nobody's API key opens it, and it opens nothing else. */
+import { Buffer } from "node:buffer";
+import { timingSafeEqual } from "node:crypto";
+import type { AdminConfig } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import { hashKey } from "./keys.ts";
+
+/** Longer than any admin key can be. Keeps a huge header from being hashed. */
+const LONGEST_KEY = 256;
+
+/** @throws {GatewayError} `unauthenticated` without the admin key as a bearer; the message never holds what was sent */
+export function authenticateAdmin(headers: Headers, admin: AdminConfig): void {
+  const authorization = headers.get("authorization") ?? "";
+  const [, key] = /^bearer (.*)$/i.exec(authorization) ?? [];
+  if (key === undefined) {
+    throw refuse('Missing admin key: send it in the header "Authorization: Bearer <ADMIN_KEY>"');
+  }
+  const other = headers.get("x-api-key") || key;
+  if (key.length > LONGEST_KEY || other !== key || !isSame(hashKey(key), admin.hash)) {
+    throw refuse("The admin key is not valid");
+  }
+}
+
+/** Takes as long for a hash that is nearly right as for any other. */
+function isSame(hash: string, wanted: string): boolean {
+  const [a, b] = [Buffer.from(hash, "hex"), Buffer.from(wanted, "hex")];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
+
+function refuse(message: string): GatewayError {
+  return new GatewayError("unauthenticated", message, { headers: { "www-authenticate": "Bearer" } });
+}

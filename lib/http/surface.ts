@@ -1,0 +1,47 @@
+/** Which routes a listener serves. What it does not serve is not there: the router does not know of it. */
+import type { Access, AccessTable } from "../access/table.ts";
+import type { Config } from "../config.ts";
+import { type Method, METHODS, type Route } from "./router.ts";
+
+/** `public`: all but the admin side. `admin`: the admin side and health. `both`: everything. */
+export type Surface = "public" | "admin" | "both";
+
+/** Where a listener is, and what it serves. */
+export interface Listener {
+  hostname: string;
+  port: number;
+  surface: Surface;
+}
+
+/** The listeners of a configuration, that of the clients first. Without an admin key nothing serves the admin side. */
+export function listenersOf({ listen, admin }: Pick<Config, "listen" | "admin">): [Listener, ...Listener[]] {
+  if (admin === undefined) return [{ ...listen, surface: "public" }];
+  if (admin.listen === undefined) return [{ ...listen, surface: "both" }];
+  return [{ ...listen, surface: "public" }, { ...admin.listen, surface: "admin" }];
+}
+
+/** What of the routes a surface serves. Decides by method, so that `Allow` names none of another surface. */
+export function routesOn(
+  surface: Surface,
+  { routes, access }: { routes: readonly Route[]; access: AccessTable },
+): Route[] {
+  return routes.flatMap((route) => {
+    const methods = METHODS.filter((method) => isOn(surface, access[accessKey(method, route)]));
+    const handlers = Object.fromEntries(methods.flatMap((method) => {
+      const handler = route.handlers[method];
+      return handler === undefined ? [] : [[method, handler]];
+    }));
+    return Object.keys(handlers).length === 0 ? [] : [{ path: route.path, handlers }];
+  });
+}
+
+/** The name of a method of a route in the access table. */
+export function accessKey(method: Method, route: Pick<Route, "path">): string {
+  return `${method} ${route.path}`;
+}
+
+function isOn(surface: Surface, row: Access | undefined): boolean {
+  if (row === undefined) return false;
+  if (surface === "both" || row.everywhere === true) return true;
+  return (row.credential === "admin") === (surface === "admin");
+}
