@@ -115,6 +115,8 @@ export interface BudgetClaim {
   budget: Amount;
   /** First day of the period: days since 1970-01-01, by UTC; 0 for a budget that never starts anew. */
   since: number;
+  /** First day of the next period; absent for a budget that never starts anew. For texts only: `since` alone decides. */
+  until?: number;
 }
 
 /** The most that a running request can cost, set aside. */

@@ -1,0 +1,83 @@
+/** What a request is billed: tokens that can be believed, and what of their cost the customer pays. */
+import type { Usage } from "../canonical/types.ts";
+import type { BilledTokens, PriceSheet } from "../store/ledger.ts";
+import type { Amount } from "./money.ts";
+import { costOfTokens } from "./price.ts";
+
+/** Most tokens of one class that an upstream is believed: no model reads or writes as many in one request. */
+const MOST_TOKENS = 1_000_000_000;
+
+/** Nothing at all. */
+export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
+  prompt: 0,
+  input_cache_read: 0,
+  input_cache_write_5m: 0,
+  input_cache_write_1h: 0,
+  completion: 0,
+  reasoning: 0,
+});
+
+/** Tokens of the input, by class. */
+export type BilledInput = Omit<BilledTokens, "completion" | "reasoning">;
+
+/** Tokens of the output. */
+export type BilledOutput = Pick<BilledTokens, "completion" | "reasoning">;
+
+/** What an upstream told, as far as it can be believed. */
+export interface UsageReading {
+  /** Absent where it did not tell the input, or something absurd about it. */
+  input?: BilledInput;
+  /** Absent where it did not tell the output, or something absurd. */
+  output?: BilledOutput;
+  /** Members that were told and cannot be: for the log. */
+  absurd: (keyof Usage)[];
+}
+
+/**
+ * Reads what an upstream told. The classes of caches are 0 where they are not told: their tokens are in `prompt` then.
+ * So they are where one of them is absurd, and nobody knows what `prompt` holds: the whole input counts as not told.
+ * Reasoning that is more than the completion it is part of is absurd, too; it has no price, so 0 is said of it.
+ */
+export function readUsage(usage: Usage): UsageReading {
+  const absurd: (keyof Usage)[] = [];
+  const read = (name: keyof Usage, most = MOST_TOKENS): number | undefined => {
+    const count = usage[name];
+    if (count === undefined) return undefined;
+    if (Number.isSafeInteger(count) && count >= 0 && count <= most) return count;
+    absurd.push(name);
+    return undefined;
+  };
+  const prompt = read("prompt");
+  const input_cache_read = read("input_cache_read") ?? 0;
+  const input_cache_write_5m = read("input_cache_write_5m") ?? 0;
+  const input_cache_write_1h = read("input_cache_write_1h") ?? 0;
+  const isInputTold = prompt !== undefined && absurd.length === 0;
+  const completion = read("completion");
+  const reasoning = read("reasoning", completion) ?? 0;
+  return {
+    ...(isInputTold && { input: { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h } }),
+    ...(completion !== undefined && { output: { completion, reasoning } }),
+    absurd,
+  };
+}
+
+/** What a request is charged. */
+export interface Charge {
+  /** What the customer pays. */
+  cost: Amount;
+  /** What it cost beyond what was held: the house pays it. */
+  overrun: Amount;
+}
+
+/**
+ * The charge for tokens.
+ * @param held what was set aside for the request: the most the customer pays. 0: nothing was, as no budget applies, and
+ * the customer pays all of it
+ */
+export function charge(
+  { tokens, sheet, held }: { tokens: BilledTokens; sheet: Readonly<PriceSheet>; held: Amount },
+): Charge {
+  const cost = costOfTokens(tokens, sheet);
+  if (held === 0n || cost <= held) return { cost, overrun: 0n };
+  return { cost: held, overrun: cost - held };
+}

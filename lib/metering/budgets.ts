@@ -1,0 +1,104 @@
+/** Budgets: the periods they are for, which of them a request counts against, and what is said where one stands against it. */
+import type { Caller } from "../access/caller.ts";
+import type { Budget } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import type { BudgetClaim, HoldAnswer } from "../store/ledger.ts";
+import { type Amount, formatUsd, parseUsd } from "./money.ts";
+
+type Period = Budget["period"];
+
+const MS_PER_DAY = 86_400_000;
+const DAYS_PER_WEEK = 7;
+/** 1970-01-01 was a Thursday: three days after a Monday. */
+const WEEKDAY_OF_FIRST_DAY = 3;
+
+/** The day of a moment in Unix milliseconds: days since 1970-01-01, by UTC. */
+export function dayOf(now: number): number {
+  return Math.floor(now / MS_PER_DAY);
+}
+
+/** First day of the period that a moment in Unix milliseconds is in: days since 1970-01-01, by UTC; 0 for `total`. */
+export function periodStart(period: Period, now: number): number {
+  switch (period) {
+    case "day":
+      return dayOf(now);
+    case "week":
+      return dayOf(now) - (dayOf(now) + WEEKDAY_OF_FIRST_DAY) % DAYS_PER_WEEK;
+    case "month":
+      return firstOfMonth(now, 0);
+    case "total":
+      return 0;
+  }
+}
+
+/** First day of the period after it; `undefined` for `total`, which never ends. */
+export function periodEnd(period: Period, now: number): number | undefined {
+  switch (period) {
+    case "day":
+      return dayOf(now) + 1;
+    case "week":
+      return periodStart("week", now) + DAYS_PER_WEEK;
+    case "month":
+      return firstOfMonth(now, 1);
+    case "total":
+      return undefined;
+  }
+}
+
+/** First day of the month of a moment, or of one some months later. */
+function firstOfMonth(now: number, later: number): number {
+  const date = new Date(now);
+  return dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + later, 1));
+}
+
+/** The budgets that a request of this caller counts against: the key's own or the group's for each key, and the group's. */
+export function budgetClaims({ keyId, groupName, group, rules }: Caller, now: number): BudgetClaim[] {
+  const claims: BudgetClaim[] = [];
+  const ofKey = rules.budget ?? group.key_budget;
+  if (ofKey !== undefined) claims.push(claimOf(ofKey, { scope: "key", id: keyId, now }));
+  if (group.budget !== undefined) claims.push(claimOf(group.budget, { scope: "group", id: groupName, now }));
+  return claims;
+}
+
+function claimOf(
+  { usd, period }: Budget,
+  { scope, id, now }: { scope: BudgetClaim["scope"]; id: string; now: number },
+): BudgetClaim {
+  const until = periodEnd(period, now);
+  return { scope, id, budget: parseUsd(usd), since: periodStart(period, now), ...(until !== undefined && { until }) };
+}
+
+/**
+ * The error for a request that a budget stands against. Its text tells the client of its own key alone: of a group's
+ * budget it says what the operator set, not what other keys left of it.
+ * @param most the most that the request can cost
+ */
+export function budgetError(
+  { claim, left, onHold }: Extract<HoldAnswer, { held: false }>,
+  { most }: { most: Amount },
+): GatewayError {
+  const whose = claim.scope === "key" ? "this API key" : `group "${claim.id}"`;
+  const amount = `${formatUsd(claim.budget)} USD ${periodText(claim)}`;
+  const state = claim.scope === "key" ? `, of which ${leftText(left, onHold)}` : "";
+  const renewal = claim.until === undefined
+    ? "It never starts anew"
+    : `It starts anew on ${new Date(claim.until * MS_PER_DAY).toISOString().slice(0, 10)} at 00:00 UTC`;
+  return new GatewayError(
+    "limited",
+    `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +
+      `${whose} (${amount}${state}). ${renewal}`,
+    { code: "insufficient_quota", final: true },
+  );
+}
+
+/** What is left of a key's own budget. A budget that was made smaller may be overdrawn. */
+function leftText(left: Amount, onHold: Amount): string {
+  const rest = `${formatUsd(left < 0n ? 0n : left)} USD is left`;
+  return onHold > 0n ? `${rest} and ${formatUsd(onHold)} USD is held for requests that are still running` : rest;
+}
+
+function periodText({ since, until }: BudgetClaim): string {
+  if (until === undefined) return "in all";
+  const days = until - since;
+  return days === 1 ? "per day" : days === DAYS_PER_WEEK ? "per week" : "per month";
+}

@@ -1,0 +1,47 @@
+/** An entry of the ledger as double-entry bookkeeping sees it, and its arithmetic done once more. */
+import type { Entry } from "../store/ledger.ts";
+import { type Charge, charge } from "./billed.ts";
+import type { Amount } from "./money.ts";
+
+/** Whose money it is. What customers may spend is owed to them: a debit makes it less, a credit more. */
+export type Account = "customer:available" | "customer:held" | "house:revenue" | "house:overrun";
+
+/** One amount that goes from an account to another. */
+export interface Posting {
+  kind: "hold" | "settle" | "release" | "overrun";
+  debit: Account;
+  credit: Account;
+  amount: Amount;
+}
+
+/**
+ * The postings of an entry, none of amount 0. What was held leaves `customer:held` whole: as the cost, and back.
+ * @throws {RangeError} for an entry that nobody can have meant: a negative amount, more charged than was held, an overrun
+ * while something held was left
+ */
+export function postings({ id, held, cost, overrun }: Pick<Entry, "id" | "held" | "cost" | "overrun">): Posting[] {
+  const wrong = held < 0n || cost < 0n || overrun < 0n
+    ? "an amount is negative"
+    : held > 0n && cost > held
+    ? "it costs more than was held"
+    : overrun > 0n && cost !== held
+    ? "the house pays although not all that was held is spent"
+    : undefined;
+  if (wrong !== undefined) throw new RangeError(`Cannot post the entry "${id}": ${wrong}`);
+  const payer = held > 0n ? "customer:held" : "customer:available";
+  const all: Posting[] = [
+    { kind: "hold", debit: "customer:available", credit: "customer:held", amount: held },
+    { kind: "settle", debit: payer, credit: "house:revenue", amount: cost },
+    { kind: "release", debit: "customer:held", credit: "customer:available", amount: held > 0n ? held - cost : 0n },
+    { kind: "overrun", debit: "house:overrun", credit: "house:revenue", amount: overrun },
+  ];
+  return all.filter(({ amount }) => amount > 0n);
+}
+
+/**
+ * What an entry must say of its cost and overrun, from its tokens, its prices and what was held alone.
+ * @throws {RangeError} for tokens or prices that are none
+ */
+export function recompute({ tokens, sheet, held }: Pick<Entry, "tokens" | "sheet" | "held">): Charge {
+  return sheet === undefined ? { cost: 0n, overrun: 0n } : charge({ tokens, sheet, held });
+}
