@@ -8,9 +8,15 @@ export function originOf({ hostname, port }: { hostname: string; port: number })
   return `http://${host}:${port}`;
 }
 
-/** What the first start tells. */
-export interface FirstStart {
+/** Where a gateway was found to listen. */
+interface Origins {
   origin: string;
+  /** Where the admin side is; absent: there is none. */
+  admin?: string;
+}
+
+/** What the first start tells. */
+export interface FirstStart extends Origins {
   /** The new key. Shown here and nowhere else. */
   key: string;
   /** A model that the key may use; absent: there is none. */
@@ -18,8 +24,8 @@ export interface FirstStart {
 }
 
 /** The key, a command to try it, and the settings of the usual clients. */
-export function firstStartText({ origin, key, model = "<MODEL>" }: FirstStart): string {
-  return `Sluice listens on ${origin}
+export function firstStartText({ origin, admin, key, model = "<MODEL>" }: FirstStart): string {
+  return `${listensText({ origin, admin })}
 
 Your API key, shown only this once:
 
@@ -53,8 +59,7 @@ Others
 }
 
 /** What a later start tells. */
-export interface LaterStart {
-  origin: string;
+export interface LaterStart extends Origins {
   /** Keys of the store. */
   keys: readonly KeyRecord[];
   /** Names of the keys that the configuration takes from the environment. */
@@ -64,7 +69,7 @@ export interface LaterStart {
 }
 
 /** Which keys there are, and how to make another one. */
-export function laterStartText({ origin, keys, configured, addCommand }: LaterStart): string {
+export function laterStartText({ origin, admin, keys, configured, addCommand }: LaterStart): string {
   const inUse = keys.filter((key) => key.revokedAt === undefined);
   const lines = inUse.slice(0, 5).map(({ name, createdAt, disabled }) =>
     `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`
@@ -72,5 +77,9 @@ export function laterStartText({ origin, keys, configured, addCommand }: LaterSt
   if (inUse.length > lines.length) lines.push(`and ${inUse.length - lines.length} more`);
   lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
   if (lines.length === 0) lines.push("No API key is in use");
-  return `Sluice listens on ${origin}\n\n${lines.join("\n")}\nAnother one: ${addCommand}\n\n`;
+  return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\nAnother one: ${addCommand}\n\n`;
+}
+
+function listensText({ origin, admin }: { origin: string; admin: string | undefined }): string {
+  return `Sluice listens on ${origin}` + (admin === undefined ? "" : `\nAdmin side: ${admin}/admin/v1`);
 }

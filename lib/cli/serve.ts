@@ -7,6 +7,7 @@ import { closeGateway, createGateway, type Gateway } from "../gateway.ts";
 import { createApp } from "../http/app.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
+import { type Listener, listenersOf } from "../http/surface.ts";
 import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { firstStartText, laterStartText, originOf } from "./banner.ts";
@@ -34,13 +35,13 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   const gateway = createGateway({ config, store, now: Date.now, log });
   const sweeping = setInterval(() => void sweep(gateway), SWEEP_MS);
   try {
-    const server = listen(gateway, routes);
-    if (server === undefined) return 1;
+    const servers = await listenAll(gateway, routes);
+    if (servers === undefined) return 1;
     const signals = stopSignals();
     try {
-      await welcome({ gateway, store, origin: originOf(server.addr), flags });
+      await welcome({ gateway, store, ...originsOf(config, servers), flags });
       await signals.first;
-      return await shutDown({ server, second: signals.second, log });
+      return await shutDown({ server: all(servers), second: signals.second, log });
     } finally {
       signals.forget();
     }
@@ -61,10 +62,35 @@ async function sweep({ idempotency, log }: Gateway): Promise<void> {
   }
 }
 
-function listen(gateway: Gateway, routes: readonly Route[]): Deno.HttpServer<Deno.NetAddr> | undefined {
-  const { config, log } = gateway;
-  const { hostname, port } = config.listen;
-  const app = createApp({ routes, gateway: () => gateway });
+type Server = Deno.HttpServer<Deno.NetAddr>;
+
+/** Opens every listener, or none of them: `undefined`, and the operator was told why. */
+async function listenAll(gateway: Gateway, routes: readonly Route[]): Promise<[Server, ...Server[]] | undefined> {
+  const [clients, ...others] = listenersOf(gateway.config);
+  const first = listen(gateway, { routes, listener: clients, change: "choose another one with --port" });
+  if (first === undefined) return undefined;
+  const servers: [Server, ...Server[]] = [first];
+  for (const listener of others) {
+    const server = listen(gateway, { routes, listener, change: 'choose another one as "admin.listen.port"' });
+    if (server === undefined) {
+      await all(servers).shutdown();
+      return undefined;
+    }
+    servers.push(server);
+  }
+  return servers;
+}
+
+interface Listening {
+  routes: readonly Route[];
+  listener: Listener;
+  /** What the operator can do where the port is in use. */
+  change: string;
+}
+
+function listen(gateway: Gateway, { routes, listener, change }: Listening): Server | undefined {
+  const { hostname, port, surface } = listener;
+  const app = createApp({ routes, surface, gateway: () => gateway });
   try {
     return Deno.serve({
       hostname,
@@ -72,18 +98,37 @@ function listen(gateway: Gateway, routes: readonly Route[]): Deno.HttpServer<Den
       // The address is told together with the key.
       onListen: () => {},
       onError: (error) => {
-        log({ level: "error", event: "response_failed", ...describeCause(error) });
+        gateway.log({ level: "error", event: "response_failed", ...describeCause(error) });
         return new Response(null, { status: 500 });
       },
     }, (request) => app(request));
   } catch (error) {
-    writeErr(`Cannot listen on ${hostname}:${port}: ${whyNot(error)}\n`);
+    const what = surface === "admin" ? " for the admin side" : "";
+    writeErr(`Cannot listen on ${hostname}:${port}${what}: ${whyNot(error, change)}\n`);
     return undefined;
   }
 }
 
-function whyNot(error: unknown): string {
-  if (error instanceof Deno.errors.AddrInUse) return "the port is in use; choose another one with --port";
+/** Servers that end together. */
+function all(servers: readonly Server[]): { shutdown(): Promise<void> } {
+  return {
+    async shutdown() {
+      await Promise.all(servers.map((server) => server.shutdown()));
+    },
+  };
+}
+
+/** Where clients connect, and where the operator does, if anywhere. */
+function originsOf(
+  { admin }: Pick<Config, "admin">,
+  [clients, operator = clients]: readonly [Server, ...Server[]],
+): { origin: string; admin?: string } {
+  const origin = originOf(clients.addr);
+  return admin === undefined ? { origin } : { origin, admin: originOf(operator.addr) };
+}
+
+function whyNot(error: unknown, change: string): string {
+  if (error instanceof Deno.errors.AddrInUse) return `the port is in use; ${change}`;
   if (error instanceof Deno.errors.PermissionDenied) return "the system does not allow it; choose a port from 1024 on";
   return error instanceof Error ? error.message : String(error);
 }
@@ -92,6 +137,8 @@ interface Welcome {
   gateway: Gateway;
   store: Store;
   origin: string;
+  /** Where the admin side is; absent: there is none. */
+  admin?: string;
   flags: ServeOptions["flags"];
 }
 
@@ -99,18 +146,18 @@ interface Welcome {
  * Makes the first key where there is none at all. After the port is open: a start that fails must not use up the one
  * time that the key is shown.
  */
-async function welcome({ gateway, store, origin, flags }: Welcome): Promise<void> {
+async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<void> {
   const configured = gateway.config.keys.map(({ name }) => name);
   if (configured.length === 0 && (await store.keys.list()).length === 0) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
     // False where another process was faster: its key is then listed below.
     if (await store.keys.add(record)) {
       const model = gateway.catalog.models.find((model) => isUsable(gateway, model.id));
-      writeOut(firstStartText({ origin, key, ...(model !== undefined && { model: model.id }) }));
+      writeOut(firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) }));
       return;
     }
   }
-  writeOut(laterStartText({ origin, keys: await store.keys.list(), configured, addCommand: addCommand(flags) }));
+  writeOut(laterStartText({ ...origins, keys: await store.keys.list(), configured, addCommand: addCommand(flags) }));
 }
 
 /** True for a model that a key of the default group can be tried with. */
