@@ -1,5 +1,5 @@
 /** Addresses of clients and the networks they are in, IPv4 and IPv6. */
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
 
 /** True for an IP address, or a network such as `10.0.0.0/8`. */
 export function isNetwork(text: string): boolean {
@@ -8,37 +8,64 @@ export function isNetwork(text: string): boolean {
 
 /** Whether an address is in one of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
-  const plain = plainAddress(address);
-  const family = familyOf(plain);
-  if (family === undefined) return false;
-  const list = new BlockList();
-  for (const text of networks) {
+  const found = readAddress(address);
+  return found !== undefined && networks.some((text) => {
     const network = readNetwork(text);
-    if (network !== undefined) list.addSubnet(network.address, network.bits, network.family);
-  }
-  return list.check(plain, family);
+    if (network?.size !== found.size) return false;
+    const rest = BigInt(network.size - network.bits);
+    return found.value >> rest === network.value >> rest;
+  });
 }
 
-interface Network {
-  address: string;
-  bits: number;
-  family: "ipv4" | "ipv6";
+/** An address as one number. */
+interface Address {
+  /** Bits of an address of its family. */
+  size: 32 | 128;
+  value: bigint;
 }
+
+interface Network extends Address {
+  /** Leading bits that all its addresses share. */
+  bits: number;
+}
+
+/** What the 96 bits before an IPv4 address within IPv6 are. */
+const MAPPED = 0xffffn;
 
 function readNetwork(text: string): Network | undefined {
-  const [, address = "", length] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
-  const family = familyOf(address);
-  if (family === undefined) return undefined;
-  const most = family === "ipv4" ? 32 : 128;
-  const bits = length === undefined ? most : Number(length);
-  return bits <= most ? { address, bits, family } : undefined;
+  const [, written = "", length] = /^([0-9A-Fa-f.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const version = isIP(written);
+  const address = readAddress(written);
+  if (address === undefined) return undefined;
+  const most = version === 4 ? 32 : 128;
+  // A network around all of IPv4 inside IPv6 would be neither.
+  const bits = (length === undefined ? most : Number(length)) - (most - address.size);
+  return bits >= 0 && bits <= address.size ? { ...address, bits } : undefined;
 }
 
-function familyOf(address: string): "ipv4" | "ipv6" | undefined {
-  const version = isIP(address);
-  return version === 4 ? "ipv4" : version === 6 ? "ipv6" : undefined;
+function readAddress(text: string): Address | undefined {
+  const version = isIP(text);
+  if (version === 4) return { size: 32, value: readV4(text) };
+  if (version !== 6 || text.includes("%")) return undefined;
+  const value = readV6(text);
+  return value >> 32n === MAPPED ? { size: 32, value: value & 0xffffffffn } : { size: 128, value };
 }
 
-function plainAddress(address: string): string {
-  return /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1] ?? address;
+function readV4(text: string): bigint {
+  return text.split(".").reduce((value, part) => value << 8n | BigInt(part), 0n);
+}
+
+function readV6(text: string): bigint {
+  const [left = [], right] = text.split("::").map(readParts);
+  const zeros = right === undefined ? 0 : 8 - left.length - right.length;
+  return [...left, ...Array<bigint>(zeros).fill(0n), ...right ?? []].reduce((value, part) => value << 16n | part, 0n);
+}
+
+/** Parts of 16 bits; an IPv4 address at the end is two of them. */
+function readParts(text: string): bigint[] {
+  return (text === "" ? [] : text.split(":")).flatMap((part) => {
+    if (!part.includes(".")) return [BigInt(`0x${part}`)];
+    const value = readV4(part);
+    return [value >> 16n, value & 0xffffn];
+  });
 }
