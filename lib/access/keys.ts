@@ -1,7 +1,7 @@
 /** API keys: how they are made, and how a credential finds its key. */
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
-import { type Config, type Group, groupOf } from "../config.ts";
+import { type Config, type Group, groupOf, type KeyRules } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { KeyRecord, KeyStore } from "../store/keys.ts";
 
@@ -10,19 +10,28 @@ const BODY_BYTES = 32;
 const BODY_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/** What ids of the configuration's keys begin with. */
+const CONFIGURED = "config:";
+const MINUTE_MS = 60_000;
 const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
 
 /** The keys in force: those of the store, read at every request, and those of the configuration. */
 export interface KeyRing {
   /**
-   * The key a credential belongs to; `undefined` where it was never issued, or is revoked.
+   * The key a credential belongs to, whatever state it is in; `undefined` where it was never issued, or is revoked.
    * @throws {GatewayError} where the store fails
    */
   find(credential: string): Promise<KeyRecord | undefined>;
+  /** Notes that a key was used now. In memory: `flush` brings it to the store. */
+  note(keyId: string): void;
+  /** Writes to the store when keys were last used. Where it rejects, nothing is forgotten. */
+  flush(): Promise<void>;
   /** Reads the store once, to prove that it answers. @throws {GatewayError} where it fails */
   check(): Promise<void>;
   /** The rules of a group, by its name. */
   group(name: string): Group | undefined;
+  /** Unix time in milliseconds. */
+  now(): number;
 }
 
 /** What a ring is made of. */
@@ -37,8 +46,10 @@ export interface KeyRingParts {
 export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
   const configured = new Map(config.keys.map(({ name, group, hash, rules }): [string, KeyRecord] => [
     hash,
-    { id: `config:${name}`, name, hash, group, createdAt: 0, disabled: false, rules },
+    { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules },
   ]));
+  /** Minute of the last use by id of the key, in Unix milliseconds; what is not in the store yet. */
+  let used = new Map<string, number>();
   return {
     async find(credential) {
       const hash = hashKey(credential);
@@ -47,10 +58,27 @@ export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
       const record = await readKey(store, { hash, now: now() });
       return record?.revokedAt === undefined ? record : undefined;
     },
+    note(keyId) {
+      if (keyId.startsWith(CONFIGURED)) return;
+      const at = now();
+      used.set(keyId, at - at % MINUTE_MS);
+    },
+    async flush() {
+      if (used.size === 0) return;
+      const taken = used;
+      used = new Map();
+      try {
+        await store.touch(taken);
+      } catch (error) {
+        used = new Map([...taken, ...used]);
+        throw error;
+      }
+    },
     async check() {
       await readKey(store, { hash: "", now: now() });
     },
     group: (name) => groupOf(config, name),
+    now,
   };
 }
 
@@ -62,14 +90,35 @@ export function mintKey(random: (bytes: Uint8Array<ArrayBuffer>) => void = fillR
   return text + checksum(text);
 }
 
+/** What is known of a key before it is made. */
+export interface NewKey {
+  name: string;
+  group: string;
+  /** Absent: what the group may. */
+  rules?: KeyRules;
+  /** Unix time in milliseconds; absent: it does not expire. */
+  expiresAt?: number;
+  /** Unix time in milliseconds. */
+  now: number;
+}
+
 /** A new key for a group, and the record to keep of it. The key itself is shown once and then forgotten. */
-export function issueKey({ name, group, now }: { name: string; group: string; now: number }): {
-  key: string;
-  record: KeyRecord;
-} {
+export function issueKey({ name, group, rules = {}, expiresAt, now }: NewKey): { key: string; record: KeyRecord } {
   const key = mintKey();
   const id = `key_${Buffer.from(crypto.getRandomValues(new Uint8Array(9))).toString("base64url")}`;
-  return { key, record: { id, name, hash: hashKey(key), group, createdAt: now, disabled: false, rules: {} } };
+  return {
+    key,
+    record: {
+      id,
+      name,
+      hash: hashKey(key),
+      group,
+      createdAt: now,
+      disabled: false,
+      rules,
+      ...(expiresAt !== undefined && { expiresAt }),
+    },
+  };
 }
 
 /** True for text that has the form and the checksum of a key that a gateway issued. */

@@ -5,28 +5,36 @@ import type { KeyRecord, KeyStore } from "./keys.ts";
 export function openMemoryKeys(): KeyStore {
   /** By id, in the order they were added. */
   const keys = new Map<string, KeyRecord>();
+  /** Ids by hash, those of former keys included. */
+  const hashes = new Map<string, string>();
 
   function inUse(id: string): KeyRecord | undefined {
     const key = keys.get(id);
     return key?.revokedAt === undefined ? key : undefined;
   }
 
-  function isTaken(hash: string): boolean {
-    return [...keys.values()].some((key) => key.hash === hash || key.former?.hash === hash);
+  function isTaken({ id, name, hash, former }: KeyRecord): boolean {
+    return keys.has(id) || hashes.has(hash) || (former !== undefined && hashes.has(former.hash)) ||
+      keys.values().some((key) => key.revokedAt === undefined && key.name === name);
+  }
+
+  function endFormer(key: KeyRecord): void {
+    if (key.former !== undefined) hashes.delete(key.former.hash);
+    delete key.former;
   }
 
   return {
     add(key) {
-      const taken = keys.has(key.id) || isTaken(key.hash) ||
-        [...keys.values()].some(({ name, revokedAt }) => revokedAt === undefined && name === key.name);
-      if (!taken) keys.set(key.id, structuredClone(key));
-      return Promise.resolve(!taken);
+      if (isTaken(key)) return Promise.resolve(false);
+      keys.set(key.id, structuredClone(key));
+      hashes.set(key.hash, key.id);
+      if (key.former !== undefined) hashes.set(key.former.hash, key.id);
+      return Promise.resolve(true);
     },
     findByHash(hash, now) {
-      const all = [...keys.values()];
-      const key = all.find((key) => key.hash === hash) ??
-        all.find(({ former }) => former?.hash === hash && former.until > now);
-      return Promise.resolve(key === undefined ? undefined : structuredClone(key));
+      const key = keys.get(hashes.get(hash) ?? "");
+      const isGood = key?.hash === hash || (key?.former !== undefined && key.former.until > now);
+      return Promise.resolve(isGood ? structuredClone(key) : undefined);
     },
     list: () => Promise.resolve([...keys.values()].map((key) => structuredClone(key))),
     change(id, { disabled, group, rules, expiresAt }) {
@@ -43,14 +51,16 @@ export function openMemoryKeys(): KeyStore {
       const key = inUse(id);
       if (key === undefined) return Promise.resolve(false);
       key.revokedAt = at;
-      delete key.former;
+      endFormer(key);
       return Promise.resolve(true);
     },
     rotate(id, { hash, until }) {
       const key = inUse(id);
-      if (key === undefined || isTaken(hash)) return Promise.resolve(false);
+      if (key === undefined || hashes.has(hash)) return Promise.resolve(false);
+      endFormer(key);
       key.former = { hash: key.hash, until };
       key.hash = hash;
+      hashes.set(hash, id);
       return Promise.resolve(true);
     },
     touch(used) {

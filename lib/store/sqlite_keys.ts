@@ -24,21 +24,28 @@ interface KeyRow {
 /** Opens the keys of a database that is up to date. */
 export function openSqliteKeys(db: DatabaseSync): KeyStore {
   const insert = db.prepare(
-    `INSERT INTO keys (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING`,
+    `INSERT INTO keys (${COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12
+     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE hash = ?11 OR former_hash IN (?3, ?11)) ON CONFLICT DO NOTHING`,
   );
   const byHash = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE hash = ?`);
   const byFormer = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE former_hash = ? AND former_until > ?`);
-  const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY created_at, rowid`);
-  const byId = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id = ? AND revoked_at IS NULL`);
-  const update = db.prepare("UPDATE keys SET disabled = ?, group_name = ?, rules = ?, expires_at = ? WHERE id = ?");
+  const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY rowid`);
+  // One statement each: what another process changes at the same time is not lost.
+  const change = db.prepare(
+    `UPDATE keys SET disabled = coalesce(?1, disabled), group_name = coalesce(?2, group_name),
+     rules = coalesce(?3, rules), expires_at = iif(?4, ?5, expires_at) WHERE id = ?6 AND revoked_at IS NULL`,
+  );
   const revoke = db.prepare(
-    `UPDATE keys SET revoked_at = ?, former_hash = NULL, former_until = NULL WHERE id = ? AND revoked_at IS NULL`,
+    "UPDATE keys SET revoked_at = ?, former_hash = NULL, former_until = NULL WHERE id = ? AND revoked_at IS NULL",
   );
   const rotate = db.prepare(
-    `UPDATE OR IGNORE keys SET former_hash = hash, former_until = ?, hash = ? WHERE id = ? AND revoked_at IS NULL
-     AND NOT EXISTS (SELECT 1 FROM keys WHERE former_hash = ?)`,
+    `UPDATE keys SET former_hash = hash, former_until = ?1, hash = ?2 WHERE id = ?3 AND revoked_at IS NULL
+     AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = ?2 OR former_hash = ?2)`,
   );
-  const touch = db.prepare("UPDATE keys SET last_used_at = max(coalesce(last_used_at, 0), ?) WHERE id = ?");
+  const touch = db.prepare(
+    `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used
+     WHERE keys.id = used.key AND used.value > coalesce(last_used_at, -1)`,
+  );
 
   return {
     // deno-lint-ignore require-await -- what is thrown here must reject
@@ -71,16 +78,14 @@ export function openSqliteKeys(db: DatabaseSync): KeyStore {
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async change(id, { disabled, group, rules, expiresAt }) {
-      const row = byId.get(id) as unknown as KeyRow | undefined;
-      if (row === undefined) return false;
-      update.run(
-        disabled === undefined ? row.disabled : Number(disabled),
-        group ?? row.group_name,
-        rules === undefined ? row.rules : JSON.stringify(rules),
-        expiresAt === undefined ? row.expires_at : expiresAt,
+      return change.run(
+        disabled === undefined ? null : Number(disabled),
+        group ?? null,
+        rules === undefined ? null : JSON.stringify(rules),
+        Number(expiresAt !== undefined),
+        expiresAt ?? null,
         id,
-      );
-      return true;
+      ).changes === 1;
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async revoke(id, at) {
@@ -88,11 +93,11 @@ export function openSqliteKeys(db: DatabaseSync): KeyStore {
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async rotate(id, { hash, until }) {
-      return rotate.run(until, hash, id, hash).changes === 1;
+      return rotate.run(until, hash, id).changes === 1;
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async touch(used) {
-      for (const [id, at] of used) touch.run(at, id);
+      touch.run(JSON.stringify(Object.fromEntries(used)));
     },
   };
 }

@@ -1,0 +1,225 @@
+/** What an operator does to the keys of the store. The command line and the admin side share it, and its texts. */
+import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
+import { pathText, schemaProblems } from "../config/problems.ts";
+import { GatewayError } from "../errors.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import type { Store } from "../store/store.ts";
+import { hashKey, issueKey, mintKey } from "./keys.ts";
+
+/** Longest time that a key and its successor are good together: 90 days, in milliseconds. */
+const LONGEST_OVERLAP_MS = 90 * 86_400_000;
+
+/** Where keys are administered. A `Gateway` is one. */
+export interface KeyAdmin {
+  config: Pick<Config, "groups" | "keys">;
+  store: Pick<Store, "keys">;
+  /** Unix time in milliseconds. */
+  now: () => number;
+}
+
+/** A key to be made. */
+export interface KeyWish {
+  name: string;
+  group: string;
+  /** As they were written: they are checked, and their defaults filled in. Absent: what the group may. */
+  rules?: unknown;
+  /** Unix time in milliseconds; absent: it does not expire. */
+  expiresAt?: number;
+}
+
+/** What to change of a key. Absent members stay as they are. */
+export interface KeyChangeWish {
+  disabled?: boolean;
+  group?: string;
+  /** In place of all rules the key has; checked as those of a new key. */
+  rules?: unknown;
+  /** Unix time in milliseconds; `null`: it does not expire. */
+  expiresAt?: number | null;
+}
+
+/** A key that is shown once, with the record that stays. */
+export interface ShownKey {
+  key: string;
+  record: KeyRecord;
+}
+
+/**
+ * Makes a key.
+ * @throws {GatewayError} `invalid` for a name that is wrong or taken, an unknown group, wrong rules, an expiry in the past
+ */
+export async function createKey(
+  { config, store, now }: KeyAdmin,
+  { name, group, rules, expiresAt }: KeyWish,
+): Promise<ShownKey> {
+  const what = `Cannot add a key "${name}"`;
+  const checked = nameSchema.safeParse(name);
+  if (!checked.success) {
+    throw invalid(`${what}: ${checked.error.issues[0]?.message ?? "this is no name"}`, "name");
+  }
+  if (config.keys.some((key) => key.name === name)) {
+    throw invalid(`${what}: the configuration has a key of this name`, "name");
+  }
+  requireGroup(config, group, what);
+  if (expiresAt !== undefined) requireFuture(expiresAt, { now: now(), what });
+  const shown = issueKey({
+    name,
+    group,
+    rules: readRules(rules ?? {}, what),
+    now: now(),
+    ...(expiresAt !== undefined && { expiresAt }),
+  });
+  if (!await store.keys.add(shown.record)) throw invalid(`${what}: a key of this name is in use`, "name");
+  return shown;
+}
+
+/** Changes the key with this name or id. @throws {GatewayError} `invalid`, `not_found` */
+export async function changeKey(
+  admin: KeyAdmin,
+  nameOrId: string,
+  { disabled, group, rules, expiresAt }: KeyChangeWish,
+): Promise<KeyRecord> {
+  const what = `Cannot change key "${nameOrId}"`;
+  const { id } = await findChangeable(admin, nameOrId, what);
+  if (group !== undefined) requireGroup(admin.config, group, what);
+  if (typeof expiresAt === "number") requireFuture(expiresAt, { now: admin.now(), what });
+  const done = await admin.store.keys.change(id, {
+    ...(disabled !== undefined && { disabled }),
+    ...(group !== undefined && { group }),
+    ...(rules !== undefined && { rules: readRules(rules, what) }),
+    ...(expiresAt !== undefined && { expiresAt }),
+  });
+  if (!done) throw revoked(what);
+  return await findKey(admin.store, id);
+}
+
+/**
+ * Gives a key a new secret. The present one stays good for the overlap, one before it ends; id, group, rules and bill
+ * go on.
+ * @throws {GatewayError} `invalid`, `not_found`
+ */
+export async function rotateKey(
+  admin: KeyAdmin,
+  nameOrId: string,
+  { overlapMs }: { overlapMs: number },
+): Promise<ShownKey> {
+  const what = `Cannot rotate key "${nameOrId}"`;
+  if (!Number.isSafeInteger(overlapMs) || overlapMs < 0 || overlapMs > LONGEST_OVERLAP_MS) {
+    throw invalid(`${what}: the overlap must be from 0 seconds to 90 days`, "overlap");
+  }
+  const { id, expiresAt = Infinity } = await findChangeable(admin, nameOrId, what);
+  const now = admin.now();
+  if (expiresAt <= now) throw invalid(`${what}: it has expired; give it a later expiry first`);
+  const key = mintKey();
+  if (!await admin.store.keys.rotate(id, { hash: hashKey(key), until: now + overlapMs })) throw revoked(what);
+  return { key, record: await findKey(admin.store, id) };
+}
+
+/** Ends a key for ever. @throws {GatewayError} `invalid` where it has ended already, `not_found` */
+export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyRecord> {
+  const what = `Cannot revoke key "${nameOrId}"`;
+  const { id } = await findChangeable(admin, nameOrId, what);
+  if (!await admin.store.keys.revoke(id, admin.now())) throw revoked(what);
+  return await findKey(admin.store, id);
+}
+
+/**
+ * The key with this id, else the one in use with this name, else the last one that had it.
+ * @throws {GatewayError} `not_found`
+ */
+export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {
+  return await lookUp(store, nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
+}
+
+/** A key as it is shown in lists, in JSON: never its hash. Times are those of ISO 8601, `null` where there is none. */
+export interface PublicKey {
+  id: string;
+  name: string;
+  group: string;
+  state: "active" | "disabled" | "expired" | "revoked";
+  created_at: string;
+  expires_at: string | null;
+  /** To the minute. */
+  last_used_at: string | null;
+  revoked_at: string | null;
+  rules: KeyRules;
+  /** Until when the secret before the present one is good. */
+  former_until: string | null;
+}
+
+/** What may be told of a key; `now` in Unix milliseconds. */
+export function publicKey(record: KeyRecord, now: number): PublicKey {
+  const { id, name, group, createdAt, expiresAt, lastUsedAt, revokedAt, rules, former } = record;
+  return {
+    id,
+    name,
+    group,
+    state: stateOf(record, now),
+    created_at: new Date(createdAt).toISOString(),
+    expires_at: isoTime(expiresAt),
+    last_used_at: isoTime(lastUsedAt),
+    revoked_at: isoTime(revokedAt),
+    rules,
+    former_until: isoTime(former !== undefined && former.until > now ? former.until : undefined),
+  };
+}
+
+function stateOf({ revokedAt, expiresAt = Infinity, disabled }: KeyRecord, now: number): PublicKey["state"] {
+  if (revokedAt !== undefined) return "revoked";
+  if (expiresAt <= now) return "expired";
+  return disabled ? "disabled" : "active";
+}
+
+function isoTime(time: number | undefined): string | null {
+  return time === undefined ? null : new Date(time).toISOString();
+}
+
+async function lookUp(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord | undefined> {
+  const keys = await store.keys.list();
+  const named = keys.filter(({ name }) => name === nameOrId);
+  return keys.find(({ id }) => id === nameOrId) ?? named.find((key) => key.revokedAt === undefined) ?? named.at(-1);
+}
+
+/** A key of the store that has not ended. */
+async function findChangeable({ config, store }: KeyAdmin, nameOrId: string, what: string): Promise<KeyRecord> {
+  const key = await lookUp(store, nameOrId);
+  if (key === undefined) {
+    const isConfigured = config.keys.some(({ name }) => name === nameOrId || `config:${name}` === nameOrId);
+    if (isConfigured) throw invalid(`${what}: it comes from the configuration`);
+    return notFound(what);
+  }
+  if (key.revokedAt !== undefined) throw revoked(what);
+  return key;
+}
+
+function requireGroup(config: KeyAdmin["config"], group: string, what: string): void {
+  if (groupOf(config, group) !== undefined) return;
+  throw invalid(`${what}: unknown group "${group}"; known: ${Object.keys(config.groups).join(", ")}`, "group");
+}
+
+function requireFuture(expiresAt: number, { now, what }: { now: number; what: string }): void {
+  // What is no date could not be written again either.
+  if (expiresAt > now && !Number.isNaN(new Date(expiresAt).getTime()) && Number.isInteger(expiresAt)) return;
+  throw invalid(`${what}: its expiry must be in the future`, "expires_at");
+}
+
+function readRules(rules: unknown, what: string): KeyRules {
+  const checked = keyRulesSchema.safeParse(rules);
+  if (checked.success) return checked.data;
+  const problems = schemaProblems(keyRulesSchema, checked.error, rules);
+  throw invalid(
+    `${what}: its rules are wrong: ${problems.join("; ")}`,
+    pathText(["rules", ...checked.error.issues[0]?.path ?? []]),
+  );
+}
+
+function invalid(message: string, param?: string): GatewayError {
+  return new GatewayError("invalid", message, param === undefined ? {} : { param });
+}
+
+function revoked(what: string): GatewayError {
+  return invalid(`${what}: it is revoked`);
+}
+
+function notFound(what: string): never {
+  throw new GatewayError("not_found", `${what}: there is no key of this name or id`);
+}
