@@ -1,7 +1,21 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
-import type { Claim, Standing } from "../limits/limiter.ts";
-import type { BilledTokens, BudgetClaim, Ending, MeteredEndpoint, PriceSheet, UsageSource } from "../store/ledger.ts";
+import { GatewayError } from "../errors.ts";
+import { limitError } from "../limits/headers.ts";
+import type { Claim, Limiter, Standing } from "../limits/limiter.ts";
+import type {
+  BilledTokens,
+  BudgetClaim,
+  Ending,
+  Entry,
+  MeteredEndpoint,
+  PriceSheet,
+  UsageSource,
+} from "../store/ledger.ts";
+import { charge, NO_TOKENS } from "./billed.ts";
+import { budgetError } from "./budgets.ts";
+import { type Log, notEntered } from "./entry_queue.ts";
+import type { Ledger } from "./ledger.ts";
 import type { Amount } from "./money.ts";
 
 /** What is known of a request when it arrives. */
@@ -46,8 +60,8 @@ export interface Delivered {
  */
 export interface Meter {
   /**
-   * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken.
-   * @throws {GatewayError} `limited`
+   * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken. Once per request.
+   * @throws {GatewayError} `limited`; `overloaded` where the ledger cannot be written
    */
   admit(wish: Wish): Promise<void>;
   /** How the limits it counts against stand; after its end, with its real number of tokens. Empty before `admit`. */
@@ -65,4 +79,211 @@ export interface Meter {
   fail(status: number): Promise<void>;
   /** Whether it has ended. */
   readonly ended: boolean;
+}
+
+/** What meters work with. */
+export interface MeterParts {
+  ledger: Ledger;
+  limiter: Limiter;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  log: Log;
+}
+
+/** Opens the meter of a request that has just arrived. It takes nothing before `admit`. */
+export function openMeter(parts: MeterParts, arrival: Arrival): Meter {
+  return new RequestMeter(parts, arrival);
+}
+
+class RequestMeter implements Meter {
+  readonly #parts: MeterParts;
+  readonly #arrival: Arrival;
+  readonly #at: number;
+  readonly #start: number;
+  #wish: Wish | undefined;
+  /** Work of `admit`, while it runs. */
+  #admitting: Promise<void> | undefined;
+  /** Whether something was taken of limits, as far as is known. */
+  #taken = false;
+  #held = 0n;
+  #attempts = 0;
+  #upstream = "";
+  #firstMs: number | undefined;
+  #ended = false;
+
+  constructor(parts: MeterParts, arrival: Arrival) {
+    this.#parts = parts;
+    this.#arrival = arrival;
+    this.#at = parts.now();
+    this.#start = parts.monotonic();
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  async admit(wish: Wish): Promise<void> {
+    if (this.#wish !== undefined || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
+    this.#wish = wish;
+    if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
+    const needsHold = wish.most > 0n && wish.budgets.length > 0;
+    if (wish.claims.length === 0 && !needsHold) return;
+    this.#admitting = this.#take(wish, needsHold);
+    try {
+      await this.#admitting;
+    } finally {
+      this.#admitting = undefined;
+    }
+    // What was taken goes back with the end that came meanwhile.
+    if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
+  }
+
+  async #take(wish: Wish, needsHold: boolean): Promise<void> {
+    if (wish.claims.length > 0) await this.#takeLimits(wish);
+    if (!needsHold) return;
+    try {
+      await this.#hold(wish);
+    } catch (refusal) {
+      await this.#undo();
+      throw refusal;
+    }
+  }
+
+  async #takeLimits({ claims, forMs }: Wish): Promise<void> {
+    const { limiter, now, log } = this.#parts;
+    const { id } = this.#arrival;
+    // Before the answer: should there be none, whatever was taken goes back all the same.
+    this.#taken = true;
+    const taking = await limiter.take({ id, claims, forMs });
+    if (!taking.admitted) {
+      this.#taken = false;
+      throw limitError(taking, now());
+    }
+    for (const { name, unit, limit } of taking.over) {
+      log({ level: "warn", event: "limit_exceeded", request_id: id, limit_of: name, unit, limit, report_only: true });
+    }
+  }
+
+  async #hold({ model, budgets, most, forMs }: Wish): Promise<void> {
+    const { id, keyId, group, endpoint } = this.#arrival;
+    const hold = { id, at: this.#at, keyId, group, model: model.id, endpoint, amount: most, claims: budgets };
+    const answer = await this.#parts.ledger.hold(hold, forMs);
+    if (!answer.held) throw budgetError(answer, { most });
+    this.#held = most;
+  }
+
+  /** Gives limits back as if the request had never been. */
+  async #undo(): Promise<void> {
+    if (!this.#taken) return;
+    this.#taken = false;
+    try {
+      await this.#parts.limiter.undo(this.#arrival.id);
+    } catch (cause) {
+      this.#report(cause);
+    }
+  }
+
+  /** Frees the slots; the estimate of tokens gives way to their number. */
+  async #release(tokens: number): Promise<void> {
+    if (!this.#taken) return;
+    this.#taken = false;
+    try {
+      await this.#parts.limiter.end(this.#arrival.id, tokens);
+    } catch (cause) {
+      this.#report(cause);
+    }
+  }
+
+  /** Slots that could not be freed are free again when the request could not last longer. */
+  #report(cause: unknown): void {
+    const { id } = this.#arrival;
+    const name = cause instanceof Error ? cause.name : typeof cause;
+    this.#parts.log({ level: "error", event: "limits_not_freed", request_id: id, cause: name });
+  }
+
+  async standings(): Promise<Standing[]> {
+    const claims = this.#wish?.claims ?? [];
+    return claims.length === 0 ? [] : await this.#parts.limiter.standings(claims);
+  }
+
+  attempt(upstream: string): void {
+    this.#attempts++;
+    this.#upstream = upstream;
+  }
+
+  first(): void {
+    this.#firstMs ??= this.#elapsedMs();
+  }
+
+  async deliver(delivered: Delivered): Promise<Amount> {
+    if (this.#ended) return 0n;
+    const wish = this.#wish;
+    if (wish === undefined) throw new TypeError("Cannot charge a request that was not admitted");
+    this.#ended = true;
+    const { tokens, source, status, ending, images = 0 } = delivered;
+    try {
+      if (this.#admitting !== undefined) await this.#admitting;
+      const { sheet } = wish;
+      const { cost, overrun } = charge({ tokens, sheet, held: this.#held });
+      const entry = { ...this.#entry(status, ending), tokens, source, sheet, cost, overrun, images };
+      const isNew = await this.#parts.ledger.enter(entry);
+      // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
+      return isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
+    } catch (cause) {
+      // Not completed, so not charged. The entry frees what was held as soon as it can be written.
+      await this.#parts.ledger.note(this.#entry(cause instanceof GatewayError ? cause.status : 500, "failed"));
+      throw cause;
+    } finally {
+      await this.#release(limitedTokens(tokens));
+    }
+  }
+
+  async fail(status: number): Promise<void> {
+    if (this.#ended) return;
+    this.#ended = true;
+    try {
+      // A hold that is on its way must be there before the entry that ends it.
+      await this.#admitting;
+    } catch {
+      // Whoever waits for `admit` is told.
+    }
+    await this.#release(0);
+    await this.#parts.ledger.note(this.#entry(status, this.#attempts > 0 ? "failed" : "refused"));
+  }
+
+  /** The entry of a request that costs nothing. */
+  #entry(status: number, ending: Ending): Entry {
+    const { id, keyId, group, endpoint } = this.#arrival;
+    return {
+      id,
+      at: this.#at,
+      keyId,
+      group,
+      model: this.#wish?.model.id ?? "",
+      upstream: this.#upstream,
+      endpoint,
+      status,
+      ending,
+      tokens: NO_TOKENS,
+      source: "none",
+      cost: 0n,
+      held: this.#held,
+      overrun: 0n,
+      ...(this.#firstMs !== undefined && { firstMs: this.#firstMs }),
+      totalMs: this.#elapsedMs(),
+      attempts: this.#attempts,
+      images: 0,
+    };
+  }
+
+  #elapsedMs(): number {
+    return Math.round(this.#parts.monotonic() - this.#start);
+  }
+}
+
+/** Tokens that count against limits: all but those read from a cache. */
+function limitedTokens({ prompt, input_cache_write_5m, input_cache_write_1h, completion }: BilledTokens): number {
+  return prompt + input_cache_write_5m + input_cache_write_1h + completion;
 }

@@ -1,0 +1,203 @@
+/** Entries on their way into the ledger: many become durable with one write. */
+import { GatewayError } from "../errors.ts";
+import type { Entry } from "../store/ledger.ts";
+
+/** Runs something once after so many milliseconds; the function it returns calls it off. */
+export type Later = (run: () => void, ms: number) => () => void;
+
+/** A line of the log: an event with its facts. */
+export type Log = (
+  line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
+) => void;
+
+/** What it is made of. */
+export interface EntryQueueParts {
+  /** Enters them all, or rejects and enters none. Tells for each whether it is new. */
+  append: (entries: readonly Entry[]) => Promise<boolean[]>;
+  /** Told of every entry that is durable, or given up. */
+  onEnd: (id: string, kept: boolean) => void;
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  later: Later;
+  log: Log;
+}
+
+/** Entries on their way. */
+export interface EntryQueue {
+  /** Whether the last write worked, and none is stuck. */
+  readonly healthy: boolean;
+  /**
+   * Enters a request. Resolves when it is durable: true where it is new.
+   * @throws {GatewayError} `overloaded` where that did not work for some seconds; it will not be entered then
+   */
+  enter(entry: Entry): Promise<boolean>;
+  /** Enters a request that nothing depends on. Resolves at once while there is room, and never rejects. */
+  note(entry: Entry): Promise<void>;
+  /** Resolves when whatever was handed in before is durable or given up. */
+  flush(): Promise<void>;
+  /** Takes nothing more, and flushes. */
+  close(): Promise<void>;
+}
+
+/** Entries of one write. */
+const BATCH = 256;
+/** Entries on their way, above which all are waited for. */
+const MAX_QUEUED = 10_000;
+/** How long an entry is tried that somebody waits for, in milliseconds. */
+const WAIT_MS = 5_000;
+/** How long any other is tried: as long as a hold lives that nobody renews, for after that it would come too late. */
+const KEEP_MS = 60_000;
+/** Pause after a write that failed, in milliseconds: at first, and at most. */
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 1_000;
+/** When another try makes sense for a client, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** An entry on its way. */
+interface Queued {
+  entry: Entry;
+  since: number;
+  /** Whether its request waits for it. */
+  urgent: boolean;
+  done?: PromiseWithResolvers<boolean>;
+  /** Writes that had worked when one with this entry alone failed. */
+  aloneAfter?: number;
+}
+
+const AT_ONCE = Promise.resolve();
+
+/** Starts with nothing on its way. */
+export function createEntryQueue({ append, onEnd, monotonic, later, log }: EntryQueueParts): EntryQueue {
+  let queue: Queued[] = [];
+  let writing = false;
+  let writingSince = 0;
+  let failing = false;
+  let closing = false;
+  /** Entries that the next write takes. */
+  let room = BATCH;
+  let pauseMs = FIRST_PAUSE_MS;
+  /** Writes that worked. */
+  let worked = 0;
+
+  function push(entry: Entry, urgent: boolean): Queued {
+    const queued: Queued = { entry, since: monotonic(), urgent };
+    queue.push(queued);
+    // The first one goes at once. Those that come while it is written go together.
+    if (!writing) void write();
+    return queued;
+  }
+
+  async function write(): Promise<void> {
+    writing = true;
+    while (queue.length > 0) {
+      const batch = queue.slice(0, room);
+      writingSince = monotonic();
+      try {
+        const fresh = await append(batch.map(({ entry }) => entry));
+        queue.splice(0, batch.length);
+        succeed(batch, fresh);
+      } catch (cause) {
+        fail(batch, cause);
+        if (queue.length > 0) await pause();
+      }
+    }
+    writing = false;
+  }
+
+  function succeed(batch: readonly Queued[], fresh: readonly boolean[]): void {
+    if (failing) log({ level: "info", event: "ledger_works", waiting: queue.length });
+    failing = false;
+    worked++;
+    pauseMs = FIRST_PAUSE_MS;
+    room = Math.min(BATCH, room * 2);
+    for (const [i, { entry, done }] of batch.entries()) {
+      onEnd(entry.id, true);
+      done?.resolve(fresh[i] ?? false);
+    }
+  }
+
+  /** Smaller writes after one that failed: an entry that cannot be entered must not take others with it. */
+  function fail(batch: readonly Queued[], cause: unknown): void {
+    room = Math.max(1, batch.length >> 1);
+    const now = monotonic();
+    const [first] = batch;
+    if (first !== undefined && batch.length === 1) {
+      queue.shift();
+      // It failed alone, others worked, it failed alone again: it is the entry, and not the store.
+      if (first.aloneAfter !== undefined && first.aloneAfter < worked) return giveUp(first, cause);
+      first.aloneAfter = worked;
+      queue.push(first);
+    }
+    if (!failing) log({ level: "error", event: "ledger_failed", cause: nameOf(cause), waiting: queue.length });
+    failing = true;
+    const late = queue.filter((queued) => now - queued.since >= patience(queued));
+    if (late.length === 0) return;
+    queue = queue.filter((queued) => now - queued.since < patience(queued));
+    for (const queued of late) giveUp(queued, cause);
+  }
+
+  function patience({ urgent }: Queued): number {
+    return urgent || closing ? WAIT_MS : KEEP_MS;
+  }
+
+  function giveUp({ entry, urgent, done }: Queued, cause: unknown): void {
+    log({ level: "error", event: "entry_given_up", request_id: entry.id, cause: nameOf(cause) });
+    onEnd(entry.id, false);
+    if (urgent) done?.reject(notEntered(cause));
+    else done?.resolve(false);
+  }
+
+  function pause(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    later(resolve, pauseMs);
+    pauseMs = Math.min(LONGEST_PAUSE_MS, pauseMs * 2);
+    return promise;
+  }
+
+  function done(queued: Queued): Promise<boolean> {
+    queued.done ??= Promise.withResolvers<boolean>();
+    return queued.done.promise;
+  }
+
+  async function flush(): Promise<void> {
+    await Promise.allSettled(queue.map(done));
+  }
+
+  return {
+    get healthy() {
+      return !failing && !(writing && monotonic() - writingSince >= WAIT_MS);
+    },
+    enter(entry) {
+      return closing ? Promise.reject(notEntered()) : done(push(entry, true));
+    },
+    note(entry) {
+      if (closing) {
+        onEnd(entry.id, false);
+        return AT_ONCE;
+      }
+      const isFull = queue.length >= MAX_QUEUED;
+      const queued = push(entry, isFull);
+      return isFull ? done(queued).then(nothing, nothing) : AT_ONCE;
+    },
+    flush,
+    close() {
+      closing = true;
+      return flush();
+    },
+  };
+}
+
+/** The error of a request whose entry, or whose hold, could not be made. */
+export function notEntered(cause?: unknown): GatewayError {
+  return new GatewayError("overloaded", "The gateway cannot write its ledger at the moment", {
+    retryAfterMs: RETRY_MS,
+    ...(cause !== undefined && { cause }),
+  });
+}
+
+/** What the log may know of what was thrown. */
+function nameOf(cause: unknown): string {
+  return cause instanceof Error ? cause.name : typeof cause;
+}
+
+function nothing(): void {}

@@ -1,0 +1,129 @@
+/** Holds of requests that run: kept alive as long as their requests may last, and swept when they are over. */
+import type { Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
+import { type Later, type Log, notEntered } from "./entry_queue.ts";
+
+/** What they are made of. */
+export interface LeasesParts {
+  store: Pick<LedgerStore, "hold" | "renew" | "expire">;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  later: Later;
+  log: Log;
+}
+
+/** Holds of requests that run here. */
+export interface Leases {
+  /**
+   * Sets an amount aside for a request that lasts at most `forMs`. The hold lives until its entry is there.
+   * @throws {GatewayError} `overloaded` where nobody can tell
+   */
+  hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
+  /** Renews a hold no more: its entry is there, or (`kept` false) will not be, and it ends with its lease. */
+  end(id: string, kept: boolean): void;
+  /** Voids holds whose lease is over. Never rejects. */
+  sweep(): Promise<void>;
+  /** Renews nothing more. */
+  close(): void;
+}
+
+/** How long a hold lives without renewal, and how often it is renewed, in milliseconds. */
+const LEASE_MS = 60_000;
+const RENEW_MS = 20_000;
+
+/** The hold of a request, in Unix milliseconds. */
+interface Lease {
+  until: number;
+  /** The latest that it may be renewed to. */
+  last: number;
+}
+
+/** Starts with no holds. */
+export function createLeases({ store, now, later, log }: LeasesParts): Leases {
+  const open = new Map<string, Lease>();
+  let cancel: (() => void) | undefined;
+  let closed = false;
+
+  /** One timer for all holds; none while there are none. */
+  function schedule(): void {
+    if (cancel !== undefined || closed) return;
+    cancel = later(() => {
+      cancel = undefined;
+      void tick();
+    }, RENEW_MS);
+  }
+
+  async function tick(): Promise<void> {
+    try {
+      await renew();
+    } catch (cause) {
+      log({ level: "error", event: "holds_not_renewed", cause: cause instanceof Error ? cause.name : typeof cause });
+    }
+    await sweep();
+    if (open.size > 0) schedule();
+  }
+
+  async function renew(): Promise<void> {
+    const until = now() + LEASE_MS;
+    const usual: string[] = [];
+    const last: [string, Lease][] = [];
+    for (const [id, lease] of open) {
+      if (lease.last >= until) usual.push(id);
+      else if (lease.last > lease.until) last.push([id, lease]);
+    }
+    if (usual.length > 0) await store.renew(usual, until);
+    for (const id of usual) {
+      const lease = open.get(id);
+      if (lease !== undefined) lease.until = until;
+    }
+    for (const [id, lease] of last) {
+      await store.renew([id], lease.last);
+      lease.until = lease.last;
+    }
+  }
+
+  async function sweep(): Promise<void> {
+    const at = now();
+    try {
+      for (const id of await store.expire(at)) {
+        open.delete(id);
+        log({ level: "warn", event: "hold_expired", request_id: id });
+      }
+    } catch (cause) {
+      log({ level: "error", event: "holds_not_swept", cause: cause instanceof Error ? cause.name : typeof cause });
+      return;
+    }
+    for (const [id, { until }] of open) {
+      if (until <= at) open.delete(id);
+    }
+  }
+
+  return {
+    async hold(hold, forMs) {
+      const at = now();
+      const lease = { until: at + LEASE_MS, last: at + forMs + LEASE_MS };
+      open.set(hold.id, lease);
+      schedule();
+      try {
+        const answer = await store.hold({ ...hold, leaseUntil: lease.until });
+        if (!answer.held) open.delete(hold.id);
+        return answer;
+      } catch (cause) {
+        // It may be held all the same.
+        lease.last = lease.until;
+        throw notEntered(cause);
+      }
+    },
+    end(id, kept) {
+      const lease = open.get(id);
+      if (lease === undefined) return;
+      if (kept) open.delete(id);
+      else lease.last = lease.until;
+    },
+    sweep,
+    close() {
+      closed = true;
+      cancel?.();
+      cancel = undefined;
+    },
+  };
+}

@@ -1,0 +1,86 @@
+/** The gateway's way to its ledger: entries that become durable together, and holds that live as long as their requests. */
+import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
+import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
+import { createLeases } from "./leases.ts";
+import type { Amount } from "./money.ts";
+
+/** What it is made of. */
+export interface LedgerParts {
+  store: LedgerStore;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  /** Milliseconds that only grow; absent: since the process began. */
+  monotonic?: () => number;
+  /** Absent: the timers of the process. */
+  later?: Later;
+  /** Absent: nothing is told. */
+  log?: Log;
+}
+
+/** The ledger of a process. */
+export interface Ledger {
+  /** Whether the last write worked. Nothing that costs may begin while it did not. */
+  readonly healthy: boolean;
+  /**
+   * Enters a request and ends its hold. Resolves when it is durable: true where it is new, false where its id is taken,
+   * as its hold had run out.
+   * @throws {GatewayError} `overloaded` where it could not be written for 5 seconds: it never will be then
+   */
+  enter(entry: Entry): Promise<boolean>;
+  /**
+   * Enters a request without charge, for which nobody needs to wait: resolves at once, except while 10,000 entries are
+   * on their way. Never rejects. What cannot be written for a minute is given up, and logged.
+   */
+  note(entry: Entry): Promise<void>;
+  /**
+   * Sets an amount aside for a request that lasts at most `forMs`, until its entry is there.
+   * @throws {GatewayError} `overloaded` where the store cannot tell
+   */
+  hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
+  /** What is left of a budget, after what was charged and what is held. */
+  left(claim: BudgetClaim): Promise<Amount>;
+  find(id: string): Promise<KeptEntry | undefined>;
+  /** Voids holds whose lease is over, and enters their requests as lost. Also done while requests hold something. */
+  sweep(): Promise<void>;
+  /** Resolves when whatever was entered before is durable, or given up. */
+  flush(): Promise<void>;
+  /** Takes nothing more, flushes, and stops all timers. The store stays open. */
+  close(): Promise<void>;
+}
+
+/** Opens the ledger of a process over its store. */
+export function createLedger(
+  { store, now, monotonic = () => performance.now(), later = withTimeout, log = silent }: LedgerParts,
+): Ledger {
+  const leases = createLeases({ store, now, later, log });
+  const queue = createEntryQueue({
+    append: (entries) => store.append(entries),
+    onEnd: leases.end,
+    monotonic,
+    later,
+    log,
+  });
+  return {
+    get healthy() {
+      return queue.healthy;
+    },
+    enter: queue.enter,
+    note: queue.note,
+    hold: leases.hold,
+    left: (claim) => store.left(claim),
+    find: (id) => store.find(id),
+    sweep: leases.sweep,
+    flush: queue.flush,
+    async close() {
+      await queue.close();
+      leases.close();
+    },
+  };
+}
+
+function withTimeout(run: () => void, ms: number): () => void {
+  const timer = setTimeout(run, ms);
+  return () => clearTimeout(timer);
+}
+
+function silent(): void {}
