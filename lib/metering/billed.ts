@@ -17,30 +17,30 @@ export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
   reasoning: 0,
 });
 
-/** Tokens of the input, by class. */
-export type BilledInput = Omit<BilledTokens, "completion" | "reasoning">;
-
-/** Tokens of the output. */
-export type BilledOutput = Pick<BilledTokens, "completion" | "reasoning">;
-
 /** What an upstream told, as far as it can be believed. */
 export interface UsageReading {
-  /** Absent where it did not tell the input, or something absurd about it. */
-  input?: BilledInput;
-  /** Absent where it did not tell the output, or something absurd. */
-  output?: BilledOutput;
+  /** What it told; 0 where it told nothing, or nothing that can be. */
+  tokens: BilledTokens;
+  /** What has to be counted: `prompt` for the input, `completion` and `reasoning` for the output. */
+  missing: { input: boolean; output: boolean };
+  /** True where some of it was counted by the gateway already. */
+  counted: boolean;
   /** Members that were told and cannot be: for the log. */
-  absurd: (keyof Usage)[];
+  absurd: UsageClass[];
 }
 
+type UsageClass = keyof BilledTokens;
+
 /**
- * Reads what an upstream told. The classes of caches are 0 where they are not told: their tokens are in `prompt` then.
- * So they are where one of them is absurd, and nobody knows what `prompt` holds: the whole input counts as not told.
- * Reasoning that is more than the completion it is part of is absurd, too; it has no price, so 0 is said of it.
+ * Reads what an upstream told: whole numbers up to a thousand million; all else is absurd and counts as not told.
+ *
+ * The classes of caches are 0 where they are not told: their tokens are in `prompt` then. Where one of them is absurd
+ * nobody knows what `prompt` holds, and the whole input is missing. Reasoning that is more than the completion it is part
+ * of is absurd, too; it has no price of its own, so that it is 0 then, and nothing is missing.
  */
 export function readUsage(usage: Usage): UsageReading {
-  const absurd: (keyof Usage)[] = [];
-  const read = (name: keyof Usage, most = MOST_TOKENS): number | undefined => {
+  const absurd: UsageClass[] = [];
+  const read = (name: UsageClass, most = MOST_TOKENS): number | undefined => {
     const count = usage[name];
     if (count === undefined) return undefined;
     if (Number.isSafeInteger(count) && count >= 0 && count <= most) return count;
@@ -53,10 +53,15 @@ export function readUsage(usage: Usage): UsageReading {
   const input_cache_write_1h = read("input_cache_write_1h") ?? 0;
   const isInputTold = prompt !== undefined && absurd.length === 0;
   const completion = read("completion");
-  const reasoning = read("reasoning", completion) ?? 0;
+  const reasoning = completion === undefined ? 0 : read("reasoning", completion) ?? 0;
   return {
-    ...(isInputTold && { input: { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h } }),
-    ...(completion !== undefined && { output: { completion, reasoning } }),
+    tokens: {
+      ...NO_TOKENS,
+      ...(isInputTold && { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h }),
+      ...(completion !== undefined && { completion, reasoning }),
+    },
+    missing: { input: !isInputTold, output: completion === undefined },
+    counted: usage.counted === true,
     absurd,
   };
 }

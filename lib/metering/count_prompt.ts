@@ -10,18 +10,11 @@
  * been scaled down to 1,568 pixels. A picture whose size is not known, and anything at a URL, counts 1,600. Files of
  * `text/*` count as their UTF-8 text; all others one token for 4 bytes.
  */
-import type { Block, Media, Prompt, Tool } from "../canonical/types.ts";
-import type { JsonObject } from "../json.ts";
-import { imageSizeBase64 } from "./image_size.ts";
+import type { Block, Media, Prompt } from "../canonical/types.ts";
 import { atOnce, inSlices, turn } from "./pace.ts";
+import { blockParts, fixedParts, mediaTokens, type Part, TOKENS_OF_PRIMER, TOKENS_PER_MESSAGE } from "./parts.ts";
 import { SHORT_TEXT, type TokenCounter } from "./tokens.ts";
 
-const TOKENS_PER_MESSAGE = 3;
-const TOKENS_OF_PRIMER = 3;
-const MAX_IMAGE_SIDE = 1568;
-const PIXELS_PER_TOKEN = 750;
-const TOKENS_OF_UNKNOWN_MEDIA = 1600;
-const BYTES_PER_TOKEN = 4;
 /** What a part costs beside its characters, in characters: a prompt may have very many very short ones. */
 const EFFORT_PER_PART = 64;
 /** Base64 digits decoded between two pauses. Divisible by 4. */
@@ -65,60 +58,6 @@ export async function countReply(blocks: Block[], counter: TokenCounter): Promis
   return { completion: reasoning + said, reasoning };
 }
 
-/** A text, or media that count in their own way. */
-type Part = string | Media;
-
-/** Everything outside the messages. A generator, because writing large JSON takes time too: one piece per pause. */
-function* fixedParts({ tools, format }: Prompt): Generator<Part> {
-  for (const tool of tools) yield* toolParts(tool);
-  if (format?.type !== "json_schema") return;
-  if (format.name !== undefined) yield format.name;
-  if (format.description !== undefined) yield format.description;
-  yield json(format.schema);
-}
-
-function* toolParts(tool: Tool): Generator<Part> {
-  if (tool.type === "hosted") {
-    yield json(tool.value);
-    return;
-  }
-  yield tool.name;
-  if (tool.namespace !== undefined) yield tool.namespace;
-  if (tool.description !== undefined) yield tool.description;
-  const schema = tool.type === "function" ? tool.parameters : tool.format;
-  if (schema !== undefined) yield json(schema);
-}
-
-function* blockParts(blocks: Block[]): Generator<Part> {
-  for (const block of blocks) {
-    switch (block.type) {
-      case "text":
-      case "reasoning":
-      case "refusal":
-        yield block.text;
-        break;
-      case "media":
-        if (block.name !== undefined) yield block.name;
-        yield block.media;
-        break;
-      case "tool_call":
-        yield block.name;
-        if (block.namespace !== undefined) yield block.namespace;
-        yield block.arguments;
-        break;
-      case "tool_result":
-        yield* blockParts(block.blocks);
-        break;
-      case "foreign":
-        yield json(block.value);
-    }
-  }
-}
-
-function json(value: JsonObject): string {
-  return JSON.stringify(value);
-}
-
 /** Counts parts, and lets the event loop turn when it has counted for long. */
 class Tally {
   readonly #counter: TokenCounter;
@@ -137,33 +76,20 @@ class Tally {
         this.#effort = 0;
         await turn();
       }
-      sum += typeof part === "string" ? await this.#counter.countLong(part) : await this.#countMedia(part);
+      if (typeof part === "string") sum += await this.#counter.countLong(part);
+      else if (part.type === "media") sum += await this.#countMedia(part.media);
     }
     return sum;
   }
 
   async #countMedia(media: Media): Promise<number> {
-    if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
-    if (media.mediaType.startsWith("image/")) return imageTokens(media.base64);
-    if (media.mediaType.startsWith("text/")) {
+    if (media.kind === "bytes" && media.mediaType.startsWith("text/")) {
       const work = decodeText(media.base64);
       const text = media.base64.length <= SHORT_TEXT ? atOnce(work) : await inSlices(work);
       if (text !== undefined) return await this.#counter.countLong(text);
     }
-    return Math.ceil(byteLength(media.base64) / BYTES_PER_TOKEN);
+    return mediaTokens(media);
   }
-}
-
-function imageTokens(base64: string): number {
-  const size = imageSizeBase64(base64);
-  if (size === undefined) return TOKENS_OF_UNKNOWN_MEDIA;
-  const scale = Math.min(1, MAX_IMAGE_SIDE / Math.max(size.width, size.height));
-  return Math.ceil(size.width * scale * size.height * scale / PIXELS_PER_TOKEN);
-}
-
-function byteLength(base64: string): number {
-  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
-  return Math.floor(base64.length * 3 / 4) - padding;
 }
 
 /** The UTF-8 text in base64, with pauses; undefined where it is not base64. */

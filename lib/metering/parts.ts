@@ -1,0 +1,96 @@
+/** What a model reads of a prompt, part by part, and what can be said of a part's size without a tokenizer. */
+import type { Block, BlockOf, Media, Prompt, Tool } from "../canonical/types.ts";
+import type { JsonObject } from "../json.ts";
+import { imageSizeBase64 } from "./image_size.ts";
+
+/** What stands between messages, by rule of thumb. */
+export const TOKENS_PER_MESSAGE = 3;
+/** The beginning of the answer. */
+export const TOKENS_OF_PRIMER = 3;
+
+const MAX_IMAGE_SIDE = 1568;
+const PIXELS_PER_TOKEN = 750;
+const TOKENS_OF_UNKNOWN_MEDIA = 1600;
+const BYTES_PER_TOKEN = 4;
+
+/** A text, media that count in their own way, or what only somebody else can read: an issuer its reasoning. */
+export type Part = string | BlockOf<"media"> | { type: "sealed"; value: string };
+
+/** Everything outside the messages. A generator, because writing large JSON takes time: it can pause between parts. */
+export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<Part> {
+  for (const tool of tools) yield* toolParts(tool);
+  if (format?.type !== "json_schema") return;
+  if (format.name !== undefined) yield format.name;
+  if (format.description !== undefined) yield format.description;
+  yield json(format.schema);
+}
+
+function* toolParts(tool: Tool): Generator<Part> {
+  if (tool.type === "hosted") {
+    yield json(tool.value);
+    return;
+  }
+  yield tool.name;
+  if (tool.namespace !== undefined) yield tool.namespace;
+  if (tool.description !== undefined) yield tool.description;
+  const schema = tool.type === "function" ? tool.parameters : tool.format;
+  if (schema !== undefined) yield json(schema);
+}
+
+/** What is in the blocks of a message or an answer. */
+export function* blockParts(blocks: readonly Block[]): Generator<Part> {
+  for (const block of blocks) {
+    switch (block.type) {
+      case "text":
+      case "refusal":
+        yield block.text;
+        break;
+      case "reasoning":
+        yield block.text;
+        if (block.signature !== undefined) yield { type: "sealed", value: block.signature.value };
+        break;
+      case "media":
+        if (block.name !== undefined) yield block.name;
+        yield block;
+        break;
+      case "tool_call":
+        yield block.name;
+        if (block.namespace !== undefined) yield block.namespace;
+        yield block.arguments;
+        break;
+      case "tool_result":
+        yield* blockParts(block.blocks);
+        break;
+      case "foreign":
+        yield json(block.value);
+    }
+  }
+}
+
+function json(value: JsonObject): string {
+  return JSON.stringify(value);
+}
+
+/** Tokens of media, by size alone: a picture's in pixels, a file's in bytes. */
+export function mediaTokens(media: Media): number {
+  if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
+  return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
+}
+
+function imageTokens(base64: string): number {
+  const size = imageSizeBase64(base64);
+  if (size === undefined) return TOKENS_OF_UNKNOWN_MEDIA;
+  const scale = Math.min(1, MAX_IMAGE_SIDE / Math.max(size.width, size.height));
+  return Math.ceil(size.width * scale * size.height * scale / PIXELS_PER_TOKEN);
+}
+
+/** Tokens that bytes of text usually have. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+/** Bytes that padded base64 stands for. */
+export function base64Bytes(base64: string): number {
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  return Math.floor(base64.length * 3 / 4) - padding;
+}
