@@ -48,6 +48,7 @@ const LAYERS: Layers = {
   "lib/limits": ["lib/access", "lib/catalog/model.ts"],
   "lib/metering": ["lib/access", "lib/canonical", "lib/catalog", "lib/config.ts", "lib/limits", "lib/store"],
   "lib/access": [...DATA, "lib/catalog", "lib/store"],
+  "lib/reports": ["lib/access", "lib/cli/duration.ts", "lib/config.ts", "lib/metering", "lib/store"],
   "lib/upstreams": [
     "lib/canonical",
     "lib/catalog",

@@ -1,0 +1,57 @@
+/** What must hold for one entry of the ledger by itself. */
+import { formatUsd } from "../metering/money.ts";
+import { postings, recompute } from "../metering/postings.ts";
+import type { KeptEntry } from "../store/ledger.ts";
+
+/** What is wrong with an entry. */
+export interface EntryFault {
+  kind: "number" | "cost";
+  message: string;
+}
+
+/** Every fault of an entry: numbers that cannot be, and a cost that its tokens and prices do not make. */
+export function checkEntry(entry: KeptEntry): EntryFault[] {
+  const faults: EntryFault[] = [];
+  for (const name of badNumbers(entry)) {
+    faults.push({ kind: "number", message: `${name} is no number that can be` });
+  }
+  try {
+    const { cost, overrun } = recompute(entry);
+    if (cost !== entry.cost) faults.push(differs("cost", { kept: entry.cost, made: cost }));
+    if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
+    postings(entry);
+  } catch (error) {
+    faults.push({ kind: "cost", message: error instanceof Error ? error.message : String(error) });
+  }
+  return faults;
+}
+
+function differs(what: string, { kept, made }: { kept: bigint; made: bigint }): EntryFault {
+  return {
+    kind: "cost",
+    message: `the ${what} is ${formatUsd(kept)} USD, but its tokens and prices make ${formatUsd(made)} USD`,
+  };
+}
+
+function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, held }: KeptEntry): string[] {
+  const counts: [string, number | undefined][] = [
+    ["at", at],
+    ["status", status],
+    ["prompt", tokens.prompt],
+    ["input_cache_read", tokens.input_cache_read],
+    ["input_cache_write_5m", tokens.input_cache_write_5m],
+    ["input_cache_write_1h", tokens.input_cache_write_1h],
+    ["completion", tokens.completion],
+    ["reasoning", tokens.reasoning],
+    ["first_ms", firstMs],
+    ["total_ms", totalMs],
+    ["attempts", attempts],
+    ["images", images],
+  ];
+  const bad = counts.filter(([, count]) => count !== undefined && !(Number.isSafeInteger(count) && count >= 0));
+  return [
+    ...bad.map(([name]) => name),
+    ...(tokens.reasoning > tokens.completion ? ["reasoning"] : []),
+    ...(held < 0n ? ["held"] : []),
+  ];
+}
