@@ -9,7 +9,7 @@ export interface Claim {
   name: string;
   unit: LimitUnit;
   limit: number;
-  /** What the request takes of it: 1, or an estimate of its tokens, at most `limit`. */
+  /** What the request takes of it: 1, or an estimate of its tokens. More than `limit` can never be admitted. */
   cost: number;
   /** True: it is counted, but refuses nothing. */
   reportOnly: boolean;
@@ -29,9 +29,15 @@ export interface Taking {
   /** False: nothing was taken of any limit. */
   admitted: boolean;
   standings: Standing[];
-  /** The claims that there is no room for; of those, only report-only ones where the request is admitted. */
+  /**
+   * The claims that there is no room for; of those, only report-only ones where the request is admitted. Those that
+   * refuse come first, the one with the longest wait before the others.
+   */
   over: Claim[];
-  /** Milliseconds until there is room, as far as that is known now; 0 where the request is admitted. */
+  /**
+   * Milliseconds until there is room, as far as that is known now; 0 where the request is admitted, `Infinity` where it
+   * takes more than a whole limit.
+   */
   retryAfterMs: number;
 }
 
@@ -39,10 +45,15 @@ export interface Taking {
 export interface Limiter {
   /**
    * Takes every claim, or none: what one limit refuses takes nothing of the others.
+   * @param claims no two of the same name and unit
    * @param forMs longest time the request can last; after it, its slots are free again whatever happens
+   * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
    */
   take(request: { id: string; claims: readonly Claim[]; forMs: number }): Promise<Taking>;
-  /** Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing. */
+  /**
+   * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
+   * @throws {RangeError} where that is no number of tokens; the slots are free and the estimate stands
+   */
   end(id: string, tokens: number): Promise<void>;
   /** Takes a request back as if it had never been. */
   undo(id: string): Promise<void>;

@@ -21,6 +21,14 @@ const OPENAI: Readonly<Record<ErrorKind, readonly [type: string, code: string | 
   timeout: ["server_error", "timeout"],
 };
 
+/** `type` and `code` of an OpenAI error body where clients act upon OpenAI's words for one of our codes. */
+const OPENAI_BY_CODE: ReadonlyMap<string, readonly [type: string, code: string]> = new Map([
+  ["insufficient_quota", ["insufficient_quota", "insufficient_quota"]],
+  ["rate_limit_requests", ["requests", "rate_limit_exceeded"]],
+  ["rate_limit_tokens", ["tokens", "rate_limit_exceeded"]],
+  ["concurrency_limit", ["requests", "rate_limit_exceeded"]],
+]);
+
 /** `type` of an Anthropic error body, by kind. */
 const ANTHROPIC: Readonly<Record<ErrorKind, string>> = {
   invalid: "invalid_request_error",
@@ -59,11 +67,12 @@ export interface AnthropicError {
 /** An error as OpenAI clients read it, before and inside a stream. */
 export function openaiError(error: GatewayError): OpenaiError {
   const [type, code] = OPENAI[error.kind];
+  const [knownType, knownCode] = OPENAI_BY_CODE.get(error.code ?? "") ?? [];
   return {
     message: error.message,
-    type: error.code === "insufficient_quota" ? error.code : type,
+    type: knownType ?? type,
     param: error.param ?? null,
-    code: error.code ?? code,
+    code: knownCode ?? error.code ?? code,
   };
 }
 
