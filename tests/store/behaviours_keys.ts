@@ -1,0 +1,177 @@
+/** What every store promises of keys. */
+import { assertEquals } from "@std/assert";
+import type { KeyRecord, KeyStore } from "../../lib/store/keys.ts";
+
+/** A hash of 64 equal characters. */
+export function hash(character: string): string {
+  return character.repeat(64);
+}
+
+/** A key with usual members. */
+export function key(change: Partial<KeyRecord> = {}): KeyRecord {
+  return {
+    id: "key_1",
+    name: "ci",
+    hash: hash("a"),
+    group: "default",
+    createdAt: 1000,
+    disabled: false,
+    rules: {},
+    ...change,
+  };
+}
+
+const RULES: KeyRecord["rules"] = {
+  models: ["acme/*"],
+  limits: { requests_per_minute: 5, report_only: false },
+  budget: { usd: "0.000000000001", period: "week" },
+};
+
+const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
+  "keeps a key and finds it by its hash": async (keys) => {
+    assertEquals(await keys.add(key()), true);
+    assertEquals(await keys.findByHash(hash("a"), 0), key());
+    assertEquals(await keys.findByHash(hash("b"), 0), undefined);
+    assertEquals(await keys.findByHash("' OR 1=1 --", 0), undefined);
+    assertEquals(await keys.findByHash("", 0), undefined);
+  },
+  "keeps every member of a key": async (keys) => {
+    const whole = key({
+      disabled: true,
+      revokedAt: 2000,
+      expiresAt: 3000,
+      lastUsedAt: 60_000,
+      rules: RULES,
+      former: { hash: hash("f"), until: 4000 },
+    });
+    await keys.add(whole);
+    assertEquals(await keys.list(), [whole]);
+  },
+  "refuses a name in use, and an id or hash that was ever used": async (keys) => {
+    await keys.add(key({ former: { hash: hash("f"), until: 1 } }));
+    const other = key({ id: "key_2", name: "two", hash: hash("b") });
+    assertEquals(await keys.add({ ...other, name: "ci" }), false);
+    assertEquals(await keys.add({ ...other, id: "key_1" }), false);
+    assertEquals(await keys.add({ ...other, hash: hash("a") }), false);
+    assertEquals(await keys.add({ ...other, hash: hash("f") }), false);
+    assertEquals(await keys.add({ ...other, former: { hash: hash("a"), until: 1 } }), false);
+    assertEquals(await keys.add({ ...other, former: { hash: hash("f"), until: 1 } }), false);
+    assertEquals((await keys.list()).length, 1);
+    assertEquals(await keys.add(other), true);
+  },
+  "lists keys in the order they were added": async (keys) => {
+    const added = ["c", "a", "b"].map((letter) => key({ id: letter, name: letter, hash: hash(letter) }));
+    for (const each of added) await keys.add(each);
+    assertEquals(await keys.list(), added);
+  },
+  "disables and enables a key": async (keys) => {
+    await keys.add(key());
+    assertEquals(await keys.change("key_1", { disabled: true }), true);
+    assertEquals((await keys.findByHash(hash("a"), 0))?.disabled, true);
+    assertEquals(await keys.change("key_1", { disabled: false }), true);
+    assertEquals((await keys.findByHash(hash("a"), 0))?.disabled, false);
+    assertEquals(await keys.change("key_9", { disabled: true }), false);
+  },
+  "changes what is named and nothing else": async (keys) => {
+    const bystander = key({ id: "key_2", name: "two", hash: hash("b") });
+    await keys.add(key({ disabled: true }));
+    await keys.add(bystander);
+    const changes = [{}, { group: "ops" }, { rules: RULES }, { expiresAt: 0 }, { expiresAt: 5000 }, {
+      disabled: false,
+    }];
+    let expected = key({ disabled: true });
+    for (const change of changes) {
+      assertEquals(await keys.change("key_1", change), true);
+      expected = { ...expected, ...change };
+      assertEquals(await keys.list(), [expected, bystander]);
+    }
+    await keys.change("key_1", { expiresAt: null, rules: {} });
+    assertEquals(await keys.list(), [key({ group: "ops" }), bystander]);
+  },
+  "keeps a revoked key, which cannot come back": async (keys) => {
+    await keys.add(key());
+    assertEquals(await keys.revoke("key_1", 2000), true);
+    assertEquals(await keys.revoke("key_1", 3000), false);
+    assertEquals(await keys.change("key_1", { disabled: false, group: "ops" }), false);
+    assertEquals(await keys.rotate("key_1", { hash: hash("b"), until: 9000 }), false);
+    assertEquals(await keys.revoke("key_9", 2000), false);
+    assertEquals(await keys.list(), [key({ revokedAt: 2000 })]);
+    assertEquals(await keys.findByHash(hash("a"), 0), key({ revokedAt: 2000 }));
+  },
+  "frees the name of a revoked key, but not its hash": async (keys) => {
+    await keys.add(key());
+    await keys.revoke("key_1", 2000);
+    assertEquals(await keys.add(key({ id: "key_2" })), false);
+    assertEquals(await keys.add(key({ id: "key_2", hash: hash("b") })), true);
+  },
+  "finds a rotated key by both hashes until the overlap is over": async (keys) => {
+    await keys.add(key());
+    assertEquals(await keys.rotate("key_1", { hash: hash("b"), until: 5000 }), true);
+    const rotated = key({ hash: hash("b"), former: { hash: hash("a"), until: 5000 } });
+    assertEquals(await keys.findByHash(hash("b"), 9000), rotated);
+    assertEquals(await keys.findByHash(hash("a"), 4999), rotated);
+    assertEquals(await keys.findByHash(hash("a"), 5000), undefined);
+    assertEquals(await keys.list(), [rotated]);
+  },
+  "ends an older former key at the next rotation": async (keys) => {
+    await keys.add(key());
+    await keys.rotate("key_1", { hash: hash("b"), until: 5000 });
+    await keys.rotate("key_1", { hash: hash("c"), until: 6000 });
+    const found = await Promise.all(["a", "b", "c"].map((letter) => keys.findByHash(hash(letter), 0)));
+    assertEquals(found.map((key) => key?.id), [undefined, "key_1", "key_1"]);
+  },
+  "rotates to no hash that is known": async (keys) => {
+    await keys.add(key({ former: { hash: hash("f"), until: 1 } }));
+    await keys.add(key({ id: "key_2", name: "two", hash: hash("b"), former: { hash: hash("e"), until: 1 } }));
+    const before = await keys.list();
+    for (const letter of ["a", "b", "e", "f"]) {
+      assertEquals(await keys.rotate("key_1", { hash: hash(letter), until: 5000 }), false, letter);
+    }
+    assertEquals(await keys.rotate("key_9", { hash: hash("c"), until: 5000 }), false);
+    assertEquals(await keys.list(), before);
+  },
+  "ends the former key together with the key": async (keys) => {
+    await keys.add(key());
+    await keys.rotate("key_1", { hash: hash("b"), until: 5000 });
+    await keys.revoke("key_1", 2000);
+    assertEquals(await keys.findByHash(hash("a"), 2000), undefined);
+    assertEquals(await keys.list(), [key({ hash: hash("b"), revokedAt: 2000 })]);
+  },
+  "notes when keys were last used; later times win": async (keys) => {
+    const all = ["a", "b"].map((letter) => key({ id: letter, name: letter, hash: hash(letter) }));
+    for (const each of all) await keys.add(each);
+    await keys.touch(new Map([["a", 60_000], ["nobody", 60_000]]));
+    assertEquals((await keys.list()).map(({ lastUsedAt }) => lastUsedAt), [60_000, undefined]);
+    await keys.touch(new Map([["a", 0], ["b", 120_000]]));
+    assertEquals((await keys.list()).map(({ lastUsedAt }) => lastUsedAt), [60_000, 120_000]);
+    await keys.touch(new Map());
+    await keys.touch(new Map([["a", 180_000]]));
+    assertEquals((await keys.findByHash(hash("a"), 0))?.lastUsedAt, 180_000);
+  },
+  "hands out copies, and keeps one": async (keys) => {
+    const given = key({ rules: { models: ["acme/*"] }, former: { hash: hash("f"), until: 5000 } });
+    const kept = structuredClone(given);
+    await keys.add(given);
+    given.rules.models?.push("*");
+    for (const found of [...await keys.list(), await keys.findByHash(hash("a"), 0)]) {
+      found?.rules.models?.push("*");
+      if (found?.former !== undefined) found.former.until = 9000;
+    }
+    assertEquals(await keys.list(), [kept]);
+    const rules = { models: ["acme/one"] };
+    await keys.change("key_1", { rules });
+    rules.models.push("*");
+    assertEquals((await keys.list())[0]?.rules, { models: ["acme/one"] });
+  },
+  "gives a name to one of two who want it at once": async (keys) => {
+    const wishes = ["a", "b"].map((letter) => keys.add(key({ id: letter, hash: hash(letter) })));
+    assertEquals((await Promise.all(wishes)).toSorted(), [false, true]);
+  },
+};
+
+/** Tests a kind of store. `open` hands an empty one to the test and takes it away afterwards. */
+export function testKeys(name: string, open: (test: (keys: KeyStore) => Promise<void>) => Promise<void>): void {
+  for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
+    Deno.test(`${name} ${claim}`, () => open(behaviour));
+  }
+}

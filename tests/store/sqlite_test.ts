@@ -1,0 +1,112 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { MIGRATIONS } from "../../lib/store/migrations.ts";
+import { openStore } from "../../lib/store/open.ts";
+import { StoreError } from "../../lib/store/store.ts";
+import { hash, key } from "./behaviours_keys.ts";
+import { inFolder } from "./in_folder.ts";
+
+Deno.test("the SQLite store keeps keys between starts", () =>
+  inFolder(async (folder) => {
+    const first = openStore(`sqlite:${folder}/sluice.db`);
+    await first.keys.add(key({ disabled: true }));
+    await first.close();
+    const second = openStore(`sqlite:${folder}/sluice.db`);
+    assertEquals(await second.keys.list(), [key({ disabled: true })]);
+    await second.close();
+  }));
+
+Deno.test("the SQLite store sees at once what another one of the same file wrote", () =>
+  inFolder(async (folder) => {
+    const [one, two] = [openStore(`sqlite:${folder}/sluice.db`), openStore(`sqlite:${folder}/sluice.db`)];
+    assertEquals(await two.keys.findByHash(key().hash, 0), undefined);
+    await one.keys.add(key());
+    assertEquals(await two.keys.findByHash(key().hash, 0), key());
+    await one.keys.revoke("key_1", 2000);
+    assertEquals((await two.keys.findByHash(key().hash, 0))?.revokedAt, 2000);
+    await one.close();
+    await two.close();
+  }));
+
+Deno.test("the SQLite store brings a file of the first shape up to date", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const db = new DatabaseSync(path);
+    db.exec(MIGRATIONS[0] ?? "");
+    db.exec("PRAGMA user_version = 1");
+    db.exec("INSERT INTO keys VALUES ('key_1', 'ci', printf('%064d', 0), 'default', 1000, 0, NULL)");
+    db.close();
+    const store = openStore(`sqlite:${path}`);
+    assertEquals(await store.keys.list(), [key({ hash: "0".repeat(64) })]);
+    assertEquals(await store.keys.rotate("key_1", { hash: hash("b"), until: 5000 }), true);
+    await store.close();
+  }));
+
+Deno.test("the SQLite store makes its folder and file for the owner only", async () => {
+  await inFolder(async (folder) => {
+    const store = openStore(`sqlite:${folder}/deep/data/sluice.db`);
+    await store.keys.add(key());
+    if (Deno.build.os !== "windows") {
+      const mode = (path: string) => (Deno.statSync(`${folder}/${path}`).mode ?? 0) & 0o777;
+      assertEquals([mode("deep"), mode("deep/data")], [0o700, 0o700]);
+      for (const { name } of Deno.readDirSync(`${folder}/deep/data`)) {
+        assertEquals(mode(`deep/data/${name}`), 0o600, name);
+      }
+    }
+    await store.close();
+  });
+});
+
+Deno.test("the SQLite store writes through a log, with every commit on the disk", () =>
+  inFolder(async (folder) => {
+    await openStore(`sqlite:${folder}/sluice.db`).close();
+    const db = new DatabaseSync(`${folder}/sluice.db`);
+    assertEquals(Object.values(db.prepare("PRAGMA journal_mode").get() ?? {}), ["wal"]);
+    assertEquals(Object.values(db.prepare("PRAGMA user_version").get() ?? {}), [MIGRATIONS.length]);
+    assertThrows(
+      () => db.exec("INSERT INTO keys (id, name, hash, group_name, created_at) VALUES ('i', 'n', 'short', 'g', 1)"),
+      Error,
+      "CHECK",
+    );
+    assertThrows(
+      () =>
+        db.exec(
+          "INSERT INTO keys (id, name, hash, group_name, created_at) VALUES ('i', 'n', hex(zeroblob(32)), 'g', 'x')",
+        ),
+      Error,
+      "INTEGER",
+    );
+    db.close();
+  }));
+
+Deno.test("the SQLite store refuses a file that is no database, is damaged or newer", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const refuse = (words: string) => assertThrows(() => openStore(`sqlite:${path}`), StoreError, words);
+    Deno.writeTextFileSync(path, "this is no database at all, and long enough to be looked at".repeat(100));
+    refuse(`Cannot open the store "${path}"`);
+    Deno.removeSync(path);
+
+    const store = openStore(`sqlite:${path}`);
+    for (let index = 0; index < 200; index++) {
+      await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
+    }
+    await store.close();
+    const good = Deno.readFileSync(path);
+    const bad = good.slice();
+    bad.fill(0xff, 4096, 4096 * 3);
+    Deno.writeFileSync(path, bad);
+    refuse("Cannot open the store");
+
+    Deno.writeFileSync(path, good);
+    const db = new DatabaseSync(path);
+    db.exec("PRAGMA user_version = 99");
+    db.close();
+    refuse("newer version of Sluice");
+  }));
+
+Deno.test("openStore() takes :memory: after sqlite: as the name of a file", () =>
+  inFolder(async (folder) => {
+    await openStore(`sqlite:${folder}/:memory:`).close();
+    assert(Deno.statSync(`${folder}/:memory:`).isFile);
+  }));
