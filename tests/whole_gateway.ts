@@ -3,6 +3,7 @@ import { issueKey } from "../lib/access/keys.ts";
 import { parseConfig } from "../lib/config/parse.ts";
 import { closeGateway, createGateway, type LogEntry } from "../lib/gateway.ts";
 import { createApp } from "../lib/http/app.ts";
+import { listenersOf } from "../lib/http/surface.ts";
 import type { Json } from "../lib/json.ts";
 import { openMemoryStore } from "../lib/store/memory.ts";
 import { routes } from "../routes/manifest.ts";
@@ -10,17 +11,25 @@ import { routes } from "../routes/manifest.ts";
 /** States a key can be in. `poor`: its group may call no endpoint. `lost`: its group does not exist. */
 export const KEY_STATES = ["good", "poor", "lost", "disabled", "revoked"] as const;
 
+/** The admin key of every gateway here, by the name of its variable: `ADMIN_KEY`. */
+export const ADMIN_KEY = "admin-key-of-the-tests";
+
 /** A running gateway. */
 export interface WholeGateway extends AsyncDisposable {
   origin: string;
   port: number;
+  /** Where the admin side is, if the configuration has one: the same origin, or one of its own. */
+  adminOrigin: string;
   keys: Readonly<Record<typeof KEY_STATES[number], string>>;
   logs: LogEntry[];
 }
 
 /** Starts a gateway with this configuration and a key in every state. */
 export function startGateway(file: Record<string, Json> = {}): WholeGateway {
-  const config = parseConfig({ ...file, groups: { poor: { endpoints: [] } } });
+  const config = parseConfig(
+    { ...file, groups: { poor: { endpoints: [] } } },
+    (name) => name === "ADMIN_KEY" ? ADMIN_KEY : undefined,
+  );
   const store = openMemoryStore();
   const add = (name: string, group = "default") => {
     const { key, record } = issueKey({ name, group, now: 0 });
@@ -33,11 +42,16 @@ export function startGateway(file: Record<string, Json> = {}): WholeGateway {
   void store.keys.revoke(revoked.id, 1);
   const logs: LogEntry[] = [];
   const gateway = createGateway({ config, store, now: Date.now, log: (entry) => logs.push(entry) });
-  const app = createApp({ routes, gateway: () => gateway });
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => app(request));
+  const [server, ...others] = listenersOf(config).map(({ surface }) => {
+    const app = createApp({ routes, surface, gateway: () => gateway });
+    return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => app(request));
+  });
+  if (server === undefined) throw new RangeError("The gateway listens nowhere");
+  const [adminServer = server] = others;
   return {
     origin: `http://127.0.0.1:${server.addr.port}`,
     port: server.addr.port,
+    adminOrigin: `http://127.0.0.1:${adminServer.addr.port}`,
     keys: {
       good: add("good").key,
       poor: add("poor", "poor").key,
@@ -47,8 +61,8 @@ export function startGateway(file: Record<string, Json> = {}): WholeGateway {
     },
     logs,
     async [Symbol.asyncDispose]() {
-      await server.shutdown();
-      closeGateway(gateway);
+      await Promise.all([server, ...others].map((server) => server.shutdown()));
+      await closeGateway(gateway);
       await store.close();
     },
   };

@@ -64,11 +64,23 @@ const LAYERS: Layers = {
     "lib/catalog",
     "lib/config.ts",
     "lib/images",
+    "lib/limits",
     "lib/metering",
     "lib/store",
     "lib/upstreams",
   ],
   "lib/http": ["lib/access", "lib/canonical", "lib/config.ts", "lib/gateway.ts", ...SHARED_BY_PROTOCOLS],
+  "lib/admin": [
+    "lib/access",
+    "lib/cli/duration.ts",
+    "lib/config.ts",
+    "lib/config",
+    "lib/gateway.ts",
+    "lib/http",
+    "lib/protocols/fields.ts",
+    "lib/reports",
+    "lib/store",
+  ],
   "lib/openapi": [
     "lib/access",
     "lib/canonical",
@@ -85,9 +97,11 @@ const LAYERS: Layers = {
     "lib/config.ts",
     "lib/gateway.ts",
     "lib/http",
+    "lib/limits",
     "lib/metering",
     "lib/protocols",
     "lib/routing",
+    "lib/store/ledger.ts",
     "lib/upstreams",
   ],
   "lib/images": [
@@ -104,12 +118,13 @@ const LAYERS: Layers = {
     "lib/store",
   ],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
-  "routes": ["lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],
+  "routes": ["lib/admin", "lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],
   "main.ts": ["lib/cli", "routes/manifest.ts"],
 };
 
 /** Where `Request` and `Response` may be spoken of. */
 const HTTP_AREAS = [
+  "lib/admin",
   "lib/http",
   "lib/pipeline",
   "lib/images",

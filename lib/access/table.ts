@@ -21,6 +21,7 @@ export type AccessTable = Readonly<Record<string, Access>>;
 
 const PUBLIC: Access = { credential: "none" };
 const HEALTH: Access = { credential: "none", everywhere: true };
+const ADMIN: Access = { credential: "admin" };
 const MODELS: Access = { credential: "bearer", endpoint: "models" };
 const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models" };
 const IMAGES: Access = { credential: "bearer", endpoint: "images" };
@@ -44,4 +45,12 @@ export const ACCESS: AccessTable = {
   "GET /anthropic/v1/models/[provider]/[model_id]": NATIVE_MODELS,
   "POST /anthropic/v1/messages": MESSAGES,
   "POST /anthropic/v1/messages/count_tokens": MESSAGES,
+  "GET /admin/v1/keys": ADMIN,
+  "POST /admin/v1/keys": ADMIN,
+  "GET /admin/v1/keys/[key]": ADMIN,
+  "PATCH /admin/v1/keys/[key]": ADMIN,
+  "DELETE /admin/v1/keys/[key]": ADMIN,
+  "POST /admin/v1/keys/[key]/rotate": ADMIN,
+  "GET /admin/v1/usage": ADMIN,
+  "GET /admin/v1/usage/[request_id]": ADMIN,
 };

@@ -1,0 +1,65 @@
+/** What an operator asks for: bodies and queries are checked whole, and what is wrong is named. */
+import { z } from "zod";
+import { pathText } from "../config/problems.ts";
+import { GatewayError } from "../errors.ts";
+import type { RouteContext } from "../http/router.ts";
+import { readTarget } from "../http/target.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import { checkBody } from "../protocols/fields.ts";
+
+/** Reads a body of this shape. @throws {GatewayError} `invalid`, with the member at fault, and as `readJson()` does */
+export async function readBody<T extends z.ZodType>(schema: T, context: RouteContext): Promise<z.output<T>> {
+  const { value } = await context.readJson();
+  return check(schema, value);
+}
+
+/** As `readBody()`; a request without a body counts as `{}`. */
+export async function readOptionalBody<T extends z.ZodType>(
+  schema: T,
+  { request, context }: { request: Request; context: RouteContext },
+): Promise<z.output<T>> {
+  return request.body === null ? check(schema, {}) : await readBody(schema, context);
+}
+
+/** Reads the query, in which only these names may stand. @throws {GatewayError} `invalid` for others, and for repeats */
+export function readQuery<Name extends string>(
+  request: Request,
+  names: readonly Name[],
+): Partial<Record<Name, string>> {
+  const values: Partial<Record<Name, string>> = {};
+  for (const [key, value] of new URLSearchParams(readTarget(request).query)) {
+    const name = names.find((name) => name === key);
+    if (name === undefined) throw unknownMember(key, names);
+    if (values[name] !== undefined) {
+      throw new GatewayError("invalid", `Cannot choose between two values of "${name}"`, { param: name });
+    }
+    values[name] = value;
+  }
+  return values;
+}
+
+function check<T extends z.ZodType>(schema: T, value: JsonObject): z.output<T> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  if (issue?.code === "unrecognized_keys") {
+    throw unknownMember(pathText([...issue.path, ...issue.keys.slice(0, 1)]), membersAt(schema, issue.path));
+  }
+  checkBody(schema, value);
+  throw new TypeError("Cannot check a body: the schema gave two answers");
+}
+
+function unknownMember(name: string, known: readonly string[]): GatewayError {
+  const list = known.length === 0 ? "nothing else" : known.join(", ");
+  return new GatewayError("invalid", `Unknown parameter "${name}"; known here: ${list}`, { param: name });
+}
+
+/** Names that an object within the body may have. */
+function membersAt(schema: z.ZodType, path: readonly PropertyKey[]): string[] {
+  let place: unknown = z.toJSONSchema(schema, { io: "input" });
+  for (const part of path) {
+    const properties: unknown = isObject(place) ? place.properties : undefined;
+    place = isObject(properties) ? properties[String(part)] : undefined;
+  }
+  return isObject(place) && isObject(place.properties) ? Object.keys(place.properties) : [];
+}

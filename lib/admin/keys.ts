@@ -1,0 +1,137 @@
+/** Keys over HTTP. What is done to a key binds at the next request. */
+import { z } from "zod";
+import { changeKey, createKey, findKey, publicKey, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
+import { readDuration, readMoment } from "../cli/duration.ts";
+import { keyRulesSchema } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { RouteContext } from "../http/router.ts";
+import type { KeyRecord } from "../store/keys.ts";
+import { adminAnswer } from "./answer.ts";
+import { readBody, readOptionalBody } from "./input.ts";
+
+/** Longest text of a name, a span or a moment; what it says is checked where it is used. */
+const text = z.string().max(256);
+
+/** The body that makes a key. */
+export const newKeySchema = z.strictObject({
+  name: text.describe("Name in lists and logs; unique among the keys in use"),
+  group: text.default("default").describe("Name of a group of the configuration"),
+  rules: keyRulesSchema.optional().describe("What it may do beside, or less than, its group"),
+  expires_at: text.nullish().describe("A moment such as 2027-01-01T00:00:00Z, a day, or a span such as 30d"),
+});
+
+/** The body that changes a key. Absent members stay as they are. */
+export const keyChangeSchema = z.strictObject({
+  disabled: z.boolean().optional().describe("A disabled key is refused until it is enabled again"),
+  group: text.optional().describe("Name of a group of the configuration"),
+  rules: keyRulesSchema.optional().describe("In place of all rules the key has"),
+  expires_at: text.nullish().describe("As in a new key; null takes the expiry away"),
+});
+
+/** The body that gives a key a new secret. */
+export const rotationSchema = z.strictObject({
+  overlap: text.default("24h").describe("How long the present secret stays good, such as 24h; 0s ends it at once"),
+});
+
+/** Every key of the store, oldest first. */
+export async function listKeys(_request: Request, { gateway }: RouteContext): Promise<Response> {
+  const keys = await gateway.store.keys.list();
+  const now = gateway.now();
+  return adminAnswer({ object: "list", data: keys.map((key) => publicKey(key, now)) });
+}
+
+/** Makes a key. The answer alone has it. @throws {GatewayError} `invalid` */
+export async function addKey(_request: Request, context: RouteContext): Promise<Response> {
+  const { gateway } = context;
+  const { name, group, rules, expires_at } = await readBody(newKeySchema, context);
+  const shown = await createKey(gateway, {
+    name,
+    group,
+    ...(rules !== undefined && { rules }),
+    ...(typeof expires_at === "string" && { expiresAt: readExpiry(expires_at, gateway.now()) }),
+  });
+  tell(context, { action: "create_key", record: shown.record });
+  return adminAnswer(showSecret(shown, gateway), 201);
+}
+
+/** One key, by its name or id. @throws {GatewayError} `not_found` */
+export async function showKey(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
+  const { key = "" } = params;
+  return adminAnswer(publicKey(await findKey(gateway.store, key), gateway.now()));
+}
+
+/** Changes a key. @throws {GatewayError} `not_found`, `invalid` */
+export async function editKey(_request: Request, context: RouteContext): Promise<Response> {
+  const { gateway, params: { key = "" } } = context;
+  const change = await readBody(keyChangeSchema, context);
+  if (Object.keys(change).length === 0) {
+    const known = Object.keys(keyChangeSchema.shape).join(", ");
+    throw new GatewayError("invalid", `Cannot change key "${key}": the body names no change; known: ${known}`);
+  }
+  const { disabled, group, rules, expires_at } = change;
+  const record = await changeKey(gateway, key, {
+    ...(disabled !== undefined && { disabled }),
+    ...(group !== undefined && { group }),
+    ...(rules !== undefined && { rules }),
+    ...(expires_at !== undefined && {
+      expiresAt: expires_at === null ? null : readExpiry(expires_at, gateway.now()),
+    }),
+  });
+  tell(context, { action: "change_key", record, members: Object.keys(change).join(" ") });
+  return adminAnswer(publicKey(record, gateway.now()));
+}
+
+/** Gives a key a new secret, which the answer alone has. @throws {GatewayError} `not_found`, `invalid` */
+export async function renewKey(request: Request, context: RouteContext): Promise<Response> {
+  const { gateway, params: { key = "" } } = context;
+  const { overlap } = await readOptionalBody(rotationSchema, { request, context });
+  const overlapMs = reading("overlap", () => readDuration(overlap));
+  const shown = await rotateKey(gateway, key, { overlapMs });
+  tell(context, { action: "rotate_key", record: shown.record });
+  return adminAnswer(showSecret(shown, gateway));
+}
+
+/** Ends a key for ever. @throws {GatewayError} `not_found`, `invalid` where it has ended already */
+export async function endKey(_request: Request, context: RouteContext): Promise<Response> {
+  const { gateway, params: { key = "" } } = context;
+  const record = await revokeKey(gateway, key);
+  tell(context, { action: "revoke_key", record });
+  return adminAnswer(publicKey(record, gateway.now()));
+}
+
+function showSecret({ key, record }: ShownKey, gateway: Gateway): object {
+  return { ...publicKey(record, gateway.now()), key };
+}
+
+function readExpiry(text: string, now: number): number {
+  return reading("expires_at", () => readMoment(text, now));
+}
+
+/** What cannot be read is the operator's slip, not ours. */
+function reading(param: string, read: () => number): number {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new GatewayError("invalid", error.message, { param, cause: error });
+  }
+}
+
+interface Deed {
+  action: "create_key" | "change_key" | "rotate_key" | "revoke_key";
+  record: KeyRecord;
+  /** Names of the members that were changed. */
+  members?: string;
+}
+
+function tell({ gateway, requestId }: RouteContext, { action, record, members }: Deed): void {
+  gateway.log({
+    level: "info",
+    event: "admin",
+    request_id: requestId,
+    action,
+    key_id: record.id,
+    ...(members !== undefined && { members }),
+  });
+}

@@ -1,0 +1,14 @@
+import { editKey, endKey, showKey } from "../../../../lib/admin/keys.ts";
+import type { RouteContext } from "../../../../lib/http/router.ts";
+
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return showKey(request, context);
+}
+
+export function PATCH(request: Request, context: RouteContext): Promise<Response> {
+  return editKey(request, context);
+}
+
+export function DELETE(request: Request, context: RouteContext): Promise<Response> {
+  return endKey(request, context);
+}

@@ -1,0 +1,6 @@
+import { renewKey } from "../../../../../lib/admin/keys.ts";
+import type { RouteContext } from "../../../../../lib/http/router.ts";
+
+export function POST(request: Request, context: RouteContext): Promise<Response> {
+  return renewKey(request, context);
+}

@@ -1,0 +1,6 @@
+import { sumUsage } from "../../../lib/admin/usage.ts";
+import type { RouteContext } from "../../../lib/http/router.ts";
+
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return sumUsage(request, context);
+}

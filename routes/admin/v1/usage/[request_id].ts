@@ -1,0 +1,6 @@
+import { explainUsage } from "../../../../lib/admin/usage.ts";
+import type { RouteContext } from "../../../../lib/http/router.ts";
+
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return explainUsage(request, context);
+}
