@@ -36,7 +36,7 @@ export interface KeyRing {
 
 /** What a ring is made of. */
 export interface KeyRingParts {
-  config: Pick<Config, "keys" | "groups">;
+  config: Pick<Config, "keys" | "groups" | "admin">;
   store: KeyStore;
   /** Unix time in milliseconds. */
   now: () => number;
@@ -53,6 +53,8 @@ export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
   return {
     async find(credential) {
       const hash = hashKey(credential);
+      // Whatever else it may be, the admin key is nobody's API key.
+      if (hash === config.admin?.hash) return undefined;
       const known = configured.get(hash);
       if (known !== undefined || !isIssued(credential)) return known;
       const record = await readKey(store, { hash, now: now() });
