@@ -61,6 +61,13 @@ export class GatewayError extends Error {
     this.final = options.final ?? false;
   }
 
+  /** The same error with these response headers, too; its own ones win. */
+  withHeaders(headers: Readonly<Record<string, string>>): GatewayError {
+    const { kind, message, param, code, retryAfterMs, final, cause } = this;
+    const options = { param, code, retryAfterMs, final, cause };
+    return new GatewayError(kind, message, { ...options, headers: { ...headers, ...this.headers } });
+  }
+
   /** HTTP status of the error, by its kind. */
   get status(): number {
     return ERROR_STATUS[this.kind];

@@ -5,6 +5,9 @@ import type { Config, UpstreamConfig } from "./config.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
+import { createMemoryLimiter } from "./limits/memory.ts";
+import type { Limiter } from "./limits/limiter.ts";
+import { createLedger, type Ledger } from "./metering/ledger.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
@@ -23,6 +26,10 @@ export interface Gateway {
   /** What outlives the process. */
   readonly store: Store;
   readonly keys: KeyRing;
+  /** The way to what every request cost. */
+  readonly ledger: Ledger;
+  /** Limits of rate and concurrency. */
+  readonly limiter: Limiter;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make pictures, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
@@ -32,6 +39,8 @@ export interface Gateway {
   readonly idempotency: Idempotency;
   /** Unix time in milliseconds. */
   readonly now: () => number;
+  /** Milliseconds that only grow. */
+  readonly monotonic: () => number;
   /** Numbers from 0 up to, not including, 1. */
   readonly random: () => number;
   readonly log: (entry: LogEntry) => void;
@@ -50,6 +59,8 @@ export interface Parts {
   store: Store;
   /** Unix time in milliseconds. */
   now: () => number;
+  /** Milliseconds that only grow; absent: since the process began. */
+  monotonic?: () => number;
   /** Numbers from 0 up to, not including, 1; absent: `Math.random`. */
   random?: () => number;
   log: (entry: LogEntry) => void;
@@ -60,7 +71,9 @@ const WAITING_UPLOADS = 32;
 const UPLOAD_WAIT_MS = 30_000;
 
 /** Builds a gateway. Nothing is opened or read that was not handed in. */
-export function createGateway({ config, store, now, random = Math.random, log }: Parts): Gateway {
+export function createGateway(
+  { config, store, now, monotonic = () => performance.now(), random = Math.random, log }: Parts,
+): Gateway {
   const catalog = createCatalog(config);
   const issuers = issuersOf(catalog, config);
   return {
@@ -68,6 +81,8 @@ export function createGateway({ config, store, now, random = Math.random, log }:
     catalog,
     store,
     keys: createKeyRing({ config, store: store.keys, now }),
+    ledger: createLedger({ store: store.ledger, now, monotonic, log }),
+    limiter: createMemoryLimiter({ monotonic }),
     upstreams: new Map(
       Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, { row, issuers })]),
     ),
@@ -91,15 +106,17 @@ export function createGateway({ config, store, now, random = Math.random, log }:
       waitMs: config.images.total_ms,
     }),
     now,
+    monotonic,
     random,
     log,
   };
 }
 
-/** Ends work that goes on without its clients and frees the connections to the upstreams. */
-export function closeGateway({ upstreams, imageUpstreams, idempotency }: Gateway): void {
+/** Ends work that goes on without its clients, frees the connections to the upstreams, and enters what is to be entered. */
+export async function closeGateway({ upstreams, imageUpstreams, idempotency, ledger }: Gateway): Promise<void> {
   idempotency.close();
   for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
+  await ledger.close();
 }
 
 /** What the log may know of what was thrown. */

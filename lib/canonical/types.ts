@@ -177,6 +177,8 @@ export interface Usage {
   input_cache_write_1h?: number;
   completion?: number;
   reasoning?: number;
+  /** Some of it was counted here, as the upstream did not tell it. */
+  counted?: true;
 }
 
 /**

@@ -1,12 +1,16 @@
-/** The image pipeline, read from top to bottom: body, model, request, upstream, pictures, answer. */
+/** The image pipeline, read from top to bottom: body, model, request, limits and budgets, upstream, pictures, charge, answer. */
 import { requireCaller } from "../access/caller.ts";
 import { Dropped } from "../canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
+import { NO_TOKENS } from "../metering/billed.ts";
+import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
+import { admitImages, admitReplay } from "../pipeline/admission.ts";
 import { findImageModel } from "../pipeline/find_model.ts";
+import { LEFT, type Metered, metered } from "../pipeline/metered.ts";
 import { checkModelId } from "./members.ts";
 import { byteStream } from "./pieces.ts";
 import { readEdit } from "./edit.ts";
@@ -17,25 +21,35 @@ import { hashRequest } from "./request_hash.ts";
 import { writeResult } from "./result.ts";
 import { sizeText } from "./size.ts";
 import { startImages, type Watch, watchRequest } from "./start.ts";
-import { streamImages } from "./stream.ts";
+import { type Got, streamImages } from "./stream.ts";
 import { type Picture, Tally } from "./tally.ts";
-import { imageCost } from "./tariff.ts";
+import { billedTokens, mostUsage } from "./tariff.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** `POST /v1/images/generations`. */
-export async function generateImages(request: Request, context: RouteContext): Promise<Response> {
-  const { value: body } = await context.readJson();
-  const model = findImageModel(checkModelId(body.model), context);
-  return await answer(request, { context, model, wanted: readGeneration(body, defaultsOf(context)) });
+export function generateImages(request: Request, context: RouteContext): Promise<Response> {
+  return metered(request, { context, endpoint: "images.generations" }, async (under) => {
+    const { value: body } = await context.readJson();
+    const model = findImageModel(checkModelId(body.model), context);
+    const wanted = readGeneration(body, defaultsOf(context));
+    return await answer(request, { context, model, wanted, under });
+  });
 }
 
 /** `POST /v1/images/edits`. */
-export async function editImages(request: Request, context: RouteContext): Promise<Response> {
-  return await answer(request, await readEditJob(request, context));
+export function editImages(request: Request, context: RouteContext): Promise<Response> {
+  return metered(
+    request,
+    { context, endpoint: "images.edits" },
+    async (under) => await answer(request, { ...await readEditJob(request, context), under }),
+  );
 }
 
+/** The signal of a client that is not watched. */
+const STAYS = new AbortController().signal;
+
 /** On its own, so that the form's files are free when the work begins: the request has its own copy of them. */
-async function readEditJob(request: Request, context: RouteContext): Promise<Job> {
+async function readEditJob(request: Request, context: RouteContext): Promise<Omit<Job, "under">> {
   const form = await readForm(request, context);
   const model = findImageModel(checkModelId(form.get("model") ?? undefined), context);
   return { context, model, wanted: await readEdit(form, defaultsOf(context)) };
@@ -50,6 +64,7 @@ interface Job {
   context: RouteContext;
   model: Model;
   wanted: ImageRequest;
+  under: Metered;
 }
 
 /** A request that is being answered. */
@@ -62,16 +77,21 @@ interface Running extends Job {
 
 /** Answers a request, or gives the answer once more where the client names a request that was answered. */
 async function answer(request: Request, job: Job): Promise<Response> {
-  const { context: { gateway, caller }, wanted } = job;
+  const { context, model, wanted, under: { meter, handOver } } = job;
+  const { gateway, caller } = context;
   const key = readIdempotencyKey(request.headers, wanted);
   if (key === undefined) return await make(job, request.signal);
+  let own = false;
   const { status, headers, body } = await gateway.idempotency.run({
     scope: `${requireCaller(caller).keyId} ${wanted.kind}`,
     key,
     requestHash: await hashRequest(wanted),
     signal: request.signal,
     work: async (signal) => {
-      const response = await make(job, signal);
+      // It goes on when this client leaves and another one waits for the same.
+      own = true;
+      handOver();
+      const response = await charged(meter, () => make(job, signal));
       return {
         status: response.status,
         headers: Object.fromEntries(response.headers),
@@ -79,18 +99,34 @@ async function answer(request: Request, job: Job): Promise<Response> {
       };
     },
   });
-  return new Response(body, { status, headers });
+  if (own) return new Response(body, { status, headers });
+  await admitReplay({ meter, model, context });
+  await meter.deliver({ status, ending: "done", tokens: NO_TOKENS, source: "none" });
+  return new Response(body, { status, headers: { ...headers, "x-sluice-cost": "0" } });
+}
+
+/** Work that fails ends its meter without a charge. */
+async function charged(meter: Meter, work: () => Promise<Response>): Promise<Response> {
+  try {
+    return await work();
+  } catch (thrown) {
+    await meter.fail(toGatewayError(thrown).status);
+    throw thrown;
+  }
 }
 
 async function make(job: Job, client: AbortSignal): Promise<Response> {
-  const { context: { gateway }, model, wanted } = job;
-  const watch = watchRequest(client, gateway.config.images.total_ms);
+  const { context, model, wanted, under: { meter } } = job;
+  const { gateway } = context;
+  const watch = watchRequest(model.on_disconnect === "drain" ? STAYS : client, gateway.config.images.total_ms);
   try {
     const counter = await loadTokenCounter();
-    const tally = new Tally(wanted, await counter.countLong(wanted.prompt));
+    const promptTokens = await counter.countLong(wanted.prompt);
+    await admitImages(mostUsage(wanted, promptTokens), { meter, model, context });
+    const tally = new Tally(wanted, promptTokens);
     const dropped = new Dropped();
     const suited = withoutPngQuality(wanted, dropped);
-    const feed = await startImages({ gateway, request: suited, model, dropped, signal: watch.signal });
+    const feed = await startImages({ gateway, request: suited, model, dropped, signal: watch.signal, meter });
     const running: Running = { ...job, feed, tally, dropped, watch };
     const response = wanted.stream ? await streamed(running) : await whole(running);
     watch.answered();
@@ -109,16 +145,18 @@ function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest
   return rest;
 }
 
-async function whole({ context: { gateway }, model, wanted, feed, tally, dropped, watch }: Running): Promise<Response> {
+async function whole(running: Running): Promise<Response> {
+  const { context: { gateway }, wanted, feed, tally, dropped, watch } = running;
   const pictures = await collect(feed, tally);
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
-  const cost = imageCost(tally.usage, model);
+  // Entered before the first byte goes out.
+  const cost = await charge(running);
   return new Response(byteStream(writeResult({ request: wanted, created, pictures, usage: tally.usage })), {
     headers: {
       ...headersOf(tally.size, dropped),
       "content-type": "application/json",
-      "x-sluice-cost": formatUsd(cost),
+      "x-sluice-cost": cost,
     },
   });
 }
@@ -142,7 +180,37 @@ async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
   return pictures.sort((a, b) => a.index - b.index);
 }
 
-async function streamed({ context: { gateway }, wanted, feed, tally, dropped, watch }: Running): Promise<Response> {
+/** Charges what has come; nothing where nothing has. Gives the cost in USD. */
+async function charge({ wanted, tally, under: { meter } }: Running): Promise<string> {
+  if (tally.count === 0) {
+    await meter.fail(200);
+    return "0";
+  }
+  return formatUsd(
+    await meter.deliver({
+      status: 200,
+      ending: tally.count < wanted.n ? "partial" : "done",
+      tokens: billedTokens(tally.usage),
+      source: "formula",
+      images: tally.count,
+    }),
+  );
+}
+
+/** Charges a client that left for what it got. */
+async function chargeLeft(meter: Meter, { usage, pictures }: Got): Promise<void> {
+  if (pictures === 0) return await meter.fail(LEFT);
+  await meter.deliver({
+    status: 200,
+    ending: "abandoned",
+    tokens: billedTokens(usage),
+    source: "formula",
+    images: pictures,
+  });
+}
+
+async function streamed(running: Running): Promise<Response> {
+  const { context: { gateway }, model, wanted, feed, tally, dropped, watch, under: { meter } } = running;
   const body = await streamImages({
     feed: {
       read: () => feed.read(),
@@ -155,6 +223,10 @@ async function streamed({ context: { gateway }, wanted, feed, tally, dropped, wa
     tally,
     seconds: () => Math.floor(gateway.now() / 1000),
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
+    charge: () => charge(running),
+    // Nobody waits for it: the ledger tells by itself what could not be entered.
+    left: (got) => void chargeLeft(meter, got).catch(() => {}),
+    drain: model.on_disconnect === "drain",
   });
   return new Response(body, {
     headers: {

@@ -3,6 +3,7 @@ import type { Dropped } from "../canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { type ErrorKind, GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import type { Meter } from "../metering/meter.ts";
 import { planTargets } from "../routing/plan.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
@@ -17,6 +18,7 @@ export interface ImageJob {
   dropped: Dropped;
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
+  meter: Pick<Meter, "attempt" | "first">;
 }
 
 /**
@@ -29,6 +31,7 @@ export async function startImages(job: ImageJob): Promise<ImageFeed> {
   for (const target of planTargets(model.targets, gateway.random)) {
     const upstream = gateway.imageUpstreams.get(target.upstream);
     if (upstream === undefined) continue;
+    job.meter.attempt(target.upstream);
     try {
       const feed = await upstream.create({ request: job.request, model, target, signal, dropped: job.dropped });
       return untilAborted(feed, signal);

@@ -6,6 +6,7 @@ import { type PatientReader, patientReader } from "../pipeline/patient_reader.ts
 import { openaiError } from "../protocols/error_bodies.ts";
 import { joined, pictureObject } from "./pieces.ts";
 import { writeUsage } from "./result.ts";
+import type { ImageUsage } from "./tariff.ts";
 import type { Delivered, Tally } from "./tally.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "./types.ts";
 
@@ -18,10 +19,21 @@ export interface ImageStream {
   seconds: () => number;
   /** Silence after which a keep-alive goes out, in milliseconds. */
   keepAliveMs: number;
-  /** Told of each picture when its event is made. */
-  onPicture?: (delivered: Delivered) => void;
-  /** Called once when the stream ends by itself; not where the client leaves. */
-  onEnd?: () => void;
+  /**
+   * Enters the charge for all pictures that are there, once. Asked for before the last thing that the client gets. Gives
+   * the cost in USD.
+   */
+  charge: () => Promise<string>;
+  /** Told when the client leaves before the end, with what it got. */
+  left: (got: Got) => void;
+  /** True: the feed is read to its end when the client leaves, and all of it is charged. */
+  drain: boolean;
+}
+
+/** What a client has got so far. */
+export interface Got {
+  usage: ImageUsage;
+  pictures: number;
 }
 
 const KEEP_ALIVE = ": keep-alive\n";
@@ -37,8 +49,8 @@ const KEEP_ALIVE = ": keep-alive\n";
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(stream.feed, stream.keepAliveMs);
-  const left = new AbortController();
-  const steps = writeSteps(stream, { reader, left: left.signal });
+  const steps = writeSteps(stream, reader);
+  let got: Got = { usage: { input: 0, output: 0 }, pictures: 0 };
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
     opening = await steps.next();
@@ -56,6 +68,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
           controller.enqueue(encoder.encode(piece.value));
           return;
         }
+        got = { usage: stream.tally.usage, pictures: stream.tally.count };
         const step = opening ?? await steps.next();
         opening = undefined;
         if (step.done === true) {
@@ -66,8 +79,10 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         pieces = joined(step.value)[Symbol.iterator]();
       }
     },
-    cancel() {
-      left.abort();
+    async cancel() {
+      if (!stream.drain) stream.left(got);
+      // For nobody but the bill.
+      else while ((await steps.next()).done !== true);
       reader.stop();
     },
   }, { highWaterMark: 0 });
@@ -76,28 +91,32 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
 /** The texts of the stream, one per event. Throws where nothing has been said yet. */
 async function* writeSteps(
   stream: ImageStream,
-  { reader, left }: { reader: PatientReader<ImageEvent>; left: AbortSignal },
+  reader: PatientReader<ImageEvent>,
 ): AsyncGenerator<Iterable<string>, void> {
   const { request, tally } = stream;
   let said = false;
+  let complete = false;
   try {
     for (let event = await reader.read(); event !== undefined; event = await reader.read()) {
-      const text = event === "silence" ? [KEEP_ALIVE] : writeEvent(event, stream);
+      const text = event === "silence" ? [KEEP_ALIVE] : await writeEvent(event, stream);
       if (text === undefined) continue;
       said = true;
       yield text;
+      complete = tally.count === request.n;
     }
     if (tally.count === 0) throw tally.failure;
+    await stream.charge();
   } catch (thrown) {
     if (!said) throw thrown;
-    if (tally.count < request.n) yield [writeError(toGatewayError(thrown))];
+    if (complete) return;
+    await stream.charge().catch(() => {});
+    yield [writeError(toGatewayError(thrown))];
   }
-  if (!left.aborted) stream.onEnd?.();
 }
 
 /** What the client gets of an event; nothing of a picture that fails, as long as others may come. */
-function writeEvent(event: ImageEvent, stream: ImageStream): Iterable<string> | undefined {
-  const { tally, onPicture } = stream;
+async function writeEvent(event: ImageEvent, stream: ImageStream): Promise<Iterable<string> | undefined> {
+  const { tally, request, charge } = stream;
   if (event.type === "failed") {
     tally.fail(event.error);
     return undefined;
@@ -105,8 +124,7 @@ function writeEvent(event: ImageEvent, stream: ImageStream): Iterable<string> | 
   if (event.type === "partial") return tally.isMissing(event.index) ? writePartial(event, stream) : undefined;
   const delivered = tally.deliver(event);
   if (delivered === undefined) return undefined;
-  onPicture?.(delivered);
-  return writeCompleted(delivered, stream);
+  return writeCompleted(delivered, tally.count === request.n ? await charge() : undefined, stream);
 }
 
 function writePartial(
@@ -116,8 +134,14 @@ function writePartial(
   return writePicture("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
 }
 
-function writeCompleted({ picture: { index, base64 }, usage }: Delivered, stream: ImageStream): Iterable<string> {
-  return writePicture("completed", { base64, after: { usage: writeUsage(usage), index } }, stream);
+/** The last one tells the cost of all of them. */
+function writeCompleted(
+  { picture: { index, base64 }, usage }: Delivered,
+  cost: string | undefined,
+  stream: ImageStream,
+): Iterable<string> {
+  const after = { usage: writeUsage(usage), index, ...(cost !== undefined && { sluice_cost: cost }) };
+  return writePicture("completed", { base64, after }, stream);
 }
 
 function* writePicture(

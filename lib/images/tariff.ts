@@ -1,6 +1,6 @@
 /** What pictures cost: tokens by the official formula, always at the high tier, whatever an upstream reports. */
-import type { Model } from "../catalog/model.ts";
-import { type Amount, costOf } from "../metering/money.ts";
+import { NO_TOKENS } from "../metering/billed.ts";
+import type { BilledTokens } from "../store/ledger.ts";
 import { isValidSize } from "./size.ts";
 import type { Size } from "./types.ts";
 
@@ -34,7 +34,12 @@ export function deliveredTokens(actual: Size | undefined, asked: Size): number {
   return actual === undefined || !isValidSize(actual) ? most : Math.min(most, outputTokens(actual));
 }
 
-/** The exact price of a request, by the model's row in the catalog. */
-export function imageCost({ input, output }: ImageUsage, { pricing }: Pick<Model, "pricing">): Amount {
-  return costOf(input, pricing.prompt) + costOf(output, pricing.completion);
+/** The same by price class. */
+export function billedTokens({ input, output }: ImageUsage): BilledTokens {
+  return { ...NO_TOKENS, prompt: input, completion: output };
+}
+
+/** The most that a request can be billed: all its pictures, at the size asked for. */
+export function mostUsage({ n, size }: { n: number; size: Size }, promptTokens: number): ImageUsage {
+  return { input: promptTokens, output: n * outputTokens(size) };
 }

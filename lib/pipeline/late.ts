@@ -17,6 +17,8 @@ export interface Late {
   fail(error: GatewayError): Frame[];
   /** Called when the client leaves before the answer has begun. */
   leave(): void;
+  /** Called where the answer fails when the client has left. */
+  unanswered(): void;
 }
 
 /**
@@ -29,7 +31,7 @@ export async function inTime(late: Late): Promise<Response> {
   return await orSilence(response, keepAliveMs) ?? new Response(lateBody(late), { headers: late.headers() });
 }
 
-function lateBody({ response, heartbeat, keepAliveMs, fail, leave }: Late): ReadableStream<Uint8Array> {
+function lateBody({ response, heartbeat, keepAliveMs, fail, leave, unanswered }: Late): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   let waited = true;
   let left = false;
@@ -45,7 +47,9 @@ function lateBody({ response, heartbeat, keepAliveMs, fail, leave }: Late): Read
   // An answer that begins when nobody is there is not begun at all.
   response.then(({ body }) => {
     if (left && reader === undefined) body?.cancel().catch(() => {});
-  }, () => {});
+  }, () => {
+    if (left) unanswered();
+  });
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {

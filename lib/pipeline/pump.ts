@@ -12,6 +12,12 @@ export interface Pump {
   heartbeat: string;
   /** Silence after which a heartbeat goes out, in milliseconds. */
   keepAliveMs: number;
+  /** Told of each step when it has been handed to the client. */
+  sent?: (step: Step) => void;
+  /** Told when the client leaves before the end. */
+  left?: () => void;
+  /** True: the feed is read to its end when the client leaves. */
+  drain?: boolean;
 }
 
 /** `silence`: nothing has come for too long. `undefined`: the stream is over. */
@@ -25,7 +31,9 @@ type Read = Step | "silence" | undefined;
  * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each frame is one chunk.
  * @throws {GatewayError} the error that came in place of a first event
  */
-export async function pump({ feed, heartbeat, keepAliveMs }: Pump): Promise<ReadableStream<Uint8Array>> {
+export async function pump(
+  { feed, heartbeat, keepAliveMs, sent, left, drain = false }: Pump,
+): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(feed, keepAliveMs);
   const opening = await openingSteps();
@@ -46,9 +54,12 @@ export async function pump({ feed, heartbeat, keepAliveMs }: Pump): Promise<Read
           return;
         }
         wrote = write(read.frames, controller);
+        sent?.(read);
       }
     },
-    cancel() {
+    async cancel() {
+      left?.();
+      if (drain) await readToEnd();
       reader.stop();
     },
   }, { highWaterMark: 0 });
@@ -83,6 +94,11 @@ export async function pump({ feed, heartbeat, keepAliveMs }: Pump): Promise<Read
       failed = true;
       return { frames: feed.fail(toGatewayError(thrown)), events: [] };
     }
+  }
+
+  /** For nobody but the bill. */
+  async function readToEnd(): Promise<void> {
+    while (await next() !== undefined);
   }
 
   function write(frames: readonly Frame[], controller: ReadableStreamDefaultController<Uint8Array>): boolean {

@@ -1,4 +1,7 @@
-/** The text pipeline, read from top to bottom: body, prompt, model, rules, then target by target, then the answer. */
+/**
+ * The text pipeline, read from top to bottom: body, prompt, model, rules, limits and budgets, then target by target, then
+ * the answer and its charge.
+ */
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
 import type { Prompt } from "../canonical/types.ts";
@@ -7,6 +10,9 @@ import { type ErrorKind, GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
 import type { RouteContext } from "../http/router.ts";
 import { type Json, writeJson } from "../json.ts";
+import { spliceMembers } from "../json_splice.ts";
+import type { Meter } from "../metering/meter.ts";
+import { formatUsd } from "../metering/money.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { planTargets } from "../routing/plan.ts";
@@ -15,6 +21,10 @@ import { fitContext } from "./context.ts";
 import { droppedHeader } from "./dropped_header.ts";
 import { findModel } from "./find_model.ts";
 import { inTime, type Late } from "./late.ts";
+import { admit, type Cap } from "./admission.ts";
+import { readReplyTokens } from "./billed_tokens.ts";
+import { LEFT, metered } from "./metered.ts";
+import { meteredFeed } from "./metered_feed.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
 import { writtenFeed } from "./written_feed.ts";
@@ -29,6 +39,9 @@ interface Job {
   client: ClientRequest;
   model: Model;
   prompt: Prompt;
+  meter: Meter;
+  /** The most tokens that the budget can pay, where the client named no number itself. */
+  cap: Cap | undefined;
   /** Losses that no target can help. */
   dropped: Dropped;
   /** Losses at the target that is being tried. */
@@ -38,7 +51,19 @@ interface Job {
 }
 
 /** Answers one text request in the protocol it came in. */
-export async function serve(codec: Codec, request: Request, context: RouteContext): Promise<Response> {
+export function serve(codec: Codec, request: Request, context: RouteContext): Promise<Response> {
+  return metered(
+    request,
+    { context, endpoint: codec.protocol },
+    ({ meter }) => serveMetered(codec, request, { context, meter }),
+  );
+}
+
+async function serveMetered(
+  codec: Codec,
+  request: Request,
+  { context, meter }: { context: RouteContext; meter: Meter },
+): Promise<Response> {
   const header = (name: string) => request.headers.get(name);
   codec.checkHeaders?.(header);
   const { value: body, text } = await context.readJson();
@@ -46,24 +71,40 @@ export async function serve(codec: Codec, request: Request, context: RouteContex
   const asked = codec.readPrompt(body);
   const model = findModel(asked.model, context);
   const dropped = new Dropped();
-  const prompt = checkModelRules(asked, model, dropped);
+  const checked = checkModelRules(asked, model, dropped);
+  const { prompt, cap } = await admit(checked, { meter, model, context });
   const seconds = () => Math.floor(context.gateway.now() / 1000);
   const echo: Echo = {
     requestId: context.requestId,
     createdAt: seconds(),
     completedAt: seconds,
     model: model.id,
-    request: body,
+    request: cap === undefined ? body : { ...body, [cap.param]: cap.tokens },
     prompt,
   };
 
   const gone = new AbortController();
-  const leave = () => gone.abort();
+  const leave = () => model.on_disconnect === "drain" ? undefined : gone.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
   try {
-    const client = { echo, text, header };
-    const job: Job = { codec, context, client, model, prompt, dropped, tried: dropped, signal: gone.signal };
+    const client = {
+      echo,
+      text: cap === undefined ? text : spliceMembers(text, { [cap.param]: String(cap.tokens) }),
+      header,
+    };
+    const job: Job = {
+      codec,
+      context,
+      client,
+      model,
+      prompt,
+      meter,
+      cap,
+      dropped,
+      tried: dropped,
+      signal: gone.signal,
+    };
     return prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
   } finally {
     // From here on the response's own body tells whether the client is there.
@@ -79,7 +120,9 @@ async function answer(job: Job): Promise<Response> {
     try {
       return await answerFrom(target, job);
     } catch (error) {
-      if (!(error instanceof GatewayError && NEXT_TARGET.has(error.kind)) || job.signal.aborted) throw error;
+      // An answer that came and could not be entered in the ledger is not asked for again.
+      if (job.signal.aborted || job.meter.ended) throw error;
+      if (!(error instanceof GatewayError && NEXT_TARGET.has(error.kind))) throw error;
       last = error;
       const { upstream, model } = target;
       const { kind, message } = error;
@@ -100,27 +143,45 @@ async function answer(job: Job): Promise<Response> {
 }
 
 async function answerFrom(target: Target, job: Job): Promise<Response> {
-  const { codec, context: { gateway }, client, model, prompt, signal } = job;
+  const { codec, context: { gateway }, client, model, prompt, meter, signal } = job;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const dropped = new Dropped();
   for (const name of job.dropped.names) dropped.add(name);
   job.tried = dropped;
   const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  meter.attempt(target.upstream);
   const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
-  const headers = droppedHeader(dropped);
-  return prompt.stream ? await streamed(given, { job, headers }) : await whole(given, { job, headers });
+  const out: Out = { job, headers: headersOf(job), countInput: fitted.countInput };
+  return prompt.stream ? await streamed(given, out) : await whole(given, out);
+}
+
+/** What is known of an answer before it begins: what could not be said, and what was set for it. */
+function headersOf({ tried, cap }: Job): Record<string, string> {
+  return {
+    ...droppedHeader(tried),
+    ...(cap !== undefined && { "x-sluice-max-tokens": String(cap.tokens) }),
+  };
 }
 
 interface Out {
   job: Job;
   headers: Record<string, string>;
+  /** Size of the prompt in o200k tokens. */
+  countInput: () => Promise<number>;
 }
 
-async function whole(given: Answer, { job: { codec, client }, headers }: Out): Promise<Response> {
-  if (given.type === "text") return jsonText(given.text, headers);
+/** The charge is entered before the first byte goes out: nothing tells the client of an answer that is not. */
+async function whole(given: Answer, { job: { codec, client, meter }, headers, countInput }: Out): Promise<Response> {
   if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
-  return jsonResponse(codec.writeReply(await collect(given.feed), client.echo), headers);
+  const reply = given.type === "text" ? given.reply : await collect(given.feed);
+  meter.first();
+  const charged = await readReplyTokens(reply, { countInput });
+  const cost = await meter.deliver({ status: 200, ending: reply.finish, ...charged });
+  const costed = { ...headers, "x-sluice-cost": formatUsd(cost) };
+  return given.type === "text"
+    ? jsonText(given.text, costed)
+    : jsonResponse(codec.writeReply(reply, client.echo), costed);
 }
 
 async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
@@ -135,10 +196,20 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
   return folder.end();
 }
 
-async function streamed(given: Answer, { job: { codec, client, context }, headers }: Out): Promise<Response> {
+async function streamed(given: Answer, { job, headers, countInput }: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const feed = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const body = await pump({ feed, heartbeat: codec.heartbeat, keepAliveMs: keepAliveMs(context) });
+  const { codec, client, context, meter, model } = job;
+  const written = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
+  const { feed, sent, left } = meteredFeed(written, { meter, codec, countInput });
+  const drain = model.on_disconnect === "drain";
+  const body = await pump({
+    feed,
+    heartbeat: codec.heartbeat,
+    keepAliveMs: keepAliveMs(context),
+    sent,
+    left: () => left(drain),
+    drain,
+  });
   return new Response(body, { headers: streamHeaders(headers) });
 }
 
@@ -149,8 +220,10 @@ function lateOf(job: Job, leave: () => void): Late {
     response: answer(job),
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(context),
-    headers: () => streamHeaders(droppedHeader(job.tried)),
+    headers: () => streamHeaders(headersOf(job)),
+    unanswered: () => void job.meter.fail(LEFT),
     fail(error) {
+      void job.meter.fail(200);
       context.gateway.log({
         level: error.kind === "internal" ? "error" : "warn",
         event: "request_failed",

@@ -52,6 +52,8 @@ export interface Codec {
   writeReply(reply: Reply, echo: Echo): JsonObject;
   /** Writes a streamed answer. `end()` closes the stream the protocol's way. */
   writer(echo: Echo): Machine<Event, Frame>;
+  /** True for the frame of a stream that tells the usage of the whole answer. */
+  tellsUsage(frame: Frame): boolean;
   /** Writes an error that comes before any other byte. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
   /** What to send while there is nothing to say: a comment or the protocol's own ping, as bytes of the stream. */

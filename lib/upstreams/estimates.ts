@@ -14,13 +14,13 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
   let input: number | undefined;
 
   async function withInput(usage: Usage = {}): Promise<Usage> {
-    return usage.prompt === undefined ? { ...usage, prompt: input ??= await countInput() } : usage;
+    return usage.prompt === undefined ? { ...usage, prompt: input ??= await countInput(), counted: true } : usage;
   }
 
   async function withOutput(usage: Usage): Promise<Usage> {
     if (usage.completion !== undefined) return usage;
     const blocks = said.flatMap(({ block, pieces }) => blockOf(block, pieces.join("")));
-    return { ...usage, ...await countReply(blocks, await loadTokenCounter()) };
+    return { ...usage, ...await countReply(blocks, await loadTokenCounter()), counted: true };
   }
 
   async function estimate(event: Event): Promise<Event> {

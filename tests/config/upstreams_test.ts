@@ -187,7 +187,7 @@ Deno.test("an upstream's key is shown by nothing", () => {
   ];
   for (const text of shown) assert(!text.includes(SECRET), text.slice(0, 200));
   assertEquals(secret.reveal(), SECRET);
-  closeGateway(gateway);
+  await closeGateway(gateway);
   store.close();
 });
 

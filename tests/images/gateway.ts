@@ -142,7 +142,7 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
       }),
     async [Symbol.asyncDispose]() {
       await server.shutdown();
-      closeGateway(built);
+      await closeGateway(built);
     },
   };
 }

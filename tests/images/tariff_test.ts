@@ -1,16 +1,16 @@
 import { assert, assertEquals } from "@std/assert";
 import { isValidSize } from "../../lib/images/size.ts";
-import { deliveredTokens, imageCost, outputTokens } from "../../lib/images/tariff.ts";
+import { billedTokens, deliveredTokens, outputTokens } from "../../lib/images/tariff.ts";
 import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
+import { costOfTokens } from "../../lib/metering/price.ts";
 
 /** Service prices in USD per token, and the official ones. */
 const SERVICE = { prompt: "0.00000075", completion: "0.0000045" };
 const OFFICIAL = { prompt: "0.000005", completion: "0.00003" };
 
-function priced({ prompt, completion }: typeof SERVICE) {
-  return {
-    pricing: { prompt, completion, input_cache_read: "0", input_cache_write_5m: "0", input_cache_write_1h: "0" },
-  };
+function costOf(usage: { input: number; output: number }, { prompt, completion }: typeof SERVICE): bigint {
+  const cached = { input_cache_read: "0", input_cache_write_5m: "0", input_cache_write_1h: "0" };
+  return costOfTokens(billedTokens(usage), { model: "acme/painter", factor: "1", prompt, completion, ...cached });
 }
 
 const REFERENCE: readonly [width: number, height: number, tokens: number, usd: string, rounded: string][] = [
@@ -24,7 +24,7 @@ for (const [width, height, tokens, usd, rounded] of REFERENCE) {
   Deno.test(`a picture of ${width}x${height} is ${tokens} tokens and ${usd} USD`, () => {
     assertEquals(outputTokens({ width, height }), tokens);
     assertEquals(outputTokens({ width: height, height: width }), tokens);
-    const cost = formatUsd(imageCost({ input: 0, output: tokens }, priced(SERVICE)));
+    const cost = formatUsd(costOf({ input: 0, output: tokens }, SERVICE));
     assertEquals([cost, Number(cost).toFixed(4)], [usd, rounded]);
   });
 }
@@ -33,16 +33,16 @@ Deno.test("the service price is 0.15 times the official one, for prompt and pict
   for (
     const usage of [{ input: 1_000_000, output: 0 }, { input: 0, output: 1_000_000 }, { input: 17, output: 7_024 }]
   ) {
-    assertEquals(imageCost(usage, priced(SERVICE)) * 100n, imageCost(usage, priced(OFFICIAL)) * 15n);
+    assertEquals(costOf(usage, SERVICE) * 100n, costOf(usage, OFFICIAL) * 15n);
   }
-  assertEquals(formatUsd(imageCost({ input: 1_000_000, output: 0 }, priced(SERVICE))), "0.75");
-  assertEquals(formatUsd(imageCost({ input: 0, output: 1_000_000 }, priced(SERVICE))), "4.5");
+  assertEquals(formatUsd(costOf({ input: 1_000_000, output: 0 }, SERVICE)), "0.75");
+  assertEquals(formatUsd(costOf({ input: 0, output: 1_000_000 }, SERVICE)), "4.5");
 });
 
 Deno.test("prompt and pictures add up exactly", () => {
-  assertEquals(formatUsd(imageCost({ input: 9, output: 3 * 7_024 }, priced(SERVICE))), "0.09483075");
+  assertEquals(formatUsd(costOf({ input: 9, output: 3 * 7_024 }, SERVICE)), "0.09483075");
   assertEquals(
-    imageCost({ input: 9, output: 21_072 }, priced(SERVICE)),
+    costOf({ input: 9, output: 21_072 }, SERVICE),
     9n * parseUsd("0.00000075") + 21_072n * parseUsd("0.0000045"),
   );
 });

@@ -35,13 +35,14 @@ Deno.test("what an upstream tells of its usage stands, zeros included", async ()
 });
 
 Deno.test("what an upstream does not tell of its usage is counted", async () => {
-  const counted = { prompt: 7, completion: 4, reasoning: 1 };
+  const counted = { prompt: 7, completion: 4, reasoning: 1, counted: true };
   assertEquals(await usagesOf("chat", { finish: {} }), [undefined, counted]);
-  assertEquals(await usagesOf("messages", { finish: {} }), [{ prompt: 7 }, counted]);
+  assertEquals(await usagesOf("messages", { finish: {} }), [{ prompt: 7, counted: true }, counted]);
   assertEquals(await usagesOf("responses", { finish: { prompt: 2, input_cache_read: 1 } }), [undefined, {
     prompt: 2,
     input_cache_read: 1,
     completion: 4,
     reasoning: 1,
+    counted: true,
   }]);
 });

@@ -118,7 +118,7 @@ export function startGateway(file: JsonObject): TestGateway {
       return `POST ${PATHS[protocol]} HTTP/1.1\r\nhost: localhost\r\n${lines}content-length: ${length}\r\n\r\n${text}`;
     },
     async [Symbol.asyncDispose]() {
-      closeGateway(gateway);
+      await closeGateway(gateway);
       // Not `shutdown()`: a test that failed has left its streams open.
       stop.abort();
       await server.finished;

@@ -14,6 +14,8 @@ export const chat: Codec = {
   readPrompt,
   writeReply,
   writer,
+  // Quotes inside a text are escaped: this can only be a member.
+  tellsUsage: ({ data }) => /"usage"\s*:\s*\{/.test(data),
   writeError: openaiErrorReply,
   // One line break only: a blank line would make some clients dispatch an empty event.
   heartbeat: ": keep-alive\n",

@@ -21,6 +21,7 @@ export const messages: Codec = {
   readPrompt,
   writeReply,
   writer,
+  tellsUsage: ({ event }) => event === "message_delta",
   writeError: anthropicErrorReply,
   heartbeat: 'event: ping\ndata: {"type": "ping"}\n\n',
   // Claude Code makes its conversation shorter when an error begins with these words.

@@ -106,7 +106,7 @@ function readCompaction(iterations: Json | undefined): Usage {
 
 function add(first: Usage, second: Usage): Usage {
   const result: Usage = { ...first };
-  for (const [name, value] of Object.entries(second) as [keyof Usage, number][]) {
+  for (const [name, value] of Object.entries(second) as [Exclude<keyof Usage, "counted">, number][]) {
     result[name] = (result[name] ?? 0) + value;
   }
   return result;

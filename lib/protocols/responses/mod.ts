@@ -7,6 +7,8 @@ import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
 import { writer } from "./stream.ts";
 
+const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
+
 /** OpenAI's responses protocol, without state: every request carries its whole conversation. */
 export const responses: Codec = {
   protocol: "responses",
@@ -14,6 +16,8 @@ export const responses: Codec = {
   readPrompt,
   writeReply,
   writer,
+  tellsUsage: ({ event, data }) =>
+    event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : ENDS.has(event),
   writeError: openaiErrorReply,
   // One line break: with two, some clients take the comment for an empty event.
   heartbeat: ": keep-alive\n",

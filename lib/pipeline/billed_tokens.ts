@@ -1,0 +1,41 @@
+/** The tokens that an answer in text is charged for. */
+import type { Reply, Usage } from "../canonical/types.ts";
+import { readUsage } from "../metering/billed.ts";
+import { countReply, type ReplyTokens } from "../metering/count_prompt.ts";
+import { loadTokenCounter } from "../metering/tokens.ts";
+import type { BilledTokens, UsageSource } from "../store/ledger.ts";
+
+/** How tokens are counted that the upstream does not tell. */
+export interface Counts {
+  /** Size of the prompt in o200k tokens. */
+  countInput: () => Promise<number>;
+  /** Size of the answer in o200k tokens. */
+  countOutput: () => Promise<ReplyTokens>;
+}
+
+/** What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. */
+export async function readTokens(
+  usage: Usage,
+  { countInput, countOutput }: Counts,
+): Promise<{ tokens: BilledTokens; source: UsageSource }> {
+  const { tokens, missing, counted } = readUsage(usage);
+  return {
+    tokens: {
+      ...tokens,
+      ...(missing.input && { prompt: await countInput() }),
+      ...(missing.output && await countOutput()),
+    },
+    source: missing.input || missing.output || counted ? "counted" : "upstream",
+  };
+}
+
+/** The tokens of a whole answer. */
+export function readReplyTokens(
+  { usage, blocks }: Reply,
+  { countInput }: Pick<Counts, "countInput">,
+): Promise<{ tokens: BilledTokens; source: UsageSource }> {
+  return readTokens(usage, {
+    countInput,
+    countOutput: async () => await countReply(blocks, await loadTokenCounter()),
+  });
+}

@@ -1,0 +1,45 @@
+/** Every request that may cost something runs under a meter, whatever comes of it. */
+import { requireCaller } from "../access/caller.ts";
+import { toGatewayError } from "../errors.ts";
+import type { RouteContext } from "../http/router.ts";
+import { limitHeaders } from "../limits/headers.ts";
+import { type Meter, openMeter } from "../metering/meter.ts";
+import type { MeteredEndpoint } from "../store/ledger.ts";
+
+/** A request under a meter. */
+export interface Metered {
+  meter: Meter;
+  /** Somebody else ends the meter from here on, also where the request fails for this client. */
+  handOver(): void;
+}
+
+/**
+ * Does the work of a request under a meter. Work that throws ends it without a charge; work that gives a response sees to
+ * its end itself. The limits that apply are in the response's headers.
+ */
+export async function metered(
+  request: Request,
+  { context, endpoint }: { context: RouteContext; endpoint: MeteredEndpoint },
+  work: (metered: Metered) => Promise<Response>,
+): Promise<Response> {
+  const { gateway, requestId, caller } = context;
+  const { keyId, groupName } = requireCaller(caller);
+  const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  let own = true;
+  try {
+    const response = await work({ meter, handOver: () => void (own = false) });
+    for (const [name, value] of Object.entries(await limits())) response.headers.set(name, value);
+    return response;
+  } catch (thrown) {
+    const error = toGatewayError(thrown);
+    if (own) await meter.fail(request.signal.aborted ? LEFT : error.status);
+    throw error.withHeaders({ ...await limits().catch(() => ({})), "x-sluice-cost": "0" });
+  }
+
+  async function limits(): Promise<Record<string, string>> {
+    return limitHeaders(await meter.standings(), gateway.now());
+  }
+}
+
+/** The status of a request whose client left before there was one, as nginx has it. */
+export const LEFT = 499;
