@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
 import type { KeyRing } from "./keys.ts";
+import { isWithin } from "./networks.ts";
 import type { Credential } from "./table.ts";
 
 const HOW: Readonly<Record<Credential, string>> = {
@@ -11,25 +12,42 @@ const HOW: Readonly<Record<Credential, string>> = {
 /** Longer than any key can be. Keeps a huge header from being hashed. */
 const LONGEST_KEY = 256;
 
+/** What a credential is judged by. */
+export interface Gate {
+  /** Which headers count. */
+  credential: Credential;
+  keys: KeyRing;
+  /** The client's address; asked only where a rule needs it. `undefined`: it is not known. */
+  address: () => string | undefined;
+}
+
 /**
  * Finds the caller by the credential that an endpoint takes. Both kinds come to the same decision about the same key.
  *
- * @throws {GatewayError} `unauthenticated` without a key in use, `forbidden` for a disabled key or one without a group,
- * `overloaded` where the keys cannot be read
+ * @throws {GatewayError} `unauthenticated` without a key in use or with one that has expired, `forbidden` for a disabled
+ * key, one without a group, or an address that it may not be used from, `overloaded` where the keys cannot be read
  */
-export async function authenticate(headers: Headers, credential: Credential, keys: KeyRing): Promise<Caller> {
+export async function authenticate(headers: Headers, { credential, keys, address }: Gate): Promise<Caller> {
   const key = readCredential(headers, credential);
   const record = isPlausible(key) ? await keys.find(key) : undefined;
-  if (record === undefined) {
-    throw new GatewayError("unauthenticated", "The API key is not valid", {
-      code: "invalid_api_key",
-      headers: { "www-authenticate": "Bearer" },
-    });
-  }
+  if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
+  const { id, name, rules, expiresAt = Infinity } = record;
+  if (expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
   if (record.disabled) throw new GatewayError("forbidden", "This API key is disabled");
   const group = keys.group(record.group);
   if (group === undefined) throw new GatewayError("forbidden", "The group of this API key does not exist any more");
-  return { keyId: record.id, keyName: record.name, groupName: record.group, group, rules: record.rules };
+  requireAddress([group.ips, rules.ips], address);
+  keys.note(id);
+  return { keyId: id, keyName: name, groupName: record.group, group, rules };
+}
+
+/** An address that is not known is in no network. */
+function requireAddress(rules: readonly (readonly string[] | undefined)[], address: Gate["address"]): void {
+  const lists = rules.filter((list) => list !== undefined);
+  if (lists.length === 0) return;
+  const from = address();
+  if (from !== undefined && lists.every((list) => isWithin(from, list))) return;
+  throw new GatewayError("forbidden", "This API key may not be used from this address");
 }
 
 function readCredential(headers: Headers, credential: Credential): string {
@@ -70,6 +88,7 @@ function isPlausible(key: string): boolean {
   return key.length <= LONGEST_KEY && /^[\x21-\x7e]+$/.test(key);
 }
 
-function refuse(message: string): GatewayError {
-  return new GatewayError("unauthenticated", message, { headers: { "www-authenticate": "Bearer" } });
+function refuse(message: string, code?: string): GatewayError {
+  const headers = { "www-authenticate": "Bearer" };
+  return new GatewayError("unauthenticated", message, { headers, ...(code !== undefined && { code }) });
 }

@@ -2,7 +2,7 @@
 import type { Group, KeyRules } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 
-/** An authenticated key with the rules of its group. */
+/** An authenticated key with the rules of its group and its own. */
 export interface Caller {
   /** Id of the key, not the key. */
   keyId: string;

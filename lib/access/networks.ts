@@ -6,6 +6,11 @@ export function isNetwork(text: string): boolean {
   return readNetwork(text) !== undefined;
 }
 
+/** True for an IP address. */
+export function isAddress(text: string): boolean {
+  return readAddress(text) !== undefined;
+}
+
 /** Whether an address is in one of the networks. IPv4 inside IPv6 (`::ffff:10.0.0.1`) counts as IPv4. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
   const found = readAddress(address);

@@ -1,25 +1,47 @@
-/** What a caller may do, by the rules of its group. */
-import type { Group } from "../config.ts";
+/** What a caller may do: what its group and its key both allow. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
-import type { Endpoint } from "./table.ts";
+import type { Endpoint, Protocol } from "./table.ts";
 
-/** @throws {GatewayError} `forbidden` where the caller's group may not call the endpoint */
-export function requireEndpoint(caller: Caller, endpoint: Endpoint): void {
-  const { endpoints } = caller.group;
-  if (endpoints.includes("*") || endpoints.includes(endpoint)) return;
+/** What permissions are made of. A group by itself is one with `rules` of `{}`. */
+export type Permitted = Pick<Caller, "group" | "rules">;
+
+/** Endpoints that speak a text protocol, which has their name. */
+const SPEAKING: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
+
+/** @throws {GatewayError} `forbidden` where the caller may not call the endpoint */
+export function requireEndpoint({ group, rules }: Permitted, endpoint: Endpoint): void {
+  if (allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint)) return;
   throw new GatewayError("forbidden", `This API key may not use the endpoint "${endpoint}"`);
 }
 
-/** @throws {GatewayError} `forbidden` where the caller's group may not use the model */
-export function requireModel(caller: Caller, modelId: string): void {
-  if (mayUse(caller.group, modelId)) return;
+/** @throws {GatewayError} `forbidden` where the caller may not speak the protocol */
+export function requireProtocol({ group }: Permitted, protocol: Protocol): void {
+  if (allows(group.protocols, protocol)) return;
+  throw new GatewayError("forbidden", `This API key may not use the protocol "${protocol}"`);
+}
+
+/** @throws {GatewayError} `forbidden` where the caller may not use the model */
+export function requireModel(caller: Permitted, modelId: string): void {
+  if (mayUse(caller, modelId)) return;
   throw new GatewayError("forbidden", `This API key may not use model "${modelId}"`, { param: "model" });
 }
 
-/** True where one of the group's globs matches the whole id. */
-export function mayUse(group: Group, modelId: string): boolean {
-  return group.models.some((glob) => matchesGlob(glob, modelId));
+/** True where a glob of the group, and one of the key if it has any, matches the whole id. */
+export function mayUse({ group, rules }: Permitted, modelId: string): boolean {
+  const matches = (glob: string): boolean => matchesGlob(glob, modelId);
+  return group.models.some(matches) && (rules.models === undefined || rules.models.some(matches));
+}
+
+/** True where the caller may call the endpoint and speak what it speaks. */
+export function mayCall({ group, rules }: Permitted, endpoint: Endpoint): boolean {
+  return allows(group.endpoints, endpoint) && allows(rules.endpoints, endpoint) &&
+    (!SPEAKING.has(endpoint) || allows(group.protocols, endpoint));
+}
+
+/** An absent list narrows nothing. */
+function allows(names: readonly string[] | undefined, name: string): boolean {
+  return names === undefined || names.includes("*") || names.includes(name);
 }
 
 /** `*` stands for any text, also none. The first place that fits is always right, so the scan never goes back. */

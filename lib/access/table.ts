@@ -6,12 +6,17 @@ export type Credential = "bearer" | "api_key";
 /** Endpoints that a group's permissions name. */
 export type Endpoint = "models" | "chat" | "responses" | "messages" | "images" | "openapi";
 
+/** Text protocols that a group's permissions name. */
+export type Protocol = "chat" | "responses" | "messages";
+
 /** What one method of one route asks of its caller. */
 export interface Access {
   /** `none`: public. `admin`: the admin key as a bearer, which belongs to no group. */
   readonly credential: "none" | "admin" | Credential;
   /** The permission needed; absent only where the credential is `none` or `admin`. */
   readonly endpoint?: Endpoint;
+  /** The protocol it belongs to, where it belongs to one: a permission too. */
+  readonly protocol?: Protocol;
   /** Served beside the admin side too, where that has a listener of its own. */
   readonly everywhere?: true;
 }
@@ -23,9 +28,9 @@ const PUBLIC: Access = { credential: "none" };
 const HEALTH: Access = { credential: "none", everywhere: true };
 const ADMIN: Access = { credential: "admin" };
 const MODELS: Access = { credential: "bearer", endpoint: "models" };
-const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models" };
+const NATIVE_MODELS: Access = { credential: "api_key", endpoint: "models", protocol: "messages" };
 const IMAGES: Access = { credential: "bearer", endpoint: "images" };
-const MESSAGES: Access = { credential: "api_key", endpoint: "messages" };
+const MESSAGES: Access = { credential: "api_key", endpoint: "messages", protocol: "messages" };
 
 /** The table of this gateway. */
 export const ACCESS: AccessTable = {
@@ -35,8 +40,8 @@ export const ACCESS: AccessTable = {
   "GET /v1/models": MODELS,
   "GET /v1/models/[provider]": MODELS,
   "GET /v1/models/[provider]/[model_id]": MODELS,
-  "POST /v1/chat/completions": { credential: "bearer", endpoint: "chat" },
-  "POST /v1/responses": { credential: "bearer", endpoint: "responses" },
+  "POST /v1/chat/completions": { credential: "bearer", endpoint: "chat", protocol: "chat" },
+  "POST /v1/responses": { credential: "bearer", endpoint: "responses", protocol: "responses" },
   "POST /v1/images/generations": IMAGES,
   "POST /v1/images/edits": IMAGES,
   "GET /anthropic/api/hello": PUBLIC,

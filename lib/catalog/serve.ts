@@ -1,10 +1,10 @@
-/** The catalog endpoints in both formats. A caller sees the models its group may use; the others do not exist for it. */
-import { mayUse } from "../access/permissions.ts";
+/** The catalog endpoints in both formats. A caller sees the models it may call; the others do not exist for it. */
+import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../http/etag.ts";
 import type { RouteContext } from "../http/router.ts";
 import type { JsonObject } from "../json.ts";
-import { isLanguageModel } from "./catalog.ts";
+import { isImageModel, isLanguageModel } from "./catalog.ts";
 import { compatibleModel } from "./compatible.ts";
 import type { Model } from "./model.ts";
 import { nativeModel } from "./native.ts";
@@ -12,7 +12,7 @@ import { nativeModel } from "./native.ts";
 /** `compatible` is that of `/v1/models`, `native` that of `/anthropic/v1/models`. */
 export type CatalogFormat = "compatible" | "native";
 
-/** Every model the caller may use. */
+/** Every model the caller may call. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   return jsonWithEtag(request, envelope(visible(context.gateway.catalog.models, context, format), format));
 }
@@ -21,7 +21,7 @@ export function listModels(request: Request, context: RouteContext, format: Cata
  * The models of one vendor, by the path parameter `provider`. SDKs ask for one model with the slash of its id escaped,
  * so that a whole id arrives in that parameter: the answer is then the model.
  *
- * @throws {GatewayError} `not_found` where the caller may use none
+ * @throws {GatewayError} `not_found` where the caller may call none
  */
 export function listVendor(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const vendor = context.params.provider ?? "";
@@ -34,7 +34,7 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
 /**
  * One model, by the path parameters `provider` and `model_id`.
  *
- * @throws {GatewayError} `not_found` where it does not exist or the caller may not use it
+ * @throws {GatewayError} `not_found` where it does not exist or the caller may not call it
  */
 export function getModel(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const { provider = "", model_id = "" } = context.params;
@@ -59,9 +59,13 @@ function answerModel(request: Request, { id, context, format }: Wanted): Promise
 /** The native catalog holds what can be called through the native protocol: models that answer in text. */
 function visible(models: readonly Model[], { caller }: RouteContext, format: CatalogFormat): Model[] {
   if (caller === undefined) throw new TypeError("Cannot show the catalog: the route has no caller");
-  return models.filter((model) =>
-    mayUse(caller.group, model.id) && (format === "compatible" || isLanguageModel(model))
-  );
+  return models.filter((model) => mayUse(caller, model.id) && isCallable(model, { caller, format }));
+}
+
+function isCallable(model: Model, { caller, format }: { caller: Permitted; format: CatalogFormat }): boolean {
+  if (format === "native") return isLanguageModel(model) && mayCall(caller, "messages");
+  if (isImageModel(model)) return mayCall(caller, "images");
+  return (["chat", "responses", "messages"] as const).some((endpoint) => mayCall(caller, endpoint));
 }
 
 function show(model: Model, format: CatalogFormat): JsonObject {

@@ -17,7 +17,7 @@ export function check({ config, path }: { config: Config; path?: string }): numb
     "",
     "Groups:",
     ...Object.entries(config.groups).map(([name, group]) => {
-      const usable = models.filter((model) => mayUse(group, model.id)).length;
+      const usable = models.filter((model) => mayUse({ group, rules: {} }, model.id)).length;
       return `  ${name}: models ${group.models.join(", ")} (${usable} of ${models.length}); ` +
         `endpoints ${group.endpoints.join(", ")}`;
     }),

@@ -16,7 +16,7 @@ import { createLog } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { shutDown, stopSignals } from "./shutdown.ts";
 
-/** Time between two looks for answers that are too old, in milliseconds. */
+/** Time between two rounds of what is done from time to time, in milliseconds. */
 const SWEEP_MS = 60_000;
 
 /** What a server is made of. */
@@ -48,17 +48,28 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   } finally {
     forget();
     clearInterval(sweeping);
-    closeGateway(gateway);
+    await flushKeys(gateway);
+    await closeGateway(gateway);
     await store.close();
   }
 }
 
-/** Answers that nobody may ask for again do not stay in the store. */
-async function sweep({ idempotency, log }: Gateway): Promise<void> {
+/** Answers that nobody may ask for again do not stay in the store; when keys were last used gets there. */
+async function sweep(gateway: Gateway): Promise<void> {
+  const { idempotency, log } = gateway;
+  await flushKeys(gateway);
   try {
     await idempotency.sweep();
   } catch (error) {
     log({ level: "warn", event: "sweep_failed", ...describeCause(error) });
+  }
+}
+
+async function flushKeys({ keys, log }: Gateway): Promise<void> {
+  try {
+    await keys.flush();
+  } catch (error) {
+    log({ level: "warn", event: "key_use_not_kept", ...describeCause(error) });
   }
 }
 
@@ -101,7 +112,7 @@ function listen(gateway: Gateway, { routes, listener, change }: Listening): Serv
         gateway.log({ level: "error", event: "response_failed", ...describeCause(error) });
         return new Response(null, { status: 500 });
       },
-    }, (request) => app(request));
+    }, (request, info) => app(request, info));
   } catch (error) {
     const what = surface === "admin" ? " for the admin side" : "";
     writeErr(`Cannot listen on ${hostname}:${port}${what}: ${whyNot(error, change)}\n`);
@@ -164,7 +175,7 @@ async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<
 function isUsable({ config, catalog }: Gateway, id: string): boolean {
   const model = catalog.find(id);
   const group = groupOf(config, "default");
-  return model !== undefined && group !== undefined && isLanguageModel(model) && mayUse(group, id);
+  return model !== undefined && group !== undefined && isLanguageModel(model) && mayUse({ group, rules: {} }, id);
 }
 
 /** The command for this program as it was started: the executable, or the source under Deno. */

@@ -2,13 +2,14 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
-import { requireEndpoint } from "../access/permissions.ts";
+import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
+import { clientAddress } from "./client_address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
 import { createRequestIds } from "./request_id.ts";
@@ -33,12 +34,13 @@ export interface AppOptions {
   nextRequestId?: () => string;
 }
 
-/** Answers a request. Never rejects. */
-export type App = (request: Request) => Promise<Response>;
+/** Answers a request. Never rejects. Without `info` nobody knows where it comes from. */
+export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response>;
 
 /** A request on its way, with what is known of it so far. */
 interface Exchange {
   readonly request: Request;
+  readonly info: Deno.ServeHandlerInfo | undefined;
   readonly requestId: string;
   readonly gateway: Gateway;
   /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
@@ -82,7 +84,7 @@ export function createApp(options: AppOptions): App {
       });
     }
     const row = access[accessKey(method, match.route)];
-    const caller = row?.credential === "admin" ? admitAdmin(exchange) : await admit(request, gateway, row);
+    const caller = row?.credential === "admin" ? admitAdmin(exchange) : await admit(exchange, row);
 
     const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config));
     let reading: ReturnType<typeof readJsonBody> | undefined;
@@ -105,10 +107,10 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  return async (request) => {
+  return async (request, info) => {
     const gateway = options.gateway();
     const origins = surface === "admin" ? [] : gateway.config.cors.origins;
-    const exchange: Exchange = { request, requestId: nextRequestId(), gateway, origins };
+    const exchange: Exchange = { request, info, requestId: nextRequestId(), gateway, origins };
     const native = isAnthropicPath(request);
     let response: Response;
     try {
@@ -169,14 +171,29 @@ function admitAdmin({ request, requestId, gateway }: Exchange): undefined {
 }
 
 /** Who asks, where the route wants to know, and whether they may. */
-async function admit(request: Request, gateway: Gateway, row: Access | undefined): Promise<Caller | undefined> {
+async function admit({ request, info, gateway }: Exchange, row: Access | undefined): Promise<Caller | undefined> {
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined || row.credential === "admin") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
-  const caller = await authenticate(request.headers, row.credential, gateway.keys);
+  const caller = await authenticate(request.headers, {
+    credential: row.credential,
+    keys: gateway.keys,
+    address: () =>
+      clientAddress({
+        peer: peerOf(info),
+        forwardedFor: request.headers.get("x-forwarded-for"),
+        trusted: gateway.config.trusted_proxies,
+      }),
+  });
+  if (row.protocol !== undefined) requireProtocol(caller, row.protocol);
   requireEndpoint(caller, row.endpoint);
   return caller;
+}
+
+function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
+  const peer = info?.remoteAddr;
+  return peer?.transport === "tcp" ? peer.hostname : undefined;
 }
 
 function noSuchRoute(): GatewayError {
