@@ -1,0 +1,15 @@
+import { assertEquals } from "@std/assert";
+import { csvText, tableText } from "../../lib/cli/table.ts";
+
+Deno.test("tableText() aligns columns, numbers to the right, and leaves no blanks at the end of a line", () => {
+  const rows = [["NAME", "COUNT", "STATE"], ["a", "1", "on"], ["longer", "1000000", ""]];
+  assertEquals(
+    tableText(rows, { right: [1] }),
+    "NAME      COUNT  STATE\na             1  on\nlonger  1000000\n",
+  );
+});
+
+Deno.test("csvText() quotes what RFC 4180 wants quoted", () => {
+  const rows = [["a", 'say "yes"', "1,5"], ["two\nlines", "", " b "]];
+  assertEquals(csvText(rows), 'a,"say ""yes""","1,5"\r\n"two\nlines",, b \r\n');
+});
