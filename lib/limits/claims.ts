@@ -3,12 +3,12 @@ import type { Caller } from "../access/caller.ts";
 import type { Limits, Model } from "../catalog/model.ts";
 import type { Claim, LimitUnit } from "./limiter.ts";
 
-/** Tokens that a request may use, as far as that is known when it begins. */
+/** Tokens that a request is expected to use. */
 export interface TokenEstimate {
   /** Of its input. */
   input: number;
-  /** The most its answer can have. */
-  output: number;
+  /** Of its input and its answer. */
+  total: number;
 }
 
 /** Whose limits a claim can be for. */
@@ -36,7 +36,7 @@ export function claimsOf(
 }
 
 /** Whose limit a claim is for, by its name. */
-export function ownerOf({ name }: Claim): { type: LimitOwner; id: string } {
+export function ownerOf({ name }: Pick<Claim, "name">): { type: LimitOwner; id: string } {
   const at = name.indexOf(":");
   return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };
 }
@@ -53,7 +53,7 @@ function claimsFor(
   }
   const { requests_per_minute: requests, tokens_per_minute: most, concurrency } = limits;
   add("requests", requests, 1);
-  add("tokens", most, Math.min(tokens.input + tokens.output, Math.max(most ?? 0, tokens.input)));
+  add("tokens", most, Math.min(tokens.total, Math.max(most ?? 0, tokens.input)));
   add("concurrency", concurrency, 1);
   return claims;
 }

@@ -41,7 +41,10 @@ export interface Taking {
   retryAfterMs: number;
 }
 
-/** Keeps count of limits. A request is known by its id from `take` to `end` or `undo`. */
+/**
+ * Keeps count of limits. A request is known by its id from `take` to `end` or `undo`, at most for its longest time and a
+ * minute: about an id that is not known there is nothing to do.
+ */
 export interface Limiter {
   /**
    * Takes every claim, or none: what one limit refuses takes nothing of the others.

@@ -24,7 +24,7 @@ interface Taken {
 const LEAST_SLOT_WAIT_MS = 1_000;
 const LONGEST_SLOT_WAIT_MS = 5_000;
 
-/** How long after its slots were freed a request may still tell its tokens, in milliseconds. */
+/** How long after its slots are free whatever happens a request may still tell its tokens, in milliseconds. */
 const LATE_MS = WINDOW_MS;
 
 /** Entries looked at by each `take`, and whenever a name is added: more than are added, so that what is idle goes. */
@@ -38,7 +38,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   const counts = new Map<string, Counts>();
   const requests = new Map<string, Taken>();
   const sweepCounts = createSweep(counts, isIdle);
-  const sweepRequests = createSweep(requests, ({ leaseEnd }, now) => leaseEnd + LATE_MS <= now);
+  const sweepRequests = createSweep(requests, isForgotten);
 
   /** Whole milliseconds, so that every wait is exact. */
   const clock = () => Math.floor(monotonic());
@@ -86,10 +86,11 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     requests.set(id, taken);
   }
 
-  function forget(id: string): Taken | undefined {
+  /** What an id took. It is not known any more afterwards. */
+  function forget(id: string, now: number): Taken | undefined {
     const taken = requests.get(id);
     requests.delete(id);
-    return taken;
+    return taken === undefined || isForgotten(taken, now) ? undefined : taken;
   }
 
   return {
@@ -115,9 +116,9 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async end(id, tokens) {
-      const taken = forget(id);
-      if (taken === undefined) return;
       const now = clock();
+      const taken = forget(id, now);
+      if (taken === undefined) return;
       for (const claim of taken.claims) {
         if (claim.unit === "concurrency") find(claim)?.remove(claim.cost, taken.leaseEnd);
       }
@@ -129,7 +130,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       }
     },
     undo(id) {
-      const taken = forget(id);
+      const taken = forget(id, clock());
       for (const claim of taken?.claims ?? []) {
         if (taken !== undefined) find(claim)?.remove(claim.cost, endOf(claim, taken));
       }
@@ -149,6 +150,10 @@ function endOf({ unit }: Claim, { windowEnd, leaseEnd }: Taken): number {
 /** Two waits without end are equal. */
 function compareWaits(a: number, b: number): number {
   return a === b ? 0 : a - b;
+}
+
+function isForgotten({ leaseEnd }: Taken, now: number): boolean {
+  return leaseEnd + LATE_MS <= now;
 }
 
 function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean {

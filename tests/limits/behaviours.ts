@@ -1,0 +1,218 @@
+/** What every limiter promises, wherever it keeps its counts. */
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import type { Claim, Limiter, LimitUnit } from "../../lib/limits/limiter.ts";
+import { type CreateLimiter, simulate } from "./simulate.ts";
+
+/** A clock that the test turns. */
+interface Clock {
+  now: number;
+}
+
+function claim(unit: LimitUnit, change: Partial<Claim> = {}): Claim {
+  return { name: "key:a", unit, limit: 2, cost: 1, reportOnly: false, ...change };
+}
+
+/** Takes with fresh ids. */
+function taker(limiter: Limiter) {
+  let serial = 0;
+  return async (...claims: Claim[]) => {
+    const id = `r${++serial}`;
+    return { id, ...await limiter.take({ id, claims, forMs: 10_000 }) };
+  };
+}
+
+async function left(limiter: Limiter, ...claims: Claim[]): Promise<number[]> {
+  return (await limiter.standings(claims)).map(({ remaining }) => remaining);
+}
+
+const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<void>> = {
+  "admits a limit and not one more within 60 seconds, at the edges of its buckets too": async (limiter, clock) => {
+    const take = taker(limiter);
+    const one = claim("requests");
+    clock.now = 499.5;
+    assertEquals((await take(one)).standings, [{ claim: one, remaining: 1, resetMs: 60_001 }]);
+    clock.now = 500;
+    assertEquals((await take(one)).standings, [{ claim: one, remaining: 0, resetMs: 60_500 }]);
+    const { id: _, ...refusal } = await take(one);
+    assertEquals(refusal, {
+      admitted: false,
+      standings: [{ claim: one, remaining: 0, resetMs: 60_500 }],
+      over: [one],
+      retryAfterMs: 60_000,
+    });
+    clock.now = 60_499.9;
+    assertEquals((await take(one)).retryAfterMs, 1);
+    clock.now = 60_500;
+    assertEquals((await take(one)).admitted, true);
+    assertEquals((await take(one)).retryAfterMs, 500);
+  },
+  "takes nothing of any limit where one of them refuses": async (limiter) => {
+    const take = taker(limiter);
+    const claims = [claim("requests", { limit: 9 }), claim("tokens", { limit: 9 }), claim("concurrency", { limit: 9 })];
+    const full = claim("concurrency", { name: "model:m", limit: 1 });
+    await take(full);
+    assertEquals((await take(...claims, full)).admitted, false);
+    assertEquals(await left(limiter, ...claims), [9, 9, 9]);
+  },
+  "never admits what takes more than a whole limit, and says so": async (limiter) => {
+    const take = taker(limiter);
+    const tooMuch = claim("tokens", { limit: 100, cost: 101 });
+    const { admitted, over, retryAfterMs } = await take(claim("requests"), tooMuch);
+    assertEquals([admitted, over, retryAfterMs], [false, [tooMuch], Infinity]);
+    assertEquals((await take({ ...tooMuch, cost: 100 })).admitted, true);
+    assertEquals((await take(tooMuch)).retryAfterMs, Infinity);
+  },
+  "of several refusals tells the longest wait, and its limit first": async (limiter, clock) => {
+    const take = taker(limiter);
+    const [slot, group, key] = [
+      claim("concurrency", { name: "model:m", limit: 1 }),
+      claim("requests", { name: "group:g", limit: 1 }),
+      claim("requests", { limit: 1 }),
+    ];
+    const told = claim("tokens", { limit: 5, cost: 6, reportOnly: true });
+    await take(slot, group);
+    clock.now = 20_000;
+    await take(slot, key);
+    clock.now = 25_000;
+    const { over, retryAfterMs } = await take(told, slot, group, key);
+    assertEquals([over, retryAfterMs], [[key, group, slot, told], 55_500]);
+  },
+  "frees a slot at the end, when it is taken back, and when its time is over": async (limiter, clock) => {
+    const take = taker(limiter);
+    const slot = claim("concurrency", { limit: 3 });
+    const [one, two] = [await take(slot), await take(slot)];
+    clock.now = 4_000;
+    await take(slot);
+    assertEquals((await take(slot)).retryAfterMs, 5_000);
+    await limiter.end(one.id, 0);
+    await limiter.end(one.id, 0);
+    assertEquals(await left(limiter, slot), [1]);
+    await limiter.undo(two.id);
+    await limiter.end(two.id, 0);
+    assertEquals(await left(limiter, slot), [2]);
+    await Promise.all([take(slot), take(slot)]);
+    clock.now = 13_900;
+    assertEquals((await take(slot)).retryAfterMs, 1_000);
+    clock.now = 14_000;
+    assertEquals(await left(limiter, slot), [3]);
+  },
+  "gives back what was estimated too much, and a request that is undone": async (limiter, clock) => {
+    const take = taker(limiter);
+    const [tokens, requests] = [claim("tokens", { limit: 100, cost: 60 }), claim("requests")];
+    const one = await take(tokens, requests);
+    assertEquals((await take(tokens, requests)).admitted, false);
+    await limiter.end(one.id, 30);
+    await limiter.end(one.id, 0);
+    assertEquals(await left(limiter, tokens, requests), [70, 1]);
+    const two = await take(tokens, requests);
+    await limiter.undo(two.id);
+    await limiter.undo(two.id);
+    assertEquals(await left(limiter, tokens, requests), [70, 1]);
+    const three = await take(tokens, requests);
+    clock.now = 61_000;
+    await limiter.end(three.id, 0);
+    assertEquals(await left(limiter, tokens, requests), [100, 2]);
+  },
+  "admits nothing while more was used than was estimated": async (limiter, clock) => {
+    const take = taker(limiter);
+    const tokens = claim("tokens", { limit: 100, cost: 10 });
+    const [one, two] = [await take(tokens), await take(tokens)];
+    await limiter.end(one.id, 130);
+    assertEquals(await limiter.standings([tokens]), [{ claim: tokens, remaining: 0, resetMs: 60_500 }]);
+    assertEquals((await take({ ...tokens, cost: 0 })).retryAfterMs, 60_500);
+    clock.now = 60_500;
+    assertEquals(await left(limiter, tokens), [100]);
+    // What it was taken for has left the window: the debt counts from now on.
+    await limiter.end(two.id, 105);
+    assertEquals(await left(limiter, tokens), [5]);
+    clock.now = 120_999;
+    assertEquals(await left(limiter, tokens), [5]);
+    clock.now = 121_000;
+    assertEquals(await left(limiter, tokens), [100]);
+  },
+  "counts report-only limits, tells of them and refuses nothing": async (limiter) => {
+    const take = taker(limiter);
+    const claims = [claim("requests"), claim("tokens", { cost: 3 }), claim("concurrency")]
+      .map((claim) => ({ ...claim, reportOnly: true }));
+    const overs = [];
+    for (let count = 0; count < 3; count++) {
+      const { admitted, over, retryAfterMs } = await take(...claims);
+      overs.push(over.map(({ unit }) => unit).sort());
+      assertEquals([admitted, retryAfterMs], [true, 0]);
+    }
+    assertEquals(overs, [["tokens"], ["tokens"], ["concurrency", "requests", "tokens"]]);
+    assertEquals(await left(limiter, ...claims), [0, 0, 0]);
+  },
+  "admits no more of many that come at once": async (limiter) => {
+    const take = taker(limiter);
+    const claims = [claim("requests", { limit: 7 }), claim("concurrency", { limit: 5 })];
+    const takings = await Promise.all(Array.from({ length: 50 }, () => take(...claims)));
+    assertEquals(takings.filter(({ admitted }) => admitted).length, 5);
+    assertEquals(await left(limiter, ...claims), [2, 0]);
+  },
+  "has nothing to say without claims, or about an id it does not know": async (limiter) => {
+    assertEquals(await limiter.take({ id: "r", claims: [], forMs: 1 }), {
+      admitted: true,
+      standings: [],
+      over: [],
+      retryAfterMs: 0,
+    });
+    await limiter.end("nobody", 5);
+    await limiter.undo("nobody");
+    assertEquals(await left(limiter, claim("tokens")), [2]);
+  },
+  "refuses amounts that are none, and a second taking, without harm": async (limiter) => {
+    const claims = [claim("concurrency"), claim("tokens")];
+    for (const cost of [NaN, -1, 0.5, Infinity]) {
+      const wish = { id: "bad", claims: [...claims, claim("requests", { cost })], forMs: 1 };
+      await assertRejects(() => limiter.take(wish), RangeError);
+    }
+    for (const forMs of [NaN, -1, Infinity]) {
+      await assertRejects(() => limiter.take({ id: "bad", claims, forMs }), RangeError);
+    }
+    assertEquals(await left(limiter, ...claims), [2, 2]);
+    await limiter.take({ id: "r", claims, forMs: 1000 });
+    await assertRejects(() => limiter.take({ id: "r", claims, forMs: 1000 }), RangeError, "before");
+    await assertRejects(() => limiter.end("r", NaN), RangeError);
+    assertEquals(await left(limiter, ...claims), [2, 1]);
+  },
+};
+
+/** Everything that the simulation must have met. */
+const MET = [
+  "admitted",
+  "refused",
+  "reported",
+  "never",
+  "waited",
+  "ended",
+  "over requests",
+  "over tokens",
+  "over concurrency",
+];
+
+/** Tests a limiter: every promise by itself, then `seeds` runs by chance against a log of all events. */
+export function testLimiter(name: string, create: CreateLimiter, { seeds = 3000 }: { seeds?: number } = {}): void {
+  for (const [promise, behaviour] of Object.entries(BEHAVIOURS)) {
+    Deno.test(`${name} ${promise}`, async () => {
+      const clock = { now: 0 };
+      const { limiter, close } = await create({ monotonic: () => clock.now });
+      try {
+        await behaviour(limiter, clock);
+      } finally {
+        await close?.();
+      }
+    });
+  }
+  Deno.test(`${name} does what a log of all events says, whatever happens`, async () => {
+    const seen = new Map<string, number>();
+    for (let seed = 1; seed <= seeds; seed++) {
+      try {
+        await simulate(seed, create, { seen });
+      } catch (cause) {
+        throw new Error(`seed ${seed}`, { cause });
+      }
+    }
+    for (const what of MET) assert((seen.get(what) ?? 0) > seeds / 20, `${what}: ${seen.get(what)}`);
+  });
+}

@@ -1,0 +1,66 @@
+import { assertEquals } from "@std/assert";
+import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
+import { limitsSchema } from "../../lib/catalog/model.ts";
+import { claimsOf, ownerOf } from "../../lib/limits/claims.ts";
+
+type Wish = Parameters<typeof claimsOf>[0];
+
+function wish({ rules = {}, group = {}, limits, tokens = { input: 10, total: 110 } }: {
+  rules?: object;
+  group?: object;
+  limits?: object;
+  tokens?: Wish["tokens"];
+}): Wish {
+  return {
+    caller: { keyId: "key_1", groupName: "team", group: groupSchema.parse(group), rules: keyRulesSchema.parse(rules) },
+    model: { id: "acme/one", ...(limits !== undefined && { limits: limitsSchema.parse(limits) }) },
+    tokens,
+  };
+}
+
+Deno.test("claimsOf() has nothing to claim where nothing is limited", () => {
+  assertEquals(claimsOf(wish({})), []);
+  assertEquals(claimsOf(wish({ rules: { limits: {} }, group: { limits: { report_only: true } } })), []);
+});
+
+Deno.test("claimsOf() claims the limits of the key, its group and the model", () => {
+  const all = { requests_per_minute: 60, tokens_per_minute: 1000, concurrency: 4 };
+  const claims = claimsOf(wish({ group: { key_limits: all, limits: { ...all, report_only: true } }, limits: all }));
+  assertEquals(
+    claims,
+    ["key:key_1", "group:team", "model:acme/one"].flatMap((name) => {
+      const reportOnly = name === "group:team";
+      return [
+        { name, unit: "requests" as const, limit: 60, cost: 1, reportOnly },
+        { name, unit: "tokens" as const, limit: 1000, cost: 110, reportOnly },
+        { name, unit: "concurrency" as const, limit: 4, cost: 1, reportOnly },
+      ];
+    }),
+  );
+  assertEquals(ownerOf(claims[0] ?? { name: "" }), { type: "key", id: "key_1" });
+  assertEquals(ownerOf({ name: "model:acme/one:free" }), { type: "model", id: "acme/one:free" });
+});
+
+Deno.test("a key's own limits take the place of all that its group has for keys", () => {
+  const claims = claimsOf(wish({
+    rules: { limits: { concurrency: 2 } },
+    group: { key_limits: { requests_per_minute: 60, concurrency: 1 } },
+  }));
+  assertEquals(claims, [{ name: "key:key_1", unit: "concurrency", limit: 2, cost: 1, reportOnly: false }]);
+});
+
+Deno.test("a claim of tokens is the estimate, at most the limit, or an input that is more than the limit", () => {
+  const cases: [input: number, total: number, cost: number][] = [
+    [0, 0, 0],
+    [10, 100, 100],
+    [10, 1000, 1000],
+    [10, 1001, 1000],
+    [1000, 5000, 1000],
+    [1001, 5000, 1001],
+    [2000, 2000, 2000],
+  ];
+  for (const [input, total, cost] of cases) {
+    const claims = claimsOf(wish({ limits: { tokens_per_minute: 1000 }, tokens: { input, total } }));
+    assertEquals(claims.map((claim) => claim.cost), [cost], `${input} of ${total}`);
+  }
+});

@@ -1,0 +1,125 @@
+import { assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { limitError, limitHeaders } from "../../lib/limits/headers.ts";
+import type { Claim, LimitUnit, Standing, Taking } from "../../lib/limits/limiter.ts";
+import { anthropicErrorReply, openaiErrorReply } from "../../lib/protocols/error_bodies.ts";
+
+const NOW = Date.UTC(2027, 0, 1);
+
+function claim(unit: LimitUnit, change: Partial<Claim> = {}): Claim {
+  return { name: "key:key_1", unit, limit: 60, cost: 1, reportOnly: false, ...change };
+}
+
+function standing(
+  unit: LimitUnit,
+  { remaining = 59, resetMs = 12, ...change }: Partial<Claim & Standing> = {},
+): Standing {
+  return { claim: claim(unit, change), remaining, resetMs };
+}
+
+function refusal(over: Claim[], retryAfterMs: number): Taking {
+  return {
+    admitted: false,
+    standings: over.map((claim) => ({ claim, remaining: 0, resetMs: 60_000 })),
+    over,
+    retryAfterMs,
+  };
+}
+
+Deno.test("limitHeaders() writes requests and tokens for both families of clients", () => {
+  assertEquals(
+    limitHeaders([standing("requests"), standing("tokens", { limit: 1000, remaining: 0, resetMs: 60_500 })], NOW),
+    {
+      "x-ratelimit-limit-requests": "60",
+      "x-ratelimit-remaining-requests": "59",
+      "x-ratelimit-reset-requests": "12ms",
+      "anthropic-ratelimit-requests-limit": "60",
+      "anthropic-ratelimit-requests-remaining": "59",
+      "anthropic-ratelimit-requests-reset": "2027-01-01T00:00:01Z",
+      "x-ratelimit-limit-tokens": "1000",
+      "x-ratelimit-remaining-tokens": "0",
+      "x-ratelimit-reset-tokens": "1m0.5s",
+      "anthropic-ratelimit-tokens-limit": "1000",
+      "anthropic-ratelimit-tokens-remaining": "0",
+      "anthropic-ratelimit-tokens-reset": "2027-01-01T00:01:01Z",
+    },
+  );
+});
+
+Deno.test("limitHeaders() shows the limit with the least left, then the smallest, and none that only reports", () => {
+  const shown = (...standings: Standing[]) => {
+    const headers = limitHeaders(standings, NOW);
+    return [headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]];
+  };
+  const [one, two, three] = [
+    standing("requests", { limit: 100, remaining: 5 }),
+    standing("requests", { limit: 50, remaining: 7 }),
+    standing("requests", { limit: 70, remaining: 5 }),
+  ];
+  assertEquals(shown(two, one), ["100", "5"]);
+  assertEquals(shown(one, two, three), ["70", "5"]);
+  assertEquals(shown(two, standing("requests", { limit: 1, remaining: 0, reportOnly: true })), ["50", "7"]);
+  assertEquals(limitHeaders([standing("requests", { reportOnly: true }), standing("concurrency")], NOW), {});
+  assertEquals(limitHeaders([], NOW), {});
+});
+
+Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () => {
+  const cases: [ms: number, text: string, moment: string][] = [
+    [0, "0s", "00:00:00"],
+    [0.2, "1ms", "00:00:01"],
+    [999, "999ms", "00:00:01"],
+    [1000, "1s", "00:00:01"],
+    [1500, "1.5s", "00:00:02"],
+    [59_999, "59.999s", "00:01:00"],
+    [60_000, "1m0s", "00:01:00"],
+    [360_000, "6m0s", "00:06:00"],
+    [5_400_000, "1h30m0s", "01:30:00"],
+  ];
+  for (const [resetMs, text, moment] of cases) {
+    const headers = limitHeaders([standing("tokens", { resetMs })], NOW);
+    assertEquals(headers["x-ratelimit-reset-tokens"], text);
+    assertEquals(headers["anthropic-ratelimit-tokens-reset"], `2027-01-01T${moment}Z`);
+  }
+});
+
+Deno.test("limitError() says whose limit it is, how large, and when to come back", () => {
+  const cases: [claim: Claim, type: string, text: string][] = [
+    [claim("requests"), "requests", "this API key is limited to 60 requests per minute"],
+    [claim("tokens", { name: "group:team" }), "tokens", 'group "team" is limited to 60 tokens per minute'],
+    [
+      claim("concurrency", { name: "model:acme/one" }),
+      "requests",
+      'model "acme/one" is limited to 60 requests at one time',
+    ],
+  ];
+  for (const [over, type, text] of cases) {
+    const error = limitError(refusal([over], 1_234), NOW);
+    assertEquals(error.message, `Cannot take this request now: ${text}. Please try again in 1.234s`);
+    // What Codex reads it by.
+    assertMatch(error.message, /Please try again in (\d+(?:\.\d+)?)(s|ms)/);
+    const reply = openaiErrorReply(error, "1");
+    assertEquals(reply.body, { error: { message: error.message, type, param: null, code: "rate_limit_exceeded" } });
+    assertEquals([reply.status, reply.headers["retry-after"], reply.headers["retry-after-ms"]], [429, "2", "1234"]);
+    assertEquals(reply.headers["x-ratelimit-remaining-requests"], over.unit === "requests" ? "0" : undefined);
+    const { status, headers, body } = anthropicErrorReply(error, "1");
+    assertEquals([status, headers["retry-after"]], [429, "2"]);
+    assertEquals(body.error, { type: "rate_limit_error", message: error.message });
+  }
+});
+
+Deno.test("limitError() of several refusals names the first, and none that only reports", () => {
+  const over = [claim("tokens", { reportOnly: true }), claim("tokens", { name: "group:team" }), claim("requests")];
+  const error = limitError(refusal(over, 400), NOW);
+  assertEquals([error.code, error.retryAfterMs], ["rate_limit_tokens", 400]);
+  assertMatch(error.message, /group "team".* in 0.4s$/);
+  assertThrows(() => limitError(refusal([claim("tokens", { reportOnly: true })], 0), NOW), RangeError);
+});
+
+Deno.test("limitError() is final where no wait helps", () => {
+  const error = limitError(refusal([claim("tokens", { limit: 1000, cost: 5000 })], Infinity), NOW);
+  assertEquals(
+    error.message,
+    "Cannot take this request: it needs 5000 tokens, and this API key is limited to 1000 tokens per minute",
+  );
+  const { headers } = openaiErrorReply(error, "1");
+  assertEquals([headers["retry-after"], headers["x-should-retry"]], [undefined, "false"]);
+});

@@ -1,0 +1,156 @@
+import { assert, assertEquals, assertLess } from "@std/assert";
+import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import { createMemoryLimiter } from "../../lib/limits/memory.ts";
+import { testLimiter } from "./behaviours.ts";
+import { type CreateLimiter, simulate } from "./simulate.ts";
+
+testLimiter("the memory limiter", ({ monotonic }) => ({ limiter: createMemoryLimiter({ monotonic }) }));
+
+Deno.test("the memory limiter forgets what is idle, and requests that never ended", async () => {
+  let now = 0;
+  const limiter = createMemoryLimiter({ monotonic: () => now });
+  const take = (serial: number, forMs: number) => {
+    const claims = ["key", "group", "model"].flatMap((owner): Claim[] => [
+      { name: `${owner}:${serial}`, unit: "requests", limit: 5, cost: 1, reportOnly: false },
+      { name: `${owner}:${serial}`, unit: "concurrency", limit: 5, cost: 1, reportOnly: false },
+    ]);
+    return limiter.take({ id: `r${serial}`, claims, forMs });
+  };
+  let largest = 0;
+  // At 100 per second, each with 3 names of its own, some 24,000 names and requests count at any time.
+  for (let serial = 0; serial < 60_000; serial++) {
+    now += 10;
+    await take(serial, 1000);
+    largest = Math.max(largest, limiter.size);
+  }
+  assertLess(largest, 75_000);
+  now += 200_000;
+  for (let count = 0; count < 75_000; count++) await limiter.take({ id: "none", claims: [], forMs: 0 });
+  assertEquals(limiter.size, 0);
+});
+
+/** Limiters with one mistake each, and words of the promise that it breaks. */
+const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) => Limiter }> = {
+  "one that looks, and takes a moment later": {
+    words: "more than a limit",
+    spoil(monotonic) {
+      const inner = createMemoryLimiter({ monotonic });
+      return {
+        ...methodsOf(inner),
+        async take(wish) {
+          const standings = await inner.standings(wish.claims);
+          const lacks = standings.filter(({ claim, remaining }) => claim.cost > remaining).map(({ claim }) => claim);
+          if (lacks.some(({ reportOnly }) => !reportOnly)) return inner.take(wish);
+          await inner.take({ ...wish, claims: wish.claims.map((claim) => ({ ...claim, reportOnly: true })) });
+          const after = await inner.standings(wish.claims);
+          return { admitted: true, standings: after, over: lacks, retryAfterMs: 0 };
+        },
+      };
+    },
+  },
+  "one whose minutes begin by the clock": {
+    words: "more than a limit",
+    spoil: (monotonic) => createMemoryLimiter({ monotonic: () => Math.floor(monotonic() / 60_000) * 61_000 }),
+  },
+  "one whose clock is fast by 2 %": {
+    words: "more than a limit",
+    spoil: (monotonic) => createMemoryLimiter({ monotonic: () => monotonic() * 1.02 }),
+  },
+  "one that forgets to free slots at the end": {
+    words: "never free again",
+    spoil: (monotonic) => ({ ...methodsOf(createMemoryLimiter({ monotonic })), end: () => Promise.resolve() }),
+  },
+  "one that forgets to take back": {
+    words: "never free again",
+    spoil: (monotonic) => ({ ...methodsOf(createMemoryLimiter({ monotonic })), undo: () => Promise.resolve() }),
+  },
+  "one whose slots are never free by themselves": {
+    words: "refused without need: concurrency",
+    spoil(monotonic) {
+      const inner = createMemoryLimiter({ monotonic });
+      return { ...methodsOf(inner), take: (wish) => inner.take({ ...wish, forMs: 1e12 }) };
+    },
+  },
+  "one that takes limit by limit": {
+    words: "refused without need",
+    spoil(monotonic) {
+      const inner = createMemoryLimiter({ monotonic });
+      return {
+        ...methodsOf(inner),
+        async take(wish) {
+          const taking = await inner.take(wish);
+          if (taking.admitted) return taking;
+          for (const [index, claim] of wish.claims.entries()) {
+            if (!taking.over.includes(claim)) await inner.take({ ...wish, id: `${wish.id} ${index}`, claims: [claim] });
+          }
+          return taking;
+        },
+      };
+    },
+  },
+  "one that forgives what was used beyond the estimate": {
+    words: "more than a limit",
+    spoil(monotonic) {
+      const inner = createMemoryLimiter({ monotonic });
+      const estimates = new Map<string, number>();
+      return {
+        ...methodsOf(inner),
+        take(wish) {
+          const costs = wish.claims.filter(({ unit }) => unit === "tokens").map(({ cost }) => cost);
+          estimates.set(wish.id, Math.min(...costs, 1e9));
+          return inner.take(wish);
+        },
+        end: (id, tokens) => inner.end(id, Math.min(tokens, estimates.get(id) ?? 0)),
+      };
+    },
+  },
+  "one that refuses what it should report": {
+    words: "refused by what only reports",
+    spoil(monotonic) {
+      const inner = createMemoryLimiter({ monotonic });
+      const take: Limiter["take"] = async (wish) => {
+        const taking = await inner.take({
+          ...wish,
+          claims: wish.claims.map((claim) => ({ ...claim, reportOnly: false })),
+        });
+        const own = (given: Claim) =>
+          wish.claims.find(({ name, unit }) => name === given.name && unit === given.unit) ?? given;
+        return {
+          ...taking,
+          over: taking.over.map(own),
+          standings: taking.standings.map((standing) => ({ ...standing, claim: own(standing.claim) })),
+        };
+      };
+      return { ...methodsOf(inner), take };
+    },
+  },
+  "one that tells a wait that is too short": {
+    words: "waiting as told was not enough",
+    spoil(monotonic) {
+      const inner = createMemoryLimiter({ monotonic });
+      return {
+        ...methodsOf(inner),
+        async take(wish) {
+          const taking = await inner.take(wish);
+          return { ...taking, retryAfterMs: Math.max(0, taking.retryAfterMs - 1) };
+        },
+      };
+    },
+  },
+};
+
+for (const [name, { words, spoil }] of Object.entries(BROKEN)) {
+  Deno.test(`the simulation finds ${name}`, async () => {
+    const found: string[] = [];
+    for (let seed = 1; seed <= 100; seed++) {
+      const create: CreateLimiter = ({ monotonic }) => ({ limiter: spoil(monotonic) });
+      await simulate(seed, create, { promisesOnly: true }).catch(({ message }) => found.push(message));
+    }
+    assert(found.some((message) => message.startsWith(words)), [...new Set(found)].join("\n"));
+  });
+}
+
+/** The bare methods: a spread leaves out what a getter gives. */
+function methodsOf({ take, end, undo, standings }: Limiter): Limiter {
+  return { take, end, undo, standings };
+}

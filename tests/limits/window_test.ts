@@ -1,0 +1,105 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { BUCKET_MS, leaseEnd, Window, WINDOW_MS, windowEnd } from "../../lib/limits/window.ts";
+import { seeded } from "../metering/random_text.ts";
+
+Deno.test("windowEnd() is later than 60 s after the last instant of the bucket, by less than a bucket", () => {
+  for (
+    const [now, end] of [[0, 60_500], [0.25, 60_500], [499.999, 60_500], [500, 61_000], [1_234_567, 1_295_000]] as const
+  ) {
+    assertEquals(windowEnd(now), end);
+  }
+});
+
+Deno.test("leaseEnd() is not before the time is over, and less than a bucket after it", () => {
+  for (const [now, forMs, end] of [[0, 0, 0], [0, 500, 500], [1, 500, 1000], [250.5, 0.25, 500]] as const) {
+    assertEquals(leaseEnd(now, forMs), end);
+  }
+});
+
+Deno.test("a window tells what counts, how long until a cost fits, and when nothing counts", () => {
+  const window = new Window();
+  const at = (cost: number, now: number) => window.waitFor(cost, { limit: 10, now });
+  assertEquals([window.sum(0), window.resetMs(0), at(10, 0), at(11, 0)], [0, 0, 0, Infinity]);
+  window.add(4, 2000);
+  window.add(3, 1000);
+  window.add(2, 3000);
+  assertEquals([window.sum(0), window.resetMs(0)], [9, 3000]);
+  assertEquals([1, 2, 4, 5, 8, 9, 10, 11].map((cost) => at(cost, 0)), [
+    0,
+    1000,
+    1000,
+    2000,
+    2000,
+    3000,
+    3000,
+    Infinity,
+  ]);
+  assertEquals([window.sum(999), window.sum(1000), at(5, 1000), window.resetMs(1000)], [9, 6, 1000, 2000]);
+  assertEquals([window.sum(3000), window.resetMs(3000)], [0, 0]);
+});
+
+Deno.test("a window gives back where it was taken, no more than was taken there, and nothing once that is over", () => {
+  const window = new Window();
+  window.add(5, 1000);
+  window.add(5, 2000);
+  window.remove(2, 1000);
+  assertEquals([window.sum(0), window.waitFor(10, { limit: 15, now: 0 })], [8, 1000]);
+  window.remove(9, 1000);
+  assertEquals([window.sum(0), window.waitFor(10, { limit: 14, now: 0 })], [5, 2000]);
+  window.remove(1, 1500);
+  assertEquals(window.sum(2000), 0);
+  window.remove(5, 2000);
+  assertEquals(window.sum(2000), 0);
+});
+
+Deno.test("a window corrects: less is given back, more is owed, from now on where the taking is over", () => {
+  const cases: [actual: number, now: number, sum: number, resetMs: number][] = [
+    [0, 0, 0, 0],
+    [3, 0, 3, 60_500],
+    [5, 0, 5, 60_500],
+    [9, 60_499, 9, 1],
+    [3, 60_500, 0, 0],
+    [9, 60_500, 4, 60_500],
+  ];
+  for (const [actual, now, sum, resetMs] of cases) {
+    const window = new Window();
+    window.add(5, windowEnd(0));
+    window.correct(5, { actual, end: windowEnd(0), now });
+    assertEquals([window.sum(now), window.resetMs(now)], [sum, resetMs], `${actual} at ${now}`);
+  }
+});
+
+Deno.test("a window refuses what is no amount and stays as it is", () => {
+  const window = new Window();
+  window.add(5, 1000);
+  for (const amount of [NaN, -1, 0.5, Infinity]) {
+    assertThrows(() => window.add(amount, 1000), RangeError);
+    assertThrows(() => window.remove(amount, 1000), RangeError);
+    assertThrows(() => window.correct(5, { actual: amount, end: 1000, now: 0 }), RangeError);
+  }
+  assertEquals(window.sum(0), 5);
+});
+
+Deno.test("no 60 seconds hold more than the limit, and each request that waited came as early as buckets allow", () => {
+  for (let seed = 1; seed <= 300; seed++) {
+    const below = seeded(seed);
+    const window = new Window();
+    const limit = 1 + below(20);
+    const taken: { at: number; cost: number }[] = [];
+    const within = (ms: number, now: number) =>
+      taken.filter(({ at }) => at >= now - ms).reduce((sum, { cost }) => sum + cost, 0);
+    let now = below(10_000);
+    for (let step = 0; step < 60; step++) {
+      const cost = 1 + below(limit);
+      const waitMs = window.waitFor(cost, { limit, now });
+      if (waitMs > 0) {
+        assertEquals(within(WINDOW_MS + BUCKET_MS, now + waitMs - BUCKET_MS) + cost > limit, true, `seed ${seed}`);
+        now += waitMs;
+      }
+      window.add(cost, windowEnd(now));
+      taken.push({ at: now, cost });
+      assertEquals(within(WINDOW_MS, now) <= limit, true, `seed ${seed}`);
+      now += below(below(2) === 0 ? 400 : 20_000);
+    }
+  }
+});
