@@ -1,54 +1,84 @@
-import { assert, assertEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { authenticate } from "../../lib/access/authenticate.ts";
-import { createKeyRing, issueKey, mintKey } from "../../lib/access/keys.ts";
+import { createKeyRing, issueKey, type KeyRing, mintKey } from "../../lib/access/keys.ts";
 import type { Credential } from "../../lib/access/table.ts";
+import { groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 
 const BOTH: readonly Credential[] = ["bearer", "api_key"];
+const NOW = 1_000_000;
 
 /** A ring with a key in every state. */
-function world() {
+async function world() {
   const store = openMemoryStore();
-  const keys = createKeyRing({ config: parseConfig({ groups: { ops: { models: ["a/*"] } } }), store });
-  const add = (name: string, group = "default") => {
-    const { key, record } = issueKey({ name, group, now: 1 });
-    store.addKey(record);
+  const config = parseConfig({
+    groups: { ops: { models: ["a/*"] }, office: { ips: ["10.0.0.0/8", "2001:db8::/32"] } },
+  });
+  const keys = createKeyRing({ config, store: store.keys, now: () => NOW });
+  const add = async (name: string, group = "default", more: { rules?: KeyRules; expiresAt?: number } = {}) => {
+    const { key, record } = issueKey({ name, group, now: 1, ...more });
+    await store.keys.add(record);
     return { key, id: record.id };
   };
-  const [good, other, off, gone] = [add("good", "ops"), add("other"), add("off"), add("gone")];
-  store.setDisabled(off.id, true);
-  store.revokeKey(gone.id, 2);
-  return { keys, good, other, off, gone, lost: add("lost", "removed-group") };
+  const [good, other, off, gone] = [await add("good", "ops"), await add("other"), await add("off"), await add("gone")];
+  await store.keys.change(off.id, { disabled: true });
+  await store.keys.revoke(gone.id, 2);
+  return {
+    store,
+    keys,
+    good,
+    other,
+    off,
+    gone,
+    lost: await add("lost", "removed-group"),
+    office: await add("office", "office"),
+    desk: await add("desk", "office", { rules: { ips: ["10.1.0.0/16"] } }),
+    home: await add("home", "default", { rules: { ips: ["192.0.2.1"] } }),
+    old: await add("old", "default", { expiresAt: NOW }),
+    fresh: await add("fresh", "default", { expiresAt: NOW + 1 }),
+  };
 }
 
-const { keys, good, other, off, gone, lost } = world();
+const { store, keys, good, other, off, gone, lost, office, desk, home, old, fresh } = await world();
 
-function decide(headers: Headers, credential: Credential): string {
+function ask(headers: HeadersInit, credential: Credential, address?: () => string | undefined) {
+  const from = address ?? (() => {
+    throw new Error("nobody needs the address");
+  });
+  return authenticate(new Headers(headers), { credential, keys, address: from });
+}
+
+async function decide(headers: HeadersInit, credential: Credential, from?: string): Promise<string> {
   try {
-    return authenticate(headers, credential, keys).keyName;
+    return (await ask(headers, credential, from === undefined ? undefined : () => from || undefined)).keyName;
   } catch (error) {
-    assert(error instanceof GatewayError);
+    assert(error instanceof GatewayError, String(error));
     return `${error.status} ${error.code ?? "-"}`;
   }
 }
 
-Deno.test("authenticate() tells who asks, with the rules of the group", () => {
-  assertEquals(authenticate(new Headers({ authorization: `Bearer ${good.key}` }), "bearer", keys), {
+Deno.test("authenticate() tells who asks, with the rules of the group and of the key", async () => {
+  assertEquals(await ask({ authorization: `Bearer ${good.key}` }, "bearer"), {
     keyId: good.id,
     keyName: "good",
     groupName: "ops",
-    group: { models: ["a/*"], endpoints: ["*"] },
+    group: groupSchema.parse({ models: ["a/*"] }),
+    rules: {},
   });
+  const caller = await ask({ authorization: `Bearer ${home.key}` }, "bearer", () => "192.0.2.1");
+  assertEquals(caller.rules, { ips: ["192.0.2.1"] });
 });
 
-Deno.test("authenticate() decides by the state of the key, whichever header brings it", () => {
+Deno.test("authenticate() decides by the state of the key, whichever header brings it", async () => {
   const cases: [string, string][] = [
     [good.key, "good"],
     [off.key, "403 -"],
     [gone.key, "401 invalid_api_key"],
     [lost.key, "403 -"],
+    [old.key, "401 invalid_api_key"],
+    [fresh.key, "fresh"],
     [mintKey(), "401 invalid_api_key"],
     ["sk-sluice-short", "401 invalid_api_key"],
     [good.key.toUpperCase(), "401 invalid_api_key"],
@@ -57,13 +87,76 @@ Deno.test("authenticate() decides by the state of the key, whichever header brin
     ["x".repeat(100_000), "401 invalid_api_key"],
   ];
   for (const [key, decision] of cases) {
-    assertEquals(decide(new Headers({ authorization: `Bearer ${key}` }), "bearer"), decision, `bearer ${key}`);
-    assertEquals(decide(new Headers({ authorization: `bEARER ${key}` }), "api_key"), decision, `bearer, native ${key}`);
-    assertEquals(decide(new Headers({ "x-api-key": key }), "api_key"), decision, `x-api-key ${key}`);
+    assertEquals(await decide({ authorization: `Bearer ${key}` }, "bearer"), decision, `bearer ${key}`);
+    assertEquals(await decide({ authorization: `bEARER ${key}` }, "api_key"), decision, `bearer, native ${key}`);
+    assertEquals(await decide({ "x-api-key": key }, "api_key"), decision, `x-api-key ${key}`);
   }
 });
 
-Deno.test("authenticate() takes the headers of each family and no others", () => {
+Deno.test("authenticate() lets a key be used from addresses that its group and it allow", async () => {
+  const cases: [string, string, string][] = [
+    // key, address, decision; an empty address is one that nobody knows
+    [office.key, "10.9.9.9", "office"],
+    [office.key, "2001:db8::7", "office"],
+    [office.key, "::ffff:10.9.9.9", "office"],
+    [office.key, "192.0.2.1", "403 -"],
+    [office.key, "", "403 -"],
+    [desk.key, "10.1.2.3", "desk"],
+    [desk.key, "10.2.2.3", "403 -"],
+    [desk.key, "2001:db8::7", "403 -"],
+    [home.key, "192.0.2.1", "home"],
+    [home.key, "192.0.2.2", "403 -"],
+    [home.key, "", "403 -"],
+  ];
+  for (const [key, address, decision] of cases) {
+    assertEquals(await decide({ "x-api-key": key }, "api_key", address), decision, `${decision} from ${address}`);
+  }
+});
+
+Deno.test("authenticate() says that a key has expired, also of one that is disabled", async () => {
+  const message = async () =>
+    (await assertRejects(() => ask({ "x-api-key": old.key }, "api_key"), GatewayError)).message;
+  assertEquals(await message(), "The API key has expired");
+  await store.keys.change(old.id, { disabled: true });
+  assertEquals(await message(), "The API key has expired");
+});
+
+Deno.test("authenticate() notes the use of keys it lets pass, to the minute, and the ring writes it once", async () => {
+  const touched: Map<string, number>[] = [];
+  let now = 600_000;
+  let broken = true;
+  const ring: KeyRing = createKeyRing({
+    config: parseConfig({ keys: [{ name: "ci", key: { env: "CI" } }] }, () => "from-the-environment"),
+    store: {
+      ...store.keys,
+      touch: (used) => {
+        if (broken) return Promise.reject(new Error("disk I/O error"));
+        touched.push(new Map(used));
+        return Promise.resolve();
+      },
+    },
+    now: () => now,
+  });
+  const use = (key: string) =>
+    authenticate(new Headers({ "x-api-key": key }), { credential: "api_key", keys: ring, address: () => "192.0.2.9" });
+  await ring.flush();
+  await use(other.key);
+  await use("from-the-environment");
+  for (const { key } of [off, gone, home]) await assertRejects(() => use(key), GatewayError);
+  await assertRejects(() => ring.flush(), Error, "disk");
+  broken = false;
+  now += 59_999;
+  await use(fresh.key);
+  await use(fresh.key);
+  now += 1;
+  await use(other.key);
+  assertEquals(touched, []);
+  await ring.flush();
+  await ring.flush();
+  assertEquals(touched, [new Map([[other.id, 660_000], [fresh.id, 600_000]])]);
+});
+
+Deno.test("authenticate() takes the headers of each family and no others", async () => {
   const cases: [Record<string, string>, string, string][] = [
     // headers, decision under /v1, decision under /anthropic
     [{}, "401 -", "401 -"],
@@ -80,40 +173,42 @@ Deno.test("authenticate() takes the headers of each family and no others", () =>
     [{ authorization: `Bearer ${good.key}, Bearer ${other.key}` }, "401 invalid_api_key", "401 invalid_api_key"],
   ];
   for (const [headers, bearer, apiKey] of cases) {
-    assertEquals(decide(new Headers(headers), "bearer"), bearer, `bearer ${JSON.stringify(headers)}`);
-    assertEquals(decide(new Headers(headers), "api_key"), apiKey, `api_key ${JSON.stringify(headers)}`);
+    assertEquals(await decide(headers, "bearer"), bearer, `bearer ${JSON.stringify(headers)}`);
+    assertEquals(await decide(headers, "api_key"), apiKey, `api_key ${JSON.stringify(headers)}`);
   }
 });
 
-Deno.test("authenticate() refuses headers that were sent twice", () => {
+Deno.test("authenticate() refuses headers that were sent twice", async () => {
   for (const credential of BOTH) {
     const twice = new Headers();
     twice.append("authorization", `Bearer ${good.key}`);
     twice.append("authorization", `Bearer ${good.key}`);
-    assertEquals(decide(twice, credential), "401 invalid_api_key");
+    assertEquals(await decide(twice, credential), "401 invalid_api_key");
     const keysTwice = new Headers({ authorization: `Bearer ${good.key}` });
     keysTwice.append("x-api-key", good.key);
     keysTwice.append("x-api-key", good.key);
-    assertEquals(decide(keysTwice, credential).slice(0, 3), "401");
+    assertEquals((await decide(keysTwice, credential)).slice(0, 3), "401");
   }
 });
 
-Deno.test("authenticate() says how to send a key, and the same of every wrong one", () => {
+Deno.test("authenticate() says how to send a key, and the same of every wrong one", async () => {
   const message = (headers: HeadersInit, credential: Credential) =>
-    assertThrows(() => authenticate(new Headers(headers), credential, keys), GatewayError);
+    assertRejects(() => ask(headers, credential), GatewayError);
   assertEquals(
-    message({}, "bearer").message,
+    (await message({}, "bearer")).message,
     'Missing API key: send it in the header "Authorization: Bearer <API_KEY>"',
   );
   assertEquals(
-    message({}, "api_key").message,
+    (await message({}, "api_key")).message,
     'Missing API key: send it in the header "x-api-key: <API_KEY>" or "Authorization: Bearer <API_KEY>"',
   );
   assertEquals(
-    message({ "x-api-key": good.key }, "bearer").message,
+    (await message({ "x-api-key": good.key }, "bearer")).message,
     'Cannot take the API key from "x-api-key" here: send it in the header "Authorization: Bearer <API_KEY>"',
   );
-  const wrong = [gone.key, mintKey(), "nonsense"].map((key) => message({ authorization: `Bearer ${key}` }, "bearer"));
+  const wrong = await Promise.all(
+    [gone.key, mintKey(), "nonsense"].map((key) => message({ authorization: `Bearer ${key}` }, "bearer")),
+  );
   assertEquals(new Set(wrong.map((error) => error.message)).size, 1);
   for (const error of wrong) assertEquals(error.headers, { "www-authenticate": "Bearer" });
 });

@@ -1,9 +1,9 @@
-import { assert, assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
+import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } from "@std/assert";
 import { createKeyRing, hashKey, isIssued, issueKey, mintKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import type { Store } from "../../lib/store/store.ts";
+import type { KeyStore } from "../../lib/store/keys.ts";
 
 const FIXED = mintKey((bytes) => bytes.forEach((_, index) => bytes[index] = index));
 
@@ -34,38 +34,55 @@ Deno.test("isIssued() refuses every key with one character changed, added or rem
   assertEquals(isIssued(""), false);
 });
 
-Deno.test("the key ring finds keys of the store and of the configuration, until they are revoked", () => {
+Deno.test("the key ring finds keys of the store and of the configuration, until they are revoked", async () => {
   const secret = "from-the-environment";
-  const config = parseConfig({ keys: [{ name: "ci", key: { env: "CI" } }] }, () => secret);
-  const store = openMemoryStore();
-  const ring = createKeyRing({ config, store });
+  const config = parseConfig(
+    { keys: [{ name: "ci", key: { env: "CI" }, models: ["acme/*"], budget: { usd: "5" } }] },
+    () => secret,
+  );
+  const store = openMemoryStore().keys;
+  const ring = createKeyRing({ config, store, now: () => 100 });
   const { key, record } = issueKey({ name: "one", group: "default", now: 5 });
-  assertEquals(ring.find(key), undefined);
-  store.addKey(record);
-  assertEquals(ring.find(key), record);
-  store.setDisabled(record.id, true);
-  assertEquals(ring.find(key)?.disabled, true);
-  store.revokeKey(record.id, 6);
-  assertEquals(ring.find(key), undefined);
-  assertEquals(ring.find(secret)?.id, "config:ci");
-  assertEquals(ring.find(hashKey(secret)), undefined);
+  assertEquals(await ring.find(key), undefined);
+  await store.add(record);
+  assertEquals(await ring.find(key), record);
+  await store.change(record.id, { disabled: true });
+  assertEquals((await ring.find(key))?.disabled, true);
+  await store.revoke(record.id, 6);
+  assertEquals(await ring.find(key), undefined);
+  const configured = await ring.find(secret);
+  assertEquals([configured?.id, configured?.rules], [
+    "config:ci",
+    { models: ["acme/*"], budget: { usd: "5", period: "month" } },
+  ]);
+  assertEquals(await ring.find(hashKey(secret)), undefined);
   assertEquals(ring.group("default")?.models, ["*"]);
   assertEquals(ring.group("constructor"), undefined);
 });
 
-Deno.test("the key ring asks the store only about keys that were issued, and a failing store is no wrong key", () => {
-  const store: Store = {
-    ...openMemoryStore(),
-    findKeyByHash: () => {
-      throw new Error("disk I/O error");
-    },
+Deno.test("the key ring finds a rotated key by its former secret until the overlap is over", async () => {
+  const store = openMemoryStore().keys;
+  let now = 100;
+  const ring = createKeyRing({ config: parseConfig({}), store, now: () => now });
+  const [first, second] = [issueKey({ name: "one", group: "default", now: 5 }), mintKey()];
+  await store.add(first.record);
+  await store.rotate(first.record.id, { hash: hashKey(second), until: 200 });
+  for (const secret of [first.key, second]) assertEquals((await ring.find(secret))?.id, first.record.id);
+  now = 200;
+  assertEquals([await ring.find(first.key), (await ring.find(second))?.id], [undefined, first.record.id]);
+});
+
+Deno.test("the key ring asks the store only about keys that were issued, and a failing store is no wrong key", async () => {
+  const failing: KeyStore = {
+    ...openMemoryStore().keys,
+    findByHash: () => Promise.reject(new Error("disk I/O error")),
   };
-  const ring = createKeyRing({ config: parseConfig({}), store });
-  assertEquals(ring.find("sk-sluice-nonsense"), undefined);
-  const error = assertThrows(() => ring.find(mintKey()), GatewayError);
+  const ring = createKeyRing({ config: parseConfig({}), store: failing, now: () => 0 });
+  assertEquals(await ring.find("sk-sluice-nonsense"), undefined);
+  const error = await assertRejects(() => ring.find(mintKey()), GatewayError);
   assertEquals([error.status, error.message.includes("disk")], [503, false]);
-  assertThrows(() => ring.check(), GatewayError, "key store");
-  createKeyRing({ config: parseConfig({}), store: openMemoryStore() }).check();
+  await assertRejects(() => ring.check(), GatewayError, "key store");
+  await createKeyRing({ config: parseConfig({}), store: openMemoryStore().keys, now: () => 0 }).check();
 });
 
 Deno.test("issueKey() keeps nothing of the key but its hash", () => {
@@ -73,4 +90,19 @@ Deno.test("issueKey() keeps nothing of the key but its hash", () => {
   assert(isIssued(key));
   assertEquals(record.hash, hashKey(key));
   assert(!JSON.stringify(record).includes(key.slice(10, 20)));
+  assertEquals(record, {
+    id: record.id,
+    name: "one",
+    hash: hashKey(key),
+    group: "default",
+    createdAt: 5,
+    disabled: false,
+    rules: {},
+  });
+});
+
+Deno.test("issueKey() keeps rules and expiry", () => {
+  const more = { rules: { models: ["acme/*"] }, expiresAt: 9 };
+  const { record } = issueKey({ name: "one", group: "default", now: 5, ...more });
+  assertEquals([record.rules, record.expiresAt], [more.rules, more.expiresAt]);
 });

@@ -1,11 +1,12 @@
 import { assertEquals, assertLess, assertThrows } from "@std/assert";
 import type { Caller } from "../../lib/access/caller.ts";
-import { mayUse, requireEndpoint, requireModel } from "../../lib/access/permissions.ts";
-import type { Group } from "../../lib/config.ts";
+import { mayCall, mayUse, requireEndpoint, requireModel, requireProtocol } from "../../lib/access/permissions.ts";
+import { ENDPOINTS, type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
+import { ACCESS, type Endpoint } from "../../lib/access/table.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
-function caller(group: Partial<Group>): Caller {
-  return { keyId: "k", keyName: "k", groupName: "g", group: { models: ["*"], endpoints: ["*"], ...group } };
+function caller(group: Partial<Group>, rules: KeyRules = {}): Caller {
+  return { keyId: "k", keyName: "k", groupName: "g", group: { ...groupSchema.parse({}), ...group }, rules };
 }
 
 Deno.test("mayUse() matches whole ids, with * for any text", () => {
@@ -32,15 +33,71 @@ Deno.test("mayUse() matches whole ids, with * for any text", () => {
     [["a.me/*"], "acme/one", false],
     [["other/*", "acme/*"], "acme/one", true],
   ];
-  for (const [models, id, may] of cases) assertEquals(mayUse({ models, endpoints: [] }, id), may, `${models} ${id}`);
+  for (const [models, id, may] of cases) assertEquals(mayUse(caller({ models }), id), may, `${models} ${id}`);
 });
 
 Deno.test("mayUse() takes no time for a glob made to take long", () => {
+  const slow = caller({ models: [`${"*a".repeat(100)}*b`] });
   const start = performance.now();
   for (let round = 0; round < 1000; round++) {
-    assertEquals(mayUse({ models: [`${"*a".repeat(100)}*b`], endpoints: [] }, "a".repeat(256)), false);
+    assertEquals(mayUse(slow, "a".repeat(256)), false);
   }
   assertLess(performance.now() - start, 2000);
+});
+
+Deno.test("a key narrows its group, and never widens it", () => {
+  const cases: [string[], string[] | undefined, string, boolean][] = [
+    // the group's models, the key's, an id
+    [["*"], undefined, "acme/one", true],
+    [["*"], ["acme/*"], "acme/one", true],
+    [["*"], ["acme/*"], "other/one", false],
+    [["*"], [], "acme/one", false],
+    [["acme/*"], ["*"], "other/one", false],
+    [["acme/*"], ["*/one"], "acme/one", true],
+    [["acme/*"], ["*/one"], "acme/two", false],
+    [[], ["*"], "acme/one", false],
+  ];
+  for (const [models, narrowed, id, may] of cases) {
+    const rules = narrowed === undefined ? {} : { models: narrowed };
+    assertEquals(mayUse(caller({ models }, rules), id), may, `${models} and ${narrowed}: ${id}`);
+  }
+});
+
+Deno.test("mayCall() wants the endpoint of group and key, and the protocol it speaks", () => {
+  const cases: [Partial<Group>, KeyRules, Endpoint[]][] = [
+    [{}, {}, ["models", "chat", "responses", "messages", "images", "openapi"]],
+    [{ endpoints: ["chat", "images"] }, {}, ["chat", "images"]],
+    [{ endpoints: ["chat", "images"] }, { endpoints: ["*"] }, ["chat", "images"]],
+    [{ endpoints: ["chat", "images"] }, { endpoints: ["images", "models"] }, ["images"]],
+    [{}, { endpoints: [] }, []],
+    [{ protocols: ["messages"] }, {}, ["models", "messages", "images", "openapi"]],
+    [{ protocols: [] }, {}, ["models", "images", "openapi"]],
+    [{ protocols: ["chat"], endpoints: ["responses"] }, {}, []],
+  ];
+  for (const [group, rules, endpoints] of cases) {
+    const able = ENDPOINTS.filter((endpoint) => mayCall(caller(group, rules), endpoint));
+    assertEquals(able, endpoints, JSON.stringify([group, rules]));
+  }
+});
+
+Deno.test("requireProtocol() refuses with 403 and names the protocol", () => {
+  requireProtocol(caller({}), "chat");
+  requireProtocol(caller({ protocols: ["chat"] }), "chat");
+  const error = assertThrows(
+    () => requireProtocol(caller({ protocols: ["chat"] }), "messages"),
+    GatewayError,
+    'may not use the protocol "messages"',
+  );
+  assertEquals(error.status, 403);
+});
+
+Deno.test("everything under /anthropic belongs to its protocol, and the text endpoints to theirs", () => {
+  for (const [route, { credential, endpoint, protocol }] of Object.entries(ACCESS)) {
+    if (credential === "none" || credential === "admin") continue;
+    const native = route.includes(" /anthropic/");
+    const speaks = endpoint === "chat" || endpoint === "responses" ? endpoint : undefined;
+    assertEquals(protocol, native ? "messages" : speaks, route);
+  }
 });
 
 Deno.test("requireEndpoint() lets pass what the group names, or everything for *", () => {
@@ -49,6 +106,7 @@ Deno.test("requireEndpoint() lets pass what the group names, or everything for *
   const error = assertThrows(() => requireEndpoint(caller({ endpoints: ["models"] }), "chat"), GatewayError, '"chat"');
   assertEquals(error.status, 403);
   assertThrows(() => requireEndpoint(caller({ endpoints: [] }), "models"), GatewayError);
+  assertThrows(() => requireEndpoint(caller({}, { endpoints: ["chat"] }), "models"), GatewayError, '"models"');
 });
 
 Deno.test("requireModel() refuses with 403 and names the model", () => {
@@ -59,4 +117,5 @@ Deno.test("requireModel() refuses with 403 and names the model", () => {
     'may not use model "other/one"',
   );
   assertEquals([error.status, error.param], [403, "model"]);
+  assertThrows(() => requireModel(caller({}, { models: ["acme/*"] }), "other/one"), GatewayError, '"other/one"');
 });

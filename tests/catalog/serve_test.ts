@@ -1,12 +1,10 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { type CatalogFormat, getModel, listModels, listVendor } from "../../lib/catalog/serve.ts";
-import { createCatalog } from "../../lib/catalog/catalog.ts";
-import { createKeyRing } from "../../lib/access/keys.ts";
+import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { createGateway } from "../../lib/gateway.ts";
 import type { RouteContext } from "../../lib/http/router.ts";
-import { createIdempotency } from "../../lib/images/idempotency.ts";
-import { createUploadGate } from "../../lib/images/upload_gate.ts";
 import type { Json } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 
@@ -27,31 +25,23 @@ const config = parseConfig({
   models: [row("acme/one"), row("acme/two"), row("acme/paint", "image"), row("zeta/brush", "image"), row("beta/b")],
 });
 
-/** The context of a request by a caller whose group may use these models. */
-function context(params: Record<string, string> = {}, models: string[] = ["*"]): RouteContext {
-  const group = { models, endpoints: [] };
+/** The context of a request by a caller who may use these models, or what the rules say. */
+function context(
+  params: Record<string, string> = {},
+  models: string[] = ["*"],
+  { group, rules = {} }: { group?: Partial<Group>; rules?: KeyRules } = {},
+): RouteContext {
   return {
-    gateway: {
-      config,
-      catalog: createCatalog(config),
-      keys: createKeyRing({ config, store: openMemoryStore() }),
-      upstreams: new Map(),
-      imageUpstreams: new Map(),
-      uploads: createUploadGate({ concurrent: 1, waiting: 0, waitMs: 1 }),
-      idempotency: createIdempotency({
-        store: openMemoryStore(),
-        now: () => 0,
-        report: () => {},
-        windowMs: 1,
-        maxBytes: 0,
-      }),
-      now: () => 0,
-      random: () => 0,
-      log: () => {},
-    },
+    gateway: createGateway({ config, store: openMemoryStore(), now: () => 0, log: () => {} }),
     requestId: "r",
     params,
-    caller: { keyId: "k", keyName: "k", groupName: "g", group },
+    caller: {
+      keyId: "k",
+      keyName: "k",
+      groupName: "g",
+      group: { ...groupSchema.parse({}), models, ...group },
+      rules,
+    },
     readJson: () => Promise.resolve({ text: "{}", value: {} }),
     reserve: () => {},
   };
@@ -93,6 +83,27 @@ Deno.test("listModels() shows what the group may use; the native format models t
   ];
   for (const [models, format, expected] of cases) {
     assertEquals(await ids(listModels(REQUEST, context({}, models), format)), expected);
+  }
+});
+
+Deno.test("listModels() shows what the caller may call", async () => {
+  const TEXT = ["acme/one", "acme/two", "beta/b", "sluice/echo"];
+  const PICTURES = ["acme/paint", "zeta/brush", "sluice/canvas"];
+  const cases: [Partial<Group>, KeyRules, compatible: string[], native: string[]][] = [
+    [{}, { models: ["*/one", "zeta/*"] }, ["acme/one", "zeta/brush"], ["acme/one"]],
+    [{ models: ["acme/*"] }, { models: ["*/one", "zeta/*"] }, ["acme/one"], ["acme/one"]],
+    [{ endpoints: ["models", "images"] }, {}, PICTURES, []],
+    [{ endpoints: ["models", "chat"] }, {}, TEXT, []],
+    [{ endpoints: ["models", "messages"] }, {}, TEXT, TEXT],
+    [{ protocols: ["responses"] }, { endpoints: ["models", "responses"] }, TEXT, []],
+    [{ protocols: ["chat"] }, { endpoints: ["models", "responses"] }, [], []],
+    [{}, { endpoints: ["models"] }, [], []],
+  ];
+  for (const [group, rules, compatible, native] of cases) {
+    for (const [format, expected] of [["compatible", compatible], ["native", native]] as const) {
+      const shown = await ids(listModels(REQUEST, context({}, ["*"], { group, rules }), format));
+      assertEquals(shown.toSorted(), expected.toSorted(), `${format} ${JSON.stringify([group, rules])}`);
+    }
   }
 });
 

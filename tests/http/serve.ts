@@ -1,16 +1,13 @@
 /** A real server with a few routes of its own, and a client that writes requests byte by byte. */
-import { createKeyRing, issueKey } from "../../lib/access/keys.ts";
+import { issueKey } from "../../lib/access/keys.ts";
 import type { AccessTable } from "../../lib/access/table.ts";
-import { createCatalog } from "../../lib/catalog/catalog.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Gateway, LogEntry } from "../../lib/gateway.ts";
+import { createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/http/app.ts";
 import type { BodyLimits } from "../../lib/http/body_limits.ts";
 import { jsonWithEtag } from "../../lib/http/etag.ts";
 import type { Route } from "../../lib/http/router.ts";
-import { createIdempotency } from "../../lib/images/idempotency.ts";
-import { createUploadGate } from "../../lib/images/upload_gate.ts";
 import { type Json, writeJson } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 
@@ -43,18 +40,7 @@ export function testGateway(
     void store.keys.add(record);
     return key;
   });
-  const gateway: Gateway = {
-    config,
-    catalog: createCatalog(config),
-    keys: createKeyRing({ config, store }),
-    upstreams: new Map(),
-    imageUpstreams: new Map(),
-    uploads: createUploadGate({ concurrent: 1, waiting: 0, waitMs: 1 }),
-    idempotency: createIdempotency({ store: store, now: () => 0, report: () => {}, windowMs: 1, maxBytes: 0 }),
-    now: () => 0,
-    random: () => 0,
-    log,
-  };
+  const gateway = createGateway({ config, store, now: () => 0, random: () => 0, log });
   return { gateway, key: keys[0] ?? "", poorKey: keys[1] ?? "" };
 }
 
