@@ -7,8 +7,8 @@ import type { Claim, LimitUnit } from "./limiter.ts";
 export interface TokenEstimate {
   /** Of its input. */
   input: number;
-  /** Of its input and its answer. */
-  total: number;
+  /** Of its answer. */
+  output: number;
 }
 
 /** Whose limits a claim can be for. */
@@ -53,7 +53,7 @@ function claimsFor(
   }
   const { requests_per_minute: requests, tokens_per_minute: most, concurrency } = limits;
   add("requests", requests, 1);
-  add("tokens", most, Math.min(tokens.total, Math.max(most ?? 0, tokens.input)));
+  add("tokens", most, Math.min(tokens.input + tokens.output, Math.max(most ?? 0, tokens.input)));
   add("concurrency", concurrency, 1);
   return claims;
 }

@@ -5,7 +5,7 @@ import { claimsOf, ownerOf } from "../../lib/limits/claims.ts";
 
 type Wish = Parameters<typeof claimsOf>[0];
 
-function wish({ rules = {}, group = {}, limits, tokens = { input: 10, total: 110 } }: {
+function wish({ rules = {}, group = {}, limits, tokens = { input: 10, output: 100 } }: {
   rules?: object;
   group?: object;
   limits?: object;
@@ -60,7 +60,7 @@ Deno.test("a claim of tokens is the estimate, at most the limit, or an input tha
     [2000, 2000, 2000],
   ];
   for (const [input, total, cost] of cases) {
-    const claims = claimsOf(wish({ limits: { tokens_per_minute: 1000 }, tokens: { input, total } }));
+    const claims = claimsOf(wish({ limits: { tokens_per_minute: 1000 }, tokens: { input, output: total - input } }));
     assertEquals(claims.map((claim) => claim.cost), [cost], `${input} of ${total}`);
   }
 });
