@@ -31,6 +31,7 @@ const SYMBOL = OTHER | MARK;
 const BLANK = SPACE | LINE;
 
 const SLASH = 0x2f;
+const APOSTROPHE = 0x27;
 
 /** Classes of 256 neighbouring code points, made when the first of them is met. */
 const pages: (Uint8Array | undefined)[] = [];
@@ -53,6 +54,10 @@ function page(number: number): Uint8Array {
   return made;
 }
 
+function classOf(code: number): number {
+  return (pages[code >> 8] ?? page(code >> 8))[code & 0xff] as number;
+}
+
 /** Class of the character at `at`. The bytes must be well-formed UTF-8, and `at` the first byte of a character. */
 function classAt(bytes: Uint8Array, at: number): number {
   const lead = bytes[at] as number;
@@ -65,7 +70,7 @@ function classAt(bytes: Uint8Array, at: number): number {
     if (lead < 0xf0) code = (lead & 0x0f) << 12 | second << 6 | third;
     else code = (lead & 0x07) << 18 | second << 12 | third << 6 | (bytes[at + 3] as number) & 0x3f;
   }
-  return (pages[code >> 8] ?? page(code >> 8))[code & 0xff] as number;
+  return classOf(code);
 }
 
 /** Where the character after the one at `at` begins. */
@@ -169,4 +174,38 @@ export function pieceEnd(bytes: Uint8Array, from: number): number {
     if (end >= 0) return end;
   }
   return blankEnd(bytes, from);
+}
+
+/**
+ * The last place before `end` at which a text can be cut so that the pieces of both sides are those of the whole,
+ * whatever comes after; 0 where there is none. The text must begin where a piece does.
+ * @param text may go on after it; `end` is a place within it, both in UTF-16 code units
+ */
+export function lastCut(text: string, end: number): number {
+  let cut = 0;
+  let before = 0;
+  let digits = 0;
+  for (let at = 0; at < end;) {
+    const code = text.codePointAt(at) as number;
+    // Half a character: the other half may still come.
+    if (code >= 0xd800 && code < 0xdc00 && at + 1 === text.length) break;
+    const found = classOf(code);
+    if (at > 0 && (isAlwaysCut(before, { found, code }) || (digits > 0 && digits % 3 === 0))) cut = at;
+    digits = found === NUMBER ? digits + 1 : 0;
+    before = found;
+    at += code > 0xffff ? 2 : 1;
+  }
+  return cut;
+}
+
+/** Whether the expression ends a piece between two neighbours whatever stands around them, and would at a text's end. */
+function isAlwaysCut(before: number, { found, code }: { found: number; code: number }): boolean {
+  // The last blank of a run belongs to what follows, and at the end of a text to the run.
+  if (before === SPACE) return false;
+  if (before === NUMBER || found === NUMBER) return before !== found;
+  if (before === LINE) return (found & BLANK) === 0 && code !== SLASH;
+  if (found === SPACE) return true;
+  // Line ends go with symbols, marks are symbols and letters, and a word may have a contraction.
+  const isLetter = (before & (UPPER | LOWER | LETTER)) !== 0;
+  return isLetter && (found === LINE || (found === OTHER && code !== APOSTROPHE));
 }

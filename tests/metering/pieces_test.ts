@@ -1,6 +1,6 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertGreater } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
-import { pieceEnd } from "../../lib/metering/pieces.ts";
+import { lastCut, pieceEnd } from "../../lib/metering/pieces.ts";
 import { randomText, seeded } from "./random_text.ts";
 
 const SEED = 7_1828;
@@ -48,4 +48,54 @@ Deno.test("pieceEnd() classifies every code point as the expression does", () =>
     if (pieces(text).join("|") !== matches(text).join("|")) wrong.push(code.toString(16));
   }
   assertEquals(wrong, []);
+});
+
+Deno.test("lastCut() cuts every short sequence of classes so that both sides have the pieces of the whole", () => {
+  const alphabet = ["A", "b", "s", "中", "\u0301", "7", "𝟘", "\n", " ", "\t", "!", "/", "'", "😀"];
+  let cuts = 0;
+  const check = (text: string, depth: number) => {
+    if (depth > 0) {
+      for (const char of alphabet) check(text + char, depth - 1);
+      return;
+    }
+    const whole = matches(text).join("|");
+    for (let end = 1; end <= text.length; end++) {
+      const cut = lastCut(text, end);
+      if (cut === 0) continue;
+      cuts++;
+      assertEquals([...matches(text.slice(0, cut)), ...matches(text.slice(cut))].join("|"), whole, text);
+    }
+  };
+  for (let length = 1; length <= 5; length++) check("", length);
+  assertGreater(cuts, 100_000);
+});
+
+Deno.test("lastCut() needs to know nothing of what follows", () => {
+  const below = seeded(SEED);
+  for (let i = 0; i < 20_000; i++) {
+    const text = randomText(below, 60).toWellFormed();
+    const seen = text.slice(0, below(text.length + 1));
+    const cut = lastCut(seen, seen.length);
+    assertEquals(
+      [...pieces(text.slice(0, cut)), ...pieces(text.slice(cut))],
+      pieces(text),
+      JSON.stringify([text, cut]),
+    );
+  }
+});
+
+Deno.test("lastCut() finds a place in every text that has words, lines or numbers", () => {
+  const cases: [text: string, cut: number][] = [
+    ["one two three", 7],
+    ["a\nb", 2],
+    ["中文，中文", 2],
+    ["1234567", 6],
+    ["x1234567", 7],
+    ["   1234", 6],
+    ["x".repeat(50), 0],
+    [" ".repeat(50), 0],
+    ["!".repeat(50), 0],
+    ["don't", 0],
+  ];
+  for (const [text, cut] of cases) assertEquals(lastCut(text, text.length), cut, text);
 });
