@@ -49,7 +49,7 @@ Deno.test("the SQLite store makes its folder and file for the owner only", async
     if (Deno.build.os !== "windows") {
       const mode = (path: string) => (Deno.statSync(`${folder}/${path}`).mode ?? 0) & 0o777;
       assertEquals([mode("deep"), mode("deep/data")], [0o700, 0o700]);
-      for (const { name } of Deno.readDirSync(`${folder}/deep/data`)) {
+      for await (const { name } of Deno.readDir(`${folder}/deep/data`)) {
         assertEquals(mode(`deep/data/${name}`), 0o600, name);
       }
     }
@@ -83,22 +83,22 @@ Deno.test("the SQLite store refuses a file that is no database, is damaged or ne
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
     const refuse = (words: string) => assertThrows(() => openStore(`sqlite:${path}`), StoreError, words);
-    Deno.writeTextFileSync(path, "this is no database at all, and long enough to be looked at".repeat(100));
+    await Deno.writeTextFile(path, "this is no database at all, and long enough to be looked at".repeat(100));
     refuse(`Cannot open the store "${path}"`);
-    Deno.removeSync(path);
+    await Deno.remove(path);
 
     const store = openStore(`sqlite:${path}`);
     for (let index = 0; index < 200; index++) {
       await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
     }
     await store.close();
-    const good = Deno.readFileSync(path);
+    const good = await Deno.readFile(path);
     const bad = good.slice();
     bad.fill(0xff, 4096, 4096 * 3);
-    Deno.writeFileSync(path, bad);
+    await Deno.writeFile(path, bad);
     refuse("Cannot open the store");
 
-    Deno.writeFileSync(path, good);
+    await Deno.writeFile(path, good);
     const db = new DatabaseSync(path);
     db.exec("PRAGMA user_version = 99");
     db.close();
@@ -108,5 +108,5 @@ Deno.test("the SQLite store refuses a file that is no database, is damaged or ne
 Deno.test("openStore() takes :memory: after sqlite: as the name of a file", () =>
   inFolder(async (folder) => {
     await openStore(`sqlite:${folder}/:memory:`).close();
-    assert(Deno.statSync(`${folder}/:memory:`).isFile);
+    assert((await Deno.stat(`${folder}/:memory:`)).isFile);
   }));
