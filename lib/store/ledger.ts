@@ -72,7 +72,7 @@ export interface Entry {
   /** Name of the upstream that was asked last; empty where none was. */
   upstream: string;
   endpoint: MeteredEndpoint;
-  /** HTTP status that the client got; 499 where it left before there was one. */
+  /** HTTP status that the client got; 499 where it left before there was one, 0 where nobody knows (`lost`). */
   status: number;
   ending: Ending;
   tokens: BilledTokens;
@@ -166,17 +166,32 @@ export interface DaySum extends Omit<UsageSum, "name"> {
   model: string;
 }
 
+/** What pruning left of the entries before the first that is kept. */
+export interface LedgerStart {
+  /** The seq before the first entry kept; 0 until entries were pruned. */
+  seq: number;
+  /** What the chain of check sums starts from; 0 until entries were pruned. */
+  check: number;
+  /** The last day that entries are gone of, in days since 1970-01-01: from the next one on all are there. -1: none are. */
+  day: number;
+}
+
 /** Where the ledger is kept. */
 export interface LedgerStore {
-  /** Sets the amount aside in all the budgets claimed, or in none. */
+  /**
+   * Sets the amount aside in all the budgets claimed, or in none. Asked again for a hold that is open, it answers the same.
+   * @throws {RangeError} for a request that is in the ledger already, or an amount that cannot be kept
+   */
   hold(hold: Hold): Promise<HoldAnswer>;
   /** What is left of a budget: its amount less what was charged and what is held. May be negative. */
   left(claim: BudgetClaim): Promise<Amount>;
-  /** Lets holds live until then; those that are void stay void. */
+  /** Lets holds live until then, or longer if they do already; those that are void stay void. */
   renew(ids: readonly string[], leaseUntil: number): Promise<void>;
   /**
-   * Enters requests, each id once, and ends their holds. Durable when it resolves; where it rejects, none was entered.
+   * Enters requests, each id once, and ends their holds. Durable when it resolves; where it rejects, none was entered,
+   * but for a disk that failed at the last moment: then nobody can know, and the ledger takes nothing more.
    * @returns for each entry whether it is new
+   * @throws {RangeError} for an entry with a number or an amount that cannot be kept exactly
    */
   append(entries: readonly Entry[]): Promise<boolean[]>;
   /** Voids holds whose lease is over, and enters their requests as lost, without charge. Returns the ids. */
@@ -195,6 +210,6 @@ export interface LedgerStore {
    * more to do.
    */
   prune(beforeDay: number): Promise<boolean>;
-  /** What the chain of check sums starts from, and the seq before the first entry kept: both 0 until entries were pruned. */
-  start(): Promise<{ seq: number; check: number }>;
+  /** Where the ledger starts now. */
+  start(): Promise<LedgerStart>;
 }

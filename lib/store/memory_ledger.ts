@@ -1,7 +1,126 @@
 /** A ledger that ends with the process. */
-import type { LedgerStore } from "./ledger.ts";
+import { Accounts, lostEntry, type Spender } from "./accounts.ts";
+import { cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
+import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
+import type { DaySum, Entry, KeptEntry, LedgerStart, LedgerStore, UsageBy, UsageSum } from "./ledger.ts";
+
+/** Entries forgotten by one call of `prune`. */
+const ENTRIES_AT_ONCE = 500;
 
 /** Opens an empty ledger. */
 export function openMemoryLedger(): LedgerStore {
-  return {} as LedgerStore;
+  const entries: KeptEntry[] = [];
+  const byId = new Map<string, KeptEntry>();
+  const priceVersions = new Map<string, number>();
+  const days = new Map<string, DaySum>();
+  const accounts = new Accounts(chargedSince);
+  let start: LedgerStart = { seq: 0, check: 0, day: -1 };
+
+  function chargedSince({ scope, id, since }: Spender): bigint {
+    let sum = 0n;
+    for (const { day, keyId, group, cost } of days.values()) {
+      if (day >= since && (scope === "key" ? keyId : group) === id) sum += cost;
+    }
+    return sum;
+  }
+
+  /** Returns whether it is new. */
+  function enter(given: Entry): boolean {
+    if (byId.has(given.id)) return false;
+    const { seq: before, check } = entries.at(-1) ?? start;
+    const { sheet, ...rest } = structuredClone(given);
+    const entry = {
+      ...rest,
+      ...(sheet !== undefined && { sheet, priceVersion: versionOf(sheetText(sheet)) }),
+      seq: before + 1,
+    };
+    const kept = { ...entry, check: checkSum(entry, check) };
+    entries.push(kept);
+    byId.set(kept.id, kept);
+    addToDay(kept);
+    accounts.enter(kept);
+    return true;
+  }
+
+  function versionOf(sheet: string): number {
+    const version = priceVersions.get(sheet) ?? priceVersions.size + 1;
+    priceVersions.set(sheet, version);
+    return version;
+  }
+
+  function addToDay(entry: KeptEntry): void {
+    const whose = { day: dayOf(entry.at), keyId: entry.keyId, group: entry.group, model: entry.model };
+    const name = JSON.stringify(Object.values(whose));
+    const sums = new Sums();
+    const sum = days.get(name);
+    if (sum !== undefined) sums.add("", sum);
+    sums.add("", figuresOf(entry));
+    const [{ name: _, ...figures }] = sums.list() as [UsageSum];
+    days.set(name, { ...whose, ...figures });
+  }
+
+  function usage({ since, until, by }: { since: number; until: number; by: UsageBy }): UsageSum[] {
+    const { whole, pieces } = cutSpan({ since, until });
+    const sums = new Sums();
+    const isGone = (day: number) => day <= start.day && pieces.some((piece) => piece.day === day);
+    for (const sum of days.values()) {
+      if ((sum.day >= whole.from && sum.day < whole.until) || isGone(sum.day)) sums.add(nameBy(by, sum), sum);
+    }
+    for (const piece of pieces) {
+      if (piece.day <= start.day) continue;
+      for (const entry of entries) {
+        if (entry.at < piece.since || entry.at >= piece.until) continue;
+        sums.add(nameBy(by, { ...entry, day: piece.day }), figuresOf(entry));
+      }
+    }
+    return sums.list();
+  }
+
+  // deno-lint-ignore require-await -- what is thrown here must reject
+  async function append(batch: readonly Entry[]): Promise<boolean[]> {
+    for (const entry of batch) assertEntry(entry);
+    return batch.map(enter);
+  }
+
+  return {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async hold(hold) {
+      assertHold(hold);
+      if (byId.has(hold.id)) throw new RangeError(`Cannot hold for "${hold.id}": the request is in the ledger already`);
+      return accounts.hold(hold);
+    },
+    left: (claim) => Promise.resolve(accounts.left(claim)),
+    renew(ids, leaseUntil) {
+      accounts.renew(ids, leaseUntil);
+      return Promise.resolve();
+    },
+    append,
+    async expire(now) {
+      const overdue = accounts.overdue(now);
+      await append(overdue.map((hold) => lostEntry(hold, now)));
+      return overdue.map(({ id }) => id);
+    },
+    holds: () => Promise.resolve(accounts.open()),
+    find: (id) => Promise.resolve(structuredClone(byId.get(id))),
+    entries({ after, limit }) {
+      const from = after > start.seq ? after - start.seq : 0;
+      return Promise.resolve(entries.slice(from, from + limit).map((entry) => structuredClone(entry)));
+    },
+    usage: (query) => Promise.resolve(usage(query)),
+    days(since) {
+      const found = [...days.values()].filter(({ day }) => day >= since).sort((a, b) => a.day - b.day);
+      return Promise.resolve(structuredClone(found));
+    },
+    prune(beforeDay) {
+      const end = entries.findIndex(({ at }) => dayOf(at) >= beforeDay);
+      const old = end === -1 ? entries.length : end;
+      const gone = entries.splice(0, Math.min(old, ENTRIES_AT_ONCE));
+      for (const { id, at, seq, check } of gone) {
+        byId.delete(id);
+        start = { seq, check, day: Math.max(start.day, dayOf(at)) };
+      }
+      return Promise.resolve(old > ENTRIES_AT_ONCE);
+    },
+    start: () => Promise.resolve({ ...start }),
+  };
 }

@@ -1,0 +1,97 @@
+/** Days of the bill, and sums over entries. */
+import type { BilledTokens, DaySum, Ending, Entry, UsageBy, UsageSum } from "./ledger.ts";
+
+/** Milliseconds of a day. */
+export const DAY_MS = 86_400_000;
+
+/** Endings of requests that count as failed. */
+const FAILED: ReadonlySet<Ending> = new Set<Ending>(["failed", "refused", "lost"]);
+
+/** Classes of tokens, in the order that they are kept. */
+export const TOKEN_CLASSES = [
+  "prompt",
+  "input_cache_read",
+  "input_cache_write_5m",
+  "input_cache_write_1h",
+  "completion",
+  "reasoning",
+] as const satisfies readonly (keyof BilledTokens)[];
+
+/** The day of a moment in Unix milliseconds: days since 1970-01-01, by UTC. */
+export function dayOf(at: number): number {
+  return Math.floor(at / DAY_MS);
+}
+
+/** What sums have in common. */
+type Figures = Omit<UsageSum, "name">;
+
+/** A span of time as the days and pieces of days that it is made of. */
+export interface Span {
+  /** Whole days, from the first one up to, not including, the other. */
+  whole: { from: number; until: number };
+  /** Pieces of days, in Unix milliseconds: at most the first and the last. */
+  pieces: { day: number; since: number; until: number }[];
+}
+
+/** Cuts a span of time, in Unix milliseconds, into days. */
+export function cutSpan({ since, until }: { since: number; until: number }): Span {
+  const [first, last] = [dayOf(since), dayOf(until)];
+  const isFromStart = since === first * DAY_MS;
+  if (since >= until) return { whole: { from: first, until: first }, pieces: [] };
+  if (first === last) return { whole: { from: first, until: first }, pieces: [{ day: first, since, until }] };
+  return {
+    whole: { from: isFromStart ? first : first + 1, until: last },
+    pieces: [
+      ...(isFromStart ? [] : [{ day: first, since, until: (first + 1) * DAY_MS }]),
+      ...(until === last * DAY_MS ? [] : [{ day: last, since: last * DAY_MS, until }]),
+    ],
+  };
+}
+
+/** The figures of one entry. */
+export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry, "id">): Figures {
+  return { requests: 1, failed: FAILED.has(ending) ? 1 : 0, tokens, images, cost, overrun };
+}
+
+/** Sums by name, each made of figures added to it. */
+export class Sums<Name extends string = string> {
+  readonly #sums = new Map<Name, Figures>();
+
+  /** Adds figures to the sum of this name. */
+  add(name: Name, { requests, failed, tokens, images, cost, overrun }: Figures): void {
+    const sum = this.#sums.get(name);
+    if (sum === undefined) {
+      this.#sums.set(name, { requests, failed, tokens: { ...tokens }, images, cost, overrun });
+      return;
+    }
+    sum.requests += requests;
+    sum.failed += failed;
+    for (const kind of TOKEN_CLASSES) sum.tokens[kind] += tokens[kind];
+    sum.images += images;
+    sum.cost += cost;
+    sum.overrun += overrun;
+  }
+
+  /** All sums, by name. */
+  list(): UsageSum[] {
+    return [...this.#sums].map(([name, sum]) => ({ name, ...sum, tokens: { ...sum.tokens } }))
+      .sort((a, b) => a.name < b.name ? -1 : 1);
+  }
+}
+
+/** What a sum by key, group, model or day calls an entry or a sum of a day. */
+export function nameBy(
+  by: UsageBy,
+  { day, keyId, group, model }: Pick<DaySum, "day" | "keyId" | "group" | "model">,
+): string {
+  switch (by) {
+    case "key":
+      return keyId;
+    case "group":
+      return group;
+    case "model":
+      return model;
+    case "day":
+      return new Date(day * DAY_MS).toISOString().slice(0, 10);
+  }
+}

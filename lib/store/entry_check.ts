@@ -1,0 +1,86 @@
+/** What must hold of an entry before it is kept, and the check sums that chain entries together. */
+import { crc32 } from "node:zlib";
+import type { Entry, Hold, KeptEntry, PriceSheet } from "./ledger.ts";
+
+/** Largest amount that a column of SQLite or Postgres holds: about 9.2 million USD. */
+export const MAX_AMOUNT = 2n ** 63n - 1n;
+
+/**
+ * Check sum of an entry, from all it says but its own `check`, and from the check sum of the entry before: a change of any
+ * of them changes it and all that follow. It finds damage, not forgery.
+ */
+export function checkSum(entry: Omit<KeptEntry, "check">, before: number): number {
+  const { tokens } = entry;
+  return crc32(
+    JSON.stringify([
+      entry.seq,
+      entry.id,
+      entry.at,
+      entry.keyId,
+      entry.group,
+      entry.model,
+      entry.upstream,
+      entry.endpoint,
+      entry.status,
+      entry.ending,
+      tokens.prompt,
+      tokens.input_cache_read,
+      tokens.input_cache_write_5m,
+      tokens.input_cache_write_1h,
+      tokens.completion,
+      tokens.reasoning,
+      entry.source,
+      entry.priceVersion ?? null,
+      entry.sheet === undefined ? null : sheetText(entry.sheet),
+      entry.cost.toString(),
+      entry.held.toString(),
+      entry.overrun.toString(),
+      entry.firstMs ?? null,
+      entry.totalMs,
+      entry.attempts,
+      entry.images,
+    ]),
+    before,
+  );
+}
+
+/** The same text for the same prices. */
+export function sheetText(sheet: PriceSheet): string {
+  let text = sheetTexts.get(sheet);
+  if (text === undefined) {
+    text = JSON.stringify([
+      sheet.model,
+      sheet.factor,
+      sheet.prompt,
+      sheet.completion,
+      sheet.input_cache_read,
+      sheet.input_cache_write_5m,
+      sheet.input_cache_write_1h,
+    ]);
+    sheetTexts.set(sheet, text);
+  }
+  return text;
+}
+
+/** Sheets are pinned to requests and shared by many; nobody changes one. */
+const sheetTexts = new WeakMap<PriceSheet, string>();
+
+/** @throws {RangeError} for an entry with a number or an amount that cannot be kept exactly */
+export function assertEntry({ id, at, status, tokens, firstMs, totalMs, attempts, images, ...amounts }: Entry): void {
+  const counts = { at, status, ...tokens, firstMs: firstMs ?? 0, totalMs, attempts, images };
+  for (const [name, count] of Object.entries(counts)) {
+    if (!Number.isSafeInteger(count) || count < 0) throw new RangeError(`Cannot enter "${id}": ${name} is ${count}`);
+  }
+  for (const name of ["cost", "held", "overrun"] as const) {
+    if (!isAmount(amounts[name])) throw new RangeError(`Cannot enter "${id}": ${name} is ${amounts[name]}`);
+  }
+}
+
+/** @throws {RangeError} for a hold of an amount that cannot be kept exactly */
+export function assertHold({ id, amount }: Hold): void {
+  if (!isAmount(amount)) throw new RangeError(`Cannot hold for "${id}": the amount is ${amount}`);
+}
+
+function isAmount(amount: bigint): boolean {
+  return amount >= 0n && amount <= MAX_AMOUNT;
+}
