@@ -6,6 +6,7 @@ import { createApp } from "../lib/http/app.ts";
 import { listenersOf } from "../lib/http/surface.ts";
 import type { Json } from "../lib/json.ts";
 import { openMemoryStore } from "../lib/store/memory.ts";
+import type { Store } from "../lib/store/store.ts";
 import { routes } from "../routes/manifest.ts";
 
 /** States a key can be in. `poor`: its group may call no endpoint. `lost`: its group does not exist. */
@@ -22,13 +23,17 @@ export interface WholeGateway extends AsyncDisposable {
   adminOrigin: string;
   keys: Readonly<Record<typeof KEY_STATES[number], string>>;
   logs: LogEntry[];
+  store: Store;
 }
 
 /** Starts a gateway with this configuration and a key in every state. */
-export function startGateway(file: Record<string, Json> = {}): WholeGateway {
+export function startGateway(
+  file: Record<string, Json> = {},
+  { adminKey = ADMIN_KEY }: { adminKey?: string } = {},
+): WholeGateway {
   const config = parseConfig(
     { ...file, groups: { poor: { endpoints: [] } } },
-    (name) => name === "ADMIN_KEY" ? ADMIN_KEY : undefined,
+    (name) => name === "ADMIN_KEY" ? adminKey : undefined,
   );
   const store = openMemoryStore();
   const add = (name: string, group = "default") => {
@@ -60,6 +65,7 @@ export function startGateway(file: Record<string, Json> = {}): WholeGateway {
       revoked: revoked.key,
     },
     logs,
+    store,
     async [Symbol.asyncDispose]() {
       await Promise.all([server, ...others].map((server) => server.shutdown()));
       await closeGateway(gateway);

@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
+import { EMPTY_BODY } from "../http/body.ts";
 import type { RouteContext } from "../http/router.ts";
 import { readTarget } from "../http/target.ts";
 import { isObject, type JsonObject } from "../json.ts";
@@ -13,12 +14,14 @@ export async function readBody<T extends z.ZodType>(schema: T, context: RouteCon
   return check(schema, value);
 }
 
-/** As `readBody()`; a request without a body counts as `{}`. */
-export async function readOptionalBody<T extends z.ZodType>(
-  schema: T,
-  { request, context }: { request: Request; context: RouteContext },
-): Promise<z.output<T>> {
-  return request.body === null ? check(schema, {}) : await readBody(schema, context);
+/** As `readBody()`; an empty body counts as `{}`. */
+export async function readOptionalBody<T extends z.ZodType>(schema: T, context: RouteContext): Promise<z.output<T>> {
+  try {
+    return await readBody(schema, context);
+  } catch (error) {
+    if (error instanceof GatewayError && error.message === EMPTY_BODY) return check(schema, {});
+    throw error;
+  }
 }
 
 /** Reads the query, in which only these names may stand. @throws {GatewayError} `invalid` for others, and for repeats */

@@ -83,9 +83,9 @@ export async function editKey(_request: Request, context: RouteContext): Promise
 }
 
 /** Gives a key a new secret, which the answer alone has. @throws {GatewayError} `not_found`, `invalid` */
-export async function renewKey(request: Request, context: RouteContext): Promise<Response> {
+export async function renewKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
-  const { overlap } = await readOptionalBody(rotationSchema, { request, context });
+  const { overlap } = await readOptionalBody(rotationSchema, context);
   const overlapMs = reading("overlap", () => readDuration(overlap));
   const shown = await rotateKey(gateway, key, { overlapMs });
   tell(context, { action: "rotate_key", record: shown.record });

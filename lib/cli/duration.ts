@@ -20,7 +20,7 @@ export function readDuration(text: string): number {
  */
 export function readMoment(text: string, now: number): number {
   if (/^\d+[a-z]$/.test(text)) return now + readDuration(text);
-  const isMoment = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:\d{2}))?$/.test(text);
+  const isMoment = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/.test(text);
   const moment = isMoment ? Date.parse(text) : NaN;
   // `Date.parse` takes the 31st of February for a day in March.
   const isDay = Number.isFinite(Date.parse(text.slice(0, 10))) &&

@@ -11,6 +11,9 @@ import { firstBadByte } from "./utf8.ts";
 /** Levels of a body in which the gateway reads numbers of its own: parameters, their members, and theirs. */
 const PARAMETER_LEVELS = 3;
 
+/** What is said of a body without content. */
+export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
+
 /** The rules that apply to reading. */
 export interface BodyRules {
   limits: BodyLimits;
@@ -78,7 +81,7 @@ function parseBytes(bytes: Uint8Array): JsonBody {
 
 function parseBody(text: string): JsonObject {
   if (/^[ \t\r\n]*$/.test(text)) {
-    throw new GatewayError("invalid", "Cannot read the body: it is empty, expected a JSON object");
+    throw new GatewayError("invalid", EMPTY_BODY);
   }
   const body = parse(text);
   if (!isObject(body)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");

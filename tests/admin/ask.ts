@@ -1,0 +1,42 @@
+/** Requests to the admin side of a running gateway. */
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
+
+/** A configuration whose admin side has a listener of its own. */
+export const APART = { admin: { key: { env: "ADMIN_KEY" }, listen: { port: 1 } } };
+
+/** An answer of the admin side. */
+export interface Answer {
+  status: number;
+  headers: Headers;
+  body: JsonObject;
+}
+
+/** Starts a gateway with an admin side of its own. */
+export function startAdmin(): WholeGateway {
+  return startGateway(APART);
+}
+
+/** Asks as the operator: `POST /keys` is that of `/admin/v1`. */
+export async function ask(gateway: Pick<WholeGateway, "adminOrigin">, name: string, body?: Json): Promise<Answer> {
+  const [method = "", path = ""] = name.split(" ");
+  const response = await fetch(`${gateway.adminOrigin}/admin/v1${path}`, {
+    method,
+    headers: { authorization: `Bearer ${ADMIN_KEY}` },
+    ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+  });
+  return { status: response.status, headers: response.headers, body: await response.json() };
+}
+
+/** The member `error` of an answer, as status, parameter and text. */
+export function errorOf({ status, body }: Answer): [status: number, param: Json | undefined, message: string] {
+  const error = body.error as JsonObject;
+  return [status, error.param, String(error.message)];
+}
+
+/** What a client gets for listing models with this key. */
+export async function statusOf({ origin }: Pick<WholeGateway, "origin">, key: Json | undefined): Promise<number> {
+  const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await response.body?.cancel();
+  return response.status;
+}
