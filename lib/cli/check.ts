@@ -2,6 +2,7 @@
 import { mayUse } from "../access/permissions.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Config } from "../config.ts";
+import { listenersOf } from "../http/surface.ts";
 import { writeOut } from "./output.ts";
 
 /** Prints models, groups and keys. */
@@ -10,6 +11,7 @@ export function check({ config, path }: { config: Config; path?: string }): numb
   const lines = [
     `Configuration: ${path ?? "built in (there is no file)"}`,
     `Listens on:    ${config.listen.hostname}:${config.listen.port}`,
+    `Admin side:    ${adminSide(config)}`,
     `Store:         ${config.store}`,
     "",
     `Models (${models.length}):`,
@@ -26,4 +28,12 @@ export function check({ config, path }: { config: Config; path?: string }): numb
   ];
   writeOut(`${lines.join("\n")}\n`);
   return 0;
+}
+
+function adminSide(config: Config): string {
+  const listener = listenersOf(config).find(({ surface }) => surface !== "public");
+  if (listener === undefined) return 'none (there is no "admin" in the configuration)';
+  return listener.surface === "both"
+    ? "under /admin/v1, at the same address"
+    : `${listener.hostname}:${listener.port}, under /admin/v1`;
 }
