@@ -49,7 +49,7 @@ export function startGateway(
   const gateway = createGateway({ config, store, now: Date.now, log: (entry) => logs.push(entry) });
   const [server, ...others] = listenersOf(config).map(({ surface }) => {
     const app = createApp({ routes, surface, gateway: () => gateway });
-    return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request) => app(request));
+    return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
   });
   if (server === undefined) throw new RangeError("The gateway listens nowhere");
   const [adminServer = server] = others;

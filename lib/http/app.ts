@@ -158,20 +158,22 @@ function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
 }
 
 /** The operator is nobody's key. Who is turned away is logged, never what they sent. */
-function admitAdmin({ request, requestId, gateway }: Exchange): undefined {
-  const { config, log } = gateway;
+function admitAdmin(exchange: Exchange): undefined {
+  const { request, requestId, gateway: { config, log } } = exchange;
   if (config.admin === undefined) throw noSuchRoute();
   try {
     authenticateAdmin(request.headers, config.admin);
   } catch (error) {
     const { message } = toGatewayError(error);
-    log({ level: "warn", event: "admin_refused", request_id: requestId, method: request.method, message });
+    const address = addressOf(exchange);
+    log({ level: "warn", event: "admin_refused", request_id: requestId, method: request.method, address, message });
     throw error;
   }
 }
 
 /** Who asks, where the route wants to know, and whether they may. */
-async function admit({ request, info, gateway }: Exchange, row: Access | undefined): Promise<Caller | undefined> {
+async function admit(exchange: Exchange, row: Access | undefined): Promise<Caller | undefined> {
+  const { request, gateway } = exchange;
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined || row.credential === "admin") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
@@ -179,16 +181,20 @@ async function admit({ request, info, gateway }: Exchange, row: Access | undefin
   const caller = await authenticate(request.headers, {
     credential: row.credential,
     keys: gateway.keys,
-    address: () =>
-      clientAddress({
-        peer: peerOf(info),
-        forwardedFor: request.headers.get("x-forwarded-for"),
-        trusted: gateway.config.trusted_proxies,
-      }),
+    address: () => addressOf(exchange),
   });
   if (row.protocol !== undefined) requireProtocol(caller, row.protocol);
   requireEndpoint(caller, row.endpoint);
   return caller;
+}
+
+/** Where the client is; absent where nobody knows. */
+function addressOf({ request, info, gateway }: Exchange): string | undefined {
+  return clientAddress({
+    peer: peerOf(info),
+    forwardedFor: request.headers.get("x-forwarded-for"),
+    trusted: gateway.config.trusted_proxies,
+  });
 }
 
 function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {

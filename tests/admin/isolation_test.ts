@@ -116,7 +116,10 @@ Deno.test("only the admin key opens the admin side, and each refusal is logged w
       assertEquals(response.headers.get("www-authenticate"), "Bearer");
       assertEquals(response.headers.get("cache-control"), "no-store");
     }
-    assertEquals(gateway.logs.map(({ event, level }) => `${event} ${level}`), cases.map(() => "admin_refused warn"));
+    assertEquals(
+      gateway.logs.map(({ event, level, address }) => `${event} ${level} ${address}`),
+      cases.map(() => "admin_refused warn 127.0.0.1"),
+    );
     const text = JSON.stringify(gateway.logs);
     for (const key of [ADMIN_KEY, ...Object.values(gateway.keys)]) assert(!text.includes(key.slice(-8)));
     assertEquals((await ask(gateway, "GET /keys")).status, 200);
