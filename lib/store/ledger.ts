@@ -203,8 +203,11 @@ export interface LedgerStore {
   entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
   /** Sums from one moment up to, not including, another; Unix milliseconds. By day where single entries are gone. */
   usage(query: { since: number; until: number; by: UsageBy }): Promise<UsageSum[]>;
-  /** The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. */
-  days(since: number): Promise<DaySum[]>;
+  /**
+   * The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. With `enough`, only
+   * those of as many whole days as it takes to have that many.
+   */
+  days(since: number, enough?: number): Promise<DaySum[]>;
   /**
    * Forgets the oldest entries of days before this one, a few at a time; their sums per day stay. True while there is
    * more to do.

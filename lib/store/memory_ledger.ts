@@ -107,9 +107,10 @@ export function openMemoryLedger(): LedgerStore {
       return Promise.resolve(entries.slice(from, from + limit).map((entry) => structuredClone(entry)));
     },
     usage: (query) => Promise.resolve(usage(query)),
-    days(since) {
+    days(since, enough = Infinity) {
       const found = [...days.values()].filter(({ day }) => day >= since).sort((a, b) => a.day - b.day);
-      return Promise.resolve(structuredClone(found));
+      const last = found[enough - 1]?.day ?? Infinity;
+      return Promise.resolve(structuredClone(found.filter(({ day }) => day <= last)));
     },
     prune(beforeDay) {
       const end = entries.findIndex(({ at }) => dayOf(at) >= beforeDay);
