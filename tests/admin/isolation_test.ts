@@ -131,8 +131,8 @@ Deno.test("the admin key is no API key, not even where the store has a key of it
   await using gateway = startGateway(TOGETHER, { adminKey: key });
   await gateway.store.keys.add(record);
   for (const path of ["/v1/models", "/anthropic/v1/models", "/openapi.json"]) {
-    for (const headers of [{ authorization: `Bearer ${key}` }, { "x-api-key": key }]) {
-      const response = await fetch(`${gateway.origin}${path}`, { headers });
+    for (const [name, value] of [["authorization", `Bearer ${key}`], ["x-api-key", key]] as const) {
+      const response = await fetch(`${gateway.origin}${path}`, { headers: { [name]: value } });
       await response.body?.cancel();
       assertEquals(response.status, 401, path);
     }

@@ -1,0 +1,119 @@
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import type { JsonObject } from "../../lib/json.ts";
+import type { Entry } from "../../lib/store/ledger.ts";
+import { startGateway, type WholeGateway } from "../whole_gateway.ts";
+import { APART, ask, errorOf, startAdmin } from "./ask.ts";
+
+const NO_TOKENS = {
+  prompt: 0,
+  input_cache_read: 0,
+  input_cache_write_5m: 0,
+  input_cache_write_1h: 0,
+  completion: 0,
+  reasoning: 0,
+};
+
+/** A charged request at a moment. */
+function entry(id: string, { at, cost, key = "key_a" }: { at: string; cost: bigint; key?: string }): Entry {
+  return {
+    id,
+    at: Date.parse(at),
+    keyId: key,
+    group: "default",
+    model: "acme/one",
+    upstream: "acme",
+    endpoint: "chat",
+    status: 200,
+    ending: "end",
+    tokens: { ...NO_TOKENS, prompt: 1 },
+    source: "upstream",
+    cost,
+    held: 0n,
+    overrun: 0n,
+    totalMs: 5,
+    attempts: 1,
+    images: 0,
+  };
+}
+
+const PRICED = {
+  id: "acme/priced",
+  name: "Priced",
+  targets: [{ upstream: "embedded", model: "echo" }],
+  pricing: { prompt: "0.00000125", completion: "0.00001" },
+  created: 1,
+  context_length: 100_000,
+};
+
+async function chat({ origin, keys }: WholeGateway, model: string): Promise<{ id: string; usage: JsonObject }> {
+  const response = await fetch(`${origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${keys.good}` },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "Hello there" }] }),
+  });
+  const { usage } = await response.json();
+  assertEquals(response.status, 200);
+  return { id: response.headers.get("x-request-id") ?? "", usage };
+}
+
+Deno.test("what a client was told it used is what the operator reads, in sum and line by line", async () => {
+  await using gateway = startGateway({ ...APART, models: [PRICED] });
+  const { id, usage } = await chat(gateway, "acme/priced");
+  const [prompt, completion] = [Number(usage.prompt_tokens), Number(usage.completion_tokens)];
+  assert(prompt > 0 && completion > 0);
+  const cost = `0.${String(prompt * 1_250_000 + completion * 10_000_000).padStart(12, "0").replace(/0+$/, "")}`;
+
+  const sums = (await ask(gateway, "GET /usage?since=1h")).body;
+  const [line] = sums.lines as JsonObject[];
+  assertEquals([line?.name, line?.requests, line?.cost_usd], ["good", 1, cost]);
+  assertEquals((sums.total as JsonObject).cost_usd, cost);
+  for (const wanted of [id, id.replace("req_", "")]) {
+    const { status, headers, body } = await ask(gateway, `GET /usage/${wanted}`);
+    assertEquals([status, body.id, body.charged_usd, body.model, body.adds_up], [200, id, cost, "acme/priced", true]);
+    assertEquals((body.lines as JsonObject[]).map(({ tokens }) => tokens), [prompt, completion]);
+    assertEquals(headers.get("cache-control"), "no-store");
+  }
+});
+
+Deno.test("sums are of the period asked for, by what is asked for, exact to the last decimal", async () => {
+  await using gateway = startAdmin();
+  await gateway.store.ledger.append([
+    entry("a", { at: "2026-03-01T00:00:00Z", cost: 1n }),
+    entry("b", { at: "2026-03-01T23:59:59.999Z", cost: 1_234_567_890_123_456_789n, key: "key_b" }),
+    entry("c", { at: "2026-03-02T00:00:00Z", cost: 10n }),
+  ]);
+  const cases: [query: string, names: string[], total: string][] = [
+    ["since=2026-03-01&until=2026-03-03", ["key_b", "key_a"], "1234567.8901234568"],
+    ["since=2026-03-01&until=2026-03-02&by=day", ["2026-03-01"], "1234567.89012345679"],
+    ["since=2026-03-02&until=2026-03-03T00:00:00Z&by=model", ["acme/one"], "0.00000000001"],
+    ["since=2026-03-01&until=2026-03-03&by=group", ["default"], "1234567.8901234568"],
+    ["since=2026-03-03&until=2026-03-04", [], "0"],
+    ["", [], "0"],
+  ];
+  for (const [query, names, total] of cases) {
+    const { status, body } = await ask(gateway, `GET /usage?${query}`);
+    assertEquals(status, 200, query);
+    assertEquals((body.lines as JsonObject[]).map(({ name }) => name), names, query);
+    assertEquals((body.total as JsonObject).cost_usd, total, query);
+  }
+});
+
+Deno.test("a question about usage that is wrong says which parameter", async () => {
+  await using gateway = startAdmin();
+  const cases: [query: string, param: string, message: string][] = [
+    ["by=hour", "by", "expected one of key, group, model, day"],
+    ["since=yesterday", "since", 'Cannot read the moment "yesterday"'],
+    ["until=7x", "until", 'Cannot read the time "7x"'],
+    ["since=2026-03-02&until=2026-03-01", "until", "the period ends at 2026-03-01"],
+    ["since=2026-02-30", "since", "Cannot read the moment"],
+    ["group=default", "group", "known here: since, until, by"],
+    ["by=key&by=day", "by", 'two values of "by"'],
+  ];
+  for (const [query, param, message] of cases) {
+    const [status, at, text] = errorOf(await ask(gateway, `GET /usage?${query}`));
+    assertEquals([status, at], [400, param], query);
+    assertStringIncludes(text, message, query);
+  }
+  const [status, , text] = errorOf(await ask(gateway, "GET /usage/req_nobody"));
+  assertEquals([status, text], [404, 'Cannot explain request "req_nobody": it is not in the ledger']);
+});
