@@ -1,59 +1,44 @@
 /** Sums per day made anew from single entries, to compare with those that are kept. */
 import { NO_TOKENS } from "../metering/billed.ts";
-import type { BilledTokens, DaySum, KeptEntry } from "../store/ledger.ts";
+import { dayOf, figuresOf, TOKEN_CLASSES } from "../store/days.ts";
+import type { DaySum, KeptEntry } from "../store/ledger.ts";
 
-const DAY_MS = 86_400_000;
+/** Whose sum it is: a day, and a key, group and model. */
+type Whose = Pick<DaySum, "day" | "keyId" | "group" | "model">;
 
-/** Endings of requests that count as failed. */
-const FAILED: ReadonlySet<string> = new Set(["failed", "refused", "lost"]);
-
-const TOKENS: readonly (keyof BilledTokens)[] = [
-  "prompt",
-  "input_cache_read",
-  "input_cache_write_5m",
-  "input_cache_write_1h",
-  "completion",
-  "reasoning",
-];
-
-/** Whose sum it is: the day, the key, the group and the model. */
-export function nameOfDaySum({ day, keyId, group, model }: Pick<DaySum, "day" | "keyId" | "group" | "model">): string {
-  return `${day}\n${keyId}\n${group}\n${model}`;
+/** Tells sums of one day apart. */
+export function nameOfDaySum({ keyId, group, model }: Omit<Whose, "day">): string {
+  return `${keyId}\n${group}\n${model}`;
 }
 
-/** Sums over entries, by `nameOfDaySum`. */
+/** Sums over entries, by day, key, group and model. */
 export class DaySums {
-  readonly #sums = new Map<string, DaySum>();
+  readonly #days = new Map<number, Map<string, DaySum>>();
 
   /** Adds an entry. */
   add(entry: KeptEntry): void {
     const sum = this.#sumOf(entry);
-    sum.requests++;
-    if (FAILED.has(entry.ending)) sum.failed++;
-    for (const name of TOKENS) sum.tokens[name] += entry.tokens[name];
-    sum.images += entry.images;
-    sum.cost += entry.cost;
-    sum.overrun += entry.overrun;
+    const { requests, failed, tokens, images, cost, overrun } = figuresOf(entry);
+    sum.requests += requests;
+    sum.failed += failed;
+    for (const name of TOKEN_CLASSES) sum.tokens[name] += tokens[name];
+    sum.images += images;
+    sum.cost += cost;
+    sum.overrun += overrun;
   }
 
-  /** The sum of this name; `undefined` where no entry belongs to it. */
-  get(name: string): DaySum | undefined {
-    return this.#sums.get(name);
-  }
-
-  /** All sums with their names. */
-  entries(): MapIterator<[string, DaySum]> {
-    return this.#sums.entries();
+  /** The sums of days from one to another, both included. */
+  within(first: number, last: number): DaySum[] {
+    return [...this.#days].flatMap(([day, sums]) => first <= day && day <= last ? [...sums.values()] : []);
   }
 
   #sumOf({ at, keyId, group, model }: KeptEntry): DaySum {
-    const whose = { day: (at - at % DAY_MS) / DAY_MS, keyId, group, model };
-    const name = nameOfDaySum(whose);
-    let sum = this.#sums.get(name);
-    if (sum === undefined) {
-      sum = { ...whose, requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
-      this.#sums.set(name, sum);
-    }
+    const day = dayOf(at);
+    let sums = this.#days.get(day);
+    if (sums === undefined) this.#days.set(day, sums = new Map());
+    const name = nameOfDaySum({ keyId, group, model });
+    let sum = sums.get(name);
+    if (sum === undefined) sums.set(name, sum = emptySum({ day, keyId, group, model }));
     return sum;
   }
 }
@@ -62,7 +47,7 @@ export class DaySums {
 export function isWithin(one: DaySum, other: DaySum): boolean {
   return one.requests <= other.requests && one.failed <= other.failed && one.images <= other.images &&
     one.cost <= other.cost && one.overrun <= other.overrun &&
-    TOKENS.every((name) => one.tokens[name] <= other.tokens[name]);
+    TOKEN_CLASSES.every((name) => one.tokens[name] <= other.tokens[name]);
 }
 
 /** True where every figure is the same. */
@@ -70,18 +55,8 @@ export function isSame(one: DaySum, other: DaySum): boolean {
   return isWithin(one, other) && isWithin(other, one);
 }
 
-/** A sum of nothing, for the same day, key, group and model. */
-export function emptyLike({ day, keyId, group, model }: DaySum): DaySum {
-  return {
-    day,
-    keyId,
-    group,
-    model,
-    requests: 0,
-    failed: 0,
-    tokens: { ...NO_TOKENS },
-    images: 0,
-    cost: 0n,
-    overrun: 0n,
-  };
+/** A sum of nothing. */
+export function emptySum({ day, keyId, group, model }: Whose): DaySum {
+  const nothing = { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
+  return { day, keyId, group, model, ...nothing };
 }

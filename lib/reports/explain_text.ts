@@ -41,7 +41,7 @@ function endedFacts(request: EndedRequest): [string, string][] {
   const { upstream, attempts, status, ending, first_ms, total_ms, images, tokens, seq } = request;
   return [
     ["Upstream", upstream === null ? "none was asked" : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
-    ["Status", `${status}, ${ending}`],
+    ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
     [
       "Time",
       `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${grouped(total_ms)} ms`,

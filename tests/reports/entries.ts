@@ -79,7 +79,7 @@ export function someEntries(count: number, { seed = 1, firstId = 0 } = {}): Entr
     const key = below(7);
     const common = {
       id: `r${(firstId + index).toString(36).padStart(6, "0")}`,
-      at: DAY_ONE + below(3 * DAY_MS),
+      at: DAY_ONE + below(3) * DAY_MS + below(86_400) * 1000,
       keyId: `key_${key}`,
       group: key < 3 ? "default" : "ops",
       totalMs: below(9000),

@@ -1,0 +1,32 @@
+/** `audit`: whether the ledger is what was written. */
+import type { Config } from "../config.ts";
+import { auditLedger, type AuditReport } from "../reports/audit.ts";
+import { writeOut } from "./output.ts";
+import { withStored } from "./stored.ts";
+
+/** Audits the ledger and prints what was found. Returns 1 where anything differs. */
+export function audit({ config, json }: { config: Config; json: boolean }): Promise<number> {
+  return withStored(config, async ({ ledger }) => {
+    const report = await auditLedger(ledger);
+    writeOut(json ? `${JSON.stringify(report, null, 2)}\n` : auditText(report));
+    return report.ok ? 0 : 1;
+  });
+}
+
+function auditText({ ok, checked, differences, difference_count: count }: AuditReport): string {
+  const { entries, first_seq, last_seq, day_sums, day_sums_in_motion, day_sums_alone, holds } = checked;
+  const facts = [
+    `Entries:      ${entries}${entries === 0 ? "" : `, from ${first_seq} to ${last_seq}`}`,
+    `Sums per day: ${day_sums}${day_sums_in_motion === 0 ? "" : `, ${day_sums_in_motion} of them in motion`}`,
+    ...(day_sums_alone === 0 ? [] : [`              ${day_sums_alone} more whose entries are pruned`]),
+    `Open holds:   ${holds}`,
+    "",
+  ];
+  const lines = differences.map(({ kind, seq, id, message }) => {
+    const where = [...(seq === undefined ? [] : [`entry ${seq}`]), ...(id === undefined ? [] : [`req_${id}`])];
+    return `${[kind, ...where].join(" ")}: ${message}`;
+  });
+  const more = count - differences.length;
+  const verdict = ok ? "Everything fits" : `${count} ${count === 1 ? "difference" : "differences"}`;
+  return [...facts, ...lines, ...(more > 0 ? [`and ${more} more`] : []), verdict, ""].join("\n");
+}

@@ -1,0 +1,25 @@
+/** `explain`: one request and its price, line by line. */
+import type { Config } from "../config.ts";
+import { explainRequest } from "../reports/explain.ts";
+import { explanationText } from "../reports/explain_text.ts";
+import { keyNames } from "../reports/usage.ts";
+import { writeErr, writeOut } from "./output.ts";
+import { withStored } from "./stored.ts";
+
+/** Explains the request with this id, with or without `req_`. */
+export function explain({ config, id, json }: { config: Config; id: string; json: boolean }): Promise<number> {
+  return withStored(config, async ({ ledger, keys }) => {
+    const explanation = await explainRequest(ledger, id);
+    if (explanation === undefined) {
+      writeErr(`Cannot explain the request "${id}": the ledger does not know it\n`);
+      return 1;
+    }
+    const keyName = (await keyNames({ keys, config })).get(explanation.key_id);
+    writeOut(
+      json
+        ? `${JSON.stringify(explanation, null, 2)}\n`
+        : explanationText(explanation, keyName === undefined ? {} : { keyName }),
+    );
+    return 0;
+  });
+}

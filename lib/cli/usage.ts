@@ -1,0 +1,104 @@
+/** `usage`: the bill of a period. */
+import type { Config } from "../config.ts";
+import { type Period, readPeriod } from "../reports/period.ts";
+import { USAGE_BY, type UsageFigures, type UsageLine, type UsageReport, usageReport } from "../reports/usage.ts";
+import type { UsageBy } from "../store/ledger.ts";
+import { UsageError } from "./arguments.ts";
+import { writeOut } from "./output.ts";
+import { withStored } from "./stored.ts";
+import { csvText, tableText } from "./table.ts";
+
+/** What was asked for. */
+export interface UsageCommand {
+  config: Config;
+  since?: string;
+  until?: string;
+  by?: string;
+  as: "table" | "json" | "csv";
+}
+
+/** Prints the sums of a period, the dearest first. @throws {UsageError} where the period or `by` is none */
+export function usage({ config, since, until, by = "key", as }: UsageCommand): Promise<number> {
+  const query = {
+    ...periodOf({ ...(since !== undefined && { since }), ...(until !== undefined && { until }) }),
+    by: byOf(by),
+  };
+  return withStored(config, async ({ ledger, keys }) => {
+    const report = await usageReport({ ledger, keys, config }, query);
+    writeOut(as === "json" ? `${JSON.stringify(report, null, 2)}\n` : as === "csv" ? csv(report) : table(report));
+    return 0;
+  });
+}
+
+function periodOf(typed: { since?: string; until?: string }): Period {
+  try {
+    return readPeriod(typed, Date.now());
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+function byOf(text: string): UsageBy {
+  const by = USAGE_BY.find((name) => name === text);
+  if (by === undefined) throw new UsageError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}`);
+  return by;
+}
+
+/** Columns of the table after the name; all but the name are numbers. */
+const HEADER = [
+  "REQUESTS",
+  "FAILED",
+  "PROMPT",
+  "CACHE READ",
+  "CACHE WRITE",
+  "COMPLETION",
+  "IMAGES",
+  "COST USD",
+  "OVERRUN USD",
+];
+
+function table({ since, until, by, lines, total }: UsageReport): string {
+  const names = by === "key" ? ["KEY", "ID"] : [by.toUpperCase()];
+  const rows = [
+    [...names, ...HEADER],
+    ...lines.map((line) => [...nameCells(line), ...tableCells(line)]),
+    [...names.map((_, column) => column === 0 ? "TOTAL" : ""), ...tableCells(total)],
+  ];
+  const right = HEADER.map((_, column) => names.length + column);
+  return `From ${since} to ${until}\n\n${tableText(rows, { right })}`;
+}
+
+function tableCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
+  const written = tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  const counts = [requests, failed, tokens.prompt, tokens.input_cache_read, written, tokens.completion, images];
+  return [...counts.map(String), cost_usd, overrun_usd];
+}
+
+function csv({ by, lines }: UsageReport): string {
+  const header = [
+    ...(by === "key" ? ["key", "key_id"] : [by]),
+    "requests",
+    "failed",
+    "prompt",
+    "input_cache_read",
+    "input_cache_write_5m",
+    "input_cache_write_1h",
+    "completion",
+    "reasoning",
+    "images",
+    "cost_usd",
+    "overrun_usd",
+  ];
+  return csvText([header, ...lines.map((line) => [...nameCells(line), ...csvCells(line)])]);
+}
+
+function csvCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
+  const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning } = tokens;
+  const classes = [prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning];
+  return [...[requests, failed, ...classes, images].map(String), cost_usd, overrun_usd];
+}
+
+function nameCells({ id, name }: UsageLine): string[] {
+  return id === undefined ? [name] : [name, id];
+}
