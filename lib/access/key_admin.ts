@@ -76,9 +76,11 @@ export async function createKey(
 export async function changeKey(
   admin: KeyAdmin,
   nameOrId: string,
-  { disabled, group, rules, expiresAt }: KeyChangeWish,
+  wish: KeyChangeWish,
 ): Promise<KeyRecord> {
-  const what = `Cannot change key "${nameOrId}"`;
+  const { disabled, group, rules, expiresAt } = wish;
+  const isSwitch = disabled !== undefined && Object.keys(wish).length === 1;
+  const what = `Cannot ${isSwitch ? disabled ? "disable" : "enable" : "change"} key "${nameOrId}"`;
   const { id } = await findChangeable(admin, nameOrId, what);
   if (group !== undefined) requireGroup(admin.config, group, what);
   if (typeof expiresAt === "number") requireFuture(expiresAt, { now: admin.now(), what });

@@ -11,10 +11,31 @@ const VALUES = {
   from: "PROTOCOL",
   to: "PROTOCOL",
   vendor: "VENDOR",
+  expires: "WHEN",
+  models: "IDS",
+  endpoints: "NAMES",
+  ips: "NETWORKS",
+  rpm: "N",
+  tpm: "N",
+  concurrency: "N",
+  budget: "USD",
+  period: "PERIOD",
+  overlap: "TIME",
 } as const;
 
-type ValueFlag = keyof typeof VALUES;
-type Flag = ValueFlag | "json";
+/** Flags that are there or not. */
+const SWITCHES = ["json", "report-only", "enforce"] as const;
+
+/** A flag that takes a value. */
+export type ValueFlag = keyof typeof VALUES;
+
+/** A flag that is there or not. */
+export type Switch = typeof SWITCHES[number];
+
+type Flag = ValueFlag | Switch;
+
+/** Width of what stands beside the names of the commands in the help. */
+const HELP_WIDTH = 90;
 
 interface Syntax {
   /** Word for the one operand; absent: none. */
@@ -26,15 +47,30 @@ interface Syntax {
 
 const LISTEN: readonly Flag[] = ["config", "store", "hostname", "port"];
 const FILES: readonly Flag[] = ["config", "store"];
+const RULES: readonly Flag[] = [
+  ...["group", "expires", "models", "endpoints", "ips"] as const,
+  ...["rpm", "tpm", "concurrency", "report-only", "budget", "period"] as const,
+];
 
 /** Every command, in the order of the help. */
 export const COMMANDS = {
   "serve": { flags: LISTEN, about: "Start the gateway (also when no command is given)" },
-  "keys add": { operand: "NAME", flags: [...FILES, "group"], about: "Make an API key and print it, once" },
+  "keys add": { operand: "NAME", flags: [...FILES, ...RULES], about: "Make an API key and print it, once" },
   "keys list": { flags: [...FILES, "json"], about: "List the API keys of the store" },
+  "keys show": { operand: "NAME_OR_ID", flags: [...FILES, "json"], about: "Show a key and what it may do" },
+  "keys change": {
+    operand: "NAME_OR_ID",
+    flags: [...FILES, ...RULES, "enforce"],
+    about: "Change what is named; the value unset takes a rule away",
+  },
   "keys disable": { operand: "NAME_OR_ID", flags: FILES, about: "Refuse a key until it is enabled again" },
   "keys enable": { operand: "NAME_OR_ID", flags: FILES, about: "Accept a disabled key again" },
   "keys revoke": { operand: "NAME_OR_ID", flags: FILES, about: "End a key for ever" },
+  "keys rotate": {
+    operand: "NAME_OR_ID",
+    flags: [...FILES, "overlap"],
+    about: "Give a key a new secret and print it, once; the old one is good for 24h, or --overlap",
+  },
   "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
   "translate": {
     flags: ["config", "from", "to", "vendor"],
@@ -54,7 +90,7 @@ export interface Invocation {
   /** The operand, where the command has one. */
   operand: string;
   values: Partial<Record<ValueFlag, string>>;
-  json: boolean;
+  switches: ReadonlySet<Switch>;
 }
 
 /** A command line that says nothing the program knows. The message is one line. */
@@ -79,21 +115,32 @@ function isCommand(text: string): text is CommandName {
   return Object.hasOwn(COMMANDS, text);
 }
 
+function isSwitch(flag: Flag): flag is Switch {
+  return SWITCHES.some((name) => name === flag);
+}
+
 function readFlags(command: CommandName, args: readonly string[]): Invocation {
-  if (args.includes("--help") || args.includes("-h")) return { command: "help", operand: "", values: {}, json: false };
+  if (args.includes("--help") || args.includes("-h")) {
+    return { command: "help", operand: "", values: {}, switches: new Set() };
+  }
   const { flags, operand }: Syntax = COMMANDS[command];
   const { values, positionals } = parse(command, { args, flags });
   const [word, extra] = positionals;
   if (operand !== undefined && word === undefined) throw new UsageError(`Expected "${command} ${operand}"`);
   const surplus = operand === undefined ? word : extra;
   if (surplus !== undefined) throw new UsageError(`Unexpected "${surplus}" after "${command}"`);
-  const { json, ...rest } = values;
-  return { command, operand: word ?? "", values: rest as Invocation["values"], json: json === true };
+  const typed = Object.entries(values);
+  return {
+    command,
+    operand: word ?? "",
+    values: Object.fromEntries(typed.filter(([, value]) => typeof value === "string")),
+    switches: new Set(SWITCHES.filter((name) => values[name] === true)),
+  };
 }
 
 function parse(command: CommandName, { args, flags }: { args: readonly string[]; flags: readonly Flag[] }) {
   const options = Object.fromEntries(
-    flags.map((flag) => [flag, { type: flag === "json" ? "boolean" as const : "string" as const }]),
+    flags.map((flag) => [flag, { type: isSwitch(flag) ? "boolean" as const : "string" as const }]),
   );
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
@@ -113,12 +160,26 @@ function parse(command: CommandName, { args, flags }: { args: readonly string[];
 export function helpText(): string {
   const lines = Object.entries<Syntax>(COMMANDS).map(([name, { operand, flags, about }]) => {
     const words = operand === undefined ? name : `${name} ${operand}`;
-    const typed = flags.map((flag) => flag === "json" ? "[--json]" : `[--${flag} ${VALUES[flag]}]`).join(" ");
-    return `  ${words.padEnd(24)}${about}\n${typed === "" ? "" : `${" ".repeat(26)}${typed}\n`}`;
+    const typed = flags.map((flag) => isSwitch(flag) ? `[--${flag}]` : `[--${flag} ${VALUES[flag]}]`);
+    return `  ${words.padEnd(24)}${about}\n${wrap(typed).map((line) => `${" ".repeat(26)}${line}\n`).join("")}`;
   });
   return `Sluice: one gateway in front of every model.\n\nUsage: sluice [COMMAND] [FLAGS]\n\n${lines.join("")}
 Without --config, SLUICE_CONFIG names the file, else ./sluice.jsonc is read where it exists.
 SLUICE_HOSTNAME, SLUICE_PORT and SLUICE_STORE stand for the flags of the same names.
 ADDRESS is sqlite:PATH or memory: (keys of a memory: store end with the process).
+WHEN is a span such as 30d or a day such as 2027-01-01, TIME a span such as 90s, 15m, 24h or 30d.
+IDS, NAMES and NETWORKS are lists such as "acme/*,beta/one", "chat,models" or "10.0.0.0/8,2001:db8::1".
+PERIOD is day, week, month or total. A key's own limits take the place of those that its group gives each key.
 `;
+}
+
+/** Words in lines that fit beside the names of the commands. */
+function wrap(words: readonly string[]): string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + word.length >= HELP_WIDTH) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
 }

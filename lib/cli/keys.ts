@@ -1,98 +1,124 @@
-/** `keys`: makes, lists, disables and ends the API keys of the store. */
-import { issueKey } from "../access/keys.ts";
-import { type Config, groupOf, nameSchema } from "../config.ts";
+/** `keys`: makes, lists, changes, replaces and ends the API keys of the store. */
+import {
+  changeKey,
+  createKey,
+  findKey,
+  type KeyAdmin,
+  type PublicKey,
+  publicKey,
+  revokeKey,
+  rotateKey,
+} from "../access/key_admin.ts";
+import type { Config } from "../config.ts";
+import { GatewayError } from "../errors.ts";
 import { openStore } from "../store/open.ts";
-import type { KeyRecord } from "../store/keys.ts";
-import type { Store } from "../store/store.ts";
+import { type CommandName, type Invocation, UsageError } from "./arguments.ts";
+import { readDuration } from "./duration.ts";
+import { typedExpiry, typedRules } from "./key_rules.ts";
+import { keysTable, keyText } from "./key_text.ts";
 import { writeErr, writeOut } from "./output.ts";
 
-/** Makes a key. The key alone goes to standard output, so that a script can take it. */
-export async function addKey(
-  { config, name, group }: { config: Config; name: string; group: string },
-): Promise<number> {
-  const checked = nameSchema.safeParse(name);
-  if (!checked.success) return refuse(`Cannot add a key "${name}": ${checked.error.issues[0]?.message ?? "bad name"}`);
-  if (groupOf(config, group) === undefined) {
-    return refuse(`Cannot add a key: unknown group "${group}"; known: ${Object.keys(config.groups).join(", ")}`);
-  }
-  if (config.keys.some((key) => key.name === name)) {
-    return refuse(`Cannot add a key "${name}": the configuration has a key of this name`);
-  }
-  return await withStore(config, async (store) => {
-    const { key, record } = issueKey({ name, group, now: Date.now() });
-    if (!await store.keys.add(record)) return refuse(`Cannot add a key "${name}": a key of this name is in use`);
+/** Time for which a key and its successor are good together, unless it is told. */
+const USUAL_OVERLAP = "24h";
+
+/** Commands about keys. */
+export type KeysCommand = Extract<CommandName, `keys ${string}`>;
+
+/** What a command was told, and where the keys are. */
+interface Job extends Pick<Invocation, "operand" | "values" | "switches"> {
+  admin: KeyAdmin;
+}
+
+/** What each command does. Each says what it did; a new key alone goes to standard output, so that a script can take it. */
+const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
+  async "keys add"({ admin, operand: name, values, switches }) {
+    const group = values.group ?? "default";
+    const rules = typedRules({ values, switches }, {});
+    const expiresAt = typedExpiry(values.expires, admin.now()) ?? undefined;
+    const { key, record } = await createKey(admin, {
+      name,
+      group,
+      ...(rules !== undefined && { rules }),
+      ...(expiresAt !== undefined && { expiresAt }),
+    });
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
-    return 0;
-  });
-}
+  },
+  async "keys list"({ admin, switches }) {
+    const keys = (await admin.store.keys.list()).map((key) => publicKey(key, admin.now()));
+    writeOut(switches.has("json") ? jsonText(keys) : keysTable(keys));
+  },
+  async "keys show"({ admin, operand, switches }) {
+    const key = publicKey(await findKey(admin.store, operand), admin.now());
+    writeOut(switches.has("json") ? jsonText(key) : keyText(key));
+  },
+  async "keys change"({ admin, operand, values, switches }) {
+    const rules = typedRules({ values, switches }, (await findKey(admin.store, operand)).rules);
+    const expiresAt = typedExpiry(values.expires, admin.now());
+    const change = {
+      ...(values.group !== undefined && { group: values.group }),
+      ...(rules !== undefined && { rules }),
+      ...(expiresAt !== undefined && { expiresAt }),
+    };
+    if (Object.keys(change).length === 0) throw new UsageError("Expected what to change, such as --group or --rpm");
+    writeOut(keyText(publicKey(await changeKey(admin, operand, change), admin.now())));
+  },
+  async "keys disable"({ admin, operand }) {
+    const { name, id } = await changeKey(admin, operand, { disabled: true });
+    writeOut(`Key "${name}" (${id}) is disabled\n`);
+  },
+  async "keys enable"({ admin, operand }) {
+    const { name, id } = await changeKey(admin, operand, { disabled: false });
+    writeOut(`Key "${name}" (${id}) is enabled\n`);
+  },
+  async "keys revoke"({ admin, operand }) {
+    const { name, id } = await revokeKey(admin, operand);
+    writeOut(`Key "${name}" (${id}) is revoked\n`);
+  },
+  async "keys rotate"({ admin, operand, values }) {
+    const overlapMs = readOverlap(values.overlap ?? USUAL_OVERLAP);
+    const { key, record } = await rotateKey(admin, operand, { overlapMs });
+    const { name, id, former_until } = publicKey(record, admin.now());
+    const former = former_until === null ? "The old secret has ended" : `The old secret is good until ${former_until}`;
+    writeErr(`Key "${name}" (${id}) has a new secret. ${former}. The new one is shown only now:\n`);
+    writeOut(`${key}\n`);
+  },
+};
 
-/** Lists every key of the store, as a table or as JSON. */
-export function listKeys({ config, json }: { config: Config; json: boolean }): Promise<number> {
-  return withStore(config, async (store) => {
-    const keys = await store.keys.list();
-    writeOut(json ? `${JSON.stringify(keys.map(publicKey), null, 2)}\n` : table(keys));
-    return 0;
-  });
-}
-
-/** Changes the key with this id, or the one in use with this name. */
-export function changeKey(
-  { config, wanted, change }: { config: Config; wanted: string; change: "disable" | "enable" | "revoke" },
+/**
+ * Runs a command. Returns the exit code. Where a gateway of the same store runs, it obeys at its next request.
+ * @throws {StoreError} where the store cannot be opened
+ * @throws {UsageError} where a flag's value is none
+ */
+export async function keys(
+  command: KeysCommand,
+  { config, operand, values, switches }: Pick<Invocation, "operand" | "values" | "switches"> & { config: Config },
 ): Promise<number> {
-  return withStore(config, async (store) => {
-    const keys = await store.keys.list();
-    const key = keys.find((key) => key.id === wanted) ??
-      keys.find((key) => key.name === wanted && key.revokedAt === undefined) ??
-      keys.find((key) => key.name === wanted);
-    if (key === undefined) return refuse(`Cannot ${change} key "${wanted}": there is no key of this name or id`);
-    const done = change === "revoke"
-      ? await store.keys.revoke(key.id, Date.now())
-      : await store.keys.change(key.id, { disabled: change === "disable" });
-    if (!done) return refuse(`Cannot ${change} key "${wanted}": it is revoked`);
-    writeOut(`Key "${key.name}" (${key.id}) is ${change}d\n`);
-    return 0;
-  });
-}
-
-/** `active`, `disabled` or `revoked`. */
-function stateOf(key: KeyRecord): string {
-  return key.revokedAt !== undefined ? "revoked" : key.disabled ? "disabled" : "active";
-}
-
-function publicKey(key: KeyRecord): Record<string, string> {
-  return {
-    id: key.id,
-    name: key.name,
-    group: key.group,
-    state: stateOf(key),
-    created_at: new Date(key.createdAt).toISOString(),
-    ...(key.revokedAt !== undefined && { revoked_at: new Date(key.revokedAt).toISOString() }),
-  };
-}
-
-function table(keys: readonly KeyRecord[]): string {
-  const rows = keys.map((key) => {
-    const { id = "", name = "", group = "", state = "", created_at = "" } = publicKey(key);
-    return [id, name, group, state, created_at];
-  });
-  const all = [["ID", "NAME", "GROUP", "STATE", "CREATED"], ...rows];
-  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
-  return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd() + "\n").join(
-    "",
-  );
-}
-
-async function withStore(config: Config, act: (store: Store) => Promise<number>): Promise<number> {
   if (config.store === "memory:") {
     return refuse('Cannot reach the keys: the store is "memory:", which only the running gateway can see');
   }
   const store = openStore(config.store);
   try {
-    return await act(store);
+    await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
+    return 0;
+  } catch (error) {
+    if (error instanceof GatewayError) return refuse(error.message);
+    throw error;
   } finally {
     await store.close();
   }
+}
+
+function readOverlap(text: string): number {
+  try {
+    return readDuration(text);
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
+
+function jsonText(value: PublicKey | readonly PublicKey[]): string {
+  return `${JSON.stringify(value, null, 2)}\n`;
 }
 
 function refuse(message: string): number {

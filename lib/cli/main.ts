@@ -7,7 +7,7 @@ import { StoreError } from "../store/store.ts";
 import { helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
 import { check } from "./check.ts";
 import { health } from "./health.ts";
-import { addKey, changeKey, listKeys } from "./keys.ts";
+import { keys } from "./keys.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { serve } from "./serve.ts";
 import { translate } from "./translate.ts";
@@ -53,15 +53,14 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
     case "health":
       return await health(config);
     case "keys add":
-      return await addKey({ config, name: invocation.operand, group: invocation.values.group ?? "default" });
     case "keys list":
-      return await listKeys({ config, json: invocation.json });
+    case "keys show":
+    case "keys change":
     case "keys disable":
-      return await changeKey({ config, wanted: invocation.operand, change: "disable" });
     case "keys enable":
-      return await changeKey({ config, wanted: invocation.operand, change: "enable" });
     case "keys revoke":
-      return await changeKey({ config, wanted: invocation.operand, change: "revoke" });
+    case "keys rotate":
+      return await keys(command, { ...invocation, config });
   }
 }
 

@@ -1,32 +1,44 @@
 import { assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { COMMANDS, helpText, readArguments, UsageError } from "../../lib/cli/arguments.ts";
+import {
+  type CommandName,
+  COMMANDS,
+  helpText,
+  type Invocation,
+  readArguments,
+  type Switch,
+  UsageError,
+} from "../../lib/cli/arguments.ts";
 
 Deno.test("readArguments() finds the command, its operand and its flags", () => {
-  const cases: [string, string, string, Record<string, string>, boolean][] = [
-    ["", "serve", "", {}, false],
-    ["serve", "serve", "", {}, false],
-    ["--port 0", "serve", "", { port: "0" }, false],
+  const cases: [string, CommandName, string, Invocation["values"], Switch[]][] = [
+    ["", "serve", "", {}, []],
+    ["serve", "serve", "", {}, []],
+    ["--port 0", "serve", "", { port: "0" }, []],
     ["serve --hostname=0.0.0.0 --port=80 --config a.jsonc --store memory:", "serve", "", {
       hostname: "0.0.0.0",
       port: "80",
       config: "a.jsonc",
       store: "memory:",
-    }, false],
-    ["keys add ci", "keys add", "ci", {}, false],
-    ["keys add --group ops ci", "keys add", "ci", { group: "ops" }, false],
-    ["keys list --json --store sqlite:a", "keys list", "", { store: "sqlite:a" }, true],
-    ["keys revoke key_1", "keys revoke", "key_1", {}, false],
-    ["check", "check", "", {}, false],
-    ["help", "help", "", {}, false],
-    ["--help", "help", "", {}, false],
-    ["-h", "help", "", {}, false],
-    ["keys add --help", "help", "", {}, false],
-    ["--version", "version", "", {}, false],
+    }, []],
+    ["keys add ci", "keys add", "ci", {}, []],
+    ["keys add --group ops ci", "keys add", "ci", { group: "ops" }, []],
+    ["keys list --json --store sqlite:a", "keys list", "", { store: "sqlite:a" }, ["json"]],
+    ["keys revoke key_1", "keys revoke", "key_1", {}, []],
+    ["keys change ci --report-only --rpm 5 --models a/*,b/c", "keys change", "ci", { rpm: "5", models: "a/*,b/c" }, [
+      "report-only",
+    ]],
+    ["keys rotate ci --overlap 0s", "keys rotate", "ci", { overlap: "0s" }, []],
+    ["check", "check", "", {}, []],
+    ["help", "help", "", {}, []],
+    ["--help", "help", "", {}, []],
+    ["-h", "help", "", {}, []],
+    ["keys add --help", "help", "", {}, []],
+    ["--version", "version", "", {}, []],
   ];
-  for (const [line, command, operand, values, json] of cases) {
+  for (const [line, command, operand, values, switches] of cases) {
     const args = line === "" ? [] : line.split(" ");
     const read = readArguments(args);
-    assertEquals({ ...read, values: { ...read.values } }, { command, operand, values, json }, line);
+    assertEquals(read, { command, operand, values, switches: new Set(switches) }, line);
   }
 });
 

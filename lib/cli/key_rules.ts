@@ -1,0 +1,86 @@
+/** From flags to what a key may do. Values in, values out; what they mean is checked where the key is kept. */
+import type { KeyRules } from "../config.ts";
+import { type Switch, UsageError, type ValueFlag } from "./arguments.ts";
+import { readMoment } from "./duration.ts";
+
+/** Flags as they were typed. */
+export interface TypedRules {
+  values: Partial<Record<ValueFlag, string>>;
+  switches: ReadonlySet<Switch>;
+}
+
+/** The value that takes a rule away. */
+const UNSET = "unset";
+
+const LISTS = ["models", "endpoints", "ips"] as const;
+
+const LIMITS = [["rpm", "requests_per_minute"], ["tpm", "tokens_per_minute"], ["concurrency", "concurrency"]] as const;
+
+/**
+ * The rules a key has with these flags, by those it has; `undefined` where no flag is about them. Not checked.
+ * @throws {UsageError} where a flag has no value of its kind, or says something about a rule that is not there
+ */
+export function typedRules({ values, switches }: TypedRules, present: KeyRules): Record<string, unknown> | undefined {
+  const lists = LISTS.flatMap((name) => values[name] === undefined ? [] : [[name, readList(values[name])]]);
+  const limits = typedLimits({ values, switches }, present.limits);
+  const budget = typedBudget(values, present.budget);
+  if (lists.length === 0 && limits === undefined && budget === undefined) return undefined;
+  const rules = { ...present, ...Object.fromEntries(lists), ...limits, ...budget };
+  return Object.fromEntries(Object.entries(rules).filter(([, rule]) => rule !== undefined));
+}
+
+/**
+ * When a key expires, by the flag; `null`: never. `undefined` where there is no flag.
+ * @throws {UsageError} where it is no moment
+ */
+export function typedExpiry(text: string | undefined, now: number): number | null | undefined {
+  if (text === undefined) return undefined;
+  if (text === UNSET) return null;
+  try {
+    return readMoment(text, now);
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
+
+/** The rule in an object, `undefined` as its value where it goes. */
+type Typed<Name extends string> = Partial<Record<Name, unknown>> | undefined;
+
+function typedLimits({ values, switches }: TypedRules, present: KeyRules["limits"]): Typed<"limits"> {
+  const named = LIMITS.flatMap(([flag, name]) =>
+    values[flag] === undefined ? [] : [[name, readNumber(flag, values[flag])]]
+  );
+  const reportOnly = switches.has("report-only");
+  if (reportOnly && switches.has("enforce")) throw new UsageError("--report-only and --enforce exclude each other");
+  if (named.length === 0 && !reportOnly && !switches.has("enforce")) return undefined;
+  const { report_only = false, ...all } = { ...present, ...Object.fromEntries(named) };
+  const limits = Object.entries(all).filter(([, limit]) => limit !== undefined);
+  if (limits.length === 0 && (reportOnly || switches.has("enforce"))) {
+    throw new UsageError("--report-only and --enforce are about limits, and the key has none of its own");
+  }
+  if (limits.length === 0) return { limits: undefined };
+  return {
+    limits: { ...Object.fromEntries(limits), report_only: reportOnly || report_only && !switches.has("enforce") },
+  };
+}
+
+function typedBudget({ budget, period }: TypedRules["values"], present: KeyRules["budget"]): Typed<"budget"> {
+  if (budget === undefined && period === undefined) return undefined;
+  if (budget === UNSET) return { budget: undefined };
+  const usd = budget ?? present?.usd;
+  if (usd === undefined) {
+    throw new UsageError("--period is about a budget, and the key has none of its own: add --budget");
+  }
+  const span = period ?? present?.period;
+  return { budget: { usd, ...(span !== undefined && { period: span }) } };
+}
+
+function readList(text: string): string[] | undefined {
+  return text === UNSET ? undefined : text.split(",").map((item) => item.trim());
+}
+
+function readNumber(flag: string, text: string): number | undefined {
+  if (text === UNSET) return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new UsageError(`Expected a whole number or "${UNSET}" after --${flag}, not "${text}"`);
+}

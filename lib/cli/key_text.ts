@@ -1,0 +1,67 @@
+/** Keys as text for the operator. */
+import type { PublicKey } from "../access/key_admin.ts";
+import type { Budget } from "../config.ts";
+import type { Limits } from "../catalog/model.ts";
+
+/** Keys, one per line. */
+export function keysTable(keys: readonly PublicKey[]): string {
+  const rows = keys.map(({ id, name, group, state, created_at, expires_at, last_used_at }) => [
+    id,
+    name,
+    group,
+    state,
+    created_at,
+    expires_at ?? "never",
+    last_used_at ?? "never",
+  ]);
+  const all = [["ID", "NAME", "GROUP", "STATE", "CREATED", "EXPIRES", "LAST USED"], ...rows];
+  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
+  return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd() + "\n").join(
+    "",
+  );
+}
+
+/** All that may be told of a key, one fact per line. */
+export function keyText({ id, name, group, state, rules, ...key }: PublicKey): string {
+  const facts: [string, string | null | undefined][] = [
+    ["id", id],
+    ["group", group],
+    ["state", state],
+    ["created", key.created_at],
+    ["expires", key.expires_at ?? "never"],
+    ["last used", key.last_used_at ?? "never"],
+    ["revoked", key.revoked_at],
+    ["old secret", key.former_until === null ? null : `good until ${key.former_until}`],
+    ["models", listText(rules.models)],
+    ["endpoints", listText(rules.endpoints)],
+    ["addresses", listText(rules.ips)],
+    ["limits", rules.limits && limitsText(rules.limits)],
+    ["budget", rules.budget && budgetText(rules.budget)],
+  ];
+  const lines = facts.map(([about, fact]) => typeof fact === "string" ? `  ${`${about}:`.padEnd(12)} ${fact}\n` : "");
+  return `Key "${name}"\n${lines.join("")}`;
+}
+
+/** Such as `60 requests and 10000 tokens per minute, 4 at one time (reported only)`. */
+export function limitsText({ requests_per_minute, tokens_per_minute, concurrency, report_only }: Limits): string {
+  const perMinute = [
+    ...(requests_per_minute === undefined ? [] : [`${requests_per_minute} requests`]),
+    ...(tokens_per_minute === undefined ? [] : [`${tokens_per_minute} tokens`]),
+  ].join(" and ");
+  const parts = [
+    ...(perMinute === "" ? [] : [`${perMinute} per minute`]),
+    ...(concurrency === undefined ? [] : [`${concurrency} at one time`]),
+  ].join(", ");
+  if (parts === "") return "none";
+  return report_only ? `${parts} (reported only)` : parts;
+}
+
+/** Such as `5 USD per month`. */
+export function budgetText({ usd, period }: Budget): string {
+  return period === "total" ? `${usd} USD in total` : `${usd} USD per ${period}`;
+}
+
+/** A list that is there and empty lets nothing pass. */
+function listText(list: readonly string[] | undefined): string | undefined {
+  return list?.length === 0 ? "none" : list?.join(", ");
+}
