@@ -29,7 +29,7 @@ async function count(events: Event[], slowly = false): Promise<ReplyTokens> {
   const running = new RunningCount();
   for (const event of events) {
     await running.push(event);
-    for (let turns = 0; slowly && turns < 8; turns++) await turn();
+    for (let turns = 0; slowly && turns < 4; turns++) await turn();
   }
   return await running.finish();
 }
