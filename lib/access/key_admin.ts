@@ -49,7 +49,7 @@ export interface ShownKey {
  */
 export async function createKey(
   { config, store, now }: KeyAdmin,
-  { name, group, rules, expiresAt }: KeyWish,
+  { name, group, rules = {}, expiresAt }: KeyWish,
 ): Promise<ShownKey> {
   const what = `Cannot add a key "${name}"`;
   const checked = nameSchema.safeParse(name);
@@ -64,7 +64,7 @@ export async function createKey(
   const shown = issueKey({
     name,
     group,
-    rules: readRules(rules ?? {}, what),
+    rules: readRules(rules, what),
     now: now(),
     ...(expiresAt !== undefined && { expiresAt }),
   });
