@@ -31,7 +31,7 @@ export type FoundAnswer = AnswerRecord & { id: number };
 /** Finished answers. */
 export interface AnswerShelf {
   /** The answer to a request, where it is not too old. */
-  find(scope: string, key: string): FoundAnswer | undefined;
+  find(scope: string, key: string): Promise<FoundAnswer | undefined>;
   /** The whole of it. @throws {GatewayError} `invalid` where its body has not been kept */
   read(found: FoundAnswer): Promise<StoredAnswer>;
   /** Keeps an answer if it is final. Never rejects. */
@@ -58,21 +58,21 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
   /** Makes room for as many bytes. */
   async function makeRoom(bytes: number): Promise<void> {
     const bounds = { until: now() - windowMs, maxBytes: maxBytes - bytes, maxAnswers };
-    while (answers.prune(bounds)) await turn();
+    while (await answers.prune(bounds)) await turn();
   }
 
   async function write(record: AnswerRecord, body: Uint8Array): Promise<void> {
-    const id = answers.begin(record);
-    for (let index = 0; record.kept && index * PIECE_BYTES < body.length; index++) {
+    const { id, kept } = await answers.begin(record, { maxBytes });
+    for (let index = 0; kept && index * PIECE_BYTES < body.length; index++) {
       if (index > 0) await turn();
-      answers.write(id, index, body.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES));
+      await answers.write(id, index, body.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES));
     }
-    answers.seal(id);
+    await answers.seal(id);
   }
 
   return {
-    find(scope, key) {
-      const found = answers.find(scope, key);
+    async find(scope, key) {
+      const found = await answers.find(scope, key);
       return found === undefined || found.doneAt <= now() - windowMs ? undefined : found;
     },
     async read({ id, status, headers, bytes, kept }) {
@@ -80,7 +80,7 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
       const body = new Uint8Array(bytes);
       for (let at = 0, index = 0; at < bytes; index++) {
         if (index % READS_AT_ONCE === READS_AT_ONCE - 1) await turn();
-        const piece = answers.read(id, index);
+        const piece = await answers.read(id, index);
         // Others needed its place meanwhile.
         if (piece === undefined) throw notKept();
         body.set(piece, at);
@@ -95,8 +95,7 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
       try {
         const isSmall = body.length <= maxAnswerBytes;
         await makeRoom(isSmall ? body.length : 0);
-        const kept = isSmall && answers.keptBytes() + body.length <= maxBytes;
-        await write({ ...record, kept, doneAt: now() }, body);
+        await write({ ...record, kept: isSmall, doneAt: now() }, body);
       } catch (cause) {
         report(cause);
         // That it was done must be known even where it cannot be given again.

@@ -94,6 +94,8 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   });
   /** By scope and key. One entry at a time: nothing is done twice at once. */
   const running = new Map<string, Running>();
+  /** By scope and key: answers that are being looked for. Whoever comes meanwhile waits for what comes of it. */
+  const looking = new Map<string, Promise<void>>();
 
   function start(name: string, requestHash: string, make: (signal: AbortSignal) => Promise<StoredAnswer>): Running {
     const controller = new AbortController();
@@ -117,16 +119,10 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
 
   /** Waits for an answer as long as this client does, at most `longestMs`. */
   async function wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer> {
-    const gone = Promise.withResolvers<never>();
-    const leave = () => gone.reject(signal.reason);
-    signal.addEventListener("abort", leave, { once: true });
-    const timer = longestMs === undefined ? undefined : setTimeout(() => gone.reject(stillRunning()), longestMs);
     entry.waiting++;
     try {
-      return await Promise.race([entry.answer, gone.promise]);
+      return await whileThere(entry.answer, signal, longestMs);
     } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", leave);
       if (--entry.waiting === 0 && !entry.settled) {
         entry.stopped = true;
         entry.controller.abort(signal.reason);
@@ -147,29 +143,50 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     }
   }
 
+  /** Does the work, or reads the answer that it gave before. Others find `looking` or `running` at every moment. */
+  async function first(name: string, request: RepeatableRequest): Promise<StoredAnswer> {
+    const { scope, key, requestHash, signal, work } = request;
+    const looked = Promise.withResolvers<void>();
+    looking.set(name, looked.promise);
+    let answer: Promise<StoredAnswer>;
+    try {
+      const found = await whileThere(shelf.find(scope, key), signal);
+      signal.throwIfAborted();
+      if (found === undefined) {
+        const doing = start(name, requestHash, async (stop) => {
+          const answer = await work(stop);
+          await shelf.keep({ scope, key, requestHash }, answer);
+          return answer;
+        });
+        answer = wait(doing, signal);
+      } else {
+        if (found.requestHash !== requestHash) throw otherRequest();
+        answer = wait(start(name, requestHash, () => shelf.read(found)), signal).then(replay);
+      }
+    } finally {
+      looking.delete(name);
+      looked.resolve();
+    }
+    return await answer;
+  }
+
   return {
-    async run({ scope, key, requestHash, signal, work }) {
-      const name = JSON.stringify([scope, key]);
+    async run(request) {
+      const { requestHash, signal } = request;
+      const name = JSON.stringify([request.scope, request.key]);
       while (true) {
         signal.throwIfAborted();
         const current = running.get(name);
+        const look = looking.get(name);
         if (current !== undefined) {
           if (current.requestHash !== requestHash) throw otherRequest();
           const answer = await join(current, signal);
           if (answer !== undefined) return answer;
-          continue;
+        } else if (look !== undefined) {
+          await whileThere(look, signal);
+        } else {
+          return await first(name, request);
         }
-        const found = shelf.find(scope, key);
-        if (found === undefined) {
-          const entry = start(name, requestHash, async (stop) => {
-            const answer = await work(stop);
-            await shelf.keep({ scope, key, requestHash }, answer);
-            return answer;
-          });
-          return await wait(entry, signal);
-        }
-        if (found.requestHash !== requestHash) throw otherRequest();
-        return replay(await wait(start(name, requestHash, () => shelf.read(found)), signal));
       }
     },
     sweep: () => shelf.sweep(),
@@ -177,6 +194,24 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
       for (const { controller } of running.values()) controller.abort(new DOMException("Closed", "AbortError"));
     },
   };
+}
+
+/**
+ * Waits as long as a client does, at most `longestMs`.
+ * @throws {GatewayError} `limited`; the signal's reason once it aborts
+ */
+async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs?: number): Promise<T> {
+  const gone = Promise.withResolvers<never>();
+  const leave = () => gone.reject(signal.reason);
+  signal.addEventListener("abort", leave, { once: true });
+  const timer = longestMs === undefined ? undefined : setTimeout(() => gone.reject(stillRunning()), longestMs);
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([promise, gone.promise]);
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener("abort", leave);
+  }
 }
 
 /** Among the visible characters and the space, as in a header. */

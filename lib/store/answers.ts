@@ -32,17 +32,20 @@ export interface AnswerBounds {
 /** Where answers are kept. No call takes longer than a few milliseconds: bodies come and go in pieces. */
 export interface AnswerStore {
   /** The answer to a request, with the id its pieces are read by. Unfinished ones are not seen. */
-  find(scope: string, key: string): (AnswerRecord & { id: number }) | undefined;
-  /** Begins an answer, which nobody sees before `seal`. Returns its id, which no other answer ever has. */
-  begin(record: AnswerRecord): number;
+  find(scope: string, key: string): Promise<(AnswerRecord & { id: number }) | undefined>;
+  /**
+   * Begins an answer, which nobody sees before `seal`. Its id is one that no other answer ever has. Its body is kept
+   * where the record says so and the bytes of all bodies stay within the bound.
+   */
+  begin(record: AnswerRecord, bounds: Pick<AnswerBounds, "maxBytes">): Promise<{ id: number; kept: boolean }>;
   /** Adds a piece of the body, counted from 0; at most about 1 MiB. */
-  write(id: number, index: number, piece: Uint8Array): void;
+  write(id: number, index: number, piece: Uint8Array): Promise<void>;
   /** Shows the answer, in place of an older one of its scope and key. */
-  seal(id: number): void;
+  seal(id: number): Promise<void>;
   /** A piece of a body; `undefined` where it has gone. */
-  read(id: number, index: number): Uint8Array<ArrayBuffer> | undefined;
+  read(id: number, index: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
   /** Bytes of all bodies that are kept or being written. */
-  keptBytes(): number;
+  keptBytes(): Promise<number>;
   /** Does a little of the work to get within bounds. True while there is more to do. */
-  prune(bounds: AnswerBounds): boolean;
+  prune(bounds: AnswerBounds): Promise<boolean>;
 }

@@ -35,28 +35,35 @@ export function openMemoryAnswers(): AnswerStore {
     find(scope, key) {
       const id = sealed.get(nameOf({ scope, key }));
       const record = id === undefined ? undefined : answers.get(id)?.record;
-      return id === undefined || record === undefined ? undefined : { ...record, headers: { ...record.headers }, id };
+      const found = id === undefined || record === undefined
+        ? undefined
+        : { ...record, headers: { ...record.headers }, id };
+      return Promise.resolve(found);
     },
-    begin(record) {
-      answers.set(++lastId, { record: { ...record, headers: { ...record.headers } }, sealed: false, pieces: [] });
-      if (record.kept) keptBytes += record.bytes;
-      return lastId;
+    begin(record, { maxBytes }) {
+      const id = ++lastId;
+      const kept = record.kept && keptBytes + record.bytes <= maxBytes;
+      answers.set(id, { record: { ...record, headers: { ...record.headers }, kept }, sealed: false, pieces: [] });
+      if (kept) keptBytes += record.bytes;
+      return Promise.resolve({ id, kept });
     },
     write(id, index, piece) {
       const answer = answers.get(id);
       if (answer !== undefined) answer.pieces[index] = piece.slice();
+      return Promise.resolve();
     },
     seal(id) {
       const answer = answers.get(id);
-      if (answer === undefined) return;
+      if (answer === undefined) return Promise.resolve();
       const name = nameOf(answer.record);
       const older = sealed.get(name);
       if (older !== undefined) forget(older);
       answer.sealed = true;
       sealed.set(name, id);
+      return Promise.resolve();
     },
-    read: (id, index) => answers.get(id)?.pieces[index]?.slice(),
-    keptBytes: () => keptBytes,
+    read: (id, index) => Promise.resolve(answers.get(id)?.pieces[index]?.slice()),
+    keptBytes: () => Promise.resolve(keptBytes),
     prune({ until, maxBytes, maxAnswers }) {
       for (const [id, { record }] of answers) {
         if (record.doneAt <= until || answers.size > maxAnswers) forget(id);
@@ -65,7 +72,7 @@ export function openMemoryAnswers(): AnswerStore {
         if (keptBytes <= maxBytes) break;
         if (answer.sealed) dropBody(answer);
       }
-      return false;
+      return Promise.resolve(false);
     },
   };
 }

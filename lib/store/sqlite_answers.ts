@@ -29,7 +29,9 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   );
   const insert = db.prepare(
     `INSERT INTO answers (scope, key, request_hash, status, headers, bytes, kept, done_at, sealed)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0)`,
+     SELECT ?1, ?2, ?3, ?4, ?5, ?6,
+       ?7 AND ?6 + (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept = 1) <= ?9, ?8, 0
+     RETURNING id, kept`,
   );
   const insertPiece = db.prepare("INSERT INTO answer_pieces (answer, part, bytes) VALUES (?, ?, ?)");
   const piece = db.prepare("SELECT bytes FROM answer_pieces WHERE answer = ? AND part = ?");
@@ -76,29 +78,41 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   }
 
   return {
-    find(scope, key) {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async find(scope, key) {
       const found = find.get(scope, key);
       if (found === undefined) return undefined;
       const { request_hash, done_at, headers, kept, ...row } = found as unknown as AnswerRow;
       return { ...row, requestHash: request_hash, headers: JSON.parse(headers), kept: kept === 1, doneAt: done_at };
     },
-    begin({ scope, key, requestHash, status, headers, bytes, kept, doneAt }) {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async begin({ scope, key, requestHash, status, headers, bytes, kept, doneAt }, { maxBytes }) {
       const written = JSON.stringify(headers);
-      return Number(
-        insert.run(scope, key, requestHash, status, written, bytes, Number(kept), doneAt).lastInsertRowid,
-      );
+      const row = insert.get(scope, key, requestHash, status, written, bytes, Number(kept), doneAt, maxBytes);
+      return { id: Number(row?.id), kept: row?.kept === 1 };
     },
-    write: (id, index, bytes) => void insertPiece.run(id, index, bytes),
-    seal(id) {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async write(id, index, bytes) {
+      insertPiece.run(id, index, bytes);
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async seal(id) {
       atomically(db, () => {
         deleteOlder.run(id);
         seal.run(id);
       });
     },
     // SQLite gives out memory of its own, never a view of something larger.
-    read: (id, index) => piece.get(id, index)?.bytes as Uint8Array<ArrayBuffer> | undefined,
-    keptBytes,
-    prune({ until, maxBytes, maxAnswers }) {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async read(id, index) {
+      return piece.get(id, index)?.bytes as Uint8Array<ArrayBuffer> | undefined;
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async keptBytes() {
+      return keptBytes();
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async prune({ until, maxBytes, maxAnswers }) {
       let more = false;
       atomically(db, () => {
         const forgotten = Number(forgetUntil.run(until).changes) + Number(forgetMore.run(maxAnswers).changes);

@@ -8,6 +8,7 @@ import {
   readIdempotencyKey,
   type RepeatableRequest,
 } from "../../lib/images/idempotency.ts";
+import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openStore } from "../../lib/store/open.ts";
 
 const HASH = "a".repeat(64);
@@ -57,7 +58,7 @@ function controlled() {
 
 /** Lets everything happen that needs no time. */
 async function settle(): Promise<void> {
-  for (let count = 0; count < 40; count++) await Promise.resolve();
+  for (let count = 0; count < 200; count++) await Promise.resolve();
 }
 
 Deno.test("a repeat gets the first answer again, within the window, and its work is not run", async () => {
@@ -206,7 +207,7 @@ Deno.test("answers share a limit; the oldest give way and are remembered as done
   const once = idempotency({ store, maxBytes: 10, maxAnswerBytes: 6, maxAnswers: 4 });
   const give = (key: string, text: string) => once.run(request(() => Promise.resolve(answer(text)), { key }));
   for (const [key, text] of [["a", "aaaa"], ["b", "bbbb"], ["c", "cccccc"]] as const) await give(key, text);
-  assertEquals(store.answers.keptBytes(), 10);
+  assertEquals(await store.answers.keptBytes(), 10);
   await assertRejects(() => give("a", "no"), GatewayError, "has not been kept");
   assertEquals(await give("b", "no"), replayed(answer("bbbb")));
   assertEquals(await give("c", "no"), replayed(answer("cccccc")));
@@ -236,9 +237,9 @@ Deno.test("answers survive a restart, piece by piece, and go with their time", a
         clearInterval(ticks);
         assertLess(longest, 150);
         await once.sweep();
-        return { given, kept: store.answers.keptBytes() };
+        return { given, kept: await store.answers.keptBytes() };
       } finally {
-        store.close();
+        await store.close();
       }
     };
     await run(() => Promise.resolve(big));
@@ -262,9 +263,7 @@ Deno.test("an answer that cannot be written is given all the same, and reported"
     store: {
       answers: {
         ...answers,
-        write: () => {
-          throw full;
-        },
+        write: () => Promise.reject(full),
       },
     },
     report: (cause) => void causes.push(cause),
@@ -298,6 +297,89 @@ Deno.test("readIdempotencyKey() takes 1 to 255 printable characters and refuses 
   assertThrows(() => read("a", true), GatewayError, "stream");
 });
 
+/** A store far away: every call takes some turns of the queue of microtasks before it is done, and some after. */
+function farAway(answers: AnswerStore, turns: () => number): AnswerStore {
+  const later = async <T>(call: () => Promise<T>): Promise<T> => {
+    for (let left = turns(); left > 0; left--) await Promise.resolve();
+    const value = await call();
+    for (let left = turns(); left > 0; left--) await Promise.resolve();
+    return value;
+  };
+  return {
+    find: (...given) => later(() => answers.find(...given)),
+    begin: (...given) => later(() => answers.begin(...given)),
+    write: (...given) => later(() => answers.write(...given)),
+    seal: (...given) => later(() => answers.seal(...given)),
+    read: (...given) => later(() => answers.read(...given)),
+    keptBytes: (...given) => later(() => answers.keptBytes(...given)),
+    prune: (...given) => later(() => answers.prune(...given)),
+  };
+}
+
+/** Answers that are not found before the test says so. */
+function lookedFor() {
+  const { answers } = openStore("memory:");
+  const looks: { go: () => void; fail: (error: Error) => void }[] = [];
+  const find: AnswerStore["find"] = (scope, key) => {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    looks.push({ go: resolve, fail: reject });
+    return promise.then(() => answers.find(scope, key));
+  };
+  return { looks, once: idempotency({ store: { answers: { ...answers, find } } }) };
+}
+
+Deno.test("requests that come while an answer is looked for are done once, after one look", async () => {
+  const { looks, once } = lookedFor();
+  const first = controlled();
+  const runs = [once.run(request(first.work)), once.run(request(never)), once.run(request(never))];
+  await settle();
+  assertEquals([looks.length, first.signal()], [1, undefined]);
+  looks[0]?.go();
+  await settle();
+  const late = once.run(request(never));
+  first.resolve(answer("one"));
+  const others = [replayed(answer("one")), replayed(answer("one")), replayed(answer("one"))];
+  assertEquals(await Promise.all([...runs, late]), [answer("one"), ...others]);
+  assertEquals(looks.length, 1);
+});
+
+Deno.test("another request that is refused after the look stands in nobody's way", async () => {
+  const { looks, once } = lookedFor();
+  const run = once.run(request(() => Promise.resolve(answer("one"))));
+  looks[0]?.go();
+  await run;
+  const other = once.run(request(never, { requestHash: "b".repeat(64) }));
+  const again = once.run(request(never));
+  await settle();
+  looks[1]?.go();
+  await assertRejects(() => other, GatewayError, "another request");
+  await settle();
+  looks[2]?.go();
+  assertEquals(await again, replayed(answer("one")));
+});
+
+Deno.test("a client that leaves during the look, and a look that fails, leave the others their turn", async () => {
+  const { looks, once } = lookedFor();
+  const clients = [1, 2].map(() => new AbortController());
+  const left = clients.map(({ signal }) => once.run(request(never, { signal })));
+  const [failing, last] = [once.run(request(never)), once.run(request(() => Promise.resolve(answer("one"))))];
+  for (const [index, client] of clients.toReversed().entries()) {
+    const gone = new DOMException("gone", "AbortError");
+    client.abort(gone);
+    assertEquals(await assertRejects(() => left[1 - index] ?? never()), gone);
+  }
+  // What the one who left had asked for comes to nothing.
+  looks[0]?.go();
+  await settle();
+  assertEquals(looks.length, 2);
+  const outage = new Error("no such store");
+  looks[1]?.fail(outage);
+  assertEquals(await assertRejects(() => failing), outage);
+  await settle();
+  looks[2]?.go();
+  assertEquals(await last, answer("one"));
+});
+
 /** One request in the simulator. */
 interface Call {
   key: string;
@@ -319,7 +401,11 @@ interface Work {
 }
 
 /** Plays clients, works, time and restarts against each other by chance, and checks after every step. */
-async function simulate(seed: number, address: string, seen: Map<string, number>): Promise<void> {
+async function simulate(
+  seed: number,
+  { address, isFar = false }: { address: string; isFar?: boolean },
+  seen = new Map<string, number>(),
+): Promise<void> {
   const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
   let state = seed;
   const below = (limit: number) => {
@@ -328,10 +414,19 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
   };
   const [windowMs, maxBytes, maxAnswerBytes] = [100, 60, 30];
   const store = openStore(address);
+  const far = farAway(store.answers, () => below(4));
   let now = 0;
   let serial = 0;
   const open = () =>
-    idempotency({ store, now: () => now, windowMs, maxBytes, maxAnswerBytes, maxWaiting: 100, waitMs: 1e9 });
+    idempotency({
+      store: isFar ? { answers: far } : store,
+      now: () => now,
+      windowMs,
+      maxBytes,
+      maxAnswerBytes,
+      maxWaiting: 100,
+      waitMs: 1e9,
+    });
   let once = open();
   let calls: Call[] = [];
   let works: Work[] = [];
@@ -455,7 +550,7 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
       for (const { client } of left) client.abort(new DOMException("died", "AbortError"));
     }
     if (below(3) > 0) await rest();
-    assert(store.answers.keptBytes() <= maxBytes, "more bytes than allowed");
+    assert(await store.answers.keptBytes() <= maxBytes, "more bytes than allowed");
     assertEquals(broken, []);
   }
   for (const work of works) finish(work);
@@ -464,14 +559,14 @@ async function simulate(seed: number, address: string, seen: Map<string, number>
   await settle();
   for (const { outcome } of calls) assert(outcome !== undefined, "somebody still waits");
   assertEquals(broken, []);
-  store.close();
+  await store.close();
 }
 
-Deno.test("whatever the order of events, a request is done once in its window and everybody gets the right answer", async () => {
+async function simulateMany(isFar: boolean): Promise<void> {
   const seen = new Map<string, number>();
   for (let seed = 1; seed <= 600; seed++) {
     try {
-      await simulate(seed, "memory:", seen);
+      await simulate(seed, { address: "memory:", isFar }, seen);
     } catch (cause) {
       throw new Error(`seed ${seed}`, { cause });
     }
@@ -480,12 +575,17 @@ Deno.test("whatever the order of events, a request is done once in its window an
   for (const way of [...ways, "upstream", "stopped", "left", "idempotency_key_reused", "idempotent_answer_gone"]) {
     assert((seen.get(way) ?? 0) > 50, `${way}: ${seen.get(way)}`);
   }
-});
+}
+
+Deno.test("whatever the order of events, a request is done once in its window and everybody gets the right answer", () =>
+  simulateMany(false));
+
+Deno.test("the same holds for answers far away", () => simulateMany(true));
 
 Deno.test("the same holds for answers in a file", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    for (let seed = 1; seed <= 6; seed++) await simulate(seed, `sqlite:${folder}/${seed}.db`, new Map());
+    for (let seed = 1; seed <= 6; seed++) await simulate(seed, { address: `sqlite:${folder}/${seed}.db` });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
