@@ -34,6 +34,8 @@ Deno.test("the life of a key: each step binds at the client's next request", asy
     assertEquals(await statusOf(gateway, first), status, `after ${name} ${JSON.stringify(body)}`);
   }
 
+  assertEquals((await ask(gateway, "GET /keys/ci")).body.expires_at, null);
+
   const turned = await ask(gateway, "POST /keys/ci/rotate", { overlap: "1h" });
   const second = turned.body.key;
   assertEquals([turned.status, turned.body.id], [200, id]);

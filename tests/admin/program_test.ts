@@ -50,6 +50,26 @@ Deno.test("a program with an admin side of its own: two listeners, one store, on
     for (const secret of [ADMIN_KEY, key]) assert(!`${out}${err}`.includes(secret));
   }));
 
+Deno.test("at SIGTERM both listeners close at once, while an answer under way is finished", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
+    const gateway = await start(["--store", "memory:"], { folder, env: ENV });
+    const content = "word ".repeat(30_000);
+    // Megabytes of events that nobody reads yet.
+    const answer = await fetch(`${gateway.origin}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${/sk-sluice-\S+/.exec(gateway.banner)?.[0]}` },
+      body: JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content }] }),
+    });
+    assertEquals(answer.status, 200);
+    gateway.kill("SIGTERM");
+    for (const address of [gateway.origin, adminSideOf(gateway)]) {
+      while (await keysAt(address) !== undefined);
+    }
+    assertStringIncludes(await answer.text(), "data: [DONE]\n\n");
+    assertEquals((await gateway.ended).code, 0);
+  }));
+
 Deno.test("without an address of its own the admin side is at the clients' one", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(undefined));

@@ -4,6 +4,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { createApp } from "../../lib/http/app.ts";
 import type { Route } from "../../lib/http/router.ts";
 import { listenersOf, routesOn, type Surface } from "../../lib/http/surface.ts";
+import { testGateway } from "./serve.ts";
 import { routes as ROUTES } from "../../routes/manifest.ts";
 
 const ok = () => new Response();
@@ -73,5 +74,17 @@ Deno.test("createApp() refuses an admin path for other keys, and the admin key f
         "the admin key is for /admin",
       );
     }
+  }
+});
+
+Deno.test("an app that serves both sides has no admin side while the configuration has no admin key", async () => {
+  const { gateway } = testGateway({}, () => {});
+  const app = createApp({ routes: ROUTE_LIST, access: TABLE, surface: "both", gateway: () => gateway });
+  const credentials: Record<string, string>[] = [{}, { authorization: "Bearer undefined" }];
+  for (const headers of credentials) {
+    const response = await app(
+      new Request("http://localhost/admin/v1/things", { headers: { host: "localhost", ...headers } }),
+    );
+    assertEquals([response.status, (await response.json()).error.code], [404, "not_found"]);
   }
 });

@@ -1,0 +1,36 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { authenticateAdmin } from "../../lib/access/authenticate_admin.ts";
+import { hashKey } from "../../lib/access/keys.ts";
+import { GatewayError } from "../../lib/errors.ts";
+
+const KEY = "the-admin-key-of-this-test";
+const ADMIN = { hash: hashKey(KEY) };
+
+Deno.test("authenticateAdmin() lets the admin key in, however bearer is spelled", () => {
+  for (const scheme of ["Bearer", "bearer", "BEARER"]) {
+    authenticateAdmin(new Headers({ authorization: `${scheme} ${KEY}` }), ADMIN);
+  }
+  authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}`, "x-api-key": KEY }), ADMIN);
+  authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}`, "x-api-key": "" }), ADMIN);
+});
+
+Deno.test("authenticateAdmin() compares whole hashes", () => {
+  // Among so many some begin or end as the right one does.
+  for (let round = 0; round < 3000; round++) {
+    const headers = new Headers({ authorization: `Bearer ${KEY}${round}` });
+    assertThrows(() => authenticateAdmin(headers, ADMIN), GatewayError, "The admin key is not valid");
+  }
+  const short = { hash: ADMIN.hash.slice(0, 10) };
+  assertThrows(() => authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}` }), short), GatewayError);
+});
+
+Deno.test("authenticateAdmin() tells how to send the key where none is sent as a bearer", () => {
+  for (const headers of [{}, { authorization: KEY }, { authorization: `Basic ${KEY}` }, { "x-api-key": KEY }]) {
+    const error = assertThrows(
+      () => authenticateAdmin(new Headers(headers as Record<string, string>), ADMIN),
+      GatewayError,
+      "Missing admin key",
+    );
+    assertEquals([error.status, error.headers["www-authenticate"]], [401, "Bearer"]);
+  }
+});
