@@ -21,10 +21,13 @@ const VALUES = {
   budget: "USD",
   period: "PERIOD",
   overlap: "TIME",
+  since: "WHEN",
+  until: "WHEN",
+  by: "WHAT",
 } as const;
 
 /** Flags that are there or not. */
-const SWITCHES = ["json", "report-only", "enforce"] as const;
+const SWITCHES = ["json", "csv", "report-only", "enforce"] as const;
 
 /** A flag that takes a value. */
 export type ValueFlag = keyof typeof VALUES;
@@ -71,6 +74,13 @@ export const COMMANDS = {
     flags: [...FILES, "overlap"],
     about: "Give a key a new secret and print it, once; the old one is good for 24h, or --overlap",
   },
+  "usage": {
+    flags: [...FILES, "since", "until", "by", "json", "csv"],
+    about: "Show the bill by key, group, model or day; without --since, of this month",
+  },
+  "explain": { operand: "REQUEST_ID", flags: [...FILES, "json"], about: "Show a request and its price, line by line" },
+  "audit": { flags: [...FILES, "json"], about: "Work the whole ledger out anew and tell every difference" },
+  "prune": { flags: FILES, about: "Forget single requests older than ledger.keep_days now; sums per day stay" },
   "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
   "translate": {
     flags: ["config", "from", "to", "vendor"],
@@ -168,6 +178,7 @@ Without --config, SLUICE_CONFIG names the file, else ./sluice.jsonc is read wher
 SLUICE_HOSTNAME, SLUICE_PORT and SLUICE_STORE stand for the flags of the same names.
 ADDRESS is sqlite:PATH or memory: (keys of a memory: store end with the process).
 WHEN is a span such as 30d or a day such as 2027-01-01, TIME a span such as 90s, 15m, 24h or 30d.
+Spans of --since and --until count back from now. WHAT is key, group, model or day.
 IDS, NAMES and NETWORKS are lists such as "acme/*,beta/one", "chat,models" or "10.0.0.0/8,2001:db8::1".
 PERIOD is day, week, month or total. A key's own limits take the place of those that its group gives each key.
 `;

@@ -1,14 +1,15 @@
 /** `audit`: whether the ledger is what was written. */
 import type { Config } from "../config.ts";
 import { auditLedger, type AuditReport } from "../reports/audit.ts";
+import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { withStored } from "./stored.ts";
 
 /** Audits the ledger and prints what was found. Returns 1 where anything differs. */
-export function audit({ config, json }: { config: Config; json: boolean }): Promise<number> {
+export function audit({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {
   return withStored(config, async ({ ledger }) => {
     const report = await auditLedger(ledger);
-    writeOut(json ? `${JSON.stringify(report, null, 2)}\n` : auditText(report));
+    writeOut(switches.has("json") ? `${JSON.stringify(report, null, 2)}\n` : auditText(report));
     return report.ok ? 0 : 1;
   });
 }

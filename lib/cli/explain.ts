@@ -3,11 +3,14 @@ import type { Config } from "../config.ts";
 import { explainRequest } from "../reports/explain.ts";
 import { explanationText } from "../reports/explain_text.ts";
 import { keyNames } from "../reports/usage.ts";
+import type { Invocation } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { withStored } from "./stored.ts";
 
 /** Explains the request with this id, with or without `req_`. */
-export function explain({ config, id, json }: { config: Config; id: string; json: boolean }): Promise<number> {
+export function explain(
+  { config, operand: id, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
+): Promise<number> {
   return withStored(config, async ({ ledger, keys }) => {
     const explanation = await explainRequest(ledger, id);
     if (explanation === undefined) {
@@ -16,7 +19,7 @@ export function explain({ config, id, json }: { config: Config; id: string; json
     }
     const keyName = (await keyNames({ keys, config })).get(explanation.key_id);
     writeOut(
-      json
+      switches.has("json")
         ? `${JSON.stringify(explanation, null, 2)}\n`
         : explanationText(explanation, keyName === undefined ? {} : { keyName }),
     );

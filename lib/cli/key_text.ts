@@ -2,6 +2,7 @@
 import type { PublicKey } from "../access/key_admin.ts";
 import type { Budget } from "../config.ts";
 import type { Limits } from "../catalog/model.ts";
+import { tableText } from "./table.ts";
 
 /** Keys, one per line. */
 export function keysTable(keys: readonly PublicKey[]): string {
@@ -14,11 +15,7 @@ export function keysTable(keys: readonly PublicKey[]): string {
     expires_at ?? "never",
     last_used_at ?? "never",
   ]);
-  const all = [["ID", "NAME", "GROUP", "STATE", "CREATED", "EXPIRES", "LAST USED"], ...rows];
-  const widths = all[0]?.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0))) ?? [];
-  return all.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd() + "\n").join(
-    "",
-  );
+  return tableText([["ID", "NAME", "GROUP", "STATE", "CREATED", "EXPIRES", "LAST USED"], ...rows]);
 }
 
 /** All that may be told of a key, one fact per line. */

@@ -5,12 +5,16 @@ import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import type { Route } from "../http/router.ts";
 import { StoreError } from "../store/store.ts";
 import { helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
+import { audit } from "./audit.ts";
 import { check } from "./check.ts";
+import { explain } from "./explain.ts";
 import { health } from "./health.ts";
 import { keys } from "./keys.ts";
 import { writeErr, writeOut } from "./output.ts";
+import { prune } from "./prune.ts";
 import { serve } from "./serve.ts";
 import { translate } from "./translate.ts";
+import { usage } from "./usage.ts";
 
 /**
  * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. What is
@@ -61,6 +65,14 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
     case "keys revoke":
     case "keys rotate":
       return await keys(command, { ...invocation, config });
+    case "usage":
+      return await usage({ config, ...invocation });
+    case "explain":
+      return await explain({ config, ...invocation });
+    case "audit":
+      return await audit({ config, ...invocation });
+    case "prune":
+      return await prune({ config });
   }
 }
 

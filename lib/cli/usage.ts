@@ -3,29 +3,22 @@ import type { Config } from "../config.ts";
 import { type Period, readPeriod } from "../reports/period.ts";
 import { USAGE_BY, type UsageFigures, type UsageLine, type UsageReport, usageReport } from "../reports/usage.ts";
 import type { UsageBy } from "../store/ledger.ts";
-import { UsageError } from "./arguments.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { withStored } from "./stored.ts";
 import { csvText, tableText } from "./table.ts";
 
 /** What was asked for. */
-export interface UsageCommand {
-  config: Config;
-  since?: string;
-  until?: string;
-  by?: string;
-  as: "table" | "json" | "csv";
-}
+type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
 
 /** Prints the sums of a period, the dearest first. @throws {UsageError} where the period or `by` is none */
-export function usage({ config, since, until, by = "key", as }: UsageCommand): Promise<number> {
-  const query = {
-    ...periodOf({ ...(since !== undefined && { since }), ...(until !== undefined && { until }) }),
-    by: byOf(by),
-  };
+export function usage({ config, values, switches }: UsageCommand): Promise<number> {
+  if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
+  const query = { ...periodOf(values), by: byOf(values.by ?? "key") };
   return withStored(config, async ({ ledger, keys }) => {
     const report = await usageReport({ ledger, keys, config }, query);
-    writeOut(as === "json" ? `${JSON.stringify(report, null, 2)}\n` : as === "csv" ? csv(report) : table(report));
+    if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
+    else writeOut(switches.has("csv") ? csv(report) : table(report));
     return 0;
   });
 }

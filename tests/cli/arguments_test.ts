@@ -28,6 +28,8 @@ Deno.test("readArguments() finds the command, its operand and its flags", () => 
       "report-only",
     ]],
     ["keys rotate ci --overlap 0s", "keys rotate", "ci", { overlap: "0s" }, []],
+    ["usage --since 7d --by model --csv", "usage", "", { since: "7d", by: "model" }, ["csv"]],
+    ["explain req_1 --json", "explain", "req_1", {}, ["json"]],
     ["check", "check", "", {}, []],
     ["help", "help", "", {}, []],
     ["--help", "help", "", {}, []],

@@ -1,0 +1,25 @@
+/** `prune`: forgets single requests that are older than the configuration keeps them. */
+import type { Config } from "../config.ts";
+import { dayOf } from "../store/days.ts";
+import { writeOut } from "./output.ts";
+import { withStored } from "./stored.ts";
+
+/** The first day whose entries are kept, in days since 1970-01-01: today, and `keep_days` whole days before it. */
+export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): number {
+  return dayOf(now) - ledger.keep_days;
+}
+
+/** Forgets them all at once, however many there are; the gateway may run meanwhile. */
+export function prune({ config }: { config: Config }): Promise<number> {
+  return withStored(config, async ({ ledger }) => {
+    const before = await ledger.start();
+    while (await ledger.prune(firstKeptDay(config, Date.now())));
+    const after = await ledger.start();
+    const count = after.seq - before.seq;
+    writeOut(
+      `Forgot ${count} ${count === 1 ? "entry" : "entries"} older than ${config.ledger.keep_days} days; ` +
+        "their sums per day stay\n",
+    );
+    return 0;
+  });
+}
