@@ -58,4 +58,5 @@ export const ACCESS: AccessTable = {
   "POST /admin/v1/keys/[key]/rotate": ADMIN,
   "GET /admin/v1/usage": ADMIN,
   "GET /admin/v1/usage/[request_id]": ADMIN,
+  "POST /admin/v1/audit": ADMIN,
 };

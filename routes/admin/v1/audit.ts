@@ -1,0 +1,6 @@
+import { audit } from "../../../lib/admin/audit.ts";
+import type { RouteContext } from "../../../lib/http/router.ts";
+
+export function POST(request: Request, context: RouteContext): Promise<Response> {
+  return audit(request, context);
+}
