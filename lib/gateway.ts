@@ -7,6 +7,7 @@ import type { ImageUpstream } from "./images/types.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
 import { createMemoryLimiter } from "./limits/memory.ts";
 import type { Limiter } from "./limits/limiter.ts";
+import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
@@ -30,6 +31,8 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
+  /** What is still to be done for clients that have gone. */
+  readonly afterwork: Afterwork;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make pictures, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
@@ -83,6 +86,7 @@ export function createGateway(
     keys: createKeyRing({ config, store: store.keys, now }),
     ledger: createLedger({ store: store.ledger, now, monotonic, log }),
     limiter: createMemoryLimiter({ monotonic }),
+    afterwork: createAfterwork(),
     upstreams: new Map(
       Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, { row, issuers })]),
     ),
@@ -113,9 +117,12 @@ export function createGateway(
 }
 
 /** Ends work that goes on without its clients, frees the connections to the upstreams, and enters what is to be entered. */
-export async function closeGateway({ upstreams, imageUpstreams, idempotency, ledger }: Gateway): Promise<void> {
+export async function closeGateway(
+  { upstreams, imageUpstreams, idempotency, ledger, afterwork }: Gateway,
+): Promise<void> {
   idempotency.close();
   for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
+  await afterwork.done();
   await ledger.close();
 }
 

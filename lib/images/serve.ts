@@ -224,8 +224,7 @@ async function streamed(running: Running): Promise<Response> {
     seconds: () => Math.floor(gateway.now() / 1000),
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
     charge: () => charge(running),
-    // Nobody waits for it: the ledger tells by itself what could not be entered.
-    left: (got) => void chargeLeft(meter, got).catch(() => {}),
+    left: (got) => gateway.afterwork.add(chargeLeft(meter, got)),
     drain: model.on_disconnect === "drain",
   });
   return new Response(body, {

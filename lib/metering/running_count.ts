@@ -42,12 +42,14 @@ export class RunningCount {
   #size = 0;
   #counted: ReplyTokens = { completion: 0, reasoning: 0 };
   #work: Promise<void> | undefined;
+  #stopped = false;
 
   /**
    * Takes the next event of the answer.
    * @returns a promise where much waits to be counted: whoever can wait for it bounds the memory
    */
   push(event: Event): Promise<void> | undefined {
+    if (this.#stopped) return undefined;
     switch (event.type) {
       case "open":
         this.#begin(event.block);
@@ -70,6 +72,13 @@ export class RunningCount {
     while (this.#work !== undefined) await this.#work;
     const parts = this.#open === undefined ? this.#whole : [...this.#whole, this.#open.part];
     return sum(this.#counted, await countReply(parts.map(blockOf), counter));
+  }
+
+  /** Nobody will ask for it: what is still uncounted stays so, and what comes is not kept. */
+  stop(): void {
+    this.#stopped = true;
+    this.#whole = [];
+    this.#open = undefined;
   }
 
   #begin(block: OpenBlock): void {
@@ -113,7 +122,7 @@ export class RunningCount {
   /** Counts what is whole, and of the open text so much that little is kept. */
   async #reduce(): Promise<void> {
     const counter = await loadTokenCounter();
-    while (this.#size > KEPT) {
+    while (this.#size > KEPT && !this.#stopped) {
       const whole = this.#whole.splice(0);
       // Between two turns of the loop a part may have been closed: then it is among the whole ones.
       const part = whole.length === 0 ? this.#open?.part : undefined;

@@ -1,6 +1,7 @@
 /** A streamed answer on its way to the client, and its charge: what ends the answer waits until the charge is durable. */
 import type { Event, FinishReason, Usage } from "../canonical/types.ts";
 import { spliceMembers } from "../json_splice.ts";
+import type { Afterwork } from "../metering/afterwork.ts";
 import { formatUsd } from "../metering/money.ts";
 import { RunningCount } from "../metering/running_count.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
@@ -12,6 +13,7 @@ import { LEFT } from "./metered.ts";
 /** What a stream is charged by. */
 export interface StreamCharge {
   meter: Meter;
+  afterwork: Afterwork;
   codec: Codec;
   countInput: Counts["countInput"];
 }
@@ -29,16 +31,22 @@ export interface MeteredFeed {
  * Charges what passes. A finished answer is charged by its usage; one whose client left, by what it got; one that breaks
  * off, nothing. The frame with the usage and what follows it are held back until the charge is entered, and tell the cost.
  */
-export function meteredFeed(feed: FrameFeed, { meter, codec, countInput }: StreamCharge): MeteredFeed {
+export function meteredFeed(feed: FrameFeed, { meter, afterwork, codec, countInput }: StreamCharge): MeteredFeed {
   const count = new RunningCount();
   const countOutput = () => count.finish();
   /** What was read and not yet sent. */
   const unsent: Step[] = [];
+  /** Counting that the answer has run far ahead of. */
+  let behind: Promise<void> | undefined;
   let held: Frame[] = [];
   let input: Usage = {};
   let said = false;
   let got = false;
   let gone = false;
+
+  function observe(events: readonly Event[]): void {
+    for (const event of events) behind = count.push(event) ?? behind;
+  }
 
   async function take({ frames, events }: Step): Promise<Step> {
     const step: Step = { frames, events };
@@ -48,6 +56,7 @@ export function meteredFeed(feed: FrameFeed, { meter, codec, countInput }: Strea
       else if (!said) meter.first();
       // Before anything was said, another target may still answer.
       if (event.type === "error" && said) await meter.fail(200);
+      if (event.type === "error") count.stop();
       if (event.type === "finish") return await finish(step, event);
       said ||= event.type !== "start";
     }
@@ -55,9 +64,9 @@ export function meteredFeed(feed: FrameFeed, { meter, codec, countInput }: Strea
   }
 
   async function finish(step: Step, { usage, reason }: { usage: Usage; reason: FinishReason }): Promise<Step> {
-    for (const { events } of unsent) events.forEach((event) => count.push(event));
-    unsent.length = 0;
+    for (const { events } of unsent.splice(0)) observe(events);
     const charged = await readTokens(usage, { countInput, countOutput });
+    count.stop();
     const cost = await meter.deliver({ status: 200, ending: gone ? "abandoned" : reason, ...charged });
     return released(step, `"${formatUsd(cost)}"`);
   }
@@ -94,14 +103,18 @@ export function meteredFeed(feed: FrameFeed, { meter, codec, countInput }: Strea
   return {
     feed: {
       async read() {
+        await behind;
+        behind = undefined;
         const step = await feed.read();
         if (step !== undefined) return await take(step);
         // A feed that ends without an end has told the client so.
+        count.stop();
         await meter.fail(200);
         return held.length > 0 ? released({ frames: [], events: [] }) : undefined;
       },
       fail(error) {
-        void meter.fail(200);
+        count.stop();
+        afterwork.add(meter.fail(200));
         return [...held.splice(0), ...feed.fail(error)];
       },
       cancel: () => feed.cancel(),
@@ -110,12 +123,11 @@ export function meteredFeed(feed: FrameFeed, { meter, codec, countInput }: Strea
       got = true;
       if (gone || unsent.length === 0) return;
       unsent.shift();
-      events.forEach((event) => count.push(event));
+      observe(events);
     },
     left(drain) {
       gone = true;
-      // Nobody waits for it: the meter tells by itself what could not be entered.
-      if (!drain) abandon().catch(() => {});
+      if (!drain) afterwork.add(abandon());
     },
   };
 }

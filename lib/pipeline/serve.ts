@@ -200,7 +200,7 @@ async function streamed(given: Answer, { job, headers, countInput }: Out): Promi
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
   const { codec, client, context, meter, model } = job;
   const written = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const { feed, sent, left } = meteredFeed(written, { meter, codec, countInput });
+  const { feed, sent, left } = meteredFeed(written, { meter, afterwork: context.gateway.afterwork, codec, countInput });
   const drain = model.on_disconnect === "drain";
   const body = await pump({
     feed,
@@ -221,9 +221,9 @@ function lateOf(job: Job, leave: () => void): Late {
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(context),
     headers: () => streamHeaders(headersOf(job)),
-    unanswered: () => void job.meter.fail(LEFT),
+    unanswered: () => context.gateway.afterwork.add(job.meter.fail(LEFT)),
     fail(error) {
-      void job.meter.fail(200);
+      context.gateway.afterwork.add(job.meter.fail(200));
       context.gateway.log({
         level: error.kind === "internal" ? "error" : "warn",
         event: "request_failed",

@@ -225,7 +225,7 @@ Deno.test("a generation that fails answers with the error and no cost", async (t
       const upstream = painter(script);
       await using gateway = startGateway({ p: upstream });
       const response = await gateway.generate({ n: 2 });
-      assertEquals([response.status, response.headers.has("x-sluice-cost")], [status, false]);
+      assertEquals([response.status, response.headers.get("x-sluice-cost")], [status, "0"]);
       await response.body?.cancel();
       assertEquals(upstream.cancelled, 1);
     });

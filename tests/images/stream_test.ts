@@ -82,6 +82,7 @@ Deno.test("a stream has the official events, an index each, and usage with the f
         ...shared,
         usage: usage(PROMPT_TOKENS, 7_024),
         index: 0,
+        sluice_cost: "0.0316095",
       },
     },
   ]);

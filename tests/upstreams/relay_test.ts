@@ -131,14 +131,24 @@ function textOf(value: JsonObject): string {
   return JSON.stringify(value).replace('"model":"real-one"', '"model":"acme/one"');
 }
 
-/** The documented edits of a stream: the model's id; chat: no usage that was not asked for; responses: an end mark. */
+/**
+ * The documented edits of a stream: the model's id, and the cost beside the usage; chat: no usage that was not asked for;
+ * responses: an end mark.
+ */
 function expectedStream(protocol: Protocol, frames: readonly string[]): string {
   const named = frames.map((frame) => frame.replace('"model":"real-one"', '"model":"acme/one"'));
-  if (protocol === "responses") return `${named.join("")}data: [DONE]\n\n`;
-  if (protocol === "messages") return named.join("");
+  const costed = named.map((frame) =>
+    /^event: (message_delta|response\.completed)\n/.test(frame) ? withCost(frame) : frame
+  );
+  if (protocol === "responses") return `${costed.join("")}data: [DONE]\n\n`;
+  if (protocol === "messages") return costed.join("");
   return named.filter((frame) => !frame.includes('"usage":{')).map((frame) => frame.replace(',"usage":null', "")).join(
     "",
   );
+}
+
+function withCost(frame: string): string {
+  return frame.replace(/\}\n\n$/, ',"sluice_cost":"0"}\n\n');
 }
 
 Deno.test("relayed chat: the usage is always asked for, and shown to those who asked", async () => {
