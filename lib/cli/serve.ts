@@ -14,6 +14,7 @@ import { firstStartText, laterStartText, originOf } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
 import { createLog } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
+import { startPruning } from "./pruning.ts";
 import { shutDown, stopSignals } from "./shutdown.ts";
 
 /** Time between two rounds of what is done from time to time, in milliseconds. */
@@ -34,6 +35,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   const forget = keepRunning(log);
   const gateway = createGateway({ config, store, now: Date.now, log });
   const sweeping = setInterval(() => void sweep(gateway), SWEEP_MS);
+  const endPruning = startPruning(gateway);
   try {
     const servers = await listenAll(gateway, routes);
     if (servers === undefined) return 1;
@@ -48,6 +50,7 @@ export async function serve({ config, routes, flags }: ServeOptions): Promise<nu
   } finally {
     forget();
     clearInterval(sweeping);
+    endPruning();
     await flushKeys(gateway);
     await closeGateway(gateway);
     await store.close();

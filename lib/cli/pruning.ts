@@ -1,0 +1,36 @@
+/** Forgets single requests that are too old, while the gateway serves. */
+import type { Gateway } from "../gateway.ts";
+import { describeCause } from "../http/cause.ts";
+import { firstKeptDay } from "./prune.ts";
+
+/** Time until the first round, and between two of them, in milliseconds. */
+const FIRST_MS = 60_000;
+const PRUNE_MS = 3_600_000;
+
+/** Pause between two steps of a round, in milliseconds: requests go first. */
+const PAUSE_MS = 20;
+
+/** Begins to prune from time to time. Returns the function that ends it. */
+export function startPruning(
+  { config, store, now, log }: Pick<Gateway, "config" | "store" | "now" | "log">,
+): () => void {
+  let isOver = false;
+  async function round(): Promise<void> {
+    try {
+      while (!isOver && await store.ledger.prune(firstKeptDay(config, now()))) await pause();
+    } catch (error) {
+      if (!isOver) log({ level: "warn", event: "prune_failed", ...describeCause(error) });
+    }
+  }
+  const first = setTimeout(round, FIRST_MS);
+  const others = setInterval(round, PRUNE_MS);
+  return () => {
+    isOver = true;
+    clearTimeout(first);
+    clearInterval(others);
+  };
+}
+
+function pause(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+}
