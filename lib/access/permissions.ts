@@ -6,6 +6,12 @@ import type { Endpoint, Protocol } from "./table.ts";
 /** What permissions are made of. A group by itself is one with `rules` of `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;
 
+/** What decides about models alone. */
+interface PermittedModels {
+  group: Pick<Permitted["group"], "models">;
+  rules: Pick<Permitted["rules"], "models">;
+}
+
 /** Endpoints that speak a text protocol, which has their name. */
 const SPEAKING: ReadonlySet<Endpoint> = new Set<Protocol>(["chat", "responses", "messages"]);
 
@@ -28,7 +34,7 @@ export function requireModel(caller: Permitted, modelId: string): void {
 }
 
 /** True where a glob of the group, and one of the key if it has any, matches the whole id. */
-export function mayUse({ group, rules }: Permitted, modelId: string): boolean {
+export function mayUse({ group, rules }: PermittedModels, modelId: string): boolean {
   const matches = (glob: string): boolean => matchesGlob(glob, modelId);
   return group.models.some(matches) && (rules.models === undefined || rules.models.some(matches));
 }

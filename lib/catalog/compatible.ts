@@ -1,9 +1,10 @@
 /** A catalog row as `/v1/models` shows it. */
 import type { JsonObject } from "../json.ts";
 import type { Model } from "./model.ts";
+import { pricingAt } from "./pricing.ts";
 
-/** The model object of the compatible format. Where the model runs stays inside. */
-export function compatibleModel(model: Model): JsonObject {
+/** The model object of the compatible format, with the prices at `now`. Where the model runs stays inside. */
+export function compatibleModel(model: Model, now: number): JsonObject {
   return {
     id: model.id,
     object: "model",
@@ -14,7 +15,7 @@ export function compatibleModel(model: Model): JsonObject {
     description: model.description,
     context_length: model.context_length,
     architecture: architecture(model),
-    pricing: pricing(model),
+    pricing: pricing(model, now),
     top_provider: topProvider(model),
     per_request_limits: model.per_request_limits,
     supported_parameters: model.supported_parameters,
@@ -34,8 +35,9 @@ export function architecture({ architecture }: Model): JsonObject {
   };
 }
 
-/** USD per token as decimal strings, the same in both formats. */
-export function pricing({ pricing }: Model): JsonObject {
+/** USD per token as decimal strings, in force at `now` in Unix milliseconds; the same in both formats. */
+export function pricing(model: Model, now: number): JsonObject {
+  const pricing = pricingAt(model, now);
   return {
     prompt: pricing.prompt,
     completion: pricing.completion,

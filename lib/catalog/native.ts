@@ -3,8 +3,8 @@ import type { JsonObject } from "../json.ts";
 import { architecture, pricing, topProvider } from "./compatible.ts";
 import type { Model } from "./model.ts";
 
-/** The model object of the native format. Where the model runs stays inside. */
-export function nativeModel(model: Model): JsonObject {
+/** The model object of the native format, with the prices at `now`. Where the model runs stays inside. */
+export function nativeModel(model: Model, now: number): JsonObject {
   return {
     type: "model",
     id: model.id,
@@ -15,7 +15,7 @@ export function nativeModel(model: Model): JsonObject {
     description: model.description,
     context_length: model.context_length,
     architecture: architecture(model),
-    pricing: pricing(model),
+    pricing: pricing(model, now),
     top_provider: topProvider(model),
     supported_parameters: model.supported_parameters,
     expiration_date: model.expiration_date,

@@ -14,7 +14,7 @@ export type CatalogFormat = "compatible" | "native";
 
 /** Every model the caller may call. */
 export function listModels(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
-  return jsonWithEtag(request, envelope(visible(context.gateway.catalog.models, context, format), format));
+  return jsonWithEtag(request, envelope(visible(context.gateway.catalog.models, context, format), { context, format }));
 }
 
 /**
@@ -28,7 +28,7 @@ export function listVendor(request: Request, context: RouteContext, format: Cata
   if (vendor.includes("/")) return answerModel(request, { id: vendor, context, format });
   const models = visible(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
   if (models.length === 0) throw new GatewayError("not_found", `No models of vendor "${vendor}"`);
-  return jsonWithEtag(request, envelope(models, format));
+  return jsonWithEtag(request, envelope(models, { context, format }));
 }
 
 /**
@@ -41,10 +41,14 @@ export function getModel(request: Request, context: RouteContext, format: Catalo
   return answerModel(request, { id: `${provider}/${model_id}`, context, format });
 }
 
-interface Wanted {
-  id: string;
+/** How the catalog is shown, and to whom. */
+interface Show {
   context: RouteContext;
   format: CatalogFormat;
+}
+
+interface Wanted extends Show {
+  id: string;
 }
 
 function answerModel(request: Request, { id, context, format }: Wanted): Promise<Response> {
@@ -53,7 +57,7 @@ function answerModel(request: Request, { id, context, format }: Wanted): Promise
   if (model === undefined) {
     throw new GatewayError("not_found", `The model "${id}" does not exist`, { code: "model_not_found" });
   }
-  return jsonWithEtag(request, show(model, format));
+  return jsonWithEtag(request, show(model, { context, format }));
 }
 
 /** The native catalog holds what can be called through the native protocol: models that answer in text. */
@@ -68,11 +72,12 @@ function isCallable(model: Model, { caller, format }: { caller: Permitted; forma
   return (["chat", "responses", "messages"] as const).some((endpoint) => mayCall(caller, endpoint));
 }
 
-function show(model: Model, format: CatalogFormat): JsonObject {
-  return format === "compatible" ? compatibleModel(model) : nativeModel(model);
+function show(model: Model, { context, format }: Show): JsonObject {
+  const now = context.gateway.now();
+  return format === "compatible" ? compatibleModel(model, now) : nativeModel(model, now);
 }
 
-function envelope(models: readonly Model[], format: CatalogFormat): JsonObject {
-  const data = models.map((model) => show(model, format));
+function envelope(models: readonly Model[], { context, format }: Show): JsonObject {
+  const data = models.map((model) => show(model, { context, format }));
   return format === "compatible" ? { object: "list", data } : { data };
 }

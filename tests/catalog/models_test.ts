@@ -1,4 +1,4 @@
-import { assertEquals } from "@std/assert";
+import { assertEquals, assertObjectMatch } from "@std/assert";
 import { createCatalog, isLanguageModel } from "../../lib/catalog/catalog.ts";
 import { compatibleModel } from "../../lib/catalog/compatible.ts";
 import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
@@ -52,7 +52,7 @@ const SHARED = {
 };
 
 Deno.test("compatibleModel() has exactly the members of the compatible format", () => {
-  assertEquals(compatibleModel(FULL), {
+  assertEquals(compatibleModel(FULL, 0), {
     ...SHARED,
     id: "acme/one",
     object: "model",
@@ -64,7 +64,7 @@ Deno.test("compatibleModel() has exactly the members of the compatible format", 
 });
 
 Deno.test("nativeModel() has exactly the members of the native format", () => {
-  assertEquals(nativeModel(FULL), {
+  assertEquals(nativeModel(FULL, 0), {
     ...SHARED,
     type: "model",
     id: "acme/one",
@@ -73,14 +73,35 @@ Deno.test("nativeModel() has exactly the members of the native format", () => {
   });
 });
 
+Deno.test("both formats show the prices in force", () => {
+  const changed = model("acme/one", {
+    price_changes: [
+      { from: "2027-03-01T00:00:00Z", prompt: "0.000003", completion: "0.000004" },
+      { from: "2027-01-01T00:00:00+01:00", prompt: "0.000005", completion: "0.000006", input_cache_read: "0.000001" },
+    ],
+  });
+  const cases: [at: string, prompt: string, read: string][] = [
+    ["2026-12-31T22:59:59.999Z", "0.000001", "0"],
+    ["2026-12-31T23:00:00Z", "0.000005", "0.000001"],
+    ["2027-02-28T23:59:59Z", "0.000005", "0.000001"],
+    ["2027-03-01T00:00:00Z", "0.000003", "0.000003"],
+  ];
+  for (const [at, prompt, input_cache_read] of cases) {
+    for (const show of [compatibleModel, nativeModel]) {
+      assertObjectMatch(show(changed, Date.parse(at)), { pricing: { prompt, input_cache_read } }, at);
+      assertEquals(Object.keys(show(changed, Date.parse(at)).pricing ?? {}), Object.keys(SHARED.pricing));
+    }
+  }
+});
+
 Deno.test("both formats begin with what identifies the model", () => {
-  assertEquals(Object.keys(compatibleModel(FULL)).slice(0, 3), ["id", "object", "created"]);
-  assertEquals(Object.keys(nativeModel(FULL)).slice(0, 4), ["type", "id", "display_name", "created_at"]);
+  assertEquals(Object.keys(compatibleModel(FULL, 0)).slice(0, 3), ["id", "object", "created"]);
+  assertEquals(Object.keys(nativeModel(FULL, 0)).slice(0, 4), ["type", "id", "display_name", "created_at"]);
 });
 
 Deno.test("nativeModel() writes every time that a row may have", () => {
   const cases: [number, string][] = [[0, "1970-01-01T00:00:00Z"], [253_402_300_799, "9999-12-31T23:59:59Z"]];
-  for (const [created, text] of cases) assertEquals(nativeModel(model("a/b", { created })).created_at, text);
+  for (const [created, text] of cases) assertEquals(nativeModel(model("a/b", { created }), 0).created_at, text);
 });
 
 Deno.test("the catalog finds models by exact id and by vendor", () => {
