@@ -29,8 +29,7 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   );
   const insert = db.prepare(
     `INSERT INTO answers (scope, key, request_hash, status, headers, bytes, kept, done_at, sealed)
-     SELECT ?1, ?2, ?3, ?4, ?5, ?6,
-       ?7 AND ?6 + (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept = 1) <= ?9, ?8, 0
+     VALUES (?, ?, ?, ?, ?, ?, ? AND (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept = 1) <= ?, ?, 0)
      RETURNING id, kept`,
   );
   const insertPiece = db.prepare("INSERT INTO answer_pieces (answer, part, bytes) VALUES (?, ?, ?)");
@@ -88,7 +87,8 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
     // deno-lint-ignore require-await -- what is thrown here must reject
     async begin({ scope, key, requestHash, status, headers, bytes, kept, doneAt }, { maxBytes }) {
       const written = JSON.stringify(headers);
-      const row = insert.get(scope, key, requestHash, status, written, bytes, Number(kept), doneAt, maxBytes);
+      const room = maxBytes - bytes;
+      const row = insert.get(scope, key, requestHash, status, written, bytes, Number(kept), room, doneAt);
       return { id: Number(row?.id), kept: row?.kept === 1 };
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
