@@ -10,10 +10,11 @@ const PRUNE_MS = 3_600_000;
 /** Pause between two steps of a round, in milliseconds: requests go first. */
 const PAUSE_MS = 20;
 
-/** Begins to prune from time to time. Returns the function that ends it. */
-export function startPruning(
-  { config, store, now, log }: Pick<Gateway, "config" | "store" | "now" | "log">,
-): () => void {
+/** What pruning needs of the gateway. */
+type Pruned = Pick<Gateway, "config" | "store" | "now" | "log">;
+
+/** Begins to prune from time to time, first after `firstMs` milliseconds. Returns the function that ends it. */
+export function startPruning({ config, store, now, log }: Pruned, { firstMs = FIRST_MS } = {}): () => void {
   let isOver = false;
   async function round(): Promise<void> {
     try {
@@ -22,7 +23,7 @@ export function startPruning(
       if (!isOver) log({ level: "warn", event: "prune_failed", ...describeCause(error) });
     }
   }
-  const first = setTimeout(round, FIRST_MS);
+  const first = setTimeout(round, firstMs);
   const others = setInterval(round, PRUNE_MS);
   return () => {
     isOver = true;

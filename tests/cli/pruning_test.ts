@@ -1,0 +1,48 @@
+import { assertEquals } from "@std/assert";
+import { startPruning } from "../../lib/cli/pruning.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { LogEntry } from "../../lib/gateway.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { DAY_MS, DAY_ONE, someEntries } from "../reports/entries.ts";
+
+/** Prunes at a moment, with 10 days kept, until nothing is left to do. */
+async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ first: number; logs: LogEntry[] }> {
+  const store = openMemoryStore();
+  await store.ledger.append(someEntries(2000).sort((a, b) => a.at - b.at));
+  const logs: LogEntry[] = [];
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const ledger = {
+    ...store.ledger,
+    async prune(beforeDay: number) {
+      const isMore = await (prune?.() ?? store.ledger.prune(beforeDay));
+      if (!isMore) end();
+      return isMore;
+    },
+  };
+  const stop = startPruning({
+    config: parseConfig({ ledger: { keep_days: 10 } }),
+    store: { ...store, ledger },
+    now: () => now,
+    log(entry) {
+      logs.push(entry);
+      end();
+    },
+  }, { firstMs: 0 });
+  await over;
+  stop();
+  const [first] = await ledger.entries({ after: 0, limit: 1 });
+  return { first: first === undefined ? 0 : first.at, logs };
+}
+
+Deno.test("the serving process forgets requests of days before those that are kept, and no others", async () => {
+  const eleventh = DAY_ONE + 10 * DAY_MS;
+  assertEquals((await pruneAt(eleventh + DAY_MS - 1)).first < DAY_ONE + DAY_MS, true);
+  const { first, logs } = await pruneAt(eleventh + DAY_MS);
+  assertEquals([first >= DAY_ONE + DAY_MS, first < DAY_ONE + 2 * DAY_MS, logs], [true, true, []]);
+  assertEquals((await pruneAt(eleventh + 3 * DAY_MS)).first, 0);
+});
+
+Deno.test("a store that cannot prune is logged and ends nothing", async () => {
+  const { logs } = await pruneAt(DAY_ONE, () => Promise.reject(new Error("disk")));
+  assertEquals(logs.map(({ level, event }) => [level, event]), [["warn", "prune_failed"]]);
+});
