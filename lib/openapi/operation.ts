@@ -1,0 +1,144 @@
+/** One operation of an API description. */
+import { z } from "zod";
+import { ACCESS } from "../access/table.ts";
+import { isObject, type JsonObject } from "../json.ts";
+import { healthSchema } from "./schemas.ts";
+
+/** What one method of one path does. */
+export interface Operation {
+  summary: string;
+  /** Parameters of the query by their names, with what they mean. None is required. */
+  query?: Readonly<Record<string, string>>;
+  /** Shape of the request body, where there is one. */
+  body?: z.ZodType;
+  /** The body may be left out. */
+  bodyIsOptional?: boolean;
+  /** The body is a form with these files beside the fields of `body`; those of a list are required. */
+  files?: Readonly<Record<string, "one" | "list">>;
+  reply: z.ZodType;
+  /** Status of the answer, if not 200. */
+  status?: 201;
+  /** The answer may be a stream of server-sent events instead. */
+  streams?: boolean;
+  /** Statuses it may answer with beside those that its credential and its body bring. */
+  others?: readonly number[];
+}
+
+/** Statuses an operation with a key may answer with. */
+const WITH_KEY = [400, 401, 403, 500, 503];
+/** Statuses an operation with a body may answer with, too. */
+const WITH_BODY = [404, 408, 413, 415, 429];
+
+/** The member `paths` of a document, for operations by `METHOD path`. */
+export function describePaths(operations: Readonly<Record<string, Operation>>): Record<string, JsonObject> {
+  const paths: Record<string, JsonObject> = {};
+  for (const [key, operation] of Object.entries(operations)) {
+    const [method = "", path = ""] = key.split(" ");
+    const name = path.replaceAll("[", "{").replaceAll("]", "}");
+    paths[name] = { ...paths[name], [method.toLowerCase()]: describe(path, key, operation) };
+  }
+  return paths;
+}
+
+function describe(path: string, key: string, operation: Operation): JsonObject {
+  const { summary, query = {}, body, files, reply, streams, others = [], status = 200 } = operation;
+  const credential = ACCESS[key]?.credential ?? "none";
+  return {
+    summary,
+    ...(credential !== "none" && {
+      security: credential === "api_key" ? [{ api_key: [] }, { bearer: [] }] : [{ bearer: [] }],
+    }),
+    parameters: [...parameters(path), ...queryParameters(query)],
+    ...(body !== undefined && {
+      requestBody: {
+        required: operation.bodyIsOptional !== true,
+        content: files === undefined
+          ? { "application/json": { schema: jsonSchema(body) } }
+          : { "multipart/form-data": { schema: formSchema(body, files) } },
+      },
+    }),
+    responses: {
+      [status]: {
+        description: streams === true ? "The answer; server-sent events with `stream: true`" : "The answer",
+        content: {
+          "application/json": { schema: jsonSchema(reply) },
+          ...(streams === true && { "text/event-stream": { schema: { type: "string" } } }),
+        },
+      },
+      ...Object.fromEntries(
+        [
+          ...(credential === "none" ? [] : WITH_KEY.filter((status) => credential !== "admin" || status !== 403)),
+          ...(body === undefined ? [] : WITH_BODY),
+          ...others,
+        ].map((status) => otherReply(path, status)),
+      ),
+    },
+  };
+}
+
+/** A status other than 200, as clients of the path see it, and its description. */
+function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
+  if (status === 304) return ["304", { description: "What `If-None-Match` names is still right" }];
+  if (path === "/readyz") {
+    return [String(status), {
+      description: "Not now",
+      content: { "application/json": { schema: jsonSchema(healthSchema) } },
+    }];
+  }
+  const isNative = path.startsWith("/anthropic/");
+  const schema = { $ref: `#/components/schemas/${isNative ? "AnthropicError" : "OpenaiError"}` };
+  return [String(isNative && status === 503 ? 529 : status), {
+    description: "An error in the shape of the protocol",
+    content: { "application/json": { schema } },
+  }];
+}
+
+function parameters(path: string): JsonObject[] {
+  const inPath = [...path.matchAll(/\[([a-z_]+)\]/g)].map(([, name = ""]): JsonObject => ({
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
+  }));
+  if (!path.startsWith("/anthropic/v1/messages")) return inPath;
+  return [...inPath, {
+    name: "anthropic-version",
+    in: "header",
+    required: true,
+    schema: { type: "string", enum: ["2023-06-01", "2026-10-21"] },
+  }];
+}
+
+function queryParameters(query: Readonly<Record<string, string>>): JsonObject[] {
+  return Object.entries(query).map(([name, description]) => ({
+    name,
+    in: "query",
+    required: false,
+    description,
+    schema: { type: "string" },
+  }));
+}
+
+/** A form: fields and files. */
+function formSchema(fields: z.ZodType, files: NonNullable<Operation["files"]>): JsonObject {
+  const schema = jsonSchema(fields);
+  const file: JsonObject = { type: "string", format: "binary", description: "PNG or JPEG" };
+  const names = Object.keys(files);
+  const lists = names.filter((name) => files[name] === "list");
+  return {
+    ...schema,
+    properties: {
+      ...(isObject(schema.properties) && schema.properties),
+      ...Object.fromEntries(
+        names.map((name) => [name, files[name] === "list" ? { type: "array", items: file, minItems: 1 } : file]),
+      ),
+    },
+    required: [...(Array.isArray(schema.required) ? schema.required : []), ...lists],
+  };
+}
+
+/** A schema as OpenAPI writes it. */
+export function jsonSchema(schema: z.ZodType): JsonObject {
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input" }) as JsonObject;
+  return rest;
+}
