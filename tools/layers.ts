@@ -77,6 +77,7 @@ const LAYERS: Layers = {
     "lib/config",
     "lib/gateway.ts",
     "lib/http",
+    "lib/openapi",
     "lib/protocols/fields.ts",
     "lib/reports",
     "lib/store",

@@ -1,0 +1,60 @@
+/** The description of the admin side. Only the operator gets it. */
+import type { JsonObject } from "../json.ts";
+import { describePaths, jsonSchema, type Operation } from "../openapi/operation.ts";
+import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
+import { adminAnswer } from "./answer.ts";
+import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
+import { auditSchema, explanationSchema, keyListSchema, keySchema, shownKeySchema, usageSchema } from "./schemas.ts";
+
+const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
+
+/** Every operation of the admin side by `METHOD path`; a test holds this against the access table. */
+const OPERATIONS: Readonly<Record<string, Operation>> = {
+  "GET /admin/v1/openapi.json": { summary: "This description", reply: describedSchema },
+  "GET /admin/v1/keys": { summary: "List the keys of the store, oldest first", reply: keyListSchema },
+  "POST /admin/v1/keys": { summary: "Make a key", body: newKeySchema, reply: shownKeySchema, status: 201 },
+  "GET /admin/v1/keys/[key]": { summary: "Get a key by its name or id", reply: keySchema, others: [404] },
+  "PATCH /admin/v1/keys/[key]": { summary: "Change a key", body: keyChangeSchema, reply: keySchema },
+  "DELETE /admin/v1/keys/[key]": { summary: "Revoke a key for ever", reply: keySchema, others: [404] },
+  "POST /admin/v1/keys/[key]/rotate": {
+    summary: "Give a key a new secret; the present one stays good for a while",
+    body: rotationSchema,
+    bodyIsOptional: true,
+    reply: shownKeySchema,
+  },
+  "GET /admin/v1/usage": {
+    summary: "Sum up a period, exactly",
+    query: {
+      since: `Beginning: ${MOMENT}; absent: the present month`,
+      until: `End, not included: ${MOMENT}; absent: the end of the present day`,
+      by: "key (the default), group, model or day",
+    },
+    reply: usageSchema,
+  },
+  "GET /admin/v1/usage/[request_id]": {
+    summary: "Explain one request and its price, line by line",
+    reply: explanationSchema,
+    others: [404],
+  },
+  "POST /admin/v1/audit": { summary: "Recompute the whole ledger and compare", reply: auditSchema },
+};
+
+let document: JsonObject | undefined;
+
+/** `GET /admin/v1/openapi.json`. The document is made once, at the first request. */
+export function serveAdminDocument(): Response {
+  return adminAnswer(document ??= adminDocument());
+}
+
+/** The OpenAPI 3.1 document of the admin side. */
+export function adminDocument(): JsonObject {
+  return {
+    openapi: "3.1.0",
+    info: { title: "Sluice, admin side", version: "1", description: "Keys, usage and the audit of the ledger." },
+    paths: describePaths(OPERATIONS),
+    components: {
+      schemas: { OpenaiError: jsonSchema(openaiErrorSchema) },
+      securitySchemes: { bearer: { type: "http", scheme: "bearer", description: "The admin key" } },
+    },
+  };
+}

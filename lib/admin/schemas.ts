@@ -1,0 +1,155 @@
+/** Shapes of what the admin side answers, for its description. */
+import { z } from "zod";
+import type { PublicKey } from "../access/key_admin.ts";
+import { keyRulesSchema } from "../config.ts";
+import type { AuditReport } from "../reports/audit.ts";
+import type { Explanation } from "../reports/explain.ts";
+import type { UsageReport } from "../reports/usage.ts";
+
+const time = z.iso.datetime();
+const count = z.number().int().min(0);
+const usd = z.string().regex(/^-?\d+(\.\d{1,12})?$/).describe("USD, exact, as a decimal string");
+
+const keyMembers = {
+  id: z.string().describe("Stays the same when the key is rotated"),
+  name: z.string(),
+  group: z.string(),
+  state: z.enum(["active", "disabled", "expired", "revoked"]),
+  created_at: time,
+  expires_at: time.nullable(),
+  last_used_at: time.nullable().describe("To the minute"),
+  revoked_at: time.nullable(),
+  rules: keyRulesSchema,
+  former_until: time.nullable().describe("Until when the secret before the present one is good"),
+};
+
+/** A key. */
+export const keySchema: z.ZodType<PublicKey> = z.strictObject(keyMembers);
+
+/** A key with its secret, once. */
+export const shownKeySchema: z.ZodType<PublicKey & { key: string }> = z.strictObject({
+  ...keyMembers,
+  key: z.string().describe("The key itself. It is in this answer and nowhere else"),
+});
+
+/** All keys. */
+export const keyListSchema: z.ZodType<{ object: "list"; data: PublicKey[] }> = z.strictObject({
+  object: z.literal("list"),
+  data: z.array(keySchema),
+});
+
+const tokens = z.strictObject({
+  prompt: count,
+  input_cache_read: count,
+  input_cache_write_5m: count,
+  input_cache_write_1h: count,
+  completion: count,
+  reasoning: count.describe("Part of `completion`"),
+});
+
+const figures = {
+  requests: count,
+  failed: count.describe("Of them, those that failed, were refused or lost: without charge"),
+  tokens,
+  images: count,
+  cost_usd: usd,
+  overrun_usd: usd.describe("Costs beyond what was held: paid by the house"),
+};
+
+/** The bill of a period. */
+export const usageSchema: z.ZodType<UsageReport> = z.strictObject({
+  since: time,
+  until: time.describe("Not part of the period"),
+  by: z.enum(["key", "group", "model", "day"]),
+  lines: z.array(z.strictObject({
+    id: z.string().optional().describe("Id of the key, where the lines are by key"),
+    name: z.string(),
+    ...figures,
+  })),
+  total: z.strictObject(figures),
+});
+
+const priceLine = z.strictObject({
+  class: z.enum(["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h", "completion"]),
+  tokens: count,
+  price_usd: usd.describe("Of one token, in the catalog"),
+  factor: z.string().describe("What the group of the key pays of it"),
+  amount_usd: usd,
+});
+
+const endedRequest = z.strictObject({
+  state: z.literal("ended"),
+  id: z.string(),
+  seq: z.number().int().min(1).describe("Place in the ledger"),
+  at: time,
+  key_id: z.string(),
+  group: z.string(),
+  model: z.string().nullable(),
+  upstream: z.string().nullable(),
+  endpoint: z.string(),
+  status: z.number().int(),
+  ending: z.enum([
+    "end",
+    "stop_sequence",
+    "length",
+    "tool_use",
+    "refusal",
+    "pause",
+    "done",
+    "partial",
+    "abandoned",
+    "failed",
+    "refused",
+    "lost",
+  ]),
+  attempts: count,
+  first_ms: z.number().nullable(),
+  total_ms: z.number(),
+  images: count,
+  tokens,
+  source: z.enum(["upstream", "counted", "formula", "none"]).describe("Where the numbers of tokens come from"),
+  price_version: z.number().int().nullable(),
+  lines: z.array(priceLine),
+  sum_usd: usd,
+  held_usd: usd,
+  released_usd: usd,
+  overrun_usd: usd,
+  charged_usd: usd.describe("What the customer pays"),
+  why_free: z.string().nullable(),
+  adds_up: z.boolean().describe("False where the ledger was changed"),
+});
+
+const runningRequest = z.strictObject({
+  state: z.literal("running"),
+  id: z.string(),
+  at: time,
+  key_id: z.string(),
+  group: z.string(),
+  model: z.string(),
+  endpoint: z.string(),
+  held_usd: usd,
+});
+
+/** One request and its price. */
+export const explanationSchema: z.ZodType<Explanation> = z.discriminatedUnion("state", [endedRequest, runningRequest]);
+
+/** What an audit found. */
+export const auditSchema: z.ZodType<AuditReport> = z.strictObject({
+  ok: z.boolean().describe("True where there is no difference"),
+  checked: z.strictObject({
+    entries: count,
+    first_seq: z.number().int().nullable(),
+    last_seq: z.number().int().nullable(),
+    day_sums: count,
+    day_sums_in_motion: count,
+    day_sums_alone: count,
+    holds: count,
+  }),
+  difference_count: count,
+  differences: z.array(z.strictObject({
+    kind: z.enum(["gap", "check", "number", "cost", "day_sum", "hold", "unreadable"]),
+    seq: z.number().int().optional(),
+    id: z.string().optional(),
+    message: z.string(),
+  })),
+});

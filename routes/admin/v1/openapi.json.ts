@@ -1,0 +1,5 @@
+import { serveAdminDocument } from "../../../lib/admin/document.ts";
+
+export function GET(): Response {
+  return serveAdminDocument();
+}
