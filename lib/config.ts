@@ -66,7 +66,8 @@ export const httpUpstreamSchema = z.strictObject({
 /** An upstream, by its vendor. */
 export const upstreamSchema = z.discriminatedUnion("vendor", [embeddedUpstreamSchema, httpUpstreamSchema]);
 
-const listenSchema = z.strictObject({
+/** An address to listen on. */
+export const listenSchema = z.strictObject({
   hostname: z.string().min(1).default("127.0.0.1").describe("Address to listen on; 0.0.0.0 is every interface"),
   port: z.number().int().min(0).max(65_535).default(8790).describe("Port to listen on; 0 takes a free one"),
 });

@@ -1,7 +1,9 @@
 /** What one member of a configuration demands of another, and of the environment. */
 import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
+import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json.ts";
 import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
+import { priceProblems } from "./prices.ts";
 import { type Path, pathText, problem } from "./problems.ts";
 
 /** Value of an environment variable; `undefined` where it is not set. */
@@ -13,7 +15,13 @@ export type Env = (name: string) => string | undefined;
  */
 export function crossProblems(file: Json, env: Env): string[] {
   if (!isObject(file)) return [];
-  return [...upstreamProblems(file, env), ...modelProblems(file), ...keyProblems(file, env)];
+  return [
+    ...upstreamProblems(file, env),
+    ...modelProblems(file),
+    ...priceProblems(file),
+    ...keyProblems(file, env),
+    ...adminProblems(file, env),
+  ];
 }
 
 /** Every protocol that any vendor speaks. */
@@ -32,8 +40,8 @@ function upstreamProblems(file: JsonObject, env: Env): string[] {
     if (row.api_key === undefined && vendor.keyless !== true) {
       problems.push(problem([...path, "api_key"], `Missing: vendor "${row.vendor}" wants a key`));
     }
-    const variable = isObject(row.api_key) ? row.api_key.env : undefined;
-    const wrong = typeof variable === "string" ? upstreamSecretProblem(variable, env(variable)) : undefined;
+    const variable = variableOf(row.api_key);
+    const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
     if (wrong !== undefined) problems.push(problem([...path, "api_key", "env"], wrong));
     const spoken: readonly string[] = spokenBy(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
@@ -160,8 +168,8 @@ function keyProblems(file: JsonObject, env: Env): string[] {
       if (first !== undefined) problems.push(problem([...path, "name"], `"${key.name}" is already keys[${first}]`));
       else names.set(key.name, index);
     }
-    const variable = isObject(key.key) ? key.key.env : undefined;
-    if (typeof variable !== "string") continue;
+    const variable = variableOf(key.key);
+    if (variable === undefined) continue;
     const value = env(variable);
     const wrong = secretProblem(variable, value);
     if (wrong !== undefined) problems.push(problem([...path, "key", "env"], wrong));
@@ -171,6 +179,50 @@ function keyProblems(file: JsonObject, env: Env): string[] {
     else values.set(value, index);
   }
   return problems;
+}
+
+/** The operator's key is a good one and no client's, and its side has an address of its own where it has any. */
+function adminProblems(file: JsonObject, env: Env): string[] {
+  const { admin } = file;
+  if (!isObject(admin)) return [];
+  const problems: string[] = [];
+  const variable = variableOf(admin.key);
+  if (variable !== undefined) {
+    const value = env(variable);
+    const wrong = secretProblem(variable, value);
+    if (wrong !== undefined) problems.push(problem(["admin", "key", "env"], wrong));
+    for (const [index, { key }] of wrong === undefined ? objects(file.keys) : []) {
+      const other = variableOf(key);
+      if (other === undefined || env(other) !== value) continue;
+      problems.push(
+        problem(["admin", "key"], `The same key is already keys[${index}]: a client would be the operator`),
+      );
+    }
+  }
+  if (isObject(admin.listen) && isSamePlace(admin.listen, isObject(file.listen) ? file.listen : {})) {
+    problems.push(
+      problem(
+        ["admin", "listen"],
+        "The same address as `listen`: leave it out to serve both there, or change the port",
+      ),
+    );
+  }
+  return problems;
+}
+
+/** Addresses that mean every interface. */
+const EVERYWHERE: readonly string[] = ["0.0.0.0", "::"];
+
+/** True where one program cannot listen on both. Takes them as they were written. */
+function isSamePlace(one: JsonObject, other: JsonObject): boolean {
+  const [a, b] = [listenSchema.safeParse(one).data, listenSchema.safeParse(other).data];
+  if (a === undefined || b === undefined || a.port !== b.port || a.port === 0) return false;
+  return a.hostname === b.hostname || [a, b].some(({ hostname }) => EVERYWHERE.includes(hostname));
+}
+
+/** The variable that holds a secret. What is no name of one may be the secret itself, and is passed over. */
+function variableOf(secret: Json | undefined): string | undefined {
+  return secretSchema.safeParse(secret).data?.env;
 }
 
 /** Never shows the value. */

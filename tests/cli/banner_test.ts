@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { firstStartText, laterStartText, originOf } from "../../lib/cli/banner.ts";
-import type { KeyRecord } from "../../lib/store/store.ts";
+import type { KeyRecord } from "../../lib/store/keys.ts";
 
 Deno.test("originOf() is an address that a client on the same machine can use", () => {
   const cases: [string, string][] = [
@@ -36,6 +36,7 @@ Deno.test("a later start tells which keys there are", () => {
     group: "default",
     createdAt: 0,
     disabled: false,
+    rules: {},
     ...change,
   });
   const told = (keys: KeyRecord[], configured: string[] = []) =>

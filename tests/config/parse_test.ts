@@ -37,8 +37,10 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     upstreams: { embedded: { vendor: "embedded" } },
     models: [],
     embedded_models: true,
-    groups: { default: { models: ["*"], endpoints: ["*"] } },
+    groups: { default: { models: ["*"], endpoints: ["*"], protocols: ["*"], price_factor: "1" } },
     keys: [],
+    ledger: { keep_days: 90 },
+    trusted_proxies: [],
     cors: { origins: [] },
     limits: {
       json_body_bytes: 33_554_432,
@@ -84,13 +86,15 @@ Deno.test("parseConfig() fills in an image model from what it says", () => {
 Deno.test("parseConfig() keeps a key's hash and not the key", () => {
   const secret = "a-secret-of-the-operator";
   const config = parseConfig({ keys: [{ name: "ci", key: { env: "CI_KEY" } }] }, env({ CI_KEY: secret }));
-  assertEquals(config.keys, [{ name: "ci", group: "default", hash: hashKey(secret) }]);
+  assertEquals(config.keys, [{ name: "ci", group: "default", hash: hashKey(secret), rules: {} }]);
   assert(!JSON.stringify(config).includes(secret));
 });
 
 Deno.test("parseConfig() lets the operator restrict the default group", () => {
   const { groups } = parseConfig({ groups: { default: { models: ["acme/*"] } } });
-  assertEquals(groups, { default: { models: ["acme/*"], endpoints: ["*"] } });
+  assertEquals(groups, {
+    default: { models: ["acme/*"], endpoints: ["*"], protocols: ["*"], price_factor: "1" },
+  });
 });
 
 Deno.test("parseConfig() names the member and the mistake", () => {
@@ -205,7 +209,8 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member of a group",
       { groups: { g: { model: 1 } } },
-      "groups.g.model: Unknown member; known here: models, endpoints",
+      "groups.g.model: Unknown member; known here: models, endpoints, protocols, ips, price_factor, limits, budget, " +
+      "key_limits, key_budget",
     ],
     ["a port out of range", { listen: { port: 70000 } }, "listen.port: Expected at most 65535, not 70000"],
     ["half a port", { listen: { port: 1.5 } }, "listen.port: Expected a whole number, not 1.5"],
@@ -279,7 +284,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, upstreams, models, embedded_models, groups, keys, " +
-      "cors, limits, images, keep_alive_seconds",
+      "admin, ledger, trusted_proxies, cors, limits, images, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',
       'keys[0].key.env: The environment variable "CI_KEY" is not set',

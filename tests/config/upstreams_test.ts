@@ -166,7 +166,7 @@ Deno.test("mistakes in several upstreams are reported together", () => {
   assertEquals(found.length, 4, found.join("\n"));
 });
 
-Deno.test("an upstream's key is shown by nothing", () => {
+Deno.test("an upstream's key is shown by nothing", async () => {
   const config = parseConfig({ upstreams: { one: { vendor: "openai", api_key: KEY } } }, env);
   const store = openMemoryStore();
   const gateway = createGateway({ config, store, now: () => 0, log: () => {} });
@@ -188,7 +188,7 @@ Deno.test("an upstream's key is shown by nothing", () => {
   for (const text of shown) assert(!text.includes(SECRET), text.slice(0, 200));
   assertEquals(secret.reveal(), SECRET);
   await closeGateway(gateway);
-  store.close();
+  await store.close();
 });
 
 Deno.test("what the example configuration has in comments loads too, and so does the documentation's", async () => {
