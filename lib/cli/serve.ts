@@ -30,7 +30,7 @@ export interface ServeOptions {
 
 /** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
 export async function serve({ config, routes, flags }: ServeOptions): Promise<number> {
-  const store = openStore(config.store);
+  const store = openStore(config.store, { own: true });
   const log = createLog({ write: writeErr, now: Date.now });
   const forget = keepRunning(log);
   const gateway = createGateway({ config, store, now: Date.now, log });

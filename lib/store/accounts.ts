@@ -69,8 +69,8 @@ export class Accounts {
   }
 
   /** Open holds whose lease is over. They stay open until their entries are there. */
-  overdue(now: number): Hold[] {
-    return this.open().filter(({ leaseUntil }) => leaseUntil <= now);
+  overdue(now: number): Readonly<Hold>[] {
+    return [...this.#holds.values()].filter(({ leaseUntil }) => leaseUntil <= now);
   }
 
   /** The hold of a request, if it is open. */
@@ -144,7 +144,7 @@ export class Accounts {
 }
 
 /** The entry of a request that nobody heard of again. */
-export function lostEntry({ id, at, keyId, group, model, endpoint, amount }: Hold, now: number): Entry {
+export function lostEntry({ id, at, keyId, group, model, endpoint, amount }: Readonly<Hold>, now: number): Entry {
   return {
     id,
     at,

@@ -43,4 +43,113 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE keys ADD COLUMN former_hash TEXT;
   ALTER TABLE keys ADD COLUMN former_until INTEGER;
   CREATE UNIQUE INDEX keys_former_hash ON keys (former_hash) WHERE former_hash IS NOT NULL;`,
+
+  // Amounts are in 1e-12 USD. Sheets and entries are only ever added; the oldest entries may go, in order, once
+  // `ledger_start` has taken over the check sum that the next one builds on.
+  `CREATE TABLE price_sheets (
+    version INTEGER PRIMARY KEY,
+    model TEXT NOT NULL,
+    factor TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    completion TEXT NOT NULL,
+    input_cache_read TEXT NOT NULL,
+    input_cache_write_5m TEXT NOT NULL,
+    input_cache_write_1h TEXT NOT NULL,
+    UNIQUE (model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h)
+  ) STRICT;
+  CREATE TABLE entries (
+    seq INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    at INTEGER NOT NULL CHECK (at >= 0),
+    key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    upstream TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    ending TEXT NOT NULL,
+    prompt INTEGER NOT NULL CHECK (prompt >= 0),
+    input_cache_read INTEGER NOT NULL CHECK (input_cache_read >= 0),
+    input_cache_write_5m INTEGER NOT NULL CHECK (input_cache_write_5m >= 0),
+    input_cache_write_1h INTEGER NOT NULL CHECK (input_cache_write_1h >= 0),
+    completion INTEGER NOT NULL CHECK (completion >= 0),
+    reasoning INTEGER NOT NULL CHECK (reasoning >= 0),
+    source TEXT NOT NULL,
+    price_version INTEGER,
+    cost INTEGER NOT NULL CHECK (cost >= 0),
+    held INTEGER NOT NULL CHECK (held >= 0),
+    overrun INTEGER NOT NULL CHECK (overrun >= 0),
+    first_ms INTEGER,
+    total_ms INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    images INTEGER NOT NULL CHECK (images >= 0),
+    check_sum INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX entries_by_time ON entries (at);
+  CREATE TABLE days (
+    day INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    requests INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    prompt INTEGER NOT NULL,
+    input_cache_read INTEGER NOT NULL,
+    input_cache_write_5m INTEGER NOT NULL,
+    input_cache_write_1h INTEGER NOT NULL,
+    completion INTEGER NOT NULL,
+    reasoning INTEGER NOT NULL,
+    images INTEGER NOT NULL,
+    cost INTEGER NOT NULL,
+    overrun INTEGER NOT NULL,
+    PRIMARY KEY (day, key_id, group_name, model)
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX days_by_key ON days (key_id, day);
+  CREATE TABLE holds (
+    id TEXT PRIMARY KEY,
+    at INTEGER NOT NULL,
+    key_id TEXT NOT NULL,
+    group_name TEXT NOT NULL,
+    model TEXT NOT NULL,
+    endpoint TEXT NOT NULL,
+    amount INTEGER NOT NULL CHECK (amount >= 0),
+    claims TEXT NOT NULL,
+    lease_until INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE ledger_start (
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    seq INTEGER NOT NULL,
+    check_sum INTEGER NOT NULL,
+    day INTEGER NOT NULL
+  ) STRICT;
+  INSERT INTO ledger_start VALUES (1, 0, 0, -1);
+
+  CREATE TRIGGER entries_once BEFORE INSERT ON entries
+  WHEN EXISTS (SELECT 1 FROM entries WHERE id = NEW.id)
+  BEGIN SELECT RAISE(IGNORE); END;
+  CREATE TRIGGER entries_follow BEFORE INSERT ON entries
+  WHEN NEW.seq <> 1 + coalesce((SELECT max(seq) FROM entries), (SELECT seq FROM ledger_start))
+    AND NOT EXISTS (SELECT 1 FROM entries WHERE id = NEW.id)
+  BEGIN SELECT RAISE(ABORT, 'an entry follows the one before it'); END;
+  CREATE TRIGGER entries_stay BEFORE UPDATE ON entries
+  BEGIN SELECT RAISE(ABORT, 'entries never change'); END;
+  CREATE TRIGGER entries_go BEFORE DELETE ON entries WHEN OLD.seq > (SELECT seq FROM ledger_start)
+  BEGIN SELECT RAISE(ABORT, 'entries go from the old end, once ledger_start has passed them'); END;
+
+  CREATE TRIGGER price_sheets_once BEFORE INSERT ON price_sheets
+  WHEN NEW.version <> 1 + coalesce((SELECT max(version) FROM price_sheets), 0)
+  BEGIN SELECT RAISE(ABORT, 'a price sheet follows the one before it'); END;
+  CREATE TRIGGER price_sheets_stay BEFORE UPDATE ON price_sheets
+  BEGIN SELECT RAISE(ABORT, 'price sheets never change'); END;
+  CREATE TRIGGER price_sheets_go BEFORE DELETE ON price_sheets
+  BEGIN SELECT RAISE(ABORT, 'price sheets never go'); END;
+
+  CREATE TRIGGER ledger_start_once BEFORE INSERT ON ledger_start
+  BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;
+  CREATE TRIGGER ledger_start_moves BEFORE UPDATE ON ledger_start
+  WHEN NEW.seq < OLD.seq OR NEW.day < OLD.day
+    OR NEW.check_sum IS NOT (SELECT check_sum FROM entries WHERE seq = NEW.seq)
+  BEGIN SELECT RAISE(ABORT, 'the start of the ledger moves on to the check sum of an entry'); END;
+  CREATE TRIGGER ledger_start_stays BEFORE DELETE ON ledger_start
+  BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
 ];

@@ -1,66 +1,124 @@
-/** A store in one SQLite file, which several processes of one machine may open at a time. */
+/** A store in one SQLite file. One process may serve from it; others of the machine read it and change keys meanwhile. */
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "./migrations.ts";
-import { openMemoryLedger } from "./memory_ledger.ts";
+import { readNumber, sizeOf } from "./pragma.ts";
 import { openSqliteAnswers } from "./sqlite_answers.ts";
+import { checkLastEntries, checkStructure } from "./sqlite_integrity.ts";
+import type { LedgerStore } from "./ledger.ts";
 import { openSqliteKeys } from "./sqlite_keys.ts";
+import { openGuestLedger } from "./sqlite_ledger.ts";
+import { openOwnedLedger } from "./sqlite_ledger_owner.ts";
+import { INCREMENTAL } from "./sqlite_ledger_prune.ts";
+import { type Ownership, takeOwnership } from "./sqlite_owner.ts";
 import { type Store, StoreError } from "./store.ts";
+import { atomically } from "./transaction.ts";
+import { WalSync } from "./wal_sync.ts";
+
+/** Longest wait for another process's write where nothing else can be done meanwhile, in milliseconds. */
+const BUSY_MS = 5000;
+
+/** Files up to this size that cannot give free pages back are written anew once, in bytes: a fraction of a second of work. */
+const REWRITE_BYTES = 64 * 1024 * 1024;
+
+/** Size that the log is cut back to after it has grown, in bytes. */
+const LOG_BYTES = 64 * 1024 * 1024;
 
 /**
  * Opens the database, creating its folder (0700) and file (0600) where they are missing, and brings it up to date.
  *
- * @throws {StoreError} where the file cannot be opened, is damaged, or was written by a newer version
+ * @param own whether this process serves from it: only then is anything entered into the ledger
+ * @throws {StoreError} where the file cannot be opened, is damaged, was written by a newer version, or is served from
  */
-export function openSqliteStore(path: string): Store {
-  const db = open(path);
-  return {
-    keys: openSqliteKeys(db),
-    ledger: openMemoryLedger(),
-    answers: openSqliteAnswers(db),
-    // deno-lint-ignore require-await -- what is thrown here must reject
-    async close() {
-      db.close();
-    },
-  };
-}
-
-function open(path: string): DatabaseSync {
-  let db: DatabaseSync | undefined;
+export function openSqliteStore(path: string, { own = false }: { own?: boolean } = {}): Store {
+  /** What is open, in the order it is to be closed. */
+  const opened: { close(): void | Promise<void> }[] = [];
   try {
     // Resolved, so that no path reads as one of SQLite's own names, such as ":memory:".
-    const file = resolve(path);
-    createFile(file);
-    db = new DatabaseSync(file);
-    db.exec("PRAGMA busy_timeout = 5000");
-    db.exec("PRAGMA journal_mode = WAL");
-    db.exec("PRAGMA synchronous = FULL");
-    check(db);
+    createFile(resolve(path));
+    // SQLite names its log after the file itself, whatever links lead to it.
+    const file = Deno.realPathSync(resolve(path));
+    if (own) opened.unshift(takeFile(file));
+    const db = connect(file, "FULL");
+    opened.unshift(db);
+    if (own) checkStructure(db);
     migrate(db);
-    return db;
+    const ledger = own ? openOwned(db, { file, opened }) : openGuestLedger(db);
+    return {
+      // Every commit of these is on the disk when it is done.
+      keys: openSqliteKeys(db),
+      answers: openSqliteAnswers(db),
+      ledger,
+      async close() {
+        for (const each of opened) await each.close();
+      },
+    };
   } catch (cause) {
-    db?.close();
+    for (const each of opened) each.close();
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new StoreError(`Cannot open the store "${path}": ${why}`, { cause });
   }
 }
 
-/** The journals beside the file take its mode from SQLite. */
-function createFile(file: string): void {
-  Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
-  Deno.openSync(file, { create: true, write: true, mode: 0o600 }).close();
+/** Opens the ledger to enter requests, with a connection of its own. */
+function openOwned(
+  db: DatabaseSync,
+  { file, opened }: { file: string; opened: { close(): void | Promise<void> }[] },
+): LedgerStore {
+  checkLastEntries(db);
+  makeShrinkable(db);
+  const connection = connect(file, "NORMAL");
+  opened.unshift(connection);
+  // The first look into the database opens its log.
+  readNumber(connection, "user_version");
+  const sync = new WalSync(`${file}-wal`);
+  opened.unshift(sync);
+  const ledger = openOwnedLedger(connection, sync);
+  // From here on it waits in the background.
+  connection.exec("PRAGMA busy_timeout = 0");
+  return ledger;
 }
 
-function check(db: DatabaseSync): void {
-  const verdict = Object.values(db.prepare("PRAGMA quick_check(1)").get() ?? {})[0];
-  if (verdict !== "ok") throw new Error(`the file is damaged (${String(verdict)})`);
+function takeFile(file: string): Ownership {
+  createFile(`${file}-owner`);
+  return takeOwnership(`${file}-owner`);
+}
+
+/**
+ * The journals beside the file take its mode from SQLite. A file that is there is not opened: to close it would end the
+ * locks that this process has through SQLite.
+ */
+function createFile(file: string): void {
+  Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  try {
+    Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+}
+
+/** `synchronous` is when a commit is on the disk: FULL when it is done, NORMAL after a sync of the log. Never OFF. */
+function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
+  const db = new DatabaseSync(file);
+  try {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    // Before the file's first page is written, which the next line does; later it says nothing.
+    db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+    db.exec("PRAGMA journal_mode = WAL");
+    db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
+    db.exec(`PRAGMA synchronous = ${synchronous}`);
+    return db;
+  } catch (error) {
+    db.close();
+    throw error;
+  }
 }
 
 function migrate(db: DatabaseSync): void {
-  // Taken before the version is read: two processes that start together must not both run a step.
-  db.exec("BEGIN IMMEDIATE");
-  try {
-    const version = Number(Object.values(db.prepare("PRAGMA user_version").get() ?? {})[0]);
+  if (readNumber(db, "user_version") === MIGRATIONS.length) return;
+  // Looked at again within the transaction: two processes that start together must not both run a step.
+  atomically(db, () => {
+    const version = readNumber(db, "user_version");
     if (version > MIGRATIONS.length) {
       throw new Error(
         `it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
@@ -68,9 +126,16 @@ function migrate(db: DatabaseSync): void {
     }
     for (const step of MIGRATIONS.slice(version)) db.exec(step);
     db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
-    db.exec("COMMIT");
-  } catch (error) {
-    db.exec("ROLLBACK");
-    throw error;
+  });
+}
+
+/** Lets a file of an older version give its free pages back. Where it is large or in use, they are written to again instead. */
+function makeShrinkable(db: DatabaseSync): void {
+  if (readNumber(db, "auto_vacuum") === INCREMENTAL || sizeOf(db) > REWRITE_BYTES) return;
+  try {
+    db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+    db.exec("VACUUM");
+  } catch {
+    // Nothing is lost but space; the next start tries again.
   }
 }

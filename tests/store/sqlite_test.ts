@@ -82,7 +82,7 @@ Deno.test("the SQLite store writes through a log, with every commit on the disk"
 Deno.test("the SQLite store refuses a file that is no database, is damaged or newer", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
-    const refuse = (words: string) => assertThrows(() => openStore(`sqlite:${path}`), StoreError, words);
+    const refuse = (words: string) => assertThrows(() => openStore(`sqlite:${path}`, { own: true }), StoreError, words);
     await Deno.writeTextFile(path, "this is no database at all, and long enough to be looked at".repeat(100));
     refuse(`Cannot open the store "${path}"`);
     await Deno.remove(path);

@@ -1,0 +1,12 @@
+/** Facts about a database, as SQLite tells them. */
+import type { DatabaseSync } from "node:sqlite";
+
+/** The value of a pragma that is a number. */
+export function readNumber(db: DatabaseSync, pragma: string): number {
+  return Number(Object.values(db.prepare(`PRAGMA ${pragma}`).get() ?? {})[0]);
+}
+
+/** Size of the file, in bytes. */
+export function sizeOf(db: DatabaseSync): number {
+  return readNumber(db, "page_count") * readNumber(db, "page_size");
+}

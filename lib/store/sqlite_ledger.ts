@@ -1,0 +1,93 @@
+/** The ledger in the SQLite file. */
+import type { DatabaseSync } from "node:sqlite";
+import type { BudgetClaim, LedgerStart, LedgerStore } from "./ledger.ts";
+import { dayOf } from "./days.ts";
+import { openPruning } from "./sqlite_ledger_prune.ts";
+import {
+  type EntryRows,
+  type HoldRows,
+  openEntryRows,
+  openHoldRows,
+  openSheetRows,
+  type SheetRows,
+} from "./sqlite_ledger_rows.ts";
+import { openSumRows, type SumRows } from "./sqlite_ledger_sums.ts";
+
+/** What the ledger is made of in a database. */
+export interface LedgerRows {
+  entries: EntryRows;
+  sheets: SheetRows;
+  holds: HoldRows;
+  sums: SumRows;
+  start(): LedgerStart;
+}
+
+/** What can be done with a ledger without owning it. */
+export type LedgerReader = Pick<LedgerStore, "find" | "entries" | "usage" | "days" | "prune" | "start">;
+
+/** Opens the rows of a database that is up to date. */
+export function openLedgerRows(db: DatabaseSync): LedgerRows {
+  const start = prepareStart(db);
+  const sheets = openSheetRows(db);
+  return {
+    sheets,
+    entries: openEntryRows(db, sheets),
+    holds: openHoldRows(db),
+    sums: openSumRows(db, () => start().day),
+    start,
+  };
+}
+
+function prepareStart(db: DatabaseSync): () => LedgerStart {
+  const select = db.prepare("SELECT seq, check_sum, day FROM ledger_start");
+  return () => {
+    const row = select.get();
+    return { seq: Number(row?.seq), check: Number(row?.check_sum), day: Number(row?.day) };
+  };
+}
+
+/** The part of a ledger that any process may use. */
+export function openLedgerReader(db: DatabaseSync, { entries, sums, start }: LedgerRows): LedgerReader {
+  const prune = openPruning(db, start);
+  return {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    find: async (id) => entries.find(id),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    entries: async ({ after, limit }) => entries.after(after, limit),
+    usage: sums.usage,
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    days: async (since, enough = Infinity) => sums.days(since, enough),
+    prune,
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    start: async () => start(),
+  };
+}
+
+/** Opens the ledger for a process that does not own it: it reads what the owner wrote, and enters nothing. */
+export function openGuestLedger(db: DatabaseSync): LedgerStore {
+  const rows = openLedgerRows(db);
+
+  // deno-lint-ignore require-await -- what is thrown here must reject
+  async function refuse(): Promise<never> {
+    throw new Error("Cannot enter anything into the ledger: this process does not own it");
+  }
+
+  function left({ scope, id, since, budget }: BudgetClaim): bigint {
+    const onHold = rows.holds.all()
+      .filter(({ keyId, group, at }) => (scope === "key" ? keyId : group) === id && dayOf(at) >= since)
+      .reduce((sum, { amount }) => sum + amount, 0n);
+    return budget - rows.sums.chargedSince({ scope, id, since }) - onHold;
+  }
+
+  return {
+    ...openLedgerReader(db, rows),
+    hold: refuse,
+    renew: refuse,
+    append: refuse,
+    expire: refuse,
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    left: async (claim) => left(claim),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    holds: async () => rows.holds.all(),
+  };
+}

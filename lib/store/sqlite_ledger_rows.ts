@@ -1,0 +1,267 @@
+/** Entries, price sheets and holds as rows of the SQLite file. */
+import type { DatabaseSync, SupportedValueType } from "node:sqlite";
+import type { BudgetClaim, Ending, Hold, KeptEntry, MeteredEndpoint, PriceSheet, UsageSource } from "./ledger.ts";
+
+const COLUMNS = [
+  "seq",
+  "id",
+  "at",
+  "key_id",
+  "group_name",
+  "model",
+  "upstream",
+  "endpoint",
+  "status",
+  "ending",
+  "prompt",
+  "input_cache_read",
+  "input_cache_write_5m",
+  "input_cache_write_1h",
+  "completion",
+  "reasoning",
+  "source",
+  "price_version",
+  "cost",
+  "held",
+  "overrun",
+  "first_ms",
+  "total_ms",
+  "attempts",
+  "images",
+  "check_sum",
+];
+
+/** Amounts leave SQLite as text: as numbers they would be inexact beyond 2^53, and big integers for all columns are slow. */
+const SELECTED = COLUMNS.map((name) => /^(?:cost|held|overrun)$/.test(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
+  .join(", ");
+
+/** A row of `entries`, as it is read. */
+interface EntryRow {
+  seq: number;
+  id: string;
+  at: number;
+  key_id: string;
+  group_name: string;
+  model: string;
+  upstream: string;
+  endpoint: string;
+  status: number;
+  ending: string;
+  prompt: number;
+  input_cache_read: number;
+  input_cache_write_5m: number;
+  input_cache_write_1h: number;
+  completion: number;
+  reasoning: number;
+  source: string;
+  price_version: number | null;
+  cost: string;
+  held: string;
+  overrun: string;
+  first_ms: number | null;
+  total_ms: number;
+  attempts: number;
+  images: number;
+  check_sum: number;
+}
+
+/** Entries of a database. */
+export interface EntryRows {
+  /** False where its id is there already: nothing changes then. */
+  insert(entry: KeptEntry): boolean;
+  has(id: string): boolean;
+  find(id: string): KeptEntry | undefined;
+  /** Entries after a place, in their order. */
+  after(seq: number, limit: number): KeptEntry[];
+  /** The last ones, in their order. */
+  last(limit: number): KeptEntry[];
+}
+
+/** Opens the entries of a database that is up to date. */
+export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
+  const insert = db.prepare(
+    `INSERT INTO entries (${COLUMNS.join(", ")}) VALUES (${COLUMNS.map(() => "?").join(", ")})`,
+  );
+  const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
+  const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
+  const after = db.prepare(`SELECT ${SELECTED} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
+  const last = db.prepare(`SELECT ${SELECTED} FROM entries ORDER BY seq DESC LIMIT ?`);
+
+  function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet): KeptEntry {
+    const { price_version: priceVersion, first_ms: firstMs } = row;
+    return {
+      seq: row.seq,
+      id: row.id,
+      at: row.at,
+      keyId: row.key_id,
+      group: row.group_name,
+      model: row.model,
+      upstream: row.upstream,
+      endpoint: row.endpoint as MeteredEndpoint,
+      status: row.status,
+      ending: row.ending as Ending,
+      tokens: {
+        prompt: row.prompt,
+        input_cache_read: row.input_cache_read,
+        input_cache_write_5m: row.input_cache_write_5m,
+        input_cache_write_1h: row.input_cache_write_1h,
+        completion: row.completion,
+        reasoning: row.reasoning,
+      },
+      source: row.source as UsageSource,
+      ...(priceVersion !== null && { priceVersion, sheet: sheetOf(priceVersion) }),
+      cost: BigInt(row.cost),
+      held: BigInt(row.held),
+      overrun: BigInt(row.overrun),
+      ...(firstMs !== null && { firstMs }),
+      totalMs: row.total_ms,
+      attempts: row.attempts,
+      images: row.images,
+      check: row.check_sum,
+    };
+  }
+
+  function toEntries(rows: unknown[]): KeptEntry[] {
+    const sheetOf = sheets.reader();
+    return rows.map((row) => toEntry(row as EntryRow, sheetOf));
+  }
+
+  return {
+    insert: (entry) => insert.run(...valuesOf(entry)).changes === 1,
+    has: (id) => has.get(id) !== undefined,
+    find(id) {
+      const row = find.get(id);
+      return row === undefined ? undefined : toEntry(row as unknown as EntryRow, sheets.reader());
+    },
+    after: (seq, limit) => toEntries(after.all(seq, limit)),
+    last: (limit) => toEntries(last.all(limit).reverse()),
+  };
+}
+
+/** In the order of the columns. */
+function valuesOf({ tokens, ...entry }: KeptEntry): SupportedValueType[] {
+  return [
+    entry.seq,
+    entry.id,
+    entry.at,
+    entry.keyId,
+    entry.group,
+    entry.model,
+    entry.upstream,
+    entry.endpoint,
+    entry.status,
+    entry.ending,
+    tokens.prompt,
+    tokens.input_cache_read,
+    tokens.input_cache_write_5m,
+    tokens.input_cache_write_1h,
+    tokens.completion,
+    tokens.reasoning,
+    entry.source,
+    entry.priceVersion ?? null,
+    entry.cost,
+    entry.held,
+    entry.overrun,
+    entry.firstMs ?? null,
+    entry.totalMs,
+    entry.attempts,
+    entry.images,
+    entry.check,
+  ];
+}
+
+/** Price sheets of a database. */
+export interface SheetRows {
+  /**
+   * Reads each sheet once. For one page of entries: what lives longer would not see that the file is damaged.
+   * @throws {Error} where there is no such version
+   */
+  reader(): (version: number) => PriceSheet;
+  all(): { version: number; sheet: PriceSheet }[];
+  insert(version: number, sheet: PriceSheet): void;
+}
+
+/** Opens the price sheets of a database that is up to date. */
+export function openSheetRows(db: DatabaseSync): SheetRows {
+  const names = "model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h";
+  const one = db.prepare(`SELECT ${names} FROM price_sheets WHERE version = ?`);
+  const all = db.prepare("SELECT version FROM price_sheets ORDER BY version");
+  const insert = db.prepare(`INSERT INTO price_sheets (version, ${names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+
+  function reader(): (version: number) => PriceSheet {
+    const known = new Map<number, PriceSheet>();
+    return (version) => {
+      let sheet = known.get(version);
+      if (sheet === undefined) {
+        const row = one.get(version);
+        if (row === undefined) throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
+        sheet = { ...row } as unknown as PriceSheet;
+        known.set(version, sheet);
+      }
+      return sheet;
+    };
+  }
+
+  return {
+    reader,
+    all() {
+      const read = reader();
+      return all.all().map(({ version }) => ({ version: Number(version), sheet: read(Number(version)) }));
+    },
+    insert(version, sheet) {
+      const { model, factor, prompt, completion, ...cache } = sheet;
+      const { input_cache_read, input_cache_write_5m, input_cache_write_1h } = cache;
+      insert.run(
+        version,
+        model,
+        factor,
+        prompt,
+        completion,
+        input_cache_read,
+        input_cache_write_5m,
+        input_cache_write_1h,
+      );
+    },
+  };
+}
+
+/** Open holds as they are noted in a database. */
+export interface HoldRows {
+  /** Notes a hold, or its new lease. */
+  put(hold: Readonly<Hold>): void;
+  delete(id: string): void;
+  all(): Hold[];
+}
+
+/** Opens the holds of a database that is up to date. */
+export function openHoldRows(db: DatabaseSync): HoldRows {
+  const put = db.prepare(
+    `INSERT INTO holds (id, at, key_id, group_name, model, endpoint, amount, claims, lease_until)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until`,
+  );
+  const remove = db.prepare("DELETE FROM holds WHERE id = ?");
+  const all = db.prepare(
+    `SELECT id, at, key_id, group_name, model, endpoint, CAST(amount AS TEXT) AS amount, claims, lease_until
+     FROM holds ORDER BY at, id`,
+  );
+  return {
+    put({ id, at, keyId, group, model, endpoint, amount, claims, leaseUntil }) {
+      const texts = claims.map((claim) => ({ ...claim, budget: String(claim.budget) }));
+      put.run(id, at, keyId, group, model, endpoint, amount, JSON.stringify(texts), leaseUntil);
+    },
+    delete: (id) => void remove.run(id),
+    all: () =>
+      all.all().map((row) => ({
+        id: String(row.id),
+        at: Number(row.at),
+        keyId: String(row.key_id),
+        group: String(row.group_name),
+        model: String(row.model),
+        endpoint: row.endpoint as MeteredEndpoint,
+        amount: BigInt(String(row.amount)),
+        claims: (JSON.parse(String(row.claims)) as (Omit<BudgetClaim, "budget"> & { budget: string })[])
+          .map((claim) => ({ ...claim, budget: BigInt(claim.budget) })),
+        leaseUntil: Number(row.lease_until),
+      })),
+  };
+}

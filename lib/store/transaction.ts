@@ -1,0 +1,48 @@
+/** Transactions that never keep the process waiting. */
+import type { DatabaseSync } from "node:sqlite";
+
+/** Pause before the next try while another process writes, in milliseconds, and the number of tries: 5 seconds in all. */
+const PAUSE_MS = 5;
+const TRIES = 1000;
+
+/** Does all of the work, or none of it. */
+export function atomically<Result>(db: DatabaseSync, work: () => Result): Result {
+  db.exec("BEGIN IMMEDIATE");
+  try {
+    const result = work();
+    db.exec("COMMIT");
+    return result;
+  } catch (error) {
+    rollBack(db);
+    throw error;
+  }
+}
+
+function rollBack(db: DatabaseSync): void {
+  try {
+    db.exec("ROLLBACK");
+  } catch {
+    // After some errors SQLite has rolled back already. What is told is the error that came first.
+  }
+}
+
+/** Tries a step again while another process writes to the file. The step must have done nothing when it throws. */
+export async function whenFree<Result>(step: () => Result): Promise<Result> {
+  for (let tries = 1;; tries++) {
+    try {
+      return step();
+    } catch (error) {
+      if (tries === TRIES || !isBusy(error)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && /database (?:table )?is locked/.test(error.message);
+}
+
+/** Whether the disk or the file failed, rather than the statement; a disk that is full may be empty again later. */
+export function isBroken(error: unknown): boolean {
+  return error instanceof Error && /disk I\/O error|malformed|not a database/.test(error.message);
+}
