@@ -7,6 +7,8 @@ export interface LeasesParts {
   store: Pick<LedgerStore, "hold" | "renew" | "expire">;
   /** Unix time in milliseconds. */
   now: () => number;
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
   later: Later;
   log: Log;
 }
@@ -32,16 +34,26 @@ const RENEW_MS = 20_000;
 
 /** The hold of a request, in Unix milliseconds. */
 interface Lease {
+  /** What it was renewed to, as far as is known. */
   until: number;
-  /** The latest that it may be renewed to. */
+  /** The latest that it is renewed to. */
   last: number;
+  /** False: it is not renewed any more. */
+  lives: boolean;
 }
 
 /** Starts with no holds. */
-export function createLeases({ store, now, later, log }: LeasesParts): Leases {
+export function createLeases({ store, now, monotonic, later, log }: LeasesParts): Leases {
   const open = new Map<string, Lease>();
+  let offset = 0;
   let cancel: (() => void) | undefined;
   let closed = false;
+
+  /** Unix time, untouched by jumps of the wall clock while something is held: they must not end a lease. */
+  function clock(): number {
+    if (open.size === 0) offset = now() - monotonic();
+    return Math.floor(offset + monotonic());
+  }
 
   /** One timer for all holds; none while there are none. */
   function schedule(): void {
@@ -63,10 +75,11 @@ export function createLeases({ store, now, later, log }: LeasesParts): Leases {
   }
 
   async function renew(): Promise<void> {
-    const until = now() + LEASE_MS;
+    const until = clock() + LEASE_MS;
     const usual: string[] = [];
     const last: [string, Lease][] = [];
     for (const [id, lease] of open) {
+      if (!lease.lives) continue;
       if (lease.last >= until) usual.push(id);
       else if (lease.last > lease.until) last.push([id, lease]);
     }
@@ -82,7 +95,7 @@ export function createLeases({ store, now, later, log }: LeasesParts): Leases {
   }
 
   async function sweep(): Promise<void> {
-    const at = now();
+    const at = clock();
     try {
       for (const id of await store.expire(at)) {
         open.delete(id);
@@ -92,15 +105,16 @@ export function createLeases({ store, now, later, log }: LeasesParts): Leases {
       log({ level: "error", event: "holds_not_swept", cause: cause instanceof Error ? cause.name : typeof cause });
       return;
     }
-    for (const [id, { until }] of open) {
-      if (until <= at) open.delete(id);
+    // Not before: a renewal may have worked although it failed.
+    for (const [id, { last }] of open) {
+      if (last <= at) open.delete(id);
     }
   }
 
   return {
     async hold(hold, forMs) {
-      const at = now();
-      const lease = { until: at + LEASE_MS, last: at + forMs + LEASE_MS };
+      const at = clock();
+      const lease = { until: at + LEASE_MS, last: at + Math.ceil(forMs) + LEASE_MS, lives: true };
       open.set(hold.id, lease);
       schedule();
       try {
@@ -109,7 +123,7 @@ export function createLeases({ store, now, later, log }: LeasesParts): Leases {
         return answer;
       } catch (cause) {
         // It may be held all the same.
-        lease.last = lease.until;
+        lease.lives = false;
         throw notEntered(cause);
       }
     },
@@ -117,7 +131,7 @@ export function createLeases({ store, now, later, log }: LeasesParts): Leases {
       const lease = open.get(id);
       if (lease === undefined) return;
       if (kept) open.delete(id);
-      else lease.last = lease.until;
+      else lease.lives = false;
     },
     sweep,
     close() {

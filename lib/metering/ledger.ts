@@ -52,7 +52,7 @@ export interface Ledger {
 export function createLedger(
   { store, now, monotonic = () => performance.now(), later = withTimeout, log = silent }: LedgerParts,
 ): Ledger {
-  const leases = createLeases({ store, now, later, log });
+  const leases = createLeases({ store, now, monotonic, later, log });
   const queue = createEntryQueue({
     append: (entries) => store.append(entries),
     onEnd: leases.end,

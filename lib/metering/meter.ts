@@ -141,10 +141,9 @@ class RequestMeter implements Meter {
   }
 
   async #take(wish: Wish, needsHold: boolean): Promise<void> {
-    if (wish.claims.length > 0) await this.#takeLimits(wish);
-    if (!needsHold) return;
     try {
-      await this.#hold(wish);
+      if (wish.claims.length > 0) await this.#takeLimits(wish);
+      if (needsHold) await this.#hold(wish);
     } catch (refusal) {
       await this.#undo();
       throw refusal;
@@ -162,7 +161,7 @@ class RequestMeter implements Meter {
       throw limitError(taking, now());
     }
     for (const { name, unit, limit } of taking.over) {
-      log({ level: "warn", event: "limit_exceeded", request_id: id, limit_of: name, unit, limit, report_only: true });
+      log({ level: "warn", event: "limit_exceeded", request_id: id, name, unit, limit, report_only: true });
     }
   }
 

@@ -1,0 +1,74 @@
+/** Calls that wait at the border of a process until the world lets them through: there they may fail, and the process die. */
+import type { Limiter } from "../../../lib/limits/limiter.ts";
+import type { LedgerStore } from "../../../lib/store/ledger.ts";
+import type { Checker } from "./checker.ts";
+
+/** What is said of a call that fails. */
+export class Away extends Error {
+  override readonly name = "Away";
+}
+
+/** A call under way. */
+export interface Call {
+  name: string;
+  /** Whether it may have taken effect although it fails. */
+  isVague: boolean;
+  /** Lets it take effect. */
+  run: () => Promise<unknown>;
+  answer: (value: unknown) => void;
+  refuse: (cause: Error) => void;
+}
+
+/** Makes a call wait. */
+export type Border = <Value>(name: string, run: () => Promise<Value>) => Promise<Value>;
+
+/** A border whose calls go onto a list. */
+export function borderOf(calls: Call[]): Border {
+  return (name, run) =>
+    new Promise((resolve, reject) => {
+      calls.push({
+        name,
+        isVague: name !== "append",
+        run,
+        answer: (value) => resolve(value as Awaited<ReturnType<typeof run>>),
+        refuse: reject,
+      });
+    });
+}
+
+/** A store beyond the border. */
+export function storeBeyond(store: LedgerStore, cross: Border): LedgerStore {
+  return {
+    ...store,
+    hold: (hold) => cross("hold", () => store.hold(hold)),
+    left: (claim) => cross("left", () => store.left(claim)),
+    renew: (ids, leaseUntil) => cross("renew", () => store.renew(ids, leaseUntil)),
+    append: (entries) => cross("append", () => store.append(entries)),
+    expire: (now) => cross("expire", () => store.expire(now)),
+    find: (id) => cross("find", () => store.find(id)),
+  };
+}
+
+/** A store whose answers to holds are checked when they are given. */
+export function watchHolds(store: LedgerStore, checker: Checker): LedgerStore {
+  return {
+    ...store,
+    async hold(hold) {
+      await checker.readStore();
+      const isOpen = checker.isHeld(hold.id);
+      const answer = await store.hold(hold);
+      if (!isOpen) checker.answered(hold, answer);
+      return answer;
+    },
+  };
+}
+
+/** A limiter beyond the border, as one over the network is. */
+export function limiterBeyond(limiter: Limiter, cross: Border): Limiter {
+  return {
+    take: (request) => cross("take", () => limiter.take(request)),
+    end: (id, tokens) => cross("end", () => limiter.end(id, tokens)),
+    undo: (id) => cross("undo", () => limiter.undo(id)),
+    standings: (claims) => cross("standings", () => limiter.standings(claims)),
+  };
+}

@@ -1,0 +1,103 @@
+/**
+ * Holds what limits refuse against the requests that are there: nothing beyond a limit, nothing refused that fits, no slot
+ * that stays taken. Counts are of one process, as limits in memory begin anew with it.
+ */
+import type { Claim, Limiter } from "../../../lib/limits/limiter.ts";
+import { must, Violation } from "./checker.ts";
+import type { Truth } from "./truth.ts";
+
+/** Requests and tokens count for a minute; a limiter may round it up by so much. */
+const MINUTE_MS = 60_000;
+const ROUNDING_MS = 1_000;
+
+const CODES = new Set(["rate_limit_requests", "rate_limit_tokens", "concurrency_limit"]);
+
+/** Refusals after which everything was given back. */
+const UNDONE = new Set([...CODES, "insufficient_quota", "overloaded"]);
+
+/** Checks the limits of one process. */
+export class LimitsChecker {
+  readonly #monotonic: () => number;
+  /** Whether answers are late, and may be lost. */
+  readonly #isFar: boolean;
+  /** Requests that asked. */
+  readonly #asked = new Set<Truth>();
+  /** Those of them that know. */
+  readonly #answered = new Set<Truth>();
+
+  constructor(monotonic: () => number, isFar: boolean) {
+    this.#monotonic = monotonic;
+    this.#isFar = isFar;
+  }
+
+  /** To be called after each step with each request that runs. */
+  look(truth: Truth): void {
+    const { takenAt, refusal, admitted } = truth;
+    if (takenAt === undefined || this.#answered.has(truth)) return;
+    this.#asked.delete(truth);
+    if (admitted) {
+      for (const claim of truth.claims) this.#mustFit(truth, claim);
+    } else if (!this.#isFar && CODES.has(refusal?.code ?? "")) this.#mustBeFull(truth);
+    this.#asked.add(truth);
+    if (admitted || refusal !== undefined) this.#answered.add(truth);
+  }
+
+  /** Nothing runs: every slot is free. */
+  async checkFree(limiter: Limiter): Promise<void> {
+    for (const { claims } of this.#asked) {
+      for (const { claim, remaining } of await limiter.standings(claims)) {
+        if (claim.unit !== "concurrency") continue;
+        must(remaining === claim.limit, "I17", () => `${claim.limit - remaining} slots of ${claim.name} stay taken`);
+      }
+    }
+  }
+
+  #mustFit({ id, takenAt = 0 }: Truth, claim: Claim): void {
+    const isRecent = this.#monotonic() < takenAt + MINUTE_MS - ROUNDING_MS;
+    if (claim.reportOnly || !isRecent) return;
+    const before = this.#sum(claim, leastOf, MINUTE_MS - ROUNDING_MS);
+    const { name, unit, limit, cost } = claim;
+    must(
+      before + cost <= limit,
+      "limits",
+      () => `${id} was admitted to ${unit} of ${name} beside ${before} of ${limit}`,
+    );
+  }
+
+  #mustBeFull({ id, claims }: Truth): void {
+    const isFull = (claim: Claim) =>
+      !claim.reportOnly && this.#sum(claim, mostOf, MINUTE_MS + ROUNDING_MS) + claim.cost > claim.limit;
+    if (!claims.some(isFull)) throw new Violation("limits", `${id} was refused though there is room`);
+  }
+
+  #sum(claim: Claim, amountOf: (truth: Truth, claim: Claim) => number, windowMs: number): number {
+    const now = this.#monotonic();
+    let sum = 0;
+    for (const truth of this.#asked) {
+      const { takenAt = 0, forMs, claims } = truth;
+      const own = claims.find(({ name, unit }) => name === claim.name && unit === claim.unit);
+      if (own === undefined) continue;
+      const untilMs = claim.unit === "concurrency" ? forMs : windowMs;
+      if (now < takenAt + untilMs) sum += amountOf(truth, own);
+    }
+    return sum;
+  }
+}
+
+/** The least that a request counts. */
+function leastOf({ admitted, meter, over, usage }: Truth, { unit, cost }: Claim): number {
+  if (!admitted) return 0;
+  if (unit === "requests") return cost;
+  if (!meter.ended) return cost;
+  if (unit === "concurrency" || !over || usage === undefined) return 0;
+  return Math.min(cost, usage.completion);
+}
+
+/** The most that it may count. */
+function mostOf({ refusal, over, usage, prompt, sent }: Truth, { unit, cost }: Claim): number {
+  if (refusal !== undefined && UNDONE.has(refusal.code ?? refusal.kind)) return 0;
+  if (unit === "requests") return cost;
+  if (unit === "concurrency") return over ? 0 : cost;
+  const told = usage === undefined ? 0 : Object.values(usage).reduce((sum, count) => sum + count, 0);
+  return Math.max(cost, told, prompt + sent);
+}

@@ -1,0 +1,34 @@
+/** How a run goes: each seed has its own mood, so that rare things come together in some and are absent from others. */
+import type { Random } from "./random.ts";
+import { type Customer, CUSTOMERS } from "./shop.ts";
+
+/** What is likely in a run. */
+export interface Mood {
+  steps: number;
+  /** Requests that come in. */
+  requests: number;
+  /** Chance that a call fails. */
+  fails: number;
+  /** Chance that the process dies at a call. */
+  crashes: number;
+  /** Whether the wall clock jumps. */
+  jumps: boolean;
+  /** Whether limits are kept elsewhere, behind calls that may fail. */
+  farLimits: boolean;
+  /** Who comes: in many runs few, so that they meet. */
+  customers: readonly Customer[];
+}
+
+/** The mood of a seed. */
+export function moodOf(random: Random): Mood {
+  const few = Array.from({ length: 1 + random.int(3) }, () => random.pick(CUSTOMERS));
+  return {
+    steps: 120 + random.int(200),
+    requests: 8 + random.int(40),
+    fails: random.pick([0, 0, 0, 0.01, 0.05, 0.3]),
+    crashes: random.pick([0, 0.002, 0.01, 0.03]),
+    jumps: random.chance(0.4),
+    farLimits: random.chance(0.2),
+    customers: random.chance(0.5) ? few : CUSTOMERS,
+  };
+}

@@ -1,0 +1,322 @@
+/** One seed, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
+import type { Limiter } from "../../../lib/limits/limiter.ts";
+import { createMemoryLimiter } from "../../../lib/limits/memory.ts";
+import { createLedger, type Ledger } from "../../../lib/metering/ledger.ts";
+import { type MeterParts, openMeter } from "../../../lib/metering/meter.ts";
+import { sheetAt } from "../../../lib/metering/price.ts";
+import type { Ending, LedgerStore } from "../../../lib/store/ledger.ts";
+import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { Away, borderOf, type Call, limiterBeyond, storeBeyond, watchHolds } from "./calls.ts";
+import { Checker, must, Violation } from "./checker.ts";
+import { type Clock, createClock, settle } from "./clock.ts";
+import { failBroken, leave, live, type Road } from "./life.ts";
+import { LimitsChecker } from "./limits_checker.ts";
+import { type Mood, moodOf } from "./mood.ts";
+import { createRandom, type Random } from "./random.ts";
+import { arrivalOf } from "./shop.ts";
+import type { Truth } from "./truth.ts";
+
+/** Parts that a run may have other ones of: to plant bugs, or to try another store. */
+export interface Variant {
+  /** The store that outlives crashes. */
+  store?: (store: LedgerStore) => LedgerStore;
+  ledger?: (ledger: Ledger, clock: Clock) => Ledger;
+  limiter?: (limiter: Limiter) => Limiter;
+  open?: typeof openMeter;
+  broken?: Road["broken"];
+}
+
+/** What happened in a run. */
+export interface Summary {
+  steps: number;
+  requests: number;
+  crashes: number;
+  overruns: number;
+  endings: Ending[];
+  /** Why requests were refused: codes or kinds of their errors. */
+  refusals: string[];
+}
+
+/** A run that went wrong: with its seed, to be had again. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+
+  constructor(readonly seed: number, readonly step: number, override readonly cause: unknown) {
+    super(`SEED=${seed} fails at step ${step}: ${cause instanceof Error ? cause.message : String(cause)}`);
+  }
+
+  /** The invariant that does not hold; absent where something else broke. */
+  get invariant(): string | undefined {
+    return this.cause instanceof Violation ? this.cause.invariant : undefined;
+  }
+}
+
+/** Runs a seed. @throws {Failure} */
+export async function simulate(seed: number, variant: Variant = {}): Promise<Summary> {
+  const world = new World(seed, variant);
+  try {
+    return await world.run();
+  } catch (cause) {
+    throw new Failure(seed, world.steps, cause);
+  }
+}
+
+/** A gateway process. */
+interface Process {
+  parts: MeterParts;
+  ledger: Ledger;
+  /** The limiter, past the border. */
+  near: Limiter;
+  limits: LimitsChecker;
+  /** Requests wait here until they may go on. */
+  gates: (() => void)[];
+  calls: Call[];
+}
+
+/** Longest way to the end of everything, in calls and gates. */
+const LONGEST_END = 5_000;
+/** Steps between two looks at what is left of budgets. */
+const LEFT_STEPS = 16;
+
+class World {
+  steps = 0;
+  readonly #random: Random;
+  readonly #clock = createClock();
+  readonly #variant: Variant;
+  readonly #mood: Mood;
+  readonly #disk: LedgerStore;
+  readonly #checker: Checker;
+  readonly #truths: Truth[] = [];
+  /** Requests without charge whose entries were given up. */
+  readonly #excused = new Set<string>();
+  #live: Truth[] = [];
+  #process: Process;
+  #crashes = 0;
+  /** Calls that will fail from now on. */
+  #outage = 0;
+  /** What a request threw that no client may be shown. */
+  #thrown: { cause: unknown } | undefined;
+
+  constructor(seed: number, variant: Variant) {
+    this.#random = createRandom(seed);
+    this.#variant = variant;
+    this.#mood = moodOf(this.#random);
+    const disk = openMemoryLedger();
+    this.#disk = variant.store?.(disk) ?? disk;
+    this.#checker = new Checker(this.#disk);
+    this.#process = this.#start();
+  }
+
+  async run(): Promise<Summary> {
+    for (; this.steps < this.#mood.steps; this.steps++) {
+      await this.#step();
+      await this.#check();
+    }
+    await this.#end();
+    const entries = [...this.#checker.entries.values()];
+    return {
+      steps: this.steps,
+      requests: this.#truths.length,
+      crashes: this.#crashes,
+      overruns: entries.filter(({ overrun }) => overrun > 0n).length,
+      endings: entries.map(({ ending }) => ending),
+      refusals: this.#truths.flatMap(({ refusal }) => refusal === undefined ? [] : [refusal.code ?? refusal.kind]),
+    };
+  }
+
+  #start(): Process {
+    const calls: Call[] = [];
+    const cross = borderOf(calls);
+    const { now, monotonic, later } = this.#clock;
+    const log: MeterParts["log"] = ({ event, request_id }) => {
+      if (event === "entry_given_up") this.#excused.add(String(request_id));
+    };
+    const disk = watchHolds(this.#disk, this.#checker);
+    const plain = createLedger({ store: storeBeyond(disk, cross), now, monotonic, later, log });
+    const ledger = this.#variant.ledger?.(plain, this.#clock) ?? plain;
+    const memory = createMemoryLimiter({ monotonic });
+    const near = this.#variant.limiter?.(memory) ?? memory;
+    const limiter = this.#mood.farLimits ? limiterBeyond(near, cross) : near;
+    const limits = new LimitsChecker(monotonic, this.#mood.farLimits);
+    return { parts: { ledger, limiter, now, monotonic, log }, ledger, near, limits, gates: [], calls };
+  }
+
+  async #step(): Promise<void> {
+    const random = this.#random;
+    const { gates, calls, ledger } = this.#process;
+    const dice = random.int(100);
+    if (dice < 40 && calls.length > 0) return await this.#call();
+    if (dice < 72 && gates.length > 0) return this.#open();
+    if (dice < 87 && this.#truths.length < this.#mood.requests) return this.#arrive();
+    if (dice < 91) return await this.#pass(random.chance(0.1) ? 15_000 + random.int(50_000) : random.int(1_500));
+    if (dice < 95 && this.#live.length > 0) return this.#leave();
+    if (dice === 95 && this.#mood.fails > 0) this.#outage = random.int(40);
+    if (dice === 96 && this.#mood.jumps) this.#clock.jump((random.int(97) - 24) * random.pick([1_000, 3_600_000]));
+    if (dice === 97 && random.chance(this.#mood.crashes * 5)) return await this.#crash();
+    if (dice === 98) void ledger.sweep();
+    if (calls.length > 0) return await this.#call();
+    if (gates.length > 0) return this.#open();
+  }
+
+  /** A call comes through, in any order: it works, it fails, or the process dies before it, or before it hears of it. */
+  async #call(): Promise<void> {
+    const { calls } = this.#process;
+    const [call] = calls.splice(this.#random.int(calls.length), 1);
+    if (call === undefined) return;
+    if (this.#random.chance(this.#mood.crashes)) {
+      if (this.#random.chance(0.5)) await attempt(call);
+      return await this.#crash();
+    }
+    if (this.#outage > 0 || this.#random.chance(this.#mood.fails)) {
+      this.#outage--;
+      if (call.isVague && this.#random.chance(0.3)) await attempt(call);
+      return call.refuse(new Away("Nobody answers"));
+    }
+    const { value, failure } = await attempt(call);
+    if (failure === undefined) call.answer(value);
+    else call.refuse(failure);
+  }
+
+  #open(): void {
+    const { gates } = this.#process;
+    const [open] = gates.splice(this.#random.int(gates.length), 1);
+    open?.();
+  }
+
+  #arrive(): void {
+    const random = this.#random;
+    const arrival = arrivalOf(random.pick(this.#mood.customers), { random, at: this.#clock.now() });
+    const { customer, ware, endpoint, claims, budgets, most, forMs, at } = arrival;
+    const { parts, gates } = this.#process;
+    const id = `req_${String(this.#truths.length + 1).padStart(4, "0")}`;
+    const meter = (this.#variant.open ?? openMeter)(parts, {
+      id,
+      keyId: customer.keyId,
+      group: customer.group,
+      endpoint,
+    });
+    const truth: Truth = {
+      ...arrival,
+      id,
+      process: this.#crashes,
+      meter,
+      admitted: false,
+      attempts: [],
+      sent: 0,
+      got: false,
+      left: false,
+      sawError: false,
+      busy: 0,
+      over: false,
+    };
+    this.#truths.push(truth);
+    this.#live.push(truth);
+    this.#checker.arrived(truth);
+    const sheet = sheetAt(ware.model, { factor: customer.factor, now: at });
+    const road: Road = {
+      random,
+      gate: () => new Promise((resolve) => gates.push(resolve)),
+      monotonic: this.#clock.monotonic,
+      broken: this.#variant.broken ?? failBroken,
+    };
+    this.#watch(truth, live(truth, { wish: { model: ware.model, sheet, claims, budgets, most, forMs }, road }));
+  }
+
+  #leave(): void {
+    const truth = this.#random.pick(this.#live);
+    this.#watch(truth, leave(truth));
+  }
+
+  #watch(truth: Truth, work: Promise<void>): void {
+    truth.busy++;
+    const end = () => truth.over = --truth.busy === 0;
+    work.then(end, (cause: unknown) => {
+      end();
+      this.#thrown ??= { cause };
+    });
+  }
+
+  /** Time passes; requests that have lasted too long are ended, but for a few that nobody looks after. */
+  async #pass(ms: number): Promise<void> {
+    await this.#clock.pass(ms);
+    const now = this.#clock.monotonic();
+    for (const truth of this.#live) {
+      const { meter, takenAt = now, forMs } = truth;
+      if (now >= takenAt + forMs && this.#random.chance(0.9)) this.#watch(truth, meter.fail(504));
+    }
+  }
+
+  /** The process is gone with all it knew. Calls that were under way may yet have come through. Another one starts. */
+  async #crash(): Promise<void> {
+    for (const call of this.#process.calls) {
+      if (this.#random.chance(0.3)) await attempt(call);
+    }
+    this.#crashes++;
+    this.#clock.stop();
+    this.#live = [];
+    this.#outage = 0;
+    this.#checker.died();
+    // Who opens a ledger voids the holds of the dead.
+    await this.#disk.expire(Number.MAX_SAFE_INTEGER);
+    this.#process = this.#start();
+  }
+
+  async #check(): Promise<void> {
+    await settle();
+    if (this.#thrown !== undefined) throw this.#thrown.cause;
+    await this.#checker.readStore();
+    this.#checker.checkClients();
+    if (this.steps % LEFT_STEPS === 0) await this.#checker.checkLeft();
+    for (const truth of this.#live) this.#process.limits.look(truth);
+    this.#live = this.#live.filter(({ over }) => !over);
+  }
+
+  /** Everything comes to its end, and time passes until nothing may be held. */
+  async #end(): Promise<void> {
+    Object.assign(this.#mood, { fails: 0, crashes: 0 });
+    this.#outage = 0;
+    const { ledger, limits, near } = this.#process;
+    await this.#drain(() => this.#live.length === 0);
+    if (!this.#mood.farLimits) await limits.checkFree(near);
+    await this.#drain(flag(ledger.flush()));
+    for (let i = 0; i < 12; i++) {
+      await this.#pass(15_000);
+      await this.#drain(() => true);
+    }
+    await limits.checkFree(near);
+    await this.#checker.checkEnd({ lastProcess: this.#crashes, excused: this.#excused });
+    await this.#drain(flag(ledger.close()));
+    must(this.#clock.timers === 0, "I17", () => `${this.#clock.timers} timers stay`);
+  }
+
+  /** Lets everything through until nothing waits and the condition holds. */
+  async #drain(isEnough: () => boolean): Promise<void> {
+    const { gates, calls } = this.#process;
+    for (let i = 0; i < LONGEST_END; i++) {
+      await this.#check();
+      this.steps++;
+      if (calls.length > 0) await this.#call();
+      else if (gates.length > 0) this.#open();
+      else if (isEnough()) return;
+      else await this.#clock.pass(1_000);
+    }
+    throw new Violation("I17", `it does not end: ${this.#live.map(({ id }) => id)} go on`);
+  }
+}
+
+/** Lets a call take effect. @throws {Violation} */
+async function attempt({ run }: Call): Promise<{ value?: unknown; failure?: Error }> {
+  try {
+    return { value: await run() };
+  } catch (cause) {
+    if (cause instanceof Violation) throw cause;
+    return { failure: cause instanceof Error ? cause : new Error(String(cause)) };
+  }
+}
+
+/** Whether a promise has come to its end. */
+function flag(promise: Promise<unknown>): () => boolean {
+  let isOver = false;
+  promise.then(() => isOver = true, () => isOver = true);
+  return () => isOver;
+}
