@@ -71,16 +71,21 @@ const USUAL_PARAMETERS = {
   image: ["n", "size", "quality", "output_format", "output_compression", "background", "stream"],
 };
 
+/** A price for each class of tokens. */
+const PRICES = {
+  prompt: priceSchema.describe("Per token of the input"),
+  completion: priceSchema.describe("Per token of the output"),
+  input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+  input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+  input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+};
+
 /** Prices from a moment on. */
 const priceChangeSchema = z.strictObject({
   from: z.iso.datetime({ offset: true }).describe(
     "Moment from which on requests that begin cost this, such as 2027-01-01T00:00:00Z",
   ),
-  prompt: priceSchema,
-  completion: priceSchema,
-  input_cache_read: priceSchema.optional(),
-  input_cache_write_5m: priceSchema.optional(),
-  input_cache_write_1h: priceSchema.optional(),
+  ...PRICES,
 });
 
 /** Prices as the operator writes them. */
@@ -115,13 +120,7 @@ export const modelSchema = z.strictObject({
     tokenizer: z.string().default("Other").describe("Name of its tokenizer"),
     instruct_type: z.string().nullable().default(null).describe("Name of its instruction format"),
   }).prefault({}).describe("What the model takes and gives"),
-  pricing: z.strictObject({
-    prompt: priceSchema.describe("Per token of the input"),
-    completion: priceSchema.describe("Per token of the output"),
-    input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-    input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-    input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
-  }).describe("USD per token"),
+  pricing: z.strictObject(PRICES).describe("USD per token"),
   price_changes: z.array(priceChangeSchema).default([])
     .describe("Prices that take the place of `pricing` from a moment on; later ones need not be in order"),
   limits: limitsSchema.optional().describe("Limits of all requests for this model together"),

@@ -29,9 +29,9 @@ export function keyText({ id, name, group, state, rules, ...key }: PublicKey): s
     ["last used", key.last_used_at ?? "never"],
     ["revoked", key.revoked_at],
     ["old secret", key.former_until === null ? null : `good until ${key.former_until}`],
-    ["models", listText(rules.models)],
-    ["endpoints", listText(rules.endpoints)],
-    ["addresses", listText(rules.ips)],
+    ["models", rules.models && listText(rules.models)],
+    ["endpoints", rules.endpoints && listText(rules.endpoints)],
+    ["addresses", rules.ips && listText(rules.ips)],
     ["limits", rules.limits && limitsText(rules.limits)],
     ["budget", rules.budget && budgetText(rules.budget)],
   ];
@@ -58,7 +58,7 @@ export function budgetText({ usd, period }: Budget): string {
   return period === "total" ? `${usd} USD in total` : `${usd} USD per ${period}`;
 }
 
-/** A list that is there and empty lets nothing pass. */
-function listText(list: readonly string[] | undefined): string | undefined {
-  return list?.length === 0 ? "none" : list?.join(", ");
+/** Such as `acme/*, beta/one`. A list that is there and empty lets nothing pass. */
+export function listText(list: readonly string[]): string {
+  return list.length === 0 ? "none" : list.join(", ");
 }

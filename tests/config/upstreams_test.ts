@@ -197,9 +197,11 @@ Deno.test("what the example configuration has in comments loads too, and so does
     /\}(\s*(?:\/\/[^\n]*\n\s*)*)(?=["{])/g,
     "},$1",
   );
-  const config = parseConfig(parseJsonc(open), () => "a-secret-0123456789");
+  const config = parseConfig(parseJsonc(open), (name) => `a-secret-of-${name}`);
   assertEquals(Object.keys(config.upstreams).length, 8);
   assertEquals(config.models.at(-1)?.targets.map(({ upstream }) => upstream), ["anthropic", "openrouter"]);
+  assertEquals([config.admin?.listen?.port, config.trusted_proxies], [8791, ["127.0.0.1"]]);
+  assertEquals([config.keys[0]?.rules.budget?.usd, config.groups["acme-only"]?.ips?.length], ["5", 2]);
 
   const guide = await Deno.readTextFile(new URL("../../docs/upstreams.md", import.meta.url));
   const [, block = ""] = /```jsonc\n([^]*?)```/.exec(guide) ?? [];
