@@ -53,7 +53,9 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
     writeOut(switches.has("json") ? jsonText(key) : keyText(key));
   },
   async "keys change"({ admin, operand, values, switches }) {
-    const rules = typedRules({ values, switches }, (await findKey(admin.store, operand)).rules);
+    // A change of nothing says of a key that cannot be changed what the change itself would say.
+    const { rules: present } = await changeKey(admin, operand, {});
+    const rules = typedRules({ values, switches }, present);
     const expiresAt = typedExpiry(values.expires, admin.now());
     const change = {
       ...(values.group !== undefined && { group: values.group }),

@@ -78,7 +78,10 @@ Deno.test("keys add, list and revoke say what they did and what they cannot do",
     assertMatch(added.err, /^Added key "ci" \(key_\S+\) to group "ops"/);
     const refused: [string[], string][] = [
       [["keys", "add", "ci"], 'Cannot add a key "ci": a key of this name is in use\n'],
-      [["keys", "add", "x", "--group", "nobody"], 'Cannot add a key: unknown group "nobody"; known: ops, default\n'],
+      [
+        ["keys", "add", "x", "--group", "nobody"],
+        'Cannot add a key "x": unknown group "nobody"; known: ops, default\n',
+      ],
       [["keys", "revoke", "nobody"], 'Cannot revoke key "nobody": there is no key of this name or id\n'],
       [["keys", "list", "--store", "memory:"], "Cannot reach the keys"],
     ];
@@ -92,7 +95,76 @@ Deno.test("keys add, list and revoke say what they did and what they cannot do",
     const again = await run(["keys", "enable", listed.id], { folder });
     assertEquals([again.code, again.err], [1, `Cannot enable key "${listed.id}": it is revoked\n`]);
     const { out } = await run(["keys", "list"], { folder });
-    assertMatch(out, /^ID +NAME +GROUP +STATE +CREATED\nkey_\S+ +ci +ops +revoked +\d{4}-\S+Z\n$/);
+    assertMatch(
+      out,
+      /^ID +NAME +GROUP +STATE +CREATED +EXPIRES +LAST USED\nkey_\S+ +ci +ops +revoked +\d{4}-\S+Z +never +never\n$/,
+    );
+  }));
+
+Deno.test("a running gateway obeys at the next request the rules, the expiry and the rotation of a key", () =>
+  inFolder(async (folder) => {
+    const gateway = await start([], { folder });
+    const models = async (key: string): Promise<string[] | number> => {
+      const response = await fetch(`${gateway.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+      const body = await response.json();
+      return response.ok ? body.data.map(({ id }: { id: string }) => id) : response.status;
+    };
+    const change = async (...flags: string[]) => {
+      const { code, out, err } = await run(["keys", "change", "ci", ...flags], { folder });
+      assertEquals([code, err], [0, ""], flags.join(" "));
+      return out;
+    };
+    const first = keyIn((await run(["keys", "add", "ci", "--models", "sluice/*"], { folder })).out);
+    assertEquals(await models(first), ["sluice/echo", "sluice/canvas"]);
+    assertStringIncludes(await change("--models", "*/canvas", "--expires", "1d"), "models:      */canvas\n");
+    assertEquals(await models(first), ["sluice/canvas"]);
+    await change("--models", "unset", "--endpoints", "models,chat");
+    assertEquals(await models(first), ["sluice/echo"]);
+    await change("--endpoints", "unset", "--ips", "192.0.2.1");
+    assertEquals(await models(first), 403);
+    await change("--ips", "unset", "--expires", "unset");
+    assertEquals(await models(first), ["sluice/echo", "sluice/canvas"]);
+
+    const second = keyIn((await run(["keys", "rotate", "ci"], { folder })).out);
+    assertEquals([await models(first), await models(second)].map(Array.isArray), [true, true]);
+    const third = keyIn((await run(["keys", "rotate", "ci", "--overlap", "0s"], { folder })).out);
+    assertEquals([await models(first), await models(second)], [401, 401]);
+    assertEquals(Array.isArray(await models(third)), true);
+
+    gateway.kill("SIGTERM");
+    assertEquals((await gateway.ended).code, 0);
+    const shown = JSON.parse((await run(["keys", "show", "ci", "--json"], { folder })).out);
+    const used = Date.now() - Date.parse(shown.last_used_at);
+    assertEquals([used > -1000, used < 120_000, shown.rules], [true, true, {}]);
+    assertMatch((await run(["keys", "show", "ci"], { folder })).out, /^Key "ci"\n {2}id: +key_\S+\n/);
+  }));
+
+Deno.test("keys says in one line which flag it cannot take", () =>
+  inFolder(async (folder) => {
+    await run(["keys", "add", "ci"], { folder });
+    const cases: [string[], number, string][] = [
+      [["add", "x", "--expires", "soon"], 2, 'Cannot read the moment "soon"'],
+      [["add", "x", "--expires", "2001-01-01"], 1, 'Cannot add a key "x": its expiry must be in the future'],
+      [["add", "x", "--rpm", "many"], 2, 'Expected a whole number or "unset" after --rpm'],
+      [["add", "x", "--ips", "here"], 1, 'Cannot add a key "x": its rules are wrong: ips[0]: Expected an IP address'],
+      [["add", "x", "--enforce"], 2, 'Unknown flag "--enforce" of "keys add"'],
+      [["change", "ci"], 2, "Expected what to change"],
+      [["change", "nobody", "--rpm", "1"], 1, 'Cannot change key "nobody": there is no key'],
+      [["change", "ci", "--budget", "-5"], 2, 'Cannot read the flags of "keys change"'],
+      [["change", "ci", "--budget=5,0"], 1, 'Cannot change key "ci": its rules are wrong: budget.usd: Expected USD'],
+      [["rotate", "ci", "--overlap", "1w"], 2, 'Cannot read the time "1w"'],
+      [
+        ["rotate", "ci", "--overlap", "91d"],
+        1,
+        'Cannot rotate key "ci": the overlap must be from 0 seconds to 90 days',
+      ],
+      [["show", "nobody"], 1, 'Cannot find key "nobody": there is no key of this name or id'],
+    ];
+    for (const [args, code, line] of cases) {
+      const ended = await run(["keys", ...args], { folder });
+      assertEquals([ended.code, ended.out, ended.err.startsWith(line)], [code, "", true], ended.err);
+      assertEquals(ended.err.split("\n").length, 2, ended.err);
+    }
   }));
 
 Deno.test("a configuration with mistakes ends the start with one line each and nothing else", () =>
@@ -207,7 +279,7 @@ Deno.test("check, help and version tell and do not touch the store", () =>
     const check = await run(["check"], { folder });
     assertEquals(check.code, 0);
     assertStringIncludes(check.out, "sluice/echo -> embedded:echo");
-    assertStringIncludes(check.out, "default: models * (2 of 2); endpoints *");
+    assertStringIncludes(check.out, "default: models * (2 of 2); endpoints *; protocols *");
     assertStringIncludes((await run(["help"], { folder })).out, "keys add NAME");
     assertMatch((await run(["version"], { folder })).out, /^sluice \d+\.\d+\.\d+\n$/);
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
