@@ -22,7 +22,8 @@ function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403
   if (row.credential === "none") return undefined;
   if (row.credential === "bearer" && by === "x_api_key") return 401;
   if (row.credential === "admin") return role === "admin" && by !== "x_api_key" ? undefined : 401;
-  if (role === "stranger" || role === "revoked" || role === "admin") return 401;
+  if (["stranger", "revoked", "expired", "admin"].includes(role)) return 401;
+  if (role === "speechless") return row.protocol === undefined ? undefined : 403;
   return role === "good" ? undefined : 403;
 }
 

@@ -1,5 +1,6 @@
 /** The whole gateway in this process: its own routes and access table, on a port of its own. */
 import { issueKey } from "../lib/access/keys.ts";
+import type { KeyRules } from "../lib/config.ts";
 import { parseConfig } from "../lib/config/parse.ts";
 import { closeGateway, createGateway, type LogEntry } from "../lib/gateway.ts";
 import { createApp } from "../lib/http/app.ts";
@@ -9,8 +10,13 @@ import { openMemoryStore } from "../lib/store/memory.ts";
 import type { Store } from "../lib/store/store.ts";
 import { routes } from "../routes/manifest.ts";
 
-/** States a key can be in. `poor`: its group may call no endpoint. `lost`: its group does not exist. */
-export const KEY_STATES = ["good", "poor", "lost", "disabled", "revoked"] as const;
+/**
+ * States a key can be in. `poor`: its group may call no endpoint. `narrowed`: it may not itself. `speechless`: its group
+ * may speak no protocol. `lost`: its group does not exist. `elsewhere`: it is for other addresses.
+ */
+export const KEY_STATES = [
+  ...["good", "poor", "narrowed", "speechless", "lost", "disabled", "revoked", "expired", "elsewhere"] as const,
+];
 
 /** The admin key of every gateway here, by the name of its variable: `ADMIN_KEY`. */
 export const ADMIN_KEY = "admin-key-of-the-tests";
@@ -32,12 +38,12 @@ export function startGateway(
   { adminKey = ADMIN_KEY }: { adminKey?: string } = {},
 ): WholeGateway {
   const config = parseConfig(
-    { ...file, groups: { poor: { endpoints: [] } } },
+    { ...file, groups: { poor: { endpoints: [] }, speechless: { protocols: [] } } },
     (name) => name === "ADMIN_KEY" ? adminKey : undefined,
   );
   const store = openMemoryStore();
-  const add = (name: string, group = "default") => {
-    const { key, record } = issueKey({ name, group, now: 0 });
+  const add = (name: string, group = "default", more: { rules?: KeyRules; expiresAt?: number } = {}) => {
+    const { key, record } = issueKey({ name, group, now: 0, ...more });
     void store.keys.add(record);
     return { key, id: record.id };
   };
@@ -63,6 +69,10 @@ export function startGateway(
       lost: add("lost", "gone").key,
       disabled: disabled.key,
       revoked: revoked.key,
+      narrowed: add("narrowed", "default", { rules: { endpoints: [] } }).key,
+      speechless: add("speechless", "speechless").key,
+      expired: add("expired", "default", { expiresAt: 1 }).key,
+      elsewhere: add("elsewhere", "default", { rules: { ips: ["192.0.2.1"] } }).key,
     },
     logs,
     store,
