@@ -2,14 +2,13 @@
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "./migrations.ts";
-import { readNumber, sizeOf } from "./pragma.ts";
+import { readNumber } from "./pragma.ts";
 import { openSqliteAnswers } from "./sqlite_answers.ts";
 import { checkLastEntries, checkStructure } from "./sqlite_integrity.ts";
 import type { LedgerStore } from "./ledger.ts";
 import { openSqliteKeys } from "./sqlite_keys.ts";
 import { openGuestLedger } from "./sqlite_ledger.ts";
 import { openOwnedLedger } from "./sqlite_ledger_owner.ts";
-import { INCREMENTAL } from "./sqlite_ledger_prune.ts";
 import { type Ownership, takeOwnership } from "./sqlite_owner.ts";
 import { type Store, StoreError } from "./store.ts";
 import { atomically } from "./transaction.ts";
@@ -17,9 +16,6 @@ import { WalSync } from "./wal_sync.ts";
 
 /** Longest wait for another process's write where nothing else can be done meanwhile, in milliseconds. */
 const BUSY_MS = 5000;
-
-/** Files up to this size that cannot give free pages back are written anew once, in bytes: a fraction of a second of work. */
-const REWRITE_BYTES = 64 * 1024 * 1024;
 
 /** Size that the log is cut back to after it has grown, in bytes. */
 const LOG_BYTES = 64 * 1024 * 1024;
@@ -66,7 +62,6 @@ function openOwned(
   { file, opened }: { file: string; opened: { close(): void | Promise<void> }[] },
 ): LedgerStore {
   checkLastEntries(db);
-  makeShrinkable(db);
   const connection = connect(file, "NORMAL");
   opened.unshift(connection);
   // The first look into the database opens its log.
@@ -102,7 +97,8 @@ function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
   const db = new DatabaseSync(file);
   try {
     db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
-    // Before the file's first page is written, which the next line does; later it says nothing.
+    // For new files: it must come before the first page is written, which the next line does. Later it says nothing, and
+    // what is freed in a file that was begun without it is written to again, but not given back.
     db.exec("PRAGMA auto_vacuum = INCREMENTAL");
     db.exec("PRAGMA journal_mode = WAL");
     db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
@@ -127,15 +123,4 @@ function migrate(db: DatabaseSync): void {
     for (const step of MIGRATIONS.slice(version)) db.exec(step);
     db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
   });
-}
-
-/** Lets a file of an older version give its free pages back. Where it is large or in use, they are written to again instead. */
-function makeShrinkable(db: DatabaseSync): void {
-  if (readNumber(db, "auto_vacuum") === INCREMENTAL || sizeOf(db) > REWRITE_BYTES) return;
-  try {
-    db.exec("PRAGMA auto_vacuum = INCREMENTAL");
-    db.exec("VACUUM");
-  } catch {
-    // Nothing is lost but space; the next start tries again.
-  }
 }

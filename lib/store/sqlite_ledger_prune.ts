@@ -13,7 +13,7 @@ const PAGES_AT_ONCE = 200;
 const SPARE_PAGES = 256;
 
 /** `PRAGMA auto_vacuum` of a file that can give pages back one by one. */
-export const INCREMENTAL = 2;
+const INCREMENTAL = 2;
 
 /** An entry as far as pruning looks at it. */
 interface OldRow {
@@ -52,6 +52,7 @@ function giveBack(db: DatabaseSync): boolean {
   if (readNumber(db, "auto_vacuum") !== INCREMENTAL) return false;
   const free = readNumber(db, "freelist_count");
   if (free <= SPARE_PAGES) return false;
-  db.exec(`PRAGMA incremental_vacuum(${Math.min(PAGES_AT_ONCE, free - SPARE_PAGES)})`);
+  // It gives one page back per step, so it must be read to its end.
+  db.prepare(`PRAGMA incremental_vacuum(${Math.min(PAGES_AT_ONCE, free - SPARE_PAGES)})`).all();
   return free - PAGES_AT_ONCE > SPARE_PAGES;
 }

@@ -1,0 +1,118 @@
+/** A copy of the store that is whole, made while the gateway serves. */
+import { dirname, resolve } from "node:path";
+import { DatabaseSync, type SupportedValueType } from "node:sqlite";
+import { readNumber } from "./pragma.ts";
+import { StoreError } from "./store.ts";
+
+/** Rows copied before everything else in the process has its turn. */
+const ROWS_AT_ONCE = 500;
+
+/** Where SQLite keeps the last id of tables that never use one again. */
+const SEQUENCES = "sqlite_sequence";
+
+/**
+ * Copies a SQLite store into a new file (0600): keys, ledger, and answers, as they are at one moment. The gateway may serve
+ * from it meanwhile; it waits for nothing. To restore, put the copy in the place of the store while nothing serves from it.
+ *
+ * @param from path of the store
+ * @param to path of the copy, where no file may be yet
+ * @throws {StoreError} where there is no such store, the copy exists, or it cannot be written
+ */
+export async function backupStore(from: string, to: string): Promise<void> {
+  const [source, target] = [resolve(from), resolve(to)];
+  const partial = `${target}.partial`;
+  let claimed: string[] = [];
+  try {
+    if (!(await Deno.stat(source)).isFile) throw new Error(`"${from}" is no file`);
+    // Both names are taken at once and stay this call's own: neither is ever written over.
+    for (const file of [target, partial]) {
+      (await Deno.open(file, { createNew: true, write: true, mode: 0o600 })).close();
+      claimed.push(file);
+    }
+    await copy(source, partial);
+    await sync(partial);
+    await Deno.rename(partial, target);
+    claimed = [];
+    await syncFolder(dirname(target));
+  } catch (cause) {
+    for (const file of claimed) await Deno.remove(file).catch(() => {});
+    throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${whyNot(cause, { from, to })}`, { cause });
+  }
+}
+
+/**
+ * Row by row: `VACUUM INTO` needs a second database attached, which Deno allows to programs that may do everything only.
+ * What is read is one state of the store, whatever is written meanwhile.
+ */
+async function copy(source: string, target: string): Promise<void> {
+  const from = new DatabaseSync(source, { readOnly: true });
+  try {
+    const to = new DatabaseSync(target);
+    try {
+      await copyAll(from, to);
+    } finally {
+      to.close();
+    }
+  } finally {
+    from.close();
+  }
+}
+
+async function copyAll(from: DatabaseSync, to: DatabaseSync): Promise<void> {
+  // Nobody sees the copy before it is whole and synced.
+  to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+  from.exec("BEGIN");
+  const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()
+    .map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
+  // SQLite makes this table itself, for those that never use an id again.
+  const [tables, others] = [schema.filter(isTable), schema.filter((each) => !isTable(each))];
+  for (const { name, sql } of tables) {
+    if (name !== SEQUENCES) to.exec(sql);
+  }
+  for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) await copyRows(from, { to, name });
+  if (tables.some(({ name }) => name === SEQUENCES)) {
+    to.exec(`DELETE FROM ${SEQUENCES}`);
+    await copyRows(from, { to, name: SEQUENCES });
+  }
+  // Triggers last: they are about changes, not about copies.
+  for (const { sql } of others) to.exec(sql);
+  to.exec(`COMMIT; PRAGMA user_version = ${readNumber(from, "user_version")}`);
+}
+
+function isTable({ type }: { type: string }): boolean {
+  return type === "table";
+}
+
+async function copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; name: string }): Promise<void> {
+  const columns = from.prepare(`PRAGMA table_info("${name}")`).all().map((column) => `"${String(column.name)}"`).join(
+    ", ",
+  );
+  const read = from.prepare(`SELECT ${columns} FROM "${name}"`);
+  read.setReadBigInts(true);
+  let write: ReturnType<DatabaseSync["prepare"]> | undefined;
+  let count = 0;
+  for (const row of read.iterate()) {
+    const values = Object.values(row as Record<string, SupportedValueType>);
+    write ??= to.prepare(`INSERT INTO "${name}" (${columns}) VALUES (${values.map(() => "?").join(", ")})`);
+    write.run(...values);
+    if (++count % ROWS_AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+  }
+}
+
+async function sync(file: string): Promise<void> {
+  using opened = await Deno.open(file, { read: true, write: true });
+  await opened.sync();
+}
+
+/** So that the name is there after a crash too. Windows has no such thing as a folder to sync. */
+async function syncFolder(folder: string): Promise<void> {
+  if (Deno.build.os === "windows") return;
+  using opened = await Deno.open(folder);
+  await opened.sync();
+}
+
+function whyNot(error: unknown, { from, to }: { from: string; to: string }): string {
+  if (error instanceof Deno.errors.NotFound) return `"${from}" or the folder of "${to}" is not there`;
+  if (error instanceof Deno.errors.AlreadyExists) return "the copy, or an unfinished one, is there already";
+  return error instanceof Error ? error.message : String(error);
+}
