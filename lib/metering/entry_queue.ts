@@ -12,7 +12,7 @@ export type Log = (
 
 /** What it is made of. */
 export interface EntryQueueParts {
-  /** Enters them all, or rejects and enters none. Tells for each whether it is new. */
+  /** Enters them all, or rejects and enters none: with a RangeError where one cannot be kept. Tells for each whether it is new. */
   append: (entries: readonly Entry[]) => Promise<boolean[]>;
   /** Told of every entry that is durable, or given up. */
   onEnd: (id: string, kept: boolean) => void;
@@ -92,14 +92,16 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
     while (queue.length > 0) {
       const batch = queue.slice(0, room);
       writingSince = monotonic();
+      let fresh: readonly boolean[];
       try {
-        const fresh = await append(batch.map(({ entry }) => entry));
-        queue.splice(0, batch.length);
-        succeed(batch, fresh);
+        fresh = await append(batch.map(({ entry }) => entry));
       } catch (cause) {
         fail(batch, cause);
-        if (queue.length > 0) await pause();
+        if (queue.length > 0 && !isRefusal(cause)) await pause();
+        continue;
       }
+      queue.splice(0, batch.length);
+      succeed(batch, fresh);
     }
     writing = false;
   }
@@ -124,10 +126,12 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
     if (first !== undefined && batch.length === 1) {
       queue.shift();
       // It failed alone, others worked, it failed alone again: it is the entry, and not the store.
-      if (first.aloneAfter !== undefined && first.aloneAfter < worked) return giveUp(first, cause);
+      const failsAgain = first.aloneAfter !== undefined && first.aloneAfter < worked;
+      if (failsAgain || isRefusal(cause)) return giveUp(first, cause);
       first.aloneAfter = worked;
       queue.push(first);
     }
+    if (isRefusal(cause)) return;
     if (!failing) log({ level: "error", event: "ledger_failed", cause: nameOf(cause), waiting: queue.length });
     failing = true;
     const late = queue.filter((queued) => now - queued.since >= patience(queued));
@@ -193,6 +197,11 @@ export function notEntered(cause?: unknown): GatewayError {
     retryAfterMs: RETRY_MS,
     ...(cause !== undefined && { cause }),
   });
+}
+
+/** Whether the store works, and cannot keep one of the entries as it is. */
+function isRefusal(cause: unknown): boolean {
+  return cause instanceof RangeError;
 }
 
 /** What the log may know of what was thrown. */

@@ -3,6 +3,7 @@ import { openMeter } from "../../../lib/metering/meter.ts";
 import { costOfTokens, sheetAt } from "../../../lib/metering/price.ts";
 import type { Ledger } from "../../../lib/metering/ledger.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "../../../lib/store/ledger.ts";
+import { openMemoryDisk } from "./disk.ts";
 import type { Variant } from "./simulate.ts";
 import { CUSTOMERS, WARES } from "./shop.ts";
 import { tokensOf } from "./truth.ts";
@@ -28,6 +29,11 @@ function replaced(ledger: Ledger, members: Partial<Ledger>): Ledger {
 
 function changed(store: LedgerStore, members: Partial<LedgerStore>): LedgerStore {
   return { ...store, ...members };
+}
+
+/** Opens a disk in memory with a store that does something else. */
+function disk(change: (store: LedgerStore) => LedgerStore): Variant["disk"] {
+  return () => openMemoryDisk(change);
 }
 
 /** An entry at other prices, as if it had been charged so from the beginning. */
@@ -88,30 +94,32 @@ export const BUGS: readonly Bug[] = [
     name: "sums are binary fractions",
     breaks: ["I16"],
     variant: {
-      store: (store) =>
+      disk: disk((store) =>
         changed(store, {
           async days(since) {
             const days = await store.days(since);
             return days.map((day) => ({ ...day, cost: BigInt(Math.trunc(Number(day.cost) / 1e12 * 1e12)) }));
           },
-        }),
+        })
+      ),
     },
   },
   {
     name: "a lease has no end",
     breaks: ["I3"],
     variant: {
-      store: (store) => changed(store, { hold: (hold) => store.hold({ ...hold, leaseUntil: FOREVER }) }),
+      disk: disk((store) => changed(store, { hold: (hold) => store.hold({ ...hold, leaseUntil: FOREVER }) })),
     },
   },
   {
     name: "holds of dead processes stay",
     breaks: ["I3"],
     variant: {
-      store: (store) =>
+      disk: disk((store) =>
         changed(store, {
           expire: (now) => now === FOREVER ? Promise.resolve([]) : store.expire(now - 10 * 86_400_000),
-        }),
+        })
+      ),
     },
   },
   {
@@ -255,7 +263,7 @@ export const BUGS: readonly Bug[] = [
     name: "an id is entered again",
     breaks: ["I18", "I9", "I6"],
     variant: {
-      store: (store) =>
+      disk: disk((store) =>
         changed(store, {
           async append(entries) {
             const fresh = await store.append(entries);
@@ -264,14 +272,15 @@ export const BUGS: readonly Bug[] = [
             );
             return entries.map(() => true);
           },
-        }),
+        })
+      ),
     },
   },
   {
     name: "sums per day are not kept up",
     breaks: ["I16"],
     variant: {
-      store(store) {
+      disk: disk((store) => {
         let kept: ReturnType<LedgerStore["days"]> | undefined;
         return changed(store, {
           async append(entries) {
@@ -281,14 +290,14 @@ export const BUGS: readonly Bug[] = [
           },
           days: (since) => kept ?? store.days(since),
         });
-      },
+      }),
     },
   },
   {
     name: "an entry is changed later",
     breaks: ["I12"],
     variant: {
-      store(store) {
+      disk: disk((store) => {
         const change = (entry: KeptEntry, i: number) => i % 7 === 3 ? { ...entry, totalMs: entry.totalMs + 1 } : entry;
         let reads = 0;
         return changed(store, {
@@ -297,14 +306,14 @@ export const BUGS: readonly Bug[] = [
             return from.after === 0 && reads++ > 0 && found.length > 10 ? found.map(change) : found;
           },
         });
-      },
+      }),
     },
   },
   {
     name: "a budget refuses what fits",
     breaks: ["I19", "I2"],
     variant: {
-      store: (store) =>
+      disk: disk((store) =>
         changed(store, {
           async hold(hold) {
             const lefts = await Promise.all(hold.claims.map((claim) => store.left(claim)));
@@ -313,7 +322,8 @@ export const BUGS: readonly Bug[] = [
             if (claim === undefined) return await store.hold(hold);
             return { held: false, claim, left: lefts[short] ?? 0n, onHold: 0n };
           },
-        }),
+        })
+      ),
     },
   },
 ];

@@ -15,8 +15,15 @@
  * whole ledger and flipped bits (`tests/reports/audit_test.ts`).
  */
 import { postings, recompute } from "../../../lib/metering/postings.ts";
-import type { BilledTokens, BudgetClaim, Ending, Hold, HoldAnswer, KeptEntry } from "../../../lib/store/ledger.ts";
-import type { LedgerStore } from "../../../lib/store/ledger.ts";
+import type {
+  BilledTokens,
+  BudgetClaim,
+  Ending,
+  Hold,
+  HoldAnswer,
+  KeptEntry,
+  LedgerStore,
+} from "../../../lib/store/ledger.ts";
 import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
 import { costBy } from "./shop.ts";
 import type { Truth } from "./truth.ts";
@@ -53,7 +60,7 @@ const WHOLE: ReadonlySet<Ending> = new Set([
 /** The checker of a run. */
 export class Checker {
   readonly entries = new Map<string, KeptEntry>();
-  readonly #store: LedgerStore;
+  readonly #disk: { readonly ledger: LedgerStore };
   readonly #truths = new Map<string, Truth>();
   /** Requests whose client may still be told something. */
   readonly #watched = new Set<Truth>();
@@ -64,8 +71,8 @@ export class Checker {
   readonly #texts: string[] = [];
   #holds: readonly Hold[] = [];
 
-  constructor(store: LedgerStore) {
-    this.#store = store;
+  constructor(disk: { readonly ledger: LedgerStore }) {
+    this.#disk = disk;
   }
 
   /** A request came in. */
@@ -95,11 +102,11 @@ export class Checker {
   /** Reads what is new in the store and looks at all of it. */
   async readStore(): Promise<void> {
     for (;;) {
-      const found = await this.#store.entries({ after: this.entries.size, limit: PAGE });
+      const found = await this.#disk.ledger.entries({ after: this.entries.size, limit: PAGE });
       for (const entry of found) this.#take(entry);
       if (found.length < PAGE) break;
     }
-    this.#holds = await this.#store.holds();
+    this.#holds = await this.#disk.ledger.holds();
     this.#checkHolds();
     this.#checkBudgets();
   }
@@ -115,7 +122,7 @@ export class Checker {
   /** Compares what the store says is left. */
   async checkLeft(): Promise<void> {
     for (const claim of this.#budgets.values()) {
-      const left = await this.#store.left(claim);
+      const left = await this.#disk.ledger.left(claim);
       const expected = claim.budget - this.#chargedSince(claim) - this.#heldSince(claim);
       must(left === expected, "I2", () => `${left} is said to be left of ${show(claim)}, and ${expected} is`);
     }
@@ -242,7 +249,7 @@ export class Checker {
       const row = [...counts, completion, reasoning, images].map(BigInt).concat(cost, overrun);
       expected.set(name, row.map((value, i) => value + (expected.get(name)?.[i] ?? 0n)));
     }
-    const days = await this.#store.days(0);
+    const days = await this.#disk.ledger.days(0);
     must(days.length === expected.size, "I16", () => `${days.length} sums per day are kept, not ${expected.size}`);
     for (const { day, keyId, group, model, requests, failed, tokens, images, cost, overrun } of days) {
       const name = [day, keyId, group, model].join(" ");
@@ -256,7 +263,7 @@ export class Checker {
   async #checkUnchanged(): Promise<void> {
     let after = 0;
     for (;;) {
-      const found = await this.#store.entries({ after, limit: PAGE });
+      const found = await this.#disk.ledger.entries({ after, limit: PAGE });
       for (const entry of found) {
         must(show(entry) === this.#texts[after++], "I12", () => `${entry.id} has changed since it was entered`);
       }
@@ -270,7 +277,7 @@ export class Checker {
     const other = openMemoryLedger();
     await other.append([...this.entries.values()].reverse());
     for (const claim of this.#budgets.values()) {
-      const [here, there] = [await this.#store.left(claim), await other.left(claim)];
+      const [here, there] = [await this.#disk.ledger.left(claim), await other.left(claim)];
       must(here === there, "I11", () => `${here} is left of ${show(claim)}, and ${there} in another order`);
     }
   }

@@ -44,6 +44,7 @@ export function createClock(start = Date.UTC(2026, 10, 21, 12)): Clock {
       return () => void timers.delete(id);
     },
     async pass(ms) {
+      await settle();
       const until = elapsed + ms;
       for (let due = nextDue(until); due !== undefined; due = nextDue(until)) {
         const timer = timers.get(due);

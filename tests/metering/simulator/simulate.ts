@@ -4,11 +4,11 @@ import { createMemoryLimiter } from "../../../lib/limits/memory.ts";
 import { createLedger, type Ledger } from "../../../lib/metering/ledger.ts";
 import { type MeterParts, openMeter } from "../../../lib/metering/meter.ts";
 import { sheetAt } from "../../../lib/metering/price.ts";
-import type { Ending, LedgerStore } from "../../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import type { Ending } from "../../../lib/store/ledger.ts";
 import { Away, borderOf, type Call, limiterBeyond, storeBeyond, watchHolds } from "./calls.ts";
 import { Checker, must, Violation } from "./checker.ts";
 import { type Clock, createClock, settle } from "./clock.ts";
+import { type Disk, openMemoryDisk } from "./disk.ts";
 import { failBroken, leave, live, type Road } from "./life.ts";
 import { LimitsChecker } from "./limits_checker.ts";
 import { type Mood, moodOf } from "./mood.ts";
@@ -18,8 +18,8 @@ import type { Truth } from "./truth.ts";
 
 /** Parts that a run may have other ones of: to plant bugs, or to try another store. */
 export interface Variant {
-  /** The store that outlives crashes. */
-  store?: (store: LedgerStore) => LedgerStore;
+  /** Opens what outlives crashes; it is closed at the end. Absent: memory. */
+  disk?: () => Disk;
   ledger?: (ledger: Ledger, clock: Clock) => Ledger;
   limiter?: (limiter: Limiter) => Limiter;
   open?: typeof openMeter;
@@ -58,6 +58,8 @@ export async function simulate(seed: number, variant: Variant = {}): Promise<Sum
     return await world.run();
   } catch (cause) {
     throw new Failure(seed, world.steps, cause);
+  } finally {
+    await world.close();
   }
 }
 
@@ -84,7 +86,7 @@ class World {
   readonly #clock = createClock();
   readonly #variant: Variant;
   readonly #mood: Mood;
-  readonly #disk: LedgerStore;
+  readonly #disk: Disk;
   readonly #checker: Checker;
   readonly #truths: Truth[] = [];
   /** Requests without charge whose entries were given up. */
@@ -101,8 +103,7 @@ class World {
     this.#random = createRandom(seed);
     this.#variant = variant;
     this.#mood = moodOf(this.#random);
-    const disk = openMemoryLedger();
-    this.#disk = variant.store?.(disk) ?? disk;
+    this.#disk = variant.disk?.() ?? openMemoryDisk();
     this.#checker = new Checker(this.#disk);
     this.#process = this.#start();
   }
@@ -124,6 +125,10 @@ class World {
     };
   }
 
+  close(): Promise<void> {
+    return this.#disk.close();
+  }
+
   #start(): Process {
     const calls: Call[] = [];
     const cross = borderOf(calls);
@@ -131,7 +136,7 @@ class World {
     const log: MeterParts["log"] = ({ event, request_id }) => {
       if (event === "entry_given_up") this.#excused.add(String(request_id));
     };
-    const disk = watchHolds(this.#disk, this.#checker);
+    const disk = watchHolds(this.#disk.ledger, this.#checker);
     const plain = createLedger({ store: storeBeyond(disk, cross), now, monotonic, later, log });
     const ledger = this.#variant.ledger?.(plain, this.#clock) ?? plain;
     const memory = createMemoryLimiter({ monotonic });
@@ -256,8 +261,7 @@ class World {
     this.#live = [];
     this.#outage = 0;
     this.#checker.died();
-    // Who opens a ledger voids the holds of the dead.
-    await this.#disk.expire(Number.MAX_SAFE_INTEGER);
+    await this.#disk.crash();
     this.#process = this.#start();
   }
 

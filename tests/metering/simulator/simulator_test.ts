@@ -1,9 +1,13 @@
 import { assert, assertEquals } from "@std/assert";
+import { inFolder } from "../../store/in_folder.ts";
 import { BUGS } from "./bugs.ts";
+import { openSqliteDisk } from "./disk.ts";
 import { Failure, simulate, type Summary } from "./simulate.ts";
 
 /** Runs of the suite; `SEED=n` runs that one alone. */
 const SEEDS = 5_000;
+/** Runs over a file. */
+const FILE_SEEDS = 60;
 /** Runs within which a planted bug must be found. */
 const BUG_SEEDS = 400;
 
@@ -28,6 +32,16 @@ Deno.test("simulator: no seed breaks an invariant, whatever fails, crashes, leav
 
 Deno.test("simulator: a seed gives the same run again", async () => {
   for (const seed of [1, 2, 3]) assertEquals(await simulate(seed), await simulate(seed));
+});
+
+Deno.test("simulator: nor over a file, and the files of a process that died", async () => {
+  await inFolder(async (folder) => {
+    let crashes = 0;
+    for (let seed = 1; seed <= FILE_SEEDS; seed++) {
+      crashes += (await simulate(seed, { disk: () => openSqliteDisk(`${folder}/${seed}`) })).crashes;
+    }
+    assert(crashes > 0);
+  });
 });
 
 for (const { name, breaks, variant } of BUGS) {

@@ -1,0 +1,42 @@
+/** Entries and holds for tests of what is made of them. */
+import { NO_TOKENS } from "../../lib/metering/billed.ts";
+import type { Entry, Hold } from "../../lib/store/ledger.ts";
+
+/** An entry of a request that was refused, with whatever else is said of it. */
+export function entryOf(id: string, members: Partial<Entry> = {}): Entry {
+  return {
+    id,
+    at: Date.UTC(2026, 10, 21, 12),
+    keyId: "key_a",
+    group: "default",
+    model: "acme/one",
+    upstream: "",
+    endpoint: "chat",
+    status: 429,
+    ending: "refused",
+    tokens: NO_TOKENS,
+    source: "none",
+    cost: 0n,
+    held: 0n,
+    overrun: 0n,
+    totalMs: 0,
+    attempts: 0,
+    images: 0,
+    ...members,
+  };
+}
+
+/** A hold of 100 by one key, with nothing to stand against it. */
+export function holdOf(id: string, members: Partial<Hold> = {}): Omit<Hold, "leaseUntil"> {
+  return {
+    id,
+    at: Date.UTC(2026, 10, 21, 12),
+    keyId: "key_a",
+    group: "default",
+    model: "acme/one",
+    endpoint: "chat",
+    amount: 100n,
+    claims: [{ scope: "key", id: "key_a", budget: 1_000n, since: 0 }],
+    ...members,
+  };
+}
