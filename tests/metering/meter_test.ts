@@ -1,0 +1,393 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { modelSchema } from "../../lib/catalog/model.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import { createMemoryLimiter } from "../../lib/limits/memory.ts";
+import { NO_TOKENS } from "../../lib/metering/billed.ts";
+import { createLedger, type Ledger } from "../../lib/metering/ledger.ts";
+import { type Delivered, type Meter, openMeter, type Wish } from "../../lib/metering/meter.ts";
+import { sheetAt } from "../../lib/metering/price.ts";
+import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
+import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { type Clock, createClock, settle } from "./simulator/clock.ts";
+
+const MODEL = modelSchema.parse({
+  id: "acme/one",
+  created: 0,
+  context_length: 1000,
+  pricing: { prompt: "0.000000000001", completion: "0.000000000010", input_cache_read: "0" },
+  targets: [{ upstream: "first", model: "one" }],
+});
+
+const CLAIMS: readonly Claim[] = [
+  { name: "key:key_a", unit: "requests", limit: 5, cost: 1, reportOnly: false },
+  { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 300, reportOnly: false },
+  { name: "key:key_a", unit: "concurrency", limit: 2, cost: 1, reportOnly: false },
+];
+
+const BUDGET: BudgetClaim = { scope: "key", id: "key_a", budget: 10_000n, since: 0 };
+
+/** 20 tokens of input and 30 of output at the prices of the model cost 320. */
+const ANSWER: Delivered = {
+  status: 200,
+  ending: "end",
+  tokens: { ...NO_TOKENS, prompt: 20, input_cache_read: 500, completion: 30 },
+  source: "upstream",
+};
+
+interface Bench {
+  store: LedgerStore;
+  ledger: Ledger;
+  limiter: Limiter;
+  clock: Clock;
+  lines: Record<string, unknown>[];
+  open(id: string): Meter;
+  wish(members?: Partial<Wish>): Wish;
+}
+
+function benchOf(
+  { store: changeStore, limiter: changeLimiter }: {
+    store?: (store: LedgerStore) => LedgerStore;
+    limiter?: (limiter: Limiter) => Limiter;
+  } = {},
+): Bench {
+  const clock = createClock();
+  const store = openMemoryLedger();
+  const lines: Record<string, unknown>[] = [];
+  const log = (line: Record<string, unknown>) => void lines.push(line);
+  const { now, monotonic, later } = clock;
+  const ledger = createLedger({ store: changeStore?.(store) ?? store, now, monotonic, later, log });
+  const memory = createMemoryLimiter({ monotonic });
+  const limiter = changeLimiter?.(memory) ?? memory;
+  return {
+    store,
+    ledger,
+    limiter: memory,
+    clock,
+    lines,
+    open: (id) =>
+      openMeter({ ledger, limiter, now, monotonic, log }, { id, keyId: "key_a", group: "default", endpoint: "chat" }),
+    wish: (members) => ({
+      model: MODEL,
+      sheet: sheetAt(MODEL, { factor: "1", now: now() }),
+      claims: CLAIMS,
+      budgets: [BUDGET],
+      most: 4_000n,
+      forMs: 60_000,
+      ...members,
+    }),
+  };
+}
+
+async function remaining(limiter: Limiter): Promise<number[]> {
+  return (await limiter.standings(CLAIMS)).map(({ remaining }) => remaining);
+}
+
+Deno.test("meter: a request takes limits, then holds, then is charged, and everything is free again", async () => {
+  const { open, wish, store, ledger, limiter, clock } = benchOf();
+  const meter = open("a");
+  assertEquals(await meter.standings(), []);
+  await meter.admit(wish());
+  assertEquals(await ledger.left(BUDGET), 6_000n);
+  assertEquals(await remaining(limiter), [4, 700, 1]);
+  meter.attempt("first");
+  meter.attempt("second");
+  await clock.pass(120);
+  meter.first();
+  await clock.pass(400);
+  meter.first();
+  assertEquals(await meter.deliver(ANSWER), 320n);
+  assertEquals(meter.ended, true);
+  assertEquals(await ledger.left(BUDGET), 9_680n);
+  // Tokens read from a cache do not count.
+  assertEquals(await remaining(limiter), [4, 950, 2]);
+  assertEquals((await meter.standings()).map(({ remaining }) => remaining), [4, 950, 2]);
+  const { check: _, ...entry } = await store.find("a") ?? {};
+  assertEquals(entry, {
+    id: "a",
+    seq: 1,
+    at: Date.UTC(2026, 10, 21, 12),
+    keyId: "key_a",
+    group: "default",
+    model: "acme/one",
+    upstream: "second",
+    endpoint: "chat",
+    status: 200,
+    ending: "end",
+    tokens: ANSWER.tokens,
+    source: "upstream",
+    sheet: wish().sheet,
+    priceVersion: 1,
+    cost: 320n,
+    held: 4_000n,
+    overrun: 0n,
+    firstMs: 120,
+    totalMs: 520,
+    attempts: 2,
+    images: 0,
+  });
+});
+
+Deno.test("meter: without limits and budgets, and where nothing can cost, nobody is asked", async () => {
+  const refuse = () => Promise.reject(new Error("Nobody should ask"));
+  const { open, wish, store } = benchOf({
+    store: (store) => ({ ...store, hold: refuse }),
+    limiter: () => ({ take: refuse, end: refuse, undo: refuse, standings: refuse }),
+  });
+  const cases: [string, Partial<Wish>][] = [
+    ["no rules", { claims: [], budgets: [] }],
+    ["free", { claims: [], most: 0n }],
+  ];
+  for (const [id, members] of cases) {
+    const meter = open(id);
+    await meter.admit(wish(members));
+    assertEquals(await meter.standings(), []);
+    await meter.deliver(ANSWER);
+    assertEquals((await store.find(id))?.held, 0n);
+  }
+  const failed = open("failed");
+  await failed.admit(wish({ claims: [], budgets: [] }));
+  await failed.fail(502);
+});
+
+Deno.test("meter: what a limit refuses holds nothing, and is entered as refused", async () => {
+  const { open, wish, store, ledger, limiter } = benchOf();
+  await open("a").admit(wish());
+  await open("b").admit(wish());
+  const meter = open("c");
+  const error = await assertRejects(() => meter.admit(wish()), GatewayError);
+  assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
+  assertEquals(await remaining(limiter), [3, 400, 0]);
+  assertEquals(await ledger.left(BUDGET), 2_000n);
+  await meter.fail(error.status);
+  assertEquals(await remaining(limiter), [3, 400, 0]);
+  const entry = await store.find("c");
+  assertEquals([entry?.ending, entry?.status, entry?.model, entry?.cost], ["refused", 429, "acme/one", 0n]);
+});
+
+Deno.test("meter: what a budget refuses takes nothing of limits", async () => {
+  const { open, wish, store, ledger, limiter } = benchOf();
+  const meter = open("a");
+  const error = await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
+  assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
+  assertEquals(await remaining(limiter), [5, 1_000, 2]);
+  assertEquals(await ledger.left(BUDGET), 10_000n);
+  await meter.fail(error.status);
+  assertEquals(await remaining(limiter), [5, 1_000, 2]);
+  assertEquals((await store.find("a"))?.held, 0n);
+});
+
+Deno.test("meter: one end, whichever is first", async () => {
+  const ends: Record<string, (meter: Meter) => Promise<unknown>> = {
+    deliver: (meter) => meter.deliver(ANSWER),
+    abandon: (meter) => meter.deliver({ ...ANSWER, ending: "abandoned" }),
+    fail: (meter) => meter.fail(502),
+  };
+  for (const [first, end] of Object.entries(ends)) {
+    for (const [second, again] of Object.entries(ends)) {
+      const { open, wish, store, ledger, limiter } = benchOf();
+      const meter = open("a");
+      await meter.admit(wish());
+      meter.attempt("first");
+      const both = await Promise.all([end(meter), again(meter)]);
+      const ending = { deliver: "end", abandon: "abandoned", fail: "failed" }[first];
+      const cost = first === "fail" ? 0n : 320n;
+      const entry = await store.find("a");
+      assertEquals([entry?.ending, entry?.cost], [ending, cost], `${first}, ${second}`);
+      assertEquals(both[1], second === "fail" ? undefined : 0n, `${first}, ${second}`);
+      assertEquals(await ledger.left(BUDGET), 10_000n - cost);
+      assertEquals((await remaining(limiter))[2], 2);
+      assertEquals(await store.holds(), []);
+    }
+  }
+});
+
+Deno.test("meter: an end that comes while it is admitted frees what is taken later", async () => {
+  for (const slow of ["take", "hold"]) {
+    const gate = Promise.withResolvers<void>();
+    const { open, wish, store, ledger, limiter } = benchOf({
+      store: (store) => ({
+        ...store,
+        async hold(hold) {
+          if (slow === "hold") await gate.promise;
+          return await store.hold(hold);
+        },
+      }),
+      limiter: (limiter) => ({
+        ...limiter,
+        async take(request) {
+          if (slow === "take") await gate.promise;
+          return await limiter.take(request);
+        },
+      }),
+    });
+    const meter = open("a");
+    const admitted = meter.admit(wish());
+    await settle();
+    const failed = meter.fail(499);
+    gate.resolve();
+    await assertRejects(() => admitted, GatewayError);
+    await failed;
+    await ledger.flush();
+    assertEquals((await store.find("a"))?.ending, "refused", slow);
+    assertEquals(await store.holds(), [], slow);
+    assertEquals((await remaining(limiter))[2], 2, slow);
+  }
+});
+
+Deno.test("meter: whatever call fails, nothing stays taken or held, and nobody pays for what is not whole", async () => {
+  const CALLS = ["take", "end", "undo", "hold", "append", "find", "renew", "expire"];
+  for (const name of CALLS) {
+    for (const isEffective of name === "append" ? [false] : [false, true]) {
+      for (const end of ["deliver", "fail", "refused"]) {
+        const label = `${name} ${isEffective ? "after" : "before"} its effect, ${end}`;
+        let isAway = true;
+        const failing = <Parts extends object>(parts: Parts) => {
+          const call = Reflect.get(parts, name);
+          if (typeof call !== "function") return parts;
+          const broken = async (...given: unknown[]) => {
+            if (!isAway) return await call(...given);
+            if (isEffective) await call(...given);
+            throw new Error("Away");
+          };
+          return { ...parts, [name]: broken };
+        };
+        const { open, wish, store, ledger, limiter, clock } = benchOf({ store: failing, limiter: failing });
+        const meter = open("a");
+        let isWhole = false;
+        const served = (async () => {
+          try {
+            await meter.admit(wish(end === "refused" ? { most: 20_000n } : {}));
+            meter.attempt("first");
+            if (end === "fail") return await meter.fail(502);
+            await meter.deliver(ANSWER);
+            isWhole = true;
+          } catch {
+            await meter.fail(500);
+          }
+        })();
+        await clock.pass(6_000);
+        await served;
+        isAway = false;
+        await clock.pass(200_000);
+        await ledger.flush();
+        assertEquals(await store.holds(), [], label);
+        assertEquals((await remaining(limiter))[2], 2, label);
+        const entry = await store.find("a");
+        assertEquals(entry?.cost, isWhole ? 320n : 0n, label);
+        await ledger.close();
+        assertEquals(clock.timers, 0, label);
+      }
+    }
+  }
+});
+
+Deno.test("meter: an answer that cannot be entered is not completed, and its hold is free when the ledger works again", async () => {
+  let isAway = true;
+  const { open, wish, store, ledger, limiter, clock } = benchOf({
+    store: (store) => ({
+      ...store,
+      append: (entries) => isAway ? Promise.reject(new Error("Disk full")) : store.append(entries),
+    }),
+  });
+  const meter = open("a");
+  await meter.admit(wish());
+  meter.attempt("first");
+  const delivered = meter.deliver(ANSWER);
+  delivered.catch(() => {});
+  await clock.pass(6_500);
+  const error = await assertRejects(() => delivered, GatewayError);
+  assertEquals(error.kind, "overloaded");
+  assertEquals((await remaining(limiter))[2], 2);
+
+  const next = open("b");
+  const refusal = await assertRejects(() => next.admit(wish()), GatewayError);
+  assertEquals([refusal.kind, refusal.retryAfterMs], ["overloaded", 1_000]);
+  assertEquals((await remaining(limiter))[2], 2);
+  const free = open("c");
+  await free.admit(wish({ most: 0n, claims: [] }));
+
+  isAway = false;
+  await clock.pass(2_000);
+  assertEquals(await ledger.left(BUDGET), 10_000n);
+  const entry = await store.find("a");
+  assertEquals([entry?.ending, entry?.status, entry?.held], ["failed", 503, 4_000n]);
+  await open("d").admit(wish());
+});
+
+Deno.test("meter: what is delivered after its hold was voided costs nothing", async () => {
+  const { open, wish, store, clock } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish({ forMs: 60_000 }));
+  await clock.pass(140_000);
+  assertEquals(await meter.deliver(ANSWER), 0n);
+  assertEquals((await store.find("a"))?.ending, "lost");
+});
+
+Deno.test("meter: a charge whose answer was lost is told when the second try finds it", async () => {
+  let tries = 0;
+  const { open, wish, store, clock } = benchOf({
+    store: (store) => ({
+      ...store,
+      async append(entries) {
+        const fresh = await store.append(entries);
+        if (tries++ === 0) throw new Error("Connection lost");
+        return fresh;
+      },
+    }),
+  });
+  const meter = open("a");
+  await meter.admit(wish());
+  const delivered = meter.deliver(ANSWER);
+  await clock.pass(1_000);
+  assertEquals(await delivered, 320n);
+  assertEquals((await store.entries({ after: 0, limit: 10 })).length, 1);
+});
+
+Deno.test("meter: usage beyond the hold is the house's", async () => {
+  const { open, wish, store } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish({ most: 300n }));
+  assertEquals(await meter.deliver(ANSWER), 300n);
+  const entry = await store.find("a");
+  assertEquals([entry?.held, entry?.cost, entry?.overrun], [300n, 300n, 20n]);
+});
+
+Deno.test("meter: limits that only report refuse nothing, and say so", async () => {
+  const { open, wish, lines } = benchOf();
+  const claims: Claim[] = [{ name: "group:default", unit: "concurrency", limit: 1, cost: 1, reportOnly: true }];
+  await open("a").admit(wish({ claims, budgets: [] }));
+  assertEquals(lines, []);
+  await open("b").admit(wish({ claims, budgets: [] }));
+  assertEquals(lines, [{
+    level: "warn",
+    event: "limit_exceeded",
+    request_id: "b",
+    name: "group:default",
+    unit: "concurrency",
+    limit: 1,
+    report_only: true,
+  }]);
+});
+
+Deno.test("meter: a request that was never admitted is entered, and cannot be charged", async () => {
+  const { open, store } = benchOf();
+  const meter = open("a");
+  await assertRejects(() => meter.deliver(ANSWER), TypeError);
+  await meter.fail(400);
+  const entry = await store.find("a");
+  assertEquals([entry?.ending, entry?.model, entry?.upstream, entry?.attempts], ["refused", "", "", 0]);
+  await assertRejects(() => meter.admit({} as Wish), TypeError);
+});
+
+Deno.test("meter: tokens that are none cost nothing and free everything", async () => {
+  const { open, wish, store, ledger, limiter } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish());
+  await assertRejects(() => meter.deliver({ ...ANSWER, tokens: { ...NO_TOKENS, completion: -1 } }), RangeError);
+  assert(meter.ended);
+  await ledger.flush();
+  assertEquals((await store.find("a"))?.cost, 0n);
+  assertEquals(await store.holds(), []);
+  assertEquals((await remaining(limiter))[2], 2);
+});
