@@ -1,14 +1,17 @@
 /** `audit`: whether the ledger is what was written. */
 import type { Config } from "../config.ts";
 import { auditLedger, type AuditReport } from "../reports/audit.ts";
+import { findDamage } from "../store/integrity.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
-import { withStored } from "./stored.ts";
+import { requireFile, withStored } from "./stored.ts";
 
-/** Audits the ledger and prints what was found. Returns 1 where anything differs. */
+/** Audits the ledger and the file it is kept in, and prints what was found. Returns 1 where anything differs. */
 export function audit({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {
   return withStored(config, async ({ ledger }) => {
-    const report = await auditLedger(ledger);
+    // Nothing else in this process waits for its turn.
+    const turn = () => Promise.resolve();
+    const report = await auditLedger(ledger, { turn, damage: findDamage(requireFile(config.store)) });
     writeOut(switches.has("json") ? `${JSON.stringify(report, null, 2)}\n` : auditText(report));
     return report.ok ? 0 : 1;
   });

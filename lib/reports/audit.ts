@@ -1,6 +1,6 @@
 /** The audit: everything in the ledger that can be worked out anew is, and compared. */
-import type { LedgerStore } from "../store/ledger.ts";
-import { checkDays } from "./audit_days.ts";
+import type { LedgerStart, LedgerStore } from "../store/ledger.ts";
+import { checkDays, type DayCounts } from "./audit_days.ts";
 import { type Difference, Findings } from "./audit_findings.ts";
 import { EntryWalk } from "./audit_walk.ts";
 
@@ -10,21 +10,20 @@ const LEASE_GRACE_MS = 300_000;
 /** Walks that are begun anew because the oldest entries were pruned under them. */
 const MOST_RESTARTS = 5;
 
+/** The start of a ledger that nothing was pruned of. */
+const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
+
+const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
+
 /** What an audit found. */
 export interface AuditReport {
   /** True where there is no difference. */
   ok: boolean;
-  checked: {
+  checked: DayCounts & {
     entries: number;
     /** Places of the first and the last entry; `null` where there is none. */
     first_seq: number | null;
     last_seq: number | null;
-    /** Sums per day that were compared with their entries. */
-    day_sums: number;
-    /** Of them, those that grew meanwhile: the entries fit between two readings. */
-    day_sums_in_motion: number;
-    /** Sums per day whose entries are pruned, so that nothing is left to compare them with. */
-    day_sums_alone: number;
     holds: number;
   };
   difference_count: number;
@@ -38,19 +37,22 @@ export interface AuditOptions {
   now?: () => number;
   /** Lets everything else in the process have its turn. */
   turn?: () => Promise<void>;
+  /** What is known to be wrong with the file that the ledger is kept in. */
+  damage?: readonly string[];
 }
 
 /** Audits a ledger, which may be in use meanwhile. Whatever is wrong with it is in the report. */
 export async function auditLedger(
   ledger: LedgerStore,
-  { now = Date.now, turn = nextTurn }: AuditOptions = {},
+  { now = Date.now, turn = nextTurn, damage = [] }: AuditOptions = {},
 ): Promise<AuditReport> {
   const { walk, findings } = await walkAll(ledger, turn);
-  const days = await checkDays(ledger, { walk, firstDay: walk.start.day + 1, findings, turn });
-  const holds = await checkHolds(ledger, { findings, now: now() });
+  for (const message of damage) findings.add({ kind: "file", message });
+  const days = await findings.attempt("the sums per day", () => checkDays(ledger, { walk, findings, turn }));
+  const holds = await findings.attempt("the holds", () => checkHolds(ledger, { findings, now: now() }));
   return {
     ok: findings.count === 0,
-    checked: { ...walk.extent(), ...days, holds },
+    checked: { ...walk.extent(), ...(days ?? NO_DAYS), holds: holds ?? 0 },
     difference_count: findings.count,
     differences: findings.told,
   };
@@ -63,11 +65,24 @@ async function walkAll(
 ): Promise<{ walk: EntryWalk; findings: Findings }> {
   for (let restarts = 0;; restarts++) {
     const findings = new Findings();
-    const walk = new EntryWalk(await ledger.start(), findings);
+    const walk = new EntryWalk(await readStart(ledger, findings), findings);
     await walk.toEnd(ledger, turn);
-    const { seq } = await ledger.start();
+    const { seq } = await readStart(ledger, new Findings());
     if (!walk.mayBeOvertaken(seq) || restarts === MOST_RESTARTS) return { walk, findings };
   }
+}
+
+/** Where the ledger starts; where that makes no sense, at its very beginning. */
+async function readStart(ledger: LedgerStore, findings: Findings): Promise<LedgerStart> {
+  const start = await findings.attempt("the start", () => ledger.start());
+  if (start === undefined) return WHOLE;
+  const { seq, check, day } = start;
+  const isWhole = seq === 0 && check === 0 && day === -1;
+  const isPruned = Number.isSafeInteger(seq) && seq > 0 && Number.isSafeInteger(check) && Number.isSafeInteger(day) &&
+    day >= 0;
+  if (isWhole || isPruned) return start;
+  findings.add({ kind: "start", message: `the start is no place in a ledger: ${JSON.stringify(start)}` });
+  return WHOLE;
 }
 
 /** Returns how many open holds there are. */

@@ -12,99 +12,102 @@ const PAGE = 1000;
 /** A day before every other. */
 const NO_DAY = Number.MIN_SAFE_INTEGER;
 
-/** How many sums were compared. */
+/** How many sums were looked at. */
 export interface DayCounts {
   /** Those whose entries are all there. */
   day_sums: number;
   /** Of them, those that grew meanwhile: the entries fit between two readings. */
   day_sums_in_motion: number;
-  /** Those whose entries are pruned, so that nothing is left to compare them with. */
+  /** Those of days that entries are pruned of: no more than what is left can be compared. */
   day_sums_alone: number;
 }
 
 /** What the comparison needs. */
 interface Parts {
   walk: EntryWalk;
-  /** The first day whose entries are all there. */
-  firstDay: number;
   findings: Findings;
   turn: () => Promise<void>;
 }
 
 /** The sums of some whole days. */
 interface Page {
-  sums: readonly DaySum[];
+  sums: ReadonlyMap<string, DaySum>;
   /** The last of the days; infinite where there are no more. */
   until: number;
 }
 
+/** What is known of one sum: as it was read before and after the newest entries, and as the entries make it. */
+type Readings = Record<"before" | "after" | "made", DaySum>;
+
 /**
- * Compares the sums of days whose entries are all there. A ledger in use grows meanwhile, so its sums are read before and
- * after the newest entries: the entries must make no less than the former and no more than the latter. For sums that stand
- * still, that is the same.
+ * Compares the sums per day with the entries. A ledger in use grows meanwhile, so its sums are read before and after the
+ * newest entries: the entries must make no less than the former and no more than the latter. For sums that stand still,
+ * that is the same. Of days that entries are pruned of, what is left must make no more than the sums.
  */
-export async function checkDays(ledger: LedgerStore, { walk, firstDay, findings, turn }: Parts): Promise<DayCounts> {
-  const counts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: await countBefore(ledger, { firstDay, turn }) };
-  for (let since = firstDay; since < Infinity;) {
+export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Parts): Promise<DayCounts> {
+  const counts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
+  const goneDay = walk.start.day;
+  let isShort = goneDay < 0;
+
+  function look(sums: Readings): void {
+    const { before, after, made } = sums;
+    const { day } = made;
+    const isAlone = day <= goneDay;
+    if (isAlone) counts.day_sums_alone++;
+    else counts.day_sums++;
+    if (!isAlone && !isSame(before, after)) counts.day_sums_in_motion++;
+    if (day === goneDay && !isSame(made, after)) isShort = true;
+    if (!isWithin(made, after) || (!isAlone && !isWithin(before, made))) findings.add(differs(sums));
+  }
+
+  for (let since = NO_DAY; since < Infinity;) {
     const before = await readPage(ledger, since);
     await walk.toEnd(ledger, turn);
     const after = await readPage(ledger, since);
     const until = Math.min(before.until, after.until);
-    const [low, high, made] = [before.sums, after.sums, walk.sums.within(since, until)].map(byName);
-    for (const [name, known] of new Map([...made ?? [], ...low ?? [], ...high ?? []])) {
+    const made = byName(walk.sums.within(since, until));
+    for (const [name, known] of new Map([...made, ...before.sums, ...after.sums])) {
       if (known.day > until) continue;
       const nothing = emptySum(known);
-      const sums = {
-        low: low?.get(name) ?? nothing,
-        made: made?.get(name) ?? nothing,
-        high: high?.get(name) ?? nothing,
-      };
-      counts.day_sums++;
-      if (!isSame(sums.low, sums.high)) counts.day_sums_in_motion++;
-      if (!isWithin(sums.low, sums.made) || !isWithin(sums.made, sums.high)) findings.add(differs(sums));
+      look({
+        before: before.sums.get(name) ?? nothing,
+        after: after.sums.get(name) ?? nothing,
+        made: made.get(name) ?? nothing,
+      });
     }
     since = until + 1;
+    await turn();
+  }
+  if (!isShort) {
+    findings.add({ kind: "start", message: `entries of ${dateOf(goneDay)} are said to be gone, but none is missing` });
   }
   return counts;
 }
 
-/** How many sums there are of days before the first one that is compared. */
-async function countBefore(
-  ledger: LedgerStore,
-  { firstDay, turn }: Pick<Parts, "firstDay" | "turn">,
-): Promise<number> {
-  let count = 0;
-  for (let since = NO_DAY; since < firstDay;) {
-    const { sums, until } = await readPage(ledger, since);
-    count += sums.filter(({ day }) => day < firstDay).length;
-    since = until + 1;
-    await turn();
-  }
-  return count;
-}
-
 async function readPage(ledger: LedgerStore, since: number): Promise<Page> {
   const sums = await ledger.days(since, PAGE);
-  return { sums, until: sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity };
+  return { sums: byName(sums), until: sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity };
 }
 
 function byName(sums: readonly DaySum[]): ReadonlyMap<string, DaySum> {
   return new Map(sums.map((sum) => [`${sum.day}\n${nameOfDaySum(sum)}`, sum]));
 }
 
-function differs({ low, made, high }: Record<"low" | "made" | "high", DaySum>): Difference {
+function differs({ after, made }: Readings): Difference {
   const { day, keyId, group, model } = made;
-  const date = new Date(day * DAY_MS);
-  const when = Number.isNaN(date.getTime()) ? `day ${day}` : date.toISOString().slice(0, 10);
-  const kept = isSame(low, high) ? figuresOf(low) : figuresOf(high);
+  const kept = figuresOf(after);
   const told = figuresOf(made).flatMap(([name, text], index) => {
     const other = kept[index]?.[1];
     return text === other ? [] : [`${name} is ${other}, the entries make ${text}`];
   });
-  return {
-    kind: "day_sum",
-    message: `${when}, key "${keyId}", group "${group}", model "${model}": ${told.join("; ")}`,
-  };
+  const whose = `${dateOf(day)}, key "${keyId}", group "${group}", model "${model}"`;
+  return { kind: "day_sum", message: `${whose}: ${told.join("; ")}` };
+}
+
+/** Such as `2026-11-21`; days that no calendar has are told by their number. */
+function dateOf(day: number): string {
+  const date = new Date(day * DAY_MS);
+  return Number.isNaN(date.getTime()) ? `day ${day}` : date.toISOString().slice(0, 10);
 }
 
 function figuresOf({ requests, failed, tokens, images, cost, overrun }: DaySum): [string, string][] {

@@ -5,7 +5,7 @@ const MOST_TOLD = 100;
 
 /** Something that is not as it must be. */
 export interface Difference {
-  kind: "gap" | "check" | "number" | "cost" | "day_sum" | "hold" | "unreadable";
+  kind: "gap" | "check" | "number" | "cost" | "day_sum" | "hold" | "start" | "unreadable" | "file";
   /** Place in the ledger, where it is about an entry. */
   seq?: number;
   /** Id of the request, where it is about one. */
@@ -21,6 +21,17 @@ export class Findings {
   /** All of them, those that are not told included. */
   get count(): number {
     return this.#count;
+  }
+
+  /** Does some of the work; where it throws, what cannot be read is noted, and `undefined` is the result. */
+  async attempt<T>(what: string, work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      this.add({ kind: "unreadable", message: `${what} cannot be read: ${why}` });
+      return undefined;
+    }
   }
 
   /** Notes a difference. */

@@ -1,7 +1,7 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { auditLedger, type AuditReport } from "../../lib/reports/audit.ts";
 import { dayOf } from "../../lib/store/days.ts";
-import type { DaySum, Hold, KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
+import type { DaySum, Hold, KeptEntry, LedgerStart, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
 import { DAY_MS, DAY_ONE, someEntries } from "./entries.ts";
 
@@ -229,4 +229,36 @@ Deno.test("auditLedger() finds holds that nobody ended", async () => {
     holds: async () => (await ledger.holds()).map((hold) => ({ ...hold, amount: -1n })),
   };
   assertEquals((await auditLedger(negative, { now: () => 0 })).difference_count, 2);
+});
+
+Deno.test("auditLedger() does not believe a start that cannot be", async () => {
+  const ledger = await ledgerOf(700);
+  const starts: LedgerStart[] = [
+    { seq: 0, check: 0, day: dayOf(DAY_ONE) },
+    { seq: 0, check: 5, day: -1 },
+    { seq: NaN, check: NaN, day: NaN },
+    { seq: -1, check: 0, day: -1 },
+  ];
+  for (const start of starts) {
+    const report = await auditLedger({ ...ledger, start: () => Promise.resolve(start) });
+    assertEquals([kinds(report), report.checked.entries], [["start"], 700], JSON.stringify(start));
+  }
+  const pruned = await ledgerOf(3000);
+  while (await pruned.prune(dayOf(DAY_ONE) + 1));
+  const later = { ...await pruned.start(), day: dayOf(DAY_ONE) + 2 };
+  assertEquals(kinds(await auditLedger({ ...pruned, start: () => Promise.resolve(later) })), ["start"]);
+});
+
+Deno.test("auditLedger() tells what of the rest cannot be read", async () => {
+  const ledger = await ledgerOf(10);
+  const fail = () => Promise.reject(new Error("disk"));
+  const { ok, differences } = await auditLedger({ ...ledger, days: fail, holds: fail, start: fail }, {
+    damage: ["torn"],
+  });
+  assertEquals([ok, differences.map(({ kind, message }) => [kind, message])], [false, [
+    ["unreadable", "the start cannot be read: disk"],
+    ["file", "torn"],
+    ["unreadable", "the sums per day cannot be read: disk"],
+    ["unreadable", "the holds cannot be read: disk"],
+  ]]);
 });
