@@ -81,6 +81,7 @@ export const COMMANDS = {
   "explain": { operand: "REQUEST_ID", flags: [...FILES, "json"], about: "Show a request and its price, line by line" },
   "audit": { flags: [...FILES, "json"], about: "Work the whole ledger out anew and tell every difference" },
   "prune": { flags: FILES, about: "Forget single requests older than ledger.keep_days now; sums per day stay" },
+  "backup": { operand: "FILE", flags: FILES, about: "Copy the store into a new file, also while the gateway runs" },
   "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
   "translate": {
     flags: ["config", "from", "to", "vendor"],

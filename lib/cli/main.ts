@@ -6,6 +6,7 @@ import type { Route } from "../http/router.ts";
 import { StoreError } from "../store/store.ts";
 import { helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
 import { audit } from "./audit.ts";
+import { backup } from "./backup.ts";
 import { check } from "./check.ts";
 import { explain } from "./explain.ts";
 import { health } from "./health.ts";
@@ -73,6 +74,8 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
       return await audit({ config, ...invocation });
     case "prune":
       return await prune({ config });
+    case "backup":
+      return await backup({ config, ...invocation });
   }
 }
 

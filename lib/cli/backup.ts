@@ -1,0 +1,16 @@
+/** `backup`: a copy of the store, made while the gateway runs. */
+import type { Config } from "../config.ts";
+import { backupStore } from "../store/backup.ts";
+import type { Invocation } from "./arguments.ts";
+import { writeOut } from "./output.ts";
+import { requireFile } from "./stored.ts";
+
+/** Copies the store into a file that is not there yet. @throws {StoreError} where it is, or it cannot be written */
+export async function backup(
+  { config, operand: to }: Pick<Invocation, "operand"> & { config: Config },
+): Promise<number> {
+  const from = requireFile(config.store);
+  await backupStore(from, to);
+  writeOut(`Copied the store "${from}" to "${to}", ${(await Deno.stat(to)).size} bytes\n`);
+  return 0;
+}
