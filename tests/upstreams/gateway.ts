@@ -1,11 +1,13 @@
 /** A whole gateway in front of upstreams that play by a script, over real sockets. */
 import { issueKey } from "../../lib/access/keys.ts";
+import type { KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { closeGateway, createGateway, type LogEntry } from "../../lib/gateway.ts";
+import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/http/app.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
+import type { Store } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
 
 /** The key that every upstream of these tests wants: it must never be seen by a client. */
@@ -17,14 +19,38 @@ export interface TestGateway extends AsyncDisposable {
   url: string;
   port: number;
   logs: LogEntry[];
+  gateway: Gateway;
+  store: Store;
+  /** The key that is used where a request names no other. */
+  key: TestKey;
+  /** Issues one more key. */
+  addKey(wanted?: { group?: string; rules?: KeyRules }): Promise<TestKey>;
   /** Sends a request in a protocol, with its path and its credential. */
   ask(protocol: Protocol, body: string | JsonObject, more?: AskOptions): Promise<Response>;
   /** A request's head and body as bytes, for clients that are not polite. */
   raw(protocol: Protocol, body: string | JsonObject): string;
 }
 
+/** A client's key. */
+export interface TestKey {
+  id: string;
+  key: string;
+}
+
+/** What a gateway is started with, beside its configuration. */
+export interface GatewayOptions {
+  /** Absent: one in memory. */
+  store?: Store;
+  /** Unix time in milliseconds; absent: always 0. */
+  now?: () => number;
+  /** Milliseconds that only grow; absent: those of the process. */
+  monotonic?: () => number;
+}
+
 /** What may accompany a request. */
 export interface AskOptions {
+  /** Absent: the gateway's first one. */
+  key?: TestKey;
   headers?: Record<string, string>;
   signal?: AbortSignal;
 }
@@ -79,19 +105,31 @@ export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonO
 }
 
 /** Starts a gateway in this process. */
-export function startGateway(file: JsonObject): TestGateway {
+export function startGateway(
+  file: JsonObject,
+  { store = openMemoryStore(), now = () => 0, monotonic }: GatewayOptions = {},
+): TestGateway {
   const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
-  const store = openMemoryStore();
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
   void store.keys.add(record);
+  const own = { id: record.id, key };
+  let keys = 0;
   const logs: LogEntry[] = [];
-  const gateway = createGateway({ config, store, now: () => 0, random: () => 0, log: (entry) => logs.push(entry) });
+  const log = (entry: LogEntry) => void logs.push(entry);
+  const gateway = createGateway({
+    config,
+    store,
+    now,
+    random: () => 0,
+    log,
+    ...(monotonic !== undefined && { monotonic }),
+  });
   const app = createApp({ routes, gateway: () => gateway });
   const stop = new AbortController();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, app);
   const url = `http://127.0.0.1:${server.addr.port}`;
 
-  function headers(protocol: Protocol): Record<string, string> {
+  function headers(protocol: Protocol, { key }: TestKey = own): Record<string, string> {
     return {
       "content-type": "application/json",
       ...(protocol === "messages"
@@ -104,10 +142,18 @@ export function startGateway(file: JsonObject): TestGateway {
     url,
     port: server.addr.port,
     logs,
+    gateway,
+    store,
+    key: own,
+    async addKey({ group = "default", rules = {} } = {}) {
+      const { key, record } = issueKey({ name: `more-${++keys}`, group, rules, now: 0 });
+      await store.keys.add(record);
+      return { id: record.id, key };
+    },
     ask: (protocol, body, more = {}) =>
       fetch(url + PATHS[protocol], {
         method: "POST",
-        headers: { ...headers(protocol), ...more.headers },
+        headers: { ...headers(protocol, more.key), ...more.headers },
         body: typeof body === "string" ? body : JSON.stringify(body),
         ...(more.signal !== undefined && { signal: more.signal }),
       }),
