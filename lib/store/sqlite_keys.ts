@@ -23,24 +23,28 @@ interface KeyRow {
 
 /** Opens the keys of a database that is up to date. */
 export function openSqliteKeys(db: DatabaseSync): KeyStore {
+  // Named parameters: those with numbers are not known to all versions of Deno that this runs on.
   const insert = db.prepare(
-    `INSERT INTO keys (${COLUMNS}) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12
-     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE hash = ?11 OR former_hash IN (?3, ?11)) ON CONFLICT DO NOTHING`,
+    `INSERT INTO keys (${COLUMNS})
+     SELECT :id, :name, :hash, :group, :createdAt, :disabled, :revokedAt, :expiresAt, :lastUsedAt, :rules, :former, :until
+     WHERE NOT EXISTS (SELECT 1 FROM keys WHERE hash = :former OR former_hash IN (:hash, :former))
+     ON CONFLICT DO NOTHING`,
   );
   const byHash = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE hash = ?`);
   const byFormer = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE former_hash = ? AND former_until > ?`);
   const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY rowid`);
   // One statement each: what another process changes at the same time is not lost.
   const change = db.prepare(
-    `UPDATE keys SET disabled = coalesce(?1, disabled), group_name = coalesce(?2, group_name),
-     rules = coalesce(?3, rules), expires_at = iif(?4, ?5, expires_at) WHERE id = ?6 AND revoked_at IS NULL`,
+    `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
+     rules = coalesce(:rules, rules), expires_at = iif(:expires, :expiresAt, expires_at)
+     WHERE id = :id AND revoked_at IS NULL`,
   );
   const revoke = db.prepare(
     "UPDATE keys SET revoked_at = ?, former_hash = NULL, former_until = NULL WHERE id = ? AND revoked_at IS NULL",
   );
   const rotate = db.prepare(
-    `UPDATE keys SET former_hash = hash, former_until = ?1, hash = ?2 WHERE id = ?3 AND revoked_at IS NULL
-     AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = ?2 OR former_hash = ?2)`,
+    `UPDATE keys SET former_hash = hash, former_until = :until, hash = :hash WHERE id = :id AND revoked_at IS NULL
+     AND NOT EXISTS (SELECT 1 FROM keys WHERE hash = :hash OR former_hash = :hash)`,
   );
   const touch = db.prepare(
     `UPDATE keys SET last_used_at = used.value FROM json_each(?) AS used
@@ -50,22 +54,20 @@ export function openSqliteKeys(db: DatabaseSync): KeyStore {
   return {
     // deno-lint-ignore require-await -- what is thrown here must reject
     async add(key) {
-      const { id, name, hash, group, createdAt, disabled, revokedAt = null, expiresAt = null, lastUsedAt = null } = key;
-      const { rules, former } = key;
-      return insert.run(
-        id,
-        name,
-        hash,
-        group,
-        createdAt,
-        Number(disabled),
-        revokedAt,
-        expiresAt,
-        lastUsedAt,
-        JSON.stringify(rules),
-        former?.hash ?? null,
-        former?.until ?? null,
-      ).changes === 1;
+      return insert.run({
+        id: key.id,
+        name: key.name,
+        hash: key.hash,
+        group: key.group,
+        createdAt: key.createdAt,
+        disabled: Number(key.disabled),
+        revokedAt: key.revokedAt ?? null,
+        expiresAt: key.expiresAt ?? null,
+        lastUsedAt: key.lastUsedAt ?? null,
+        rules: JSON.stringify(key.rules),
+        former: key.former?.hash ?? null,
+        until: key.former?.until ?? null,
+      }).changes === 1;
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async findByHash(hash, now) {
@@ -78,14 +80,14 @@ export function openSqliteKeys(db: DatabaseSync): KeyStore {
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async change(id, { disabled, group, rules, expiresAt }) {
-      return change.run(
-        disabled === undefined ? null : Number(disabled),
-        group ?? null,
-        rules === undefined ? null : JSON.stringify(rules),
-        Number(expiresAt !== undefined),
-        expiresAt ?? null,
+      return change.run({
         id,
-      ).changes === 1;
+        disabled: disabled === undefined ? null : Number(disabled),
+        group: group ?? null,
+        rules: rules === undefined ? null : JSON.stringify(rules),
+        expires: Number(expiresAt !== undefined),
+        expiresAt: expiresAt ?? null,
+      }).changes === 1;
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async revoke(id, at) {
@@ -93,7 +95,7 @@ export function openSqliteKeys(db: DatabaseSync): KeyStore {
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async rotate(id, { hash, until }) {
-      return rotate.run(until, hash, id).changes === 1;
+      return rotate.run({ id, hash, until }).changes === 1;
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async touch(used) {

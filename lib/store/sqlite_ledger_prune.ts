@@ -7,7 +7,7 @@ import { atomically, whenFree } from "./transaction.ts";
 
 /** Entries forgotten, and pages given back, by one call: a few milliseconds of work. */
 const ENTRIES_AT_ONCE = 500;
-const PAGES_AT_ONCE = 200;
+const PAGES_AT_ONCE = 100;
 
 /** Free pages that stay in the file for what is written next. */
 const SPARE_PAGES = 256;

@@ -1,0 +1,649 @@
+/** What every store promises of the ledger. */
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { checkSum } from "../../lib/store/entry_check.ts";
+import type {
+  BudgetClaim,
+  Entry,
+  Hold,
+  HoldAnswer,
+  KeptEntry,
+  LedgerStore,
+  PriceSheet,
+  UsageBy,
+} from "../../lib/store/ledger.ts";
+
+/** 2026-11-21, in days since 1970-01-01, and its midnight. */
+export const DAY = 20_778;
+export const MIDNIGHT = DAY * 86_400_000;
+
+const HOUR = 3_600_000;
+
+/** Largest amount that is kept. */
+const LARGEST = 2n ** 63n - 1n;
+
+/** Prices of a model. */
+export const SHEET: PriceSheet = {
+  model: "acme/one",
+  factor: "0.8",
+  prompt: "0.00000125",
+  completion: "0.00001",
+  input_cache_read: "0.000000125",
+  input_cache_write_5m: "0.0000015625",
+  input_cache_write_1h: "0.0000025",
+};
+
+/** An entry with usual members. */
+export function entry(change: Partial<Entry> = {}): Entry {
+  return {
+    id: "r1",
+    at: MIDNIGHT + HOUR,
+    keyId: "key_1",
+    group: "default",
+    model: "acme/one",
+    upstream: "acme",
+    endpoint: "chat",
+    status: 200,
+    ending: "end",
+    tokens: {
+      prompt: 10,
+      input_cache_read: 20,
+      input_cache_write_5m: 30,
+      input_cache_write_1h: 40,
+      completion: 50,
+      reasoning: 6,
+    },
+    source: "upstream",
+    sheet: SHEET,
+    cost: 100n,
+    held: 0n,
+    overrun: 0n,
+    firstMs: 200,
+    totalMs: 900,
+    attempts: 1,
+    images: 0,
+    ...change,
+  };
+}
+
+/** An entry without charge. */
+function failed(change: Partial<Entry> = {}): Entry {
+  const { sheet: _, firstMs: __, ...rest } = entry({ ending: "failed", status: 502, source: "none", cost: 0n });
+  const tokens = {
+    prompt: 0,
+    input_cache_read: 0,
+    input_cache_write_5m: 0,
+    input_cache_write_1h: 0,
+    completion: 0,
+    reasoning: 0,
+  };
+  return { ...rest, tokens, ...change };
+}
+
+/** A budget of the key. */
+export function ofKey(budget: bigint, change: Partial<BudgetClaim> = {}): BudgetClaim {
+  return { scope: "key", id: "key_1", budget, since: DAY, ...change };
+}
+
+/** A budget of the group. */
+function ofGroup(budget: bigint, change: Partial<BudgetClaim> = {}): BudgetClaim {
+  return { scope: "group", id: "default", budget, since: DAY, ...change };
+}
+
+/** A hold with usual members. */
+export function hold(change: Partial<Hold> = {}): Hold {
+  return {
+    id: "r1",
+    at: MIDNIGHT + HOUR,
+    keyId: "key_1",
+    group: "default",
+    model: "acme/one",
+    endpoint: "chat",
+    amount: 60n,
+    claims: [ofKey(100n)],
+    leaseUntil: MIDNIGHT + HOUR + 60_000,
+    ...change,
+  };
+}
+
+/** All entries, page by page, with their chain recomputed from the start. */
+export async function readChain(ledger: LedgerStore, limit = 500): Promise<KeptEntry[]> {
+  const start = await ledger.start();
+  const all: KeptEntry[] = [];
+  let { seq, check } = start;
+  for (;;) {
+    const page = await ledger.entries({ after: seq, limit });
+    for (const kept of page) {
+      const { check: said, ...rest } = kept;
+      assertEquals([kept.seq, said], [seq + 1, checkSum(rest, check)]);
+      all.push(kept);
+      seq = kept.seq;
+      check = said;
+    }
+    if (page.length < limit) return all;
+  }
+}
+
+async function names(ledger: LedgerStore, query: { since: number; until: number; by: UsageBy }): Promise<unknown[]> {
+  return (await ledger.usage(query)).map(({ name, requests, failed, cost }) => [name, requests, failed, cost]);
+}
+
+async function pruneAll(ledger: LedgerStore, beforeDay: number): Promise<number> {
+  let calls = 1;
+  while (await ledger.prune(beforeDay)) assert(calls++ < 1000);
+  return calls;
+}
+
+const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
+  "enters a request with all its members": async (ledger) => {
+    const all = [
+      entry({ held: 120n, overrun: 5n, images: 2, attempts: 3 }),
+      failed({ id: "r2", model: "", upstream: "", status: 499 }),
+    ];
+    assertEquals(await ledger.append(all), [true, true]);
+    const [one, two] = await readChain(ledger);
+    assertEquals(one, { ...all[0], seq: 1, priceVersion: 1, check: one?.check } as KeptEntry);
+    assertEquals(two, { ...all[1], seq: 2, check: two?.check } as KeptEntry);
+    assertEquals([await ledger.find("r1"), await ledger.find("r2")], [one, two]);
+    assertEquals(await ledger.find("' OR 1=1 --"), undefined);
+    assertEquals(await ledger.append([]), []);
+  },
+  "enters each id once; a second entry changes nothing": async (ledger) => {
+    assertEquals(await ledger.append([entry(), entry({ cost: 7n }), entry({ id: "r2" })]), [true, false, true]);
+    const before = [await readChain(ledger), await ledger.days(0)];
+    const cheap = entry({ cost: 1n, sheet: { ...SHEET, factor: "2" } });
+    assertEquals(await ledger.append([cheap, entry({ id: "r2", cost: 2n })]), [false, false]);
+    assertEquals(await Promise.all([ledger.append([cheap]), ledger.append([cheap])]), [[false], [false]]);
+    assertEquals([await readChain(ledger), await ledger.days(0)], before);
+    assertEquals(await ledger.left(ofKey(1000n)), 800n);
+  },
+  "enters one of two entries of an id that come at once": async (ledger) => {
+    const answers = await Promise.all([1n, 2n, 3n].map((cost) => ledger.append([entry({ cost })])));
+    assertEquals(answers.flat().toSorted(), [false, false, true]);
+    assertEquals((await readChain(ledger)).length, 1);
+    assertEquals((await ledger.days(0)).map(({ requests }) => requests), [1]);
+  },
+  "numbers the versions of price sheets": async (ledger) => {
+    const dearer = { ...SHEET, prompt: "0.000002" };
+    await ledger.append([entry({ sheet: { ...SHEET } }), entry({ id: "r2", sheet: dearer })]);
+    await ledger.append([entry({ id: "r3", sheet: { ...dearer } }), failed({ id: "r4" }), entry({ id: "r5" })]);
+    await ledger.append([entry({ id: "r6", sheet: { ...SHEET, factor: "1" } })]);
+    const versions = (await readChain(ledger)).map(({ priceVersion, sheet }) => [priceVersion, sheet?.prompt]);
+    assertEquals(versions, [
+      [1, SHEET.prompt],
+      [2, dearer.prompt],
+      [2, dearer.prompt],
+      [undefined, undefined],
+      [1, SHEET.prompt],
+      [3, SHEET.prompt],
+    ]);
+  },
+  "refuses what it cannot keep exactly, and all that came with it": async (ledger) => {
+    const wrong: Partial<Entry>[] = [
+      { cost: -1n },
+      { held: -1n },
+      { overrun: LARGEST + 1n },
+      { cost: LARGEST + 1n },
+      { at: 0.5 },
+      { at: -1 },
+      { totalMs: NaN },
+      { firstMs: 2 ** 53 },
+      { images: -1 },
+      { tokens: { ...entry().tokens, prompt: 1.5 } },
+      { tokens: { ...entry().tokens, reasoning: -1 } },
+    ];
+    for (const change of wrong) {
+      await assertRejects(() => ledger.append([entry(), entry({ id: "r2", ...change })]), RangeError, "Cannot enter");
+    }
+    await assertRejects(() => ledger.hold(hold({ amount: -1n })), RangeError, "Cannot hold");
+    await assertRejects(() => ledger.hold(hold({ amount: LARGEST + 1n })), RangeError, "Cannot hold");
+    assertEquals([await readChain(ledger), await ledger.days(0), await ledger.holds()], [[], [], []]);
+  },
+  "keeps amounts of any size exactly": async (ledger) => {
+    const odd = 2n ** 53n + 1n;
+    const days = [0, 1, 2, 3].map((day) => entry({ id: `r${day}`, at: MIDNIGHT + day * 24 * HOUR, cost: LARGEST }));
+    await ledger.append([entry({ id: "odd", at: 0, cost: odd, held: odd, overrun: odd }), ...days]);
+    assertEquals((await readChain(ledger)).map(({ cost }) => cost), [odd, LARGEST, LARGEST, LARGEST, LARGEST]);
+    const [sum] = await ledger.usage({ since: 0, until: MIDNIGHT + 4 * 24 * HOUR, by: "group" });
+    assertEquals([sum?.cost, sum?.overrun], [odd + 4n * LARGEST, odd]);
+    assertEquals((await ledger.days(0)).map(({ cost }) => cost), [odd, LARGEST, LARGEST, LARGEST, LARGEST]);
+    for (const claim of [ofKey(0n, { since: 0 }), ofGroup(0n, { since: 0 })]) {
+      assertEquals(await ledger.left(claim), -odd - 4n * LARGEST);
+    }
+    assertEquals(await ledger.left(ofKey(0n, { since: DAY + 3 })), -LARGEST);
+    const amount = LARGEST;
+    assertEquals(await ledger.hold(hold({ id: "h", amount, claims: [ofKey(2n * LARGEST, { since: DAY + 9 })] })), {
+      held: true,
+    });
+    assertEquals((await ledger.holds())[0]?.amount, LARGEST);
+  },
+
+  "holds up to the last of a budget, and not more": async (ledger) => {
+    assertEquals(await ledger.hold(hold()), { held: true });
+    const claim = ofKey(100n);
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 41n })), { held: false, claim, left: 40n, onHold: 60n });
+    assertEquals(await ledger.hold(hold({ id: "r3", amount: 40n })), { held: true });
+    assertEquals(await ledger.hold(hold({ id: "r4", amount: 1n })), { held: false, claim, left: 0n, onHold: 100n });
+    assertEquals(await ledger.hold(hold({ id: "r5", amount: 0n })), { held: true });
+    assertEquals(await ledger.left(claim), 0n);
+    assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), ["r1", "r3", "r5"]);
+  },
+  "gives the last of a budget to one of those who want it at once": async (ledger) => {
+    const wishes = Array.from({ length: 50 }, (_, index) => ledger.hold(hold({ id: `r${index}`, amount: 3n })));
+    assertEquals((await Promise.all(wishes)).filter(({ held }) => held).length, 33);
+    assertEquals(await ledger.left(ofKey(100n)), 1n);
+  },
+  "counts what was charged, held and wished against each budget": async (ledger) => {
+    await ledger.append([entry({ id: "a", cost: 30n }), entry({ id: "b", cost: 5n, keyId: "key_2" })]);
+    const claim = ofKey(100n);
+    await ledger.hold(hold());
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 11n })), { held: false, claim, left: 10n, onHold: 60n });
+    await ledger.append([entry({ cost: 50n })]);
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 21n })), { held: false, claim, left: 20n, onHold: 0n });
+    assertEquals([await ledger.left(claim), await ledger.left(ofGroup(100n))], [20n, 15n]);
+    assertEquals(await ledger.left(ofKey(10n)), -70n);
+  },
+  "holds in all the budgets claimed, or in none": async (ledger) => {
+    const [mine, ours] = [ofKey(100n), ofGroup(150n)];
+    const claims = [mine, ours];
+    assertEquals(await ledger.hold(hold({ amount: 90n, claims })), { held: true });
+    const other = { keyId: "key_2", claims: [ofKey(100n, { id: "key_2" }), ours] };
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 61n, ...other })), {
+      held: false,
+      claim: ours,
+      left: 60n,
+      onHold: 90n,
+    });
+    assertEquals(await ledger.left(ofKey(100n, { id: "key_2" })), 100n);
+    assertEquals(await ledger.hold(hold({ id: "r3", amount: 11n, claims })), {
+      held: false,
+      claim: mine,
+      left: 10n,
+      onHold: 90n,
+    });
+    assertEquals(await ledger.hold(hold({ id: "r4", amount: 60n, ...other })), { held: true });
+    assertEquals([await ledger.left(mine), await ledger.left(ours)], [10n, 0n]);
+  },
+  "counts for a new budget what was charged and held before it": async (ledger) => {
+    await ledger.append([entry({ id: "a", cost: 30n })]);
+    await ledger.hold(hold({ amount: 20n, claims: [ofKey(1000n)] }));
+    const claims = [ofGroup(60n)];
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 11n, claims })), {
+      held: false,
+      claim: ofGroup(60n),
+      left: 10n,
+      onHold: 20n,
+    });
+    assertEquals(await ledger.hold(hold({ id: "r2", amount: 10n, claims })), { held: true });
+  },
+  "counts a period's own charges, by the day that requests came in": async (ledger) => {
+    const yesterday = MIDNIGHT - HOUR;
+    const [today, month, total] = [ofKey(100n), ofKey(100n, { since: DAY - 20 }), ofKey(100n, { since: 0 })];
+    const left = async () => [await ledger.left(today), await ledger.left(month), await ledger.left(total)];
+    await ledger.append([
+      entry({ id: "a", at: yesterday, cost: 10n }),
+      entry({ id: "b", at: MIDNIGHT - 30 * 24 * HOUR, cost: 1n }),
+      entry({ id: "c", at: MIDNIGHT, cost: 5n }),
+    ]);
+    assertEquals(await left(), [95n, 85n, 84n]);
+    // Held yesterday and still running: it will be charged to yesterday.
+    await ledger.hold(hold({ at: yesterday, amount: 20n, claims: [ofKey(100n, { since: DAY - 1 })] }));
+    assertEquals(await left(), [95n, 65n, 64n]);
+    await ledger.append([entry({ at: yesterday, cost: 15n })]);
+    assertEquals(await left(), [95n, 70n, 69n]);
+    assertEquals(await ledger.left(ofKey(100n, { since: DAY + 1 })), 100n);
+  },
+  "keeps as many periods apart as it is asked for": async (ledger) => {
+    await ledger.append([entry({ id: "a", cost: 10n })]);
+    const since = Array.from({ length: 30 }, (_, day) => DAY - day);
+    for (const day of since) assertEquals(await ledger.left(ofKey(100n, { since: day })), 90n);
+    await ledger.append([entry({ id: "b", cost: 5n })]);
+    for (const day of since) assertEquals(await ledger.left(ofKey(100n, { since: day })), 85n);
+  },
+  "holds once for a request, however often it is asked": async (ledger) => {
+    assertEquals(await ledger.hold(hold()), { held: true });
+    assertEquals(await ledger.hold(hold()), { held: true });
+    assertEquals(await ledger.left(ofKey(100n)), 40n);
+    await ledger.append([failed()]);
+    await assertRejects(() => ledger.hold(hold()), RangeError, "in the ledger already");
+    assertEquals(await ledger.left(ofKey(100n)), 100n);
+  },
+  "ends a hold with the entry of its request, whatever it cost": async (ledger) => {
+    for (const [id, settled] of [["a", entry({ cost: 1n })], ["b", failed()]] as const) {
+      await ledger.hold(hold({ id, amount: 50n }));
+      assertEquals((await ledger.holds()).map((open) => open.id), [id]);
+      await ledger.append([{ ...settled, id }]);
+      assertEquals(await ledger.holds(), []);
+    }
+    assertEquals(await ledger.left(ofKey(100n)), 99n);
+  },
+
+  "voids a hold whose lease is over, and enters its request as lost": async (ledger) => {
+    const { leaseUntil, at } = hold();
+    await ledger.hold(hold());
+    await ledger.hold(hold({ id: "r2", amount: 10n, leaseUntil: leaseUntil + 1 }));
+    assertEquals(await ledger.expire(leaseUntil - 1), []);
+    assertEquals(await ledger.expire(leaseUntil), ["r1"]);
+    assertEquals(await ledger.expire(leaseUntil), []);
+    assertEquals((await ledger.holds()).map(({ id }) => id), ["r2"]);
+    assertEquals(await ledger.left(ofKey(100n)), 90n);
+    const kept = await ledger.find("r1");
+    const { tokens } = failed();
+    const lost = {
+      model: "acme/one",
+      upstream: "",
+      status: 0,
+      held: 60n,
+      totalMs: leaseUntil - at,
+      attempts: 0,
+      tokens,
+    };
+    assertEquals(kept, { ...failed({ ending: "lost", ...lost }), seq: 1, check: kept?.check } as KeptEntry);
+  },
+  "lets a hold live as long as it is renewed": async (ledger) => {
+    const { leaseUntil } = hold();
+    await ledger.hold(hold());
+    await ledger.renew(["r1", "unknown"], leaseUntil + 100);
+    await ledger.renew(["r1"], leaseUntil + 50);
+    assertEquals(await ledger.expire(leaseUntil + 99), []);
+    assertEquals((await ledger.holds()).map((open) => open.leaseUntil), [leaseUntil + 100]);
+    assertEquals(await ledger.expire(leaseUntil + 100), ["r1"]);
+    assertEquals(await readChain(ledger).then((all) => all.length), 1);
+  },
+  "never charges or renews a void hold": async (ledger) => {
+    const { leaseUntil } = hold();
+    await ledger.hold(hold());
+    await ledger.expire(leaseUntil);
+    await ledger.renew(["r1"], leaseUntil + 1000);
+    assertEquals([await ledger.holds(), await ledger.left(ofKey(100n))], [[], 100n]);
+    assertEquals(await ledger.append([entry()]), [false]);
+    assertEquals((await ledger.find("r1"))?.ending, "lost");
+    assertEquals(await ledger.left(ofKey(100n)), 100n);
+    await assertRejects(() => ledger.hold(hold()), RangeError);
+  },
+  "gives an entry or a loss to a request, whichever is first, when both come at once": async (ledger) => {
+    await ledger.hold(hold());
+    const [entered, voided] = await Promise.all([ledger.append([entry()]), ledger.expire(hold().leaseUntil)]);
+    assertEquals([entered[0] === true, voided.length], [true, 0]);
+    await ledger.hold(hold({ id: "r2", amount: 0n }));
+    const [lost, late] = await Promise.all([ledger.expire(hold().leaseUntil), ledger.append([entry({ id: "r2" })])]);
+    assertEquals([lost, late], [["r2"], [false]]);
+    assertEquals((await readChain(ledger)).map(({ ending }) => ending), ["end", "lost"]);
+  },
+  "voids many holds": async (ledger) => {
+    const ids = Array.from({ length: 600 }, (_, index) => `r${index}`);
+    for (const id of ids) await ledger.hold(hold({ id, amount: 0n }));
+    await ledger.append([entry({ id: "other" })]);
+    assertEquals(await ledger.expire(Number.MAX_SAFE_INTEGER - 1), ids);
+    assertEquals((await readChain(ledger)).length, 601);
+  },
+
+  "gives its entries in pages": async (ledger) => {
+    await ledger.append(Array.from({ length: 7 }, (_, index) => entry({ id: `r${index + 1}` })));
+    const page = async (after: number, limit: number) => (await ledger.entries({ after, limit })).map(({ seq }) => seq);
+    assertEquals(await page(0, 3), [1, 2, 3]);
+    assertEquals(await page(3, 3), [4, 5, 6]);
+    assertEquals(await page(6, 3), [7]);
+    assertEquals(await page(7, 3), []);
+    assertEquals(await page(100, 3), []);
+    assertEquals((await readChain(ledger, 2)).length, 7);
+  },
+  "chains entries by their check sums, from one call to the next": async (ledger) => {
+    for (let index = 0; index < 5; index++) {
+      await ledger.append([entry({ id: `a${index}` }), failed({ id: `b${index}` })]);
+    }
+    assertEquals((await readChain(ledger)).length, 10);
+    assertEquals(await ledger.start(), { seq: 0, check: 0, day: -1 });
+  },
+  "sums by key, group, model and day": async (ledger) => {
+    await ledger.append([
+      entry({ id: "a" }),
+      entry({ id: "b", keyId: "key_2", cost: 7n, images: 2, overrun: 3n }),
+      entry({ id: "c", at: MIDNIGHT - 1, group: "ops", model: "acme/two", cost: 9n }),
+      failed({ id: "d", ending: "refused", model: "" }),
+      failed({ id: "e", ending: "lost" }),
+      failed({ id: "f" }),
+      entry({ id: "g", ending: "abandoned", cost: 1n }),
+    ]);
+    const all = { since: 0, until: MIDNIGHT + 48 * HOUR };
+    assertEquals(await names(ledger, { ...all, by: "key" }), [["key_1", 6, 3, 110n], ["key_2", 1, 0, 7n]]);
+    assertEquals(await names(ledger, { ...all, by: "group" }), [["default", 6, 3, 108n], ["ops", 1, 0, 9n]]);
+    assertEquals(await names(ledger, { ...all, by: "model" }), [
+      ["", 1, 1, 0n],
+      ["acme/one", 5, 2, 108n],
+      ["acme/two", 1, 0, 9n],
+    ]);
+    assertEquals(await names(ledger, { ...all, by: "day" }), [["2026-11-20", 1, 0, 9n], ["2026-11-21", 6, 3, 108n]]);
+    const [, two] = await ledger.usage({ ...all, by: "key" });
+    assertEquals(two, {
+      name: "key_2",
+      requests: 1,
+      failed: 0,
+      tokens: entry().tokens,
+      images: 2,
+      cost: 7n,
+      overrun: 3n,
+    });
+    const [one] = await ledger.usage({ ...all, by: "key" });
+    const { tokens } = entry();
+    assertEquals(one?.tokens.prompt, tokens.prompt * 3);
+    assertEquals(one?.tokens.reasoning, tokens.reasoning * 3);
+  },
+  "sums from a moment up to another": async (ledger) => {
+    const at = [-25, -24, -1, 0, 1, 23, 24, 25].map((hour) => MIDNIGHT + hour * HOUR);
+    await ledger.append(at.map((each, index) => entry({ id: `r${index}`, at: each, cost: 10n ** BigInt(index) })));
+    const cost = async (since: number, until: number) =>
+      (await ledger.usage({ since: MIDNIGHT + since * HOUR, until: MIDNIGHT + until * HOUR, by: "group" }))[0]?.cost;
+    const cases: [number, number, bigint | undefined][] = [
+      [-48, 48, 11_111_111n],
+      [-24, 24, 111_110n],
+      [-25, 25, 1_111_111n],
+      [0, 24, 111_000n],
+      [0, 1, 1000n],
+      [1, 2, 10_000n],
+      [1, 24, 110_000n],
+      [-1, 1, 1100n],
+      [-2, 24.5, 1_111_100n],
+      [2, 3, undefined],
+      [24, 24, undefined],
+      [25, 0, undefined],
+      [23, 26, 11_100_000n],
+    ];
+    for (const [since, until, sum] of cases) assertEquals(await cost(since, until), sum, `${since} to ${until}`);
+    assertEquals(await names(ledger, { since: MIDNIGHT - HOUR, until: MIDNIGHT + HOUR, by: "day" }), [
+      ["2026-11-20", 1, 0, 100n],
+      ["2026-11-21", 1, 0, 1000n],
+    ]);
+  },
+  "gives the sums per day as they are kept": async (ledger) => {
+    await ledger.append([entry({ id: "a" }), entry({ id: "b", at: MIDNIGHT + 24 * HOUR }), failed({ id: "c" })]);
+    await ledger.append([entry({ id: "d", keyId: "key_2" }), entry({ id: "e", cost: 3n })]);
+    const days = await ledger.days(0);
+    assertEquals(
+      days.map(({ day, keyId, requests, failed, cost }) => [day - DAY, keyId, requests, failed, cost]).toSorted(),
+      [[0, "key_1", 3, 1, 103n], [0, "key_2", 1, 0, 100n], [1, "key_1", 1, 0, 100n]],
+    );
+    assertEquals(days.map(({ day }) => day), [DAY, DAY, DAY + 1]);
+    const second = await ledger.days(DAY + 1);
+    assertEquals(second, [{
+      day: DAY + 1,
+      keyId: "key_1",
+      group: "default",
+      model: "acme/one",
+      requests: 1,
+      failed: 0,
+      tokens: entry().tokens,
+      images: 0,
+      cost: 100n,
+      overrun: 0n,
+    }]);
+    assertEquals((await ledger.days(0, 1)).length, 2);
+    assertEquals((await ledger.days(0, 3)).length, 3);
+    assertEquals((await ledger.days(0, 9)).length, 3);
+    assertEquals(await ledger.days(DAY + 2, 9), []);
+  },
+
+  "forgets the entries of old days, and keeps their sums": async (ledger) => {
+    const before = Array.from({ length: 1200 }, (_, index) => entry({ id: `old${index}`, at: MIDNIGHT - HOUR }));
+    await ledger.append(before);
+    await ledger.append([
+      entry({ id: "new", at: MIDNIGHT }),
+      // Came in yesterday and ended today: it stands behind an entry of today, so it waits for that one.
+      entry({ id: "late", at: MIDNIGHT - 1 }),
+    ]);
+    const sums = await ledger.days(0);
+    const last = (await ledger.entries({ after: 1199, limit: 1 }))[0];
+    assertEquals(await pruneAll(ledger, DAY - 1), 1);
+    assertEquals((await ledger.start()).seq, 0);
+    assert(await pruneAll(ledger, DAY) > 2);
+    assertEquals(await ledger.start(), { seq: 1200, check: last?.check, day: DAY - 1 } as unknown);
+    assertEquals((await readChain(ledger)).map(({ id, seq }) => [id, seq]), [["new", 1201], ["late", 1202]]);
+    assertEquals((await ledger.entries({ after: 0, limit: 9 })).length, 2);
+    assertEquals(await ledger.find("old7"), undefined);
+    assertEquals((await ledger.find("late"))?.seq, 1202);
+    assertEquals(await ledger.days(0), sums);
+    assertEquals(await ledger.left(ofKey(0n, { since: 0 })), -120_200n);
+  },
+  "goes on where pruning left it, even with nothing": async (ledger) => {
+    await ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
+    const last = await ledger.find("b");
+    await pruneAll(ledger, DAY + 1);
+    assertEquals(await ledger.start(), { seq: 2, check: last?.check, day: DAY } as unknown);
+    assertEquals(await readChain(ledger), []);
+    await ledger.append([entry({ id: "c", at: MIDNIGHT + 24 * HOUR })]);
+    assertEquals((await readChain(ledger)).map(({ id, seq }) => [id, seq]), [["c", 3]]);
+    await pruneAll(ledger, DAY + 9);
+    assertEquals((await ledger.start()).seq, 3);
+    assertEquals((await ledger.start()).day, DAY + 1);
+  },
+  "sums days as a whole whose entries are gone": async (ledger) => {
+    await ledger.append([
+      entry({ id: "a", at: MIDNIGHT + HOUR, cost: 1n }),
+      entry({ id: "b", at: MIDNIGHT + 2 * HOUR, cost: 10n }),
+      entry({ id: "c", at: MIDNIGHT + 25 * HOUR, cost: 100n }),
+      entry({ id: "d", at: MIDNIGHT + 26 * HOUR, cost: 1000n }),
+    ]);
+    const cost = async (since: number, until: number) =>
+      (await ledger.usage({ since: MIDNIGHT + since * HOUR, until: MIDNIGHT + until * HOUR, by: "key" }))[0]?.cost;
+    assertEquals(await cost(1.5, 25.5), 110n);
+    await pruneAll(ledger, DAY + 1);
+    assertEquals(await cost(1.5, 25.5), 111n);
+    assertEquals(await cost(0.5, 0.6), 11n);
+    assertEquals(await cost(25.5, 27), 1000n);
+  },
+
+  "hands out copies, and keeps one": async (ledger) => {
+    const given = entry({ sheet: { ...SHEET } });
+    const claims = [ofKey(100n)];
+    await ledger.append([given]);
+    await ledger.hold(hold({ id: "r2", amount: 0n, claims }));
+    given.tokens.prompt = 999;
+    if (given.sheet !== undefined) given.sheet.prompt = "9";
+    claims.pop();
+    for (const found of [await ledger.find("r1"), (await ledger.entries({ after: 0, limit: 1 }))[0]]) {
+      assertEquals([found?.tokens.prompt, found?.sheet?.prompt], [10, SHEET.prompt]);
+      if (found !== undefined) found.tokens.prompt = 1;
+    }
+    for (const open of await ledger.holds()) open.amount = 5n;
+    for (const sum of await ledger.days(0)) sum.cost = 5n;
+    assertEquals((await ledger.holds()).map(({ amount, claims }) => [amount, claims.length]), [[0n, 1]]);
+    assertEquals((await ledger.days(0)).map(({ cost }) => cost), [100n]);
+    assertEquals((await readChain(ledger)).length, 1);
+  },
+  "agrees with a plain reckoning over random steps": async (ledger) => {
+    for (let seed = 1; seed <= 4; seed++) await wander(ledger, seed);
+    await readChain(ledger);
+  },
+};
+
+/** Numbers from 0 up to, not including, 1; the same for the same seed. */
+function randomOf(seed: number): () => number {
+  let state = seed * 2_654_435_761 >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** Random steps, each compared with what a list of entries and a list of holds say. */
+async function wander(ledger: LedgerStore, seed: number): Promise<void> {
+  const random = randomOf(seed);
+  const pick = (count: number) => Math.floor(random() * count);
+  const entered: Entry[] = [];
+  let open: Hold[] = [];
+  const keys = ["a", "b", "c"].map((name) => `${seed}-${name}`);
+  const groupOf = (key: string) => `${seed}-${key.endsWith("a") ? "x" : "y"}`;
+  let now = MIDNIGHT + 20 * HOUR;
+
+  function leftOf({ scope, id, since, budget }: BudgetClaim): { left: bigint; onHold: bigint } {
+    const counts = (each: Entry | Hold) =>
+      (scope === "key" ? each.keyId : each.group) === id && each.at >= since * 24 * HOUR;
+    const charged = entered.filter(counts).reduce((sum, { cost }) => sum + cost, 0n);
+    const onHold = open.filter(counts).reduce((sum, { amount }) => sum + amount, 0n);
+    return { left: budget - charged - onHold, onHold };
+  }
+
+  function expected({ amount, claims }: Hold): HoldAnswer {
+    for (const claim of claims) {
+      const { left, onHold } = leftOf(claim);
+      if (amount > left) return { held: false, claim, left, onHold };
+    }
+    return { held: true };
+  }
+
+  for (let step = 0; step < 150; step++) {
+    now += pick(600_000);
+    const keyId = keys[pick(3)] ?? "";
+    const [group, since] = [groupOf(keyId), [0, DAY, DAY + 1][pick(3)] ?? 0];
+    const claims = [
+      ...(pick(4) > 0 ? [ofKey(BigInt(pick(300)), { id: keyId, since })] : []),
+      ...(pick(2) > 0 ? [ofGroup(BigInt(pick(500)), { id: group, since })] : []),
+    ];
+    const wish = hold({
+      id: `${seed}-${step}`,
+      at: now,
+      keyId,
+      group,
+      claims,
+      amount: BigInt(pick(60)),
+      leaseUntil: now + pick(3_000_000),
+    });
+    const action = pick(10);
+    if (action < 5) {
+      const answer = expected(wish);
+      assertEquals(await ledger.hold(wish), answer);
+      if (answer.held) open.push(wish);
+    } else if (action < 8) {
+      const ends = open.filter(() => pick(3) === 0).map(({ id, at, keyId, group, amount: held }) =>
+        entry({ id, at, keyId, group, held, cost: pick(2) === 0 ? held : 0n })
+      );
+      assertEquals(await ledger.append(ends), ends.map(() => true));
+      entered.push(...ends);
+      open = open.filter(({ id }) => ends.every((end) => end.id !== id));
+    } else if (action === 8) {
+      const renewed = open.filter(() => pick(2) === 0);
+      await ledger.renew(renewed.map(({ id }) => id), now + 1_000_000);
+      for (const each of renewed) each.leaseUntil = Math.max(each.leaseUntil, now + 1_000_000);
+    } else {
+      const over = open.filter(({ leaseUntil }) => leaseUntil <= now);
+      assertEquals(await ledger.expire(now), over.map(({ id }) => id));
+      entered.push(...over.map(({ id, at, keyId, group }) => failed({ id, at, keyId, group })));
+      open = open.filter((each) => !over.includes(each));
+    }
+    for (const claim of claims) assertEquals(await ledger.left(claim), leftOf(claim).left);
+    assertEquals((await ledger.holds()).map(({ id }) => id), open.map(({ id }) => id));
+  }
+  const sums = (await ledger.usage({ since: 0, until: now + 24 * HOUR, by: "key" }))
+    .filter(({ name }) => keys.includes(name));
+  for (const { name, requests, cost } of sums) {
+    const mine = entered.filter(({ keyId }) => keyId === name);
+    assertEquals([requests, cost], [mine.length, mine.reduce((sum, { cost }) => sum + cost, 0n)]);
+  }
+  await ledger.expire(Number.MAX_SAFE_INTEGER);
+}
+
+/** Tests a kind of store. `open` hands an empty one to the test and takes it away afterwards. */
+export function testLedger(name: string, open: (test: (ledger: LedgerStore) => Promise<void>) => Promise<void>): void {
+  for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
+    Deno.test(`${name} ${claim}`, () => open(behaviour));
+  }
+}
