@@ -55,11 +55,17 @@ function table({ since, until, by, lines, total }: UsageReport): string {
   const names = by === "key" ? ["KEY", "ID"] : [by.toUpperCase()];
   const rows = [
     [...names, ...HEADER],
-    ...lines.map((line) => [...nameCells(line), ...tableCells(line)]),
+    // Requests without a model have no name to show.
+    ...lines.map((line) => [...nameCells(line).map((name) => name === "" ? "-" : name), ...tableCells(line)]),
     [...names.map((_, column) => column === 0 ? "TOTAL" : ""), ...tableCells(total)],
   ];
   const right = HEADER.map((_, column) => names.length + column);
-  return `From ${since} to ${until}\n\n${tableText(rows, { right })}`;
+  return `From ${shortened(since)} to ${shortened(until)}\n\n${tableText(rows, { right })}`;
+}
+
+/** A moment that is told to the millisecond only where it is not on a second. */
+function shortened(moment: string): string {
+  return moment.replace(".000Z", "Z");
 }
 
 function tableCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {

@@ -1,0 +1,62 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { openStore } from "../../lib/store/open.ts";
+import { DAY_MS, someEntries } from "../reports/entries.ts";
+import { startBilled } from "./billed_gateway.ts";
+import { inFolder, run } from "./program.ts";
+
+Deno.test("audit passes beside a gateway under load, and ends with 1 where a bill was changed", () =>
+  inFolder(async (folder) => {
+    const gateway = await startBilled(folder);
+    let isOver = false;
+    const load = Promise.all([1, 2, 3].map(async () => {
+      for (let count = 0; count < 5 || !isOver; count++) await gateway.ask();
+    }));
+    const passed = await run(["audit"], { folder });
+    isOver = true;
+    await load;
+    assertEquals([passed.code, passed.err], [0, ""]);
+    assertMatch(passed.out, /^Entries: +\d.*\nSums per day: .*\nOpen holds: +\d+\n\nEverything fits\n$/);
+    await gateway.stop();
+
+    const db = new DatabaseSync(`${folder}/data/sluice.db`);
+    db.exec("DROP TRIGGER entries_stay; UPDATE entries SET cost = cost - 1 WHERE seq = 2");
+    db.close();
+    const failed = await run(["audit"], { folder });
+    assertEquals(failed.code, 1);
+    assertMatch(failed.out, /^check entry 2 req_\w+: the check sum does not fit the entry and the one before$/m);
+    assertMatch(failed.out, /^cost entry 2 req_\w+: the cost is 0\.000068999999 USD, but .* make 0\.000069 USD$/m);
+    assertMatch(
+      failed.out,
+      /^day_sum: \d{4}-\d\d-\d\d, key "key_[\w-]+", group "team", model "acme\/assistant": cost is /m,
+    );
+    assertStringIncludes(failed.out, "\n3 differences\n");
+    const json = JSON.parse((await run(["audit", "--json"], { folder })).out);
+    assertEquals([json.ok, json.difference_count, json.differences.length], [false, 3, 3]);
+  }));
+
+Deno.test("prune forgets what is older than the configuration keeps, and the sums stay", () =>
+  inFolder(async (folder) => {
+    await Deno.mkdir(`${folder}/data`);
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "ledger": { "keep_days": 30 } }');
+    const store = openStore(`sqlite:${folder}/data/sluice.db`, { own: true });
+    const now = Date.now();
+    const old = someEntries(1200).map((entry, index) => ({ ...entry, at: now - 40 * DAY_MS + index }));
+    const young = someEntries(300, { firstId: 5000 }).map((entry, index) => ({
+      ...entry,
+      at: now - 29 * DAY_MS + index,
+    }));
+    await store.ledger.append([...old, ...young]);
+    await store.close();
+    const bill = await run(["usage", "--since", "60d", "--by", "key", "--csv"], { folder });
+    const pruned = await run(["prune"], { folder });
+    assertEquals([pruned.code, pruned.out], [0, "Forgot 1200 entries older than 30 days; their sums per day stay\n"]);
+    assertEquals(
+      (await run(["prune"], { folder })).out,
+      "Forgot 0 entries older than 30 days; their sums per day stay\n",
+    );
+    assertEquals((await run(["usage", "--since", "60d", "--by", "key", "--csv"], { folder })).out, bill.out);
+    const { code, out } = await run(["audit"], { folder });
+    assertEquals(code, 0, out);
+    assertMatch(out, /^Entries: +300, from 1201 to 1500\nSums per day: \d+\n +\d+ more whose entries are pruned\n/);
+  }));

@@ -1,0 +1,74 @@
+import { assertEquals, assertStringIncludes } from "@std/assert";
+import { startBilled } from "./billed_gateway.ts";
+import { inFolder, run } from "./program.ts";
+
+Deno.test("usage shows the bill of a running gateway as a table, as JSON and as CSV", () =>
+  inFolder(async (folder) => {
+    const gateway = await startBilled(folder);
+    await gateway.ask();
+    await gateway.ask();
+    await gateway.ask("acme/none");
+    // Refused requests are entered while nobody waits for them.
+    await gateway.stop();
+
+    const json = JSON.parse((await run(["usage", "--since", "1d", "--json"], { folder })).out);
+    const figures = {
+      requests: 3,
+      failed: 1,
+      tokens: {
+        prompt: 26,
+        input_cache_read: 0,
+        input_cache_write_5m: 0,
+        input_cache_write_1h: 0,
+        completion: 14,
+        reasoning: 0,
+      },
+      images: 0,
+      // (26 * 0.00000125 + 14 * 0.00001) * 0.8
+      cost_usd: "0.000138",
+      overrun_usd: "0",
+    };
+    assertEquals([json.by, json.lines, json.total], [
+      "key",
+      [{ id: gateway.keyId, name: "ci", ...figures }],
+      figures,
+    ]);
+
+    const table = (await run(["usage", "--by", "group", "--since", "1d"], { folder })).out.split("\n");
+    assertEquals(table.slice(2, 6), [
+      "GROUP  REQUESTS  FAILED  PROMPT  CACHE READ  CACHE WRITE  COMPLETION  IMAGES  COST USD  OVERRUN USD",
+      "team          3       1      26           0            0          14       0  0.000138            0",
+      "TOTAL         3       1      26           0            0          14       0  0.000138            0",
+      "",
+    ]);
+
+    const models = (await run(["usage", "--by", "model", "--since", "1d"], { folder })).out;
+    assertStringIncludes(models, "\n-                      1       1       0 ");
+
+    const csv = (await run(["usage", "--csv", "--by", "model", "--since", "1d"], { folder })).out;
+    assertEquals(csv.split("\r\n"), [
+      "model,requests,failed,prompt,input_cache_read,input_cache_write_5m,input_cache_write_1h,completion,reasoning," +
+      "images,cost_usd,overrun_usd",
+      "acme/assistant,2,0,26,0,0,0,14,0,0,0.000138,0",
+      ",1,1,0,0,0,0,0,0,0,0,0",
+      "",
+    ]);
+  }));
+
+Deno.test("usage says in one line what it cannot do, and makes no store", () =>
+  inFolder(async (folder) => {
+    const cases: [string[], number, string][] = [
+      [["--since", "yesterday"], 2, 'Cannot read the moment "yesterday"'],
+      [["--since", "1d", "--until", "2d"], 2, "Cannot sum up: the period ends at"],
+      [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day'],
+      [["--json", "--csv"], 2, "Expected --json or --csv, not both"],
+      [[], 1, 'Cannot read the store "./data/sluice.db": there is no such file'],
+      [["--store", "memory:"], 1, 'Cannot read the store: it is "memory:"'],
+    ];
+    for (const [flags, code, line] of cases) {
+      const ended = await run(["usage", ...flags], { folder });
+      assertEquals([ended.code, ended.out, ended.err.split("\n").length], [code, "", 2], ended.err);
+      assertStringIncludes(ended.err, line);
+    }
+    assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
+  }));
