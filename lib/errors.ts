@@ -22,6 +22,21 @@ const ERROR_STATUS = {
 /** One row of the table of errors. */
 export type ErrorKind = keyof typeof ERROR_STATUS;
 
+/** What went wrong at an upstream, where the kind does not tell: for whoever chooses where to ask next; never sent. */
+export type Fault =
+  /** No connection could be made: the request has certainly not arrived. */
+  | "unreachable"
+  /** The upstream itself said so, with a status. */
+  | "status"
+  /** The upstream does not accept its key. */
+  | "key"
+  /** The upstream does not let its key use this model. */
+  | "access"
+  /** The account at the upstream has no money left. */
+  | "credit"
+  /** This upstream cannot be asked this at all, and was not. */
+  | "unfit";
+
 /** What may accompany an error. */
 export interface ErrorOptions {
   /** Path of the member the client got wrong, such as `messages[0].content`. */
@@ -34,6 +49,8 @@ export interface ErrorOptions {
   retryAfterMs?: number;
   /** True where another try of the same request cannot succeed although its status is one that SDKs retry. */
   final?: boolean;
+  /** What failed at an upstream. */
+  fault?: Fault;
   /** What went wrong underneath; logged, never sent. */
   cause?: unknown;
 }
@@ -50,6 +67,7 @@ export class GatewayError extends Error {
   readonly headers: Readonly<Record<string, string>>;
   readonly retryAfterMs: number | undefined;
   readonly final: boolean;
+  readonly fault: Fault | undefined;
 
   constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
@@ -59,13 +77,18 @@ export class GatewayError extends Error {
     this.headers = options.headers ?? {};
     this.retryAfterMs = options.retryAfterMs;
     this.final = options.final ?? false;
+    this.fault = options.fault;
+  }
+
+  /** The same error but for these members. */
+  with(changes: ErrorOptions): GatewayError {
+    const { kind, message, param, code, headers, retryAfterMs, final, fault, cause } = this;
+    return new GatewayError(kind, message, { param, code, headers, retryAfterMs, final, fault, cause, ...changes });
   }
 
   /** The same error with these response headers, too; its own ones win. */
   withHeaders(headers: Readonly<Record<string, string>>): GatewayError {
-    const { kind, message, param, code, retryAfterMs, final, cause } = this;
-    const options = { param, code, retryAfterMs, final, cause };
-    return new GatewayError(kind, message, { ...options, headers: { ...headers, ...this.headers } });
+    return this.with({ headers: { ...headers, ...this.headers } });
   }
 
   /** HTTP status of the error, by its kind. */
