@@ -103,6 +103,8 @@ function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
     db.exec("PRAGMA journal_mode = WAL");
     db.exec(`PRAGMA journal_size_limit = ${LOG_BYTES}`);
     db.exec(`PRAGMA synchronous = ${synchronous}`);
+    // On macOS a sync reaches the disk only so.
+    db.exec("PRAGMA fullfsync = ON");
     return db;
   } catch (error) {
     db.close();

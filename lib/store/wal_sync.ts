@@ -8,9 +8,9 @@
  * - A sync concerns the file, not the descriptor: `fdatasync` writes all that any descriptor wrote to it before. So all
  *   frames up to and with the commit are on the disk, and recovery finds every one whose predecessors are there.
  * - A checkpoint may have moved the commit into the database meanwhile, and a later write may have begun the log anew over
- *   its frames. With NORMAL (and FULL), SQLite syncs the log before a checkpoint copies it, the database before it counts as
- *   copied, and the new header of a log before its first frames. So the commit is durable in the database before its frames
- *   are written over. For that, no connection may use `synchronous = OFF`; ours do not.
+ *   its frames. With NORMAL as with FULL, SQLite syncs the log before a checkpoint copies from it, the database before the
+ *   log may begin anew, and the header of the new log before its first frames. So the commit is durable in the database
+ *   before its frames are written over. For that, no connection may use `synchronous = OFF`; ours do not.
  * - The log keeps its file while this process has the database open: SQLite removes it only under a lock that excludes
  *   every other connection. The descriptor is opened after the connection has read, when the file is there.
  * - SQLite syncs the folder with the first sync of a new log, so the file's name is there too.

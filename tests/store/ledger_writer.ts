@@ -1,18 +1,30 @@
 /**
- * A process that enters requests, for tests that end it or watch it: `ledger_writer.ts ADDRESS COUNT`. Says `ready` when it
- * owns the ledger and `acked ID` after each entry is durable; then stays until its standard input ends.
+ * A process that enters requests, for tests that end it, watch it or take its disk away: `ledger_writer.ts FOLDER COUNT`.
+ * Says `acked ID` after each entry is durable, or `refused ID: why`, after which it removes the file `ballast` and goes on;
+ * three refusals are enough. It stays until its standard input ends.
  */
 import { openStore } from "../../lib/store/open.ts";
 import { entry, hold } from "./behaviours_ledger.ts";
 
-const [address = "", count = "0"] = Deno.args;
-const { ledger, close } = openStore(address, { own: true });
+const [folder = "", count = "0"] = Deno.args;
 const encoder = new TextEncoder();
-Deno.stdout.writeSync(encoder.encode("ready\n"));
+
+async function say(text: string): Promise<void> {
+  await Deno.stdout.write(encoder.encode(`${text}\n`));
+}
+
+const { ledger, close } = openStore(`sqlite:${folder}/sluice.db`, { own: true });
 await ledger.hold(hold({ id: "open", amount: 5n }));
-for (let index = 0; index < Number(count); index++) {
-  await ledger.append([entry({ id: `w${index}` })]);
-  Deno.stdout.writeSync(encoder.encode(`acked w${index}\n`));
+let refused = 0;
+for (let index = 0; index < Number(count) && refused < 3; index++) {
+  try {
+    await ledger.append([entry({ id: `w${index}` })]);
+    await say(`acked w${index}`);
+  } catch (error) {
+    refused++;
+    await say(`refused w${index}: ${error instanceof Error ? error.message : error}`);
+    await Deno.remove(`${folder}/ballast`).catch(() => {});
+  }
 }
 for await (const _ of Deno.stdin.readable);
 await close();

@@ -44,7 +44,7 @@ Deno.test("the SQLite store brings a file of the first shape up to date", () =>
 
 Deno.test("the SQLite store makes its folder and file for the owner only", async () => {
   await inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/deep/data/sluice.db`);
+    const store = openStore(`sqlite:${folder}/deep/data/sluice.db`, { own: true });
     await store.keys.add(key());
     if (Deno.build.os !== "windows") {
       const mode = (path: string) => (Deno.statSync(`${folder}/${path}`).mode ?? 0) & 0o777;
@@ -103,6 +103,42 @@ Deno.test("the SQLite store refuses a file that is no database, is damaged or ne
     db.exec("PRAGMA user_version = 99");
     db.close();
     refuse("newer version of Sluice");
+  }));
+
+Deno.test("the SQLite store looks through a large file in part, and where it is not served from not at all", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const store = openStore(`sqlite:${path}`);
+    for (let index = 0; index < 200; index++) {
+      await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
+    }
+    await store.close();
+    const db = new DatabaseSync(path);
+    const pageOf = (table: string) =>
+      Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = ?").get(table)?.rootpage);
+    const [keys, pieces] = [pageOf("keys"), pageOf("answer_pieces")];
+    const damage = async (page: number) => {
+      using file = await Deno.open(path, { write: true });
+      await file.seek((page - 1) * 4096, Deno.SeekMode.Start);
+      await file.write(new Uint8Array(4096).fill(0xff));
+    };
+    const own = () => openStore(`sqlite:${path}`, { own: true });
+
+    db.exec("INSERT INTO answer_pieces VALUES (1, 0, zeroblob(10000))");
+    db.close();
+    const small = await Deno.readFile(path);
+    await damage(pieces);
+    assertThrows(own, StoreError, "the file is damaged");
+
+    await Deno.writeFile(path, small);
+    const again = new DatabaseSync(path);
+    again.exec("INSERT INTO answer_pieces VALUES (1, 1, zeroblob(70000000))");
+    again.close();
+    await damage(pieces);
+    await own().close();
+    await damage(keys);
+    assertThrows(own, StoreError, "Cannot open the store");
+    await openStore(`sqlite:${path}`).close();
   }));
 
 Deno.test("openStore() takes :memory: after sqlite: as the name of a file", () =>
