@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch, assertNotEquals, assertStringInclude
 import { hashKey } from "../../lib/access/keys.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { ask, errorOf, startAdmin, statusOf } from "./ask.ts";
+import { KEY_STATES } from "../whole_gateway.ts";
 
 const DAY_MS = 86_400_000;
 
@@ -76,7 +77,7 @@ Deno.test("lists and single keys tell everything but the key and its hash", asyn
   const list = (await ask(gateway, "GET /keys")).body;
   assertEquals(list.object, "list");
   const data = list.data as JsonObject[];
-  assertEquals(data.map(({ name }) => name).sort(), ["ci", "disabled", "good", "lost", "poor", "revoked"]);
+  assertEquals(data.map(({ name }) => name).sort(), ["ci", ...KEY_STATES].sort());
   assertEquals(data.find(({ name }) => name === "ci"), shown);
   const text = JSON.stringify([list, gateway.logs]);
   for (const secret of [String(key), gateway.keys.good]) {
@@ -114,7 +115,12 @@ Deno.test("a request that is wrong says which parameter, and changes nothing", a
     ["POST /keys", { name: "a b" }, "name", "letters, digits"],
     ["POST /keys", { name: "x".repeat(300) }, "name", "Invalid value for name"],
     ["POST /keys", { name: "good" }, "name", "a key of this name is in use"],
-    ["POST /keys", { name: "ci", group: "nobody" }, "group", 'unknown group "nobody"; known: poor, default'],
+    [
+      "POST /keys",
+      { name: "ci", group: "nobody" },
+      "group",
+      'unknown group "nobody"; known: poor, speechless, default',
+    ],
     ["POST /keys", { name: "ci", grup: "x" }, "grup", "known here: name, group, rules, expires_at"],
     ["POST /keys", { name: "ci", key: "sk-mine" }, "key", 'Unknown parameter "key"'],
     ["POST /keys", { name: "ci", rules: [] }, "rules", "Invalid value for rules"],
