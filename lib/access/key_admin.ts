@@ -175,10 +175,10 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
+/** A name is taken again only after its key was revoked, so the last key of a name is the one in use, if any. */
 async function lookUp(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord | undefined> {
   const keys = await store.keys.list();
-  const named = keys.filter(({ name }) => name === nameOrId);
-  return keys.find(({ id }) => id === nameOrId) ?? named.find((key) => key.revokedAt === undefined) ?? named.at(-1);
+  return keys.find(({ id }) => id === nameOrId) ?? keys.findLast(({ name }) => name === nameOrId);
 }
 
 /** A key of the store that has not ended. */
