@@ -159,6 +159,7 @@ function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): str
       return "the process that served it ended before the request did";
   }
   if (overrun > 0n) return "what was held for it was void already when it ended: the house pays";
+  if (ending === "done" && source === "none") return "it repeated a request under the same Idempotency-Key";
   if (ending === "abandoned" && source === "none") return "the client left before anything of the answer reached it";
   if (sum === 0n && source !== "none") return "its tokens cost nothing at these prices";
   return "there was nothing to charge";

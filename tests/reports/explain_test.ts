@@ -81,6 +81,10 @@ Deno.test("explainRequest() says why nothing was charged", async () => {
     [freeEntryOf({ ending: "failed" }), "it failed, and what fails is not charged"],
     [freeEntryOf({ ending: "lost" }), "the process that served it ended before the request did"],
     [freeEntryOf({ ending: "abandoned", status: 499 }), "the client left before anything of the answer reached it"],
+    [
+      entryOf({ ending: "done", source: "none", tokens: tokensOf() }),
+      "it repeated a request under the same Idempotency-Key",
+    ],
     [entryOf({ sheet: { ...SHEET, factor: "0" } }), "its tokens cost nothing at these prices"],
   ];
   for (const [entry, why] of cases) {
