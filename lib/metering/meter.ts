@@ -71,7 +71,8 @@ export interface Meter {
   /** The first event or byte of the answer is there. */
   first(): void;
   /**
-   * Charges what was delivered. Resolves when the entry is durable, with what the customer pays.
+   * Charges what was delivered. Resolves when the entry is durable, with what the customer pays: 0 where the request had
+   * ended before, or its hold had run out.
    * @throws {GatewayError} `overloaded` where it cannot be entered: the answer must not be completed then
    */
   deliver(delivered: Delivered): Promise<Amount>;

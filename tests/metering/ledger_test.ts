@@ -147,6 +147,17 @@ Deno.test("ledger: from 10,000 entries on the way, all are waited for", async ()
   assertEquals(await stateOf(bench.ledger.note(entryOf("next"))), "resolved: undefined");
 });
 
+Deno.test("ledger: who is made to wait by a flood waits 5 seconds", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`));
+  const late = bench.ledger.note(entryOf("late"));
+  await bench.clock.pass(4_000);
+  assertEquals(await stateOf(late), "pending");
+  await bench.clock.pass(2_500);
+  assertEquals(await stateOf(late), "resolved: undefined");
+});
+
 Deno.test("ledger: an entry that cannot be entered holds up no other, and does not make the ledger ill", async () => {
   for (const isWaitedFor of [true, false]) {
     const bench = benchOf();
@@ -193,12 +204,12 @@ Deno.test("ledger: a write that hangs makes it ill", async () => {
 
 Deno.test("ledger: a hold lives as long as its request may last, and a minute", async () => {
   const { ledger, store, clock, events } = benchOf();
-  assertEquals(await ledger.hold(holdOf("a"), 100_000), { held: true });
-  for (let passed = 0; passed < 140_000; passed += 10_000) {
+  assertEquals(await ledger.hold(holdOf("a"), 105_000), { held: true });
+  for (let passed = 0; passed < 160_000; passed += 10_000) {
     await clock.pass(10_000);
     assertEquals((await store.holds()).length, 1, `after ${passed + 10_000} ms`);
   }
-  await clock.pass(40_000);
+  await clock.pass(20_000);
   assertEquals(await store.holds(), []);
   assertEquals((await store.find("a"))?.ending, "lost");
   assertEquals(events, ["hold_expired"]);
@@ -255,10 +266,12 @@ Deno.test("ledger: renewals that fail are made up for while the lease lasts", as
 
 Deno.test("ledger: where nobody can tell whether it is held, the request is refused, and the hold has its end", async () => {
   const store = openMemoryLedger();
+  let isVague = true;
   const { ledger, clock } = benchOf({
     expire: store.expire,
+    renew: store.renew,
     async hold(hold) {
-      await store.hold(hold);
+      if (isVague) await store.hold(hold);
       throw new Error("Connection lost");
     },
   });
@@ -267,6 +280,34 @@ Deno.test("ledger: where nobody can tell whether it is held, the request is refu
   assertEquals((await store.holds()).length, 1);
   await clock.pass(80_000);
   assertEquals((await store.holds()).length, 0);
+  isVague = false;
+  await assertRejects(() => ledger.hold(holdOf("b"), 600_000), GatewayError);
+  await clock.pass(700_000);
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: the hold of an entry that was given up ends with its lease", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  await bench.ledger.hold(holdOf("a"), 600_000);
+  const entered = bench.ledger.enter(entryOf("a"));
+  entered.catch(() => {});
+  await bench.clock.pass(7_000);
+  assertEquals(await stateOf(entered), "rejected");
+  assertEquals((await bench.store.holds()).length, 1);
+  await bench.clock.pass(75_000);
+  assertEquals((await bench.store.holds()).length, 0);
+});
+
+Deno.test("ledger: a renewal under way when it closes is the last", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { ledger, clock } = benchOf({ renew: () => gate.promise });
+  await ledger.hold(holdOf("a"), 600_000);
+  await clock.pass(20_000);
+  await ledger.close();
+  gate.resolve();
+  await settle();
+  assertEquals(clock.timers, 0);
 });
 
 Deno.test("ledger: a jump of the wall clock ends no lease", async () => {

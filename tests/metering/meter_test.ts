@@ -196,7 +196,7 @@ Deno.test("meter: one end, whichever is first", async () => {
       assertEquals([entry?.ending, entry?.cost], [ending, cost], `${first}, ${second}`);
       assertEquals(both[1], second === "fail" ? undefined : 0n, `${first}, ${second}`);
       assertEquals(await ledger.left(BUDGET), 10_000n - cost);
-      assertEquals((await remaining(limiter))[2], 2);
+      assertEquals(await remaining(limiter), [4, first === "fail" ? 1_000 : 950, 2], `${first}, ${second}`);
       assertEquals(await store.holds(), []);
     }
   }

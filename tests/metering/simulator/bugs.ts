@@ -205,16 +205,25 @@ export const BUGS: readonly Bug[] = [
     variant: { ledger: (ledger) => entering(ledger, (entry) => ledger.enter(entry).catch(() => true)) },
   },
   {
-    name: "tried again after the first byte, and charged for both",
-    breaks: ["I7", "I18"],
+    name: "an answer that broke off is charged",
+    breaks: ["I7"],
     variant: {
-      async broken(meter, truth) {
-        await meter.deliver({
-          status: 200,
-          ending: "end",
-          tokens: tokensOf(truth.prompt, truth.sent),
-          source: "counted",
-        });
+      async broken({ meter, prompt, sent }) {
+        await meter.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, sent), source: "counted" });
+      },
+    },
+  },
+  {
+    name: "tried again after the first byte, and charged as another request",
+    breaks: ["I18"],
+    variant: {
+      async broken({ ware, customer, prompt, sent, at, meter }, again) {
+        await meter.fail(502);
+        const second = again();
+        const sheet = sheetAt(ware.model, { factor: customer.factor, now: at });
+        await second.admit({ model: ware.model, sheet, claims: [], budgets: [], most: 1n, forMs: 1_000 });
+        second.attempt("second");
+        await second.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, sent), source: "upstream" });
       },
     },
   },

@@ -13,12 +13,13 @@ export interface Road {
   gate(): Promise<void>;
   /** Milliseconds that only grow. */
   monotonic(): number;
-  /** What happens to an answer that breaks off after its first byte. */
-  broken: (meter: Meter, truth: Truth) => Promise<void>;
+  /** What happens to an answer that breaks off after its first byte; `again` opens another meter for its request. */
+  broken: (truth: Truth, again: () => Meter) => Promise<void>;
+  again(): Meter;
 }
 
 /** A request whose answer broke off costs nothing, and nobody else is asked. */
-export async function failBroken(meter: Meter): Promise<void> {
+export async function failBroken({ meter }: Truth): Promise<void> {
   await meter.fail(502);
 }
 
@@ -84,7 +85,7 @@ async function stream(truth: Truth, { meter, road }: { meter: Meter; road: Road 
     if (random.chance(0.06)) {
       conclude(truth, "failed");
       truth.sawError = true;
-      return await road.broken(meter, truth);
+      return await road.broken(truth, road.again);
     }
   }
   await complete(truth, { meter, random });

@@ -193,13 +193,11 @@ class World {
     const arrival = arrivalOf(random.pick(this.#mood.customers), { random, at: this.#clock.now() });
     const { customer, ware, endpoint, claims, budgets, most, forMs, at } = arrival;
     const { parts, gates } = this.#process;
-    const id = `req_${String(this.#truths.length + 1).padStart(4, "0")}`;
-    const meter = (this.#variant.open ?? openMeter)(parts, {
-      id,
-      keyId: customer.keyId,
-      group: customer.group,
-      endpoint,
-    });
+    const number = String(this.#truths.length + 1).padStart(4, "0");
+    const open = (id: string) =>
+      (this.#variant.open ?? openMeter)(parts, { id, keyId: customer.keyId, group: customer.group, endpoint });
+    const id = `req_${number}`;
+    const meter = open(id);
     const truth: Truth = {
       ...arrival,
       id,
@@ -223,6 +221,7 @@ class World {
       gate: () => new Promise((resolve) => gates.push(resolve)),
       monotonic: this.#clock.monotonic,
       broken: this.#variant.broken ?? failBroken,
+      again: () => open(`${id}-again`),
     };
     this.#watch(truth, live(truth, { wish: { model: ware.model, sheet, claims, budgets, most, forMs }, road }));
   }
