@@ -262,3 +262,20 @@ Deno.test("auditLedger() tells what of the rest cannot be read", async () => {
     ["unreadable", "the holds cannot be read: disk"],
   ]]);
 });
+
+Deno.test("auditLedger() gives connections their turn while it runs", async () => {
+  const ledger = await ledgerOf(5000);
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { hostname, port } = listener.addr;
+  let isOver = false;
+  async function connect(): Promise<boolean> {
+    const [served, client] = await Promise.all([listener.accept(), Deno.connect({ hostname, port })]);
+    served.close();
+    client.close();
+    return isOver;
+  }
+  const connected = connect();
+  await auditLedger(ledger);
+  isOver = true;
+  assertEquals(await connected, false);
+});
