@@ -14,6 +14,16 @@ const EXPOSED = [
   "x-sluice-cost",
   "x-sluice-image-size",
   "x-sluice-idempotent-replay",
+  "x-sluice-max-tokens",
+  "x-sluice-model",
+  "x-sluice-upstream",
+  "x-sluice-attempts",
+  ...["requests", "tokens"].flatMap((unit) =>
+    ["limit", "remaining", "reset"].map((what) => `x-ratelimit-${what}-${unit}`)
+  ),
+  ...["requests", "tokens"].flatMap((unit) =>
+    ["limit", "remaining", "reset"].map((what) => `anthropic-ratelimit-${unit}-${what}`)
+  ),
 ].join(", ");
 
 /**

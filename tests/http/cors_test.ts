@@ -51,7 +51,12 @@ Deno.test("a listed origin gets its preflight answered and reads every response"
       "access-control-allow-origin": ORIGIN,
       "access-control-expose-headers":
         "x-request-id, request-id, retry-after, retry-after-ms, x-should-retry, x-sluice-dropped, x-sluice-cost, " +
-        "x-sluice-image-size, x-sluice-idempotent-replay",
+        "x-sluice-image-size, x-sluice-idempotent-replay, x-sluice-max-tokens, x-sluice-model, x-sluice-upstream, " +
+        "x-sluice-attempts, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, x-ratelimit-reset-requests, " +
+        "x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, x-ratelimit-reset-tokens, " +
+        "anthropic-ratelimit-requests-limit, anthropic-ratelimit-requests-remaining, " +
+        "anthropic-ratelimit-requests-reset, anthropic-ratelimit-tokens-limit, anthropic-ratelimit-tokens-remaining, " +
+        "anthropic-ratelimit-tokens-reset",
       vary: "origin",
     }, start);
   }
