@@ -6,7 +6,7 @@ import type { Claim, Limiter } from "../../../lib/limits/limiter.ts";
 import { must, Violation } from "./checker.ts";
 import type { Truth } from "./truth.ts";
 
-/** Requests and tokens count for a minute; a limiter may round it up by so much. */
+/** Requests and tokens count for a minute, slots as long as a request may last; a limiter may round that by so much. */
 const MINUTE_MS = 60_000;
 const ROUNDING_MS = 1_000;
 
@@ -55,7 +55,7 @@ export class LimitsChecker {
   #mustFit({ id, takenAt = 0 }: Truth, claim: Claim): void {
     const isRecent = this.#monotonic() < takenAt + MINUTE_MS - ROUNDING_MS;
     if (claim.reportOnly || !isRecent) return;
-    const before = this.#sum(claim, leastOf, MINUTE_MS - ROUNDING_MS);
+    const before = this.#sum(claim, leastOf, -ROUNDING_MS);
     const { name, unit, limit, cost } = claim;
     must(
       before + cost <= limit,
@@ -66,19 +66,19 @@ export class LimitsChecker {
 
   #mustBeFull({ id, claims }: Truth): void {
     const isFull = (claim: Claim) =>
-      !claim.reportOnly && this.#sum(claim, mostOf, MINUTE_MS + ROUNDING_MS) + claim.cost > claim.limit;
+      !claim.reportOnly && this.#sum(claim, mostOf, ROUNDING_MS) + claim.cost > claim.limit;
     if (!claims.some(isFull)) throw new Violation("limits", `${id} was refused though there is room`);
   }
 
-  #sum(claim: Claim, amountOf: (truth: Truth, claim: Claim) => number, windowMs: number): number {
+  #sum(claim: Claim, amountOf: (truth: Truth, claim: Claim) => number, slackMs: number): number {
     const now = this.#monotonic();
     let sum = 0;
     for (const truth of this.#asked) {
       const { takenAt = 0, forMs, claims } = truth;
       const own = claims.find(({ name, unit }) => name === claim.name && unit === claim.unit);
       if (own === undefined) continue;
-      const untilMs = claim.unit === "concurrency" ? forMs : windowMs;
-      if (now < takenAt + untilMs) sum += amountOf(truth, own);
+      const lastsMs = claim.unit === "concurrency" ? forMs : MINUTE_MS;
+      if (now < takenAt + lastsMs + slackMs) sum += amountOf(truth, own);
     }
     return sum;
   }
