@@ -7,14 +7,16 @@
  * - I6 whoever saw the end of an answer is in the ledger, and what is charged as whole was seen whole
  * - I7 what failed is free; I8 tokens told are tokens entered; I9 one charge per id; I10 no budget is ever exceeded
  * - I11 the order of entries does not matter; I12 no gaps, nothing changes
- * - I13 a change of prices does not touch what runs; I16 sums are those of the entries, after a crash too
+ * - I13 a change of prices does not touch what runs; I15 a token more never costs less, and halves cost as much as the
+ *   whole; I16 sums are those of the entries, after a crash too
  * - I17 whatever fails at whatever call, nothing stays held; I18 each request has the entry that its truth asks for
  * - I19 an empty budget starts nothing, and nothing is refused that fits
  *
- * Elsewhere: I14 prices and int64 (`money_test.ts`), I15 monotone and additive (`billed_test.ts`), I20 the audit of a
- * whole ledger and flipped bits (`tests/reports/audit_test.ts`).
+ * Elsewhere: I14 prices (`money_test.ts`) and int64 (`tests/store/behaviours_ledger.ts`), I20 the audit of a whole ledger and
+ * flipped bits (`tests/reports/audit_test.ts`, `flipped_bits_test.ts`).
  */
 import { postings, recompute } from "../../../lib/metering/postings.ts";
+import { costOfTokens, PRICE_CLASSES } from "../../../lib/metering/price.ts";
 import type {
   BilledTokens,
   BudgetClaim,
@@ -23,10 +25,11 @@ import type {
   HoldAnswer,
   KeptEntry,
   LedgerStore,
+  PriceSheet,
 } from "../../../lib/store/ledger.ts";
 import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
 import { costBy } from "./shop.ts";
-import type { Truth } from "./truth.ts";
+import { tokensOf, type Truth } from "./truth.ts";
 
 /** Something that must never be. */
 export class Violation extends Error {
@@ -329,10 +332,23 @@ function checkMoney(entry: KeptEntry, { id, picos, customer, most, budgets }: Tr
   );
   if (sheet === undefined) return;
   const full = costBy(picos, { tokens, percent: customer.percent });
+  checkShape(tokens, { id, sheet });
   must(cost + overrun === full, "I13", () => `${id} costs ${cost} and ${overrun}, and ${full} by its prices`);
   const needsHold = budgets.length > 0 && most > 0n;
   must(!needsHold || held === most, "I4", () => `${id} was served until ${ending} without a hold`);
   must(overrun === 0n || cost === held, "I4", () => `the house pays for ${id} although something is left of the hold`);
+}
+
+function checkShape(tokens: BilledTokens, { id, sheet }: { id: string; sheet: PriceSheet }): void {
+  const whole = costOfTokens(tokens, sheet);
+  for (const name of PRICE_CLASSES) {
+    const more = costOfTokens({ ...tokens, [name]: tokens[name] + 1 }, sheet);
+    must(more >= whole, "I15", () => `one more token of ${name} makes ${id} cheaper`);
+    const half = Math.floor(tokens[name] / 2);
+    const sum = costOfTokens({ ...tokens, [name]: half }, sheet) +
+      costOfTokens({ ...tokensOf(0, 0), [name]: tokens[name] - half }, sheet);
+    must(sum === whole, "I15", () => `the parts of ${id} cost ${sum}, the whole ${whole}`);
+  }
 }
 
 function sameTokens(a: BilledTokens, b: BilledTokens): boolean {
