@@ -151,6 +151,8 @@ const requestLimitsSchema = z.strictObject({
   body_min_bytes_per_second: z.number().int().min(1).default(1024)
     .describe("Slowest rate of a body after the grace time, in bytes per second"),
   body_total_ms: z.number().int().min(1).default(120_000).describe("Longest time for a whole body, in milliseconds"),
+  answer_unread_ms: z.number().int().min(1).default(60_000)
+    .describe("How long a client may leave a streamed answer unread before it counts as gone, in milliseconds"),
 });
 
 const imagesSchema = z.strictObject({

@@ -2,6 +2,8 @@
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, UpstreamConfig } from "./config.ts";
+import { noReloader, type Reloader } from "./config/reloader.ts";
+import { GatewayError } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
@@ -9,6 +11,7 @@ import { createMemoryLimiter } from "./limits/memory.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
+import { createRunning, type Running } from "./metering/running.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
@@ -18,11 +21,14 @@ import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { MENDS } from "./upstreams/mends/mod.ts";
 import { createFetchTransport } from "./upstreams/transport.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
+import { createUses, type Uses } from "./upstreams/uses.ts";
 import { vendorOf } from "./upstreams/vendors.ts";
 
-/** Everything a request needs. Immutable; a reload builds a new one. */
+/** Everything a request needs. Immutable; a reload builds a new one, which shares what must outlive a configuration. */
 export interface Gateway {
   readonly config: Config;
+  /** Which configuration this is, and the way to another one. */
+  readonly reloader: Reloader;
   readonly catalog: Catalog;
   /** What outlives the process. */
   readonly store: Store;
@@ -31,11 +37,15 @@ export interface Gateway {
   readonly ledger: Ledger;
   /** Limits of rate and concurrency. */
   readonly limiter: Limiter;
+  /** Requests under way. */
+  readonly running: Running;
   /** What is still to be done for clients that have gone. */
   readonly afterwork: Afterwork;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make pictures, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
+  /** Requests that may still ask the upstreams. */
+  readonly uses: Uses;
   /** What uploads pass before they are read. */
   readonly uploads: UploadGate;
   /** Image requests that may come again. */
@@ -67,7 +77,12 @@ export interface Parts {
   /** Numbers from 0 up to, not including, 1; absent: `Math.random`. */
   random?: () => number;
   log: (entry: LogEntry) => void;
+  /** Absent: the configuration stays as it is. */
+  reloader?: Reloader;
 }
+
+/** What a configuration alone decides. */
+type Configured = Pick<Gateway, "config" | "catalog" | "upstreams" | "imageUpstreams" | "uses">;
 
 /** Uploads that may wait for others to be read, and for how long, in milliseconds. */
 const WAITING_UPLOADS = 32;
@@ -75,27 +90,18 @@ const UPLOAD_WAIT_MS = 30_000;
 
 /** Builds a gateway. Nothing is opened or read that was not handed in. */
 export function createGateway(
-  { config, store, now, monotonic = () => performance.now(), random = Math.random, log }: Parts,
+  { config, store, now, monotonic = () => performance.now(), random = Math.random, log, reloader = noReloader(now) }:
+    Parts,
 ): Gateway {
-  const catalog = createCatalog(config);
-  const issuers = issuersOf(catalog, config);
   return {
-    config,
-    catalog,
+    ...configured(config),
+    reloader,
     store,
     keys: createKeyRing({ config, store: store.keys, now }),
     ledger: createLedger({ store: store.ledger, now, monotonic, log }),
     limiter: createMemoryLimiter({ monotonic }),
+    running: createRunning(),
     afterwork: createAfterwork(),
-    upstreams: new Map(
-      Object.entries(config.upstreams).map(([name, row]) => [name, createUpstream(name, { row, issuers })]),
-    ),
-    imageUpstreams: new Map(
-      Object.entries(config.upstreams).flatMap(([name, row]) => {
-        const upstream = createImageUpstream(name, row);
-        return upstream === undefined ? [] : [[name, upstream]];
-      }),
-    ),
     uploads: createUploadGate({
       concurrent: config.images.uploads.concurrent_uploads,
       waiting: WAITING_UPLOADS,
@@ -116,14 +122,54 @@ export function createGateway(
   };
 }
 
-/** Ends work that goes on without its clients, frees the connections to the upstreams, and enters what is to be entered. */
-export async function closeGateway(
-  { upstreams, imageUpstreams, idempotency, ledger, afterwork }: Gateway,
-): Promise<void> {
+/**
+ * The same gateway under another configuration: store, ledger, limits, keys' last use and whatever is under way are
+ * shared. Requests that began under the old one finish there.
+ */
+export function renewGateway(gateway: Gateway, config: Config): Gateway {
+  return { ...gateway, ...configured(config), keys: gateway.keys.renewed(config) };
+}
+
+/** Frees the connections to the upstreams when the last request that began under this configuration is done. */
+export async function retireGateway(gateway: Pick<Gateway, "upstreams" | "imageUpstreams" | "uses">): Promise<void> {
+  await gateway.uses.over();
+  closeUpstreams(gateway);
+}
+
+function configured(config: Config): Configured {
+  const catalog = createCatalog(config);
+  const issuers = issuersOf(catalog, config);
+  const rows = Object.entries(config.upstreams);
+  return {
+    config,
+    catalog,
+    upstreams: new Map(rows.map(([name, row]) => [name, createUpstream(name, { row, issuers })])),
+    imageUpstreams: new Map(rows.flatMap(([name, row]) => {
+      const upstream = createImageUpstream(name, row);
+      return upstream === undefined ? [] : [[name, upstream]];
+    })),
+    uses: createUses(),
+  };
+}
+
+/** Ends all requests that are still under way, without a charge: their clients are told why. */
+export function stopRequests({ running, idempotency }: Pick<Gateway, "running" | "idempotency">): Promise<void> {
+  const stopped = running.stop(new GatewayError("overloaded", "The gateway is shutting down: try again"));
   idempotency.close();
-  for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
+  return stopped;
+}
+
+/** Ends all work, frees the connections to the upstreams, and enters what is to be entered. */
+export async function closeGateway(gateway: Gateway): Promise<void> {
+  const { ledger, afterwork } = gateway;
+  await stopRequests(gateway);
+  closeUpstreams(gateway);
   await afterwork.done();
   await ledger.close();
+}
+
+function closeUpstreams({ upstreams, imageUpstreams }: Pick<Gateway, "upstreams" | "imageUpstreams">): void {
+  for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
 }
 
 /** What the log may know of what was thrown. */

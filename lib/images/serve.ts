@@ -5,7 +5,7 @@ import type { Model } from "../catalog/model.ts";
 import { toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
 import { NO_TOKENS } from "../metering/billed.ts";
-import type { Meter } from "../metering/meter.ts";
+import type { Delivered, Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { admitImages, admitReplay } from "../pipeline/admission.ts";
@@ -91,7 +91,7 @@ async function answer(request: Request, job: Job): Promise<Response> {
       // It goes on when this client leaves and another one waits for the same.
       own = true;
       handOver();
-      const response = await charged(meter, () => make(job, signal));
+      const response = await charged(meter, { signal, work: () => make(job, signal) });
       return {
         status: response.status,
         headers: Object.fromEntries(response.headers),
@@ -105,20 +105,27 @@ async function answer(request: Request, job: Job): Promise<Response> {
   return new Response(body, { status, headers: { ...headers, "x-sluice-cost": "0" } });
 }
 
-/** Work that fails ends its meter without a charge. */
-async function charged(meter: Meter, work: () => Promise<Response>): Promise<Response> {
+/** Work that fails ends its meter without a charge. Its signal is aborted when nobody waits for it any more. */
+async function charged(
+  meter: Meter,
+  { signal, work }: { signal: AbortSignal; work: () => Promise<Response> },
+): Promise<Response> {
   try {
     return await work();
   } catch (thrown) {
-    await meter.fail(toGatewayError(thrown).status);
+    await meter.fail(signal.aborted ? LEFT : toGatewayError(thrown).status);
     throw thrown;
   }
 }
 
 async function make(job: Job, client: AbortSignal): Promise<Response> {
-  const { context, model, wanted, under: { meter } } = job;
+  const { context, model, wanted, under: { meter, interrupted } } = job;
   const { gateway } = context;
-  const watch = watchRequest(model.on_disconnect === "drain" ? STAYS : client, gateway.config.images.total_ms);
+  const watch = watchRequest({
+    client: model.on_disconnect === "drain" ? STAYS : client,
+    interrupted,
+    totalMs: gateway.config.images.total_ms,
+  });
   try {
     const counter = await loadTokenCounter();
     const promptTokens = await counter.countLong(wanted.prompt);
@@ -128,7 +135,7 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
     const suited = withoutPngQuality(wanted, dropped);
     const feed = await startImages({ gateway, request: suited, model, dropped, signal: watch.signal, meter });
     const running: Running = { ...job, feed, tally, dropped, watch };
-    const response = wanted.stream ? await streamed(running) : await whole(running);
+    const response = wanted.stream ? await streamed(running) : await whole(running, () => client.aborted);
     watch.answered();
     return response;
   } catch (error) {
@@ -145,13 +152,13 @@ function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest
   return rest;
 }
 
-async function whole(running: Running): Promise<Response> {
+async function whole(running: Running, hasLeft: () => boolean): Promise<Response> {
   const { context: { gateway }, wanted, feed, tally, dropped, watch } = running;
   const pictures = await collect(feed, tally);
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
   // Entered before the first byte goes out.
-  const cost = await charge(running);
+  const cost = await charge(running, hasLeft() ? { status: LEFT, ending: "abandoned" } : {});
   return new Response(byteStream(writeResult({ request: wanted, created, pictures, usage: tally.usage })), {
     headers: {
       ...headersOf(tally.size, dropped),
@@ -181,7 +188,10 @@ async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
 }
 
 /** Charges what has come; nothing where nothing has. Gives the cost in USD. */
-async function charge({ wanted, tally, under: { meter } }: Running): Promise<string> {
+async function charge(
+  { wanted, tally, under: { meter } }: Running,
+  end: Partial<Pick<Delivered, "status" | "ending">> = {},
+): Promise<string> {
   if (tally.count === 0) {
     await meter.fail(200);
     return "0";
@@ -190,6 +200,7 @@ async function charge({ wanted, tally, under: { meter } }: Running): Promise<str
     await meter.deliver({
       status: 200,
       ending: tally.count < wanted.n ? "partial" : "done",
+      ...end,
       tokens: billedTokens(tally.usage),
       source: "formula",
       images: tally.count,
@@ -197,8 +208,9 @@ async function charge({ wanted, tally, under: { meter } }: Running): Promise<str
   );
 }
 
-/** Charges a client that left for what it got. */
-async function chargeLeft(meter: Meter, { usage, pictures }: Got): Promise<void> {
+/** Charges a client that left for what it got; nothing where it was the gateway that ended the stream. */
+async function chargeLeft({ meter, interrupted }: Metered, { usage, pictures }: Got): Promise<void> {
+  if (interrupted.aborted) return await meter.fail(200);
   if (pictures === 0) return await meter.fail(LEFT);
   await meter.deliver({
     status: 200,
@@ -210,7 +222,7 @@ async function chargeLeft(meter: Meter, { usage, pictures }: Got): Promise<void>
 }
 
 async function streamed(running: Running): Promise<Response> {
-  const { context: { gateway }, model, wanted, feed, tally, dropped, watch, under: { meter } } = running;
+  const { context: { gateway }, model, wanted, feed, tally, dropped, watch, under } = running;
   const body = await streamImages({
     feed: {
       read: () => feed.read(),
@@ -223,8 +235,9 @@ async function streamed(running: Running): Promise<Response> {
     tally,
     seconds: () => Math.floor(gateway.now() / 1000),
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
-    charge: () => charge(running),
-    left: (got) => gateway.afterwork.add(chargeLeft(meter, got)),
+    unreadMs: gateway.config.limits.answer_unread_ms,
+    charge: (hasLeft) => charge(running, hasLeft ? { ending: "abandoned" } : {}),
+    left: (got) => gateway.afterwork.add(chargeLeft(under, got)),
     drain: model.on_disconnect === "drain",
   });
   return new Response(body, {

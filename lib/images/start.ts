@@ -68,13 +68,21 @@ export interface Watch {
   stop(): void;
 }
 
-/**
- * Watches the client and the time.
- * @param client aborted when the client has gone
- */
-export function watchRequest(client: AbortSignal, totalMs: number): Watch {
+/** What a request is watched for. */
+export interface Watched {
+  /** Aborted when the client has gone. */
+  client: AbortSignal;
+  /** Aborted when the process ends; its reason is what the client is told. */
+  interrupted: AbortSignal;
+  /** Longest time, in milliseconds. */
+  totalMs: number;
+}
+
+/** Watches the client, the process and the time. */
+export function watchRequest({ client, interrupted, totalMs }: Watched): Watch {
   const control = new AbortController();
   const leave = () => control.abort(client.reason);
+  interrupted.addEventListener("abort", () => control.abort(interrupted.reason), { once: true });
   const timer = setTimeout(() => {
     control.abort(
       new GatewayError("timeout", `Cannot wait for the pictures any longer: ${totalMs / 1000} s have gone by`, {

@@ -3,6 +3,7 @@ import { type GatewayError, toGatewayError } from "../errors.ts";
 import { formatFrame } from "../http/sse.ts";
 import { writeJson } from "../json.ts";
 import { type PatientReader, patientReader } from "../pipeline/patient_reader.ts";
+import { type ReaderWatch, watchReader } from "../pipeline/reader_watch.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { joined, pictureObject } from "./pieces.ts";
 import { writeUsage } from "./result.ts";
@@ -19,16 +20,21 @@ export interface ImageStream {
   seconds: () => number;
   /** Silence after which a keep-alive goes out, in milliseconds. */
   keepAliveMs: number;
+  /** How long the client may leave what there is unread, in milliseconds. */
+  unreadMs: number;
   /**
-   * Enters the charge for all pictures that are there, once. Asked for before the last thing that the client gets. Gives
-   * the cost in USD.
+   * Enters the charge for all pictures that are there, once. Asked for before the last thing that the client gets, or
+   * would have got. Gives the cost in USD.
    */
-  charge: () => Promise<string>;
-  /** Told when the client leaves before the end, with what it got. */
+  charge: (hasLeft: boolean) => Promise<string>;
+  /** Told when the client leaves before the end, or leaves what there is unread for too long, with what it got. */
   left: (got: Got) => void;
   /** True: the feed is read to its end when the client leaves, and all of it is charged. */
   drain: boolean;
 }
+
+/** The same while it is written: whether the client is still there is known. */
+type Written = Omit<ImageStream, "charge"> & { charge: () => Promise<string> };
 
 /** What a client has got so far. */
 export interface Got {
@@ -49,7 +55,8 @@ const KEEP_ALIVE = ": keep-alive\n";
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(stream.feed, stream.keepAliveMs);
-  const steps = writeSteps(stream, reader);
+  let gone = false;
+  const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
   let got: Got = { usage: { input: 0, output: 0 }, pictures: 0 };
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
@@ -59,19 +66,39 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
     throw error;
   }
   let pieces: Iterator<string> = [].values();
+  let watch: ReaderWatch | undefined;
+
+  async function leave(): Promise<void> {
+    gone = true;
+    watch?.stop();
+    if (!stream.drain) stream.left(got);
+    // For nobody but the bill.
+    else while ((await steps.next()).done !== true);
+    reader.stop();
+  }
 
   return new ReadableStream<Uint8Array>({
+    start(controller) {
+      watch = watchReader(stream.unreadMs, () => {
+        controller.error(new Error("The client does not read"));
+        void leave();
+      });
+    },
     async pull(controller) {
+      watch?.asks();
       while (true) {
         const piece = pieces.next();
         if (piece.done !== true) {
           controller.enqueue(encoder.encode(piece.value));
+          watch?.given();
           return;
         }
         got = { usage: stream.tally.usage, pictures: stream.tally.count };
         const step = opening ?? await steps.next();
         opening = undefined;
+        if (gone) return;
         if (step.done === true) {
+          watch?.stop();
           reader.stop();
           controller.close();
           return;
@@ -79,18 +106,13 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         pieces = joined(step.value)[Symbol.iterator]();
       }
     },
-    async cancel() {
-      if (!stream.drain) stream.left(got);
-      // For nobody but the bill.
-      else while ((await steps.next()).done !== true);
-      reader.stop();
-    },
+    cancel: leave,
   }, { highWaterMark: 0 });
 }
 
 /** The texts of the stream, one per event. Throws where nothing has been said yet. */
 async function* writeSteps(
-  stream: ImageStream,
+  stream: Written,
   reader: PatientReader<ImageEvent>,
 ): AsyncGenerator<Iterable<string>, void> {
   const { request, tally } = stream;
@@ -115,7 +137,7 @@ async function* writeSteps(
 }
 
 /** What the client gets of an event; nothing of a picture that fails, as long as others may come. */
-async function writeEvent(event: ImageEvent, stream: ImageStream): Promise<Iterable<string> | undefined> {
+async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<string> | undefined> {
   const { tally, request, charge } = stream;
   if (event.type === "failed") {
     tally.fail(event.error);
@@ -129,7 +151,7 @@ async function writeEvent(event: ImageEvent, stream: ImageStream): Promise<Itera
 
 function writePartial(
   { index, step, base64 }: Extract<ImageEvent, { type: "partial" }>,
-  stream: ImageStream,
+  stream: Written,
 ): Iterable<string> {
   return writePicture("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
 }
@@ -138,7 +160,7 @@ function writePartial(
 function writeCompleted(
   { picture: { index, base64 }, usage }: Delivered,
   cost: string | undefined,
-  stream: ImageStream,
+  stream: Written,
 ): Iterable<string> {
   const after = { usage: writeUsage(usage), index, ...(cost !== undefined && { sluice_cost: cost }) };
   return writePicture("completed", { base64, after }, stream);
@@ -147,7 +169,7 @@ function writeCompleted(
 function* writePicture(
   name: "partial_image" | "completed",
   { base64, after }: { base64: string; after: Parameters<typeof pictureObject>[2] },
-  { request, seconds }: ImageStream,
+  { request, seconds }: Written,
 ): Generator<string> {
   const type = `${request.kind === "edit" ? "image_edit" : "image_generation"}.${name}`;
   yield `event: ${type}\ndata: `;

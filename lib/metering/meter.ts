@@ -80,6 +80,8 @@ export interface Meter {
   fail(status: number): Promise<void>;
   /** Whether it has ended. */
   readonly ended: boolean;
+  /** Resolves when it has ended and its entry is in the ledger, or on the way there. */
+  readonly done: Promise<void>;
 }
 
 /** What meters work with. */
@@ -113,6 +115,7 @@ class RequestMeter implements Meter {
   #upstream = "";
   #firstMs: number | undefined;
   #ended = false;
+  readonly #done = Promise.withResolvers<void>();
 
   constructor(parts: MeterParts, arrival: Arrival) {
     this.#parts = parts;
@@ -123,6 +126,10 @@ class RequestMeter implements Meter {
 
   get ended(): boolean {
     return this.#ended;
+  }
+
+  get done(): Promise<void> {
+    return this.#done.promise;
   }
 
   async admit(wish: Wish): Promise<void> {
@@ -237,6 +244,7 @@ class RequestMeter implements Meter {
       throw cause;
     } finally {
       await this.#release(limitedTokens(tokens));
+      this.#done.resolve();
     }
   }
 
@@ -251,6 +259,7 @@ class RequestMeter implements Meter {
     }
     await this.#release(0);
     await this.#parts.ledger.note(this.#entry(status, this.#attempts > 0 ? "failed" : "refused"));
+    this.#done.resolve();
   }
 
   /** The entry of a request that costs nothing. */

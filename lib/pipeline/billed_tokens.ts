@@ -13,11 +13,17 @@ export interface Counts {
   countOutput: () => Promise<ReplyTokens>;
 }
 
+/** Tokens that are charged, and where their numbers come from. */
+export interface Charged {
+  tokens: BilledTokens;
+  source: UsageSource;
+}
+
 /** What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. */
 export async function readTokens(
   usage: Usage,
   { countInput, countOutput }: Counts,
-): Promise<{ tokens: BilledTokens; source: UsageSource }> {
+): Promise<Charged> {
   const { tokens, missing, counted } = readUsage(usage);
   return {
     tokens: {
@@ -33,7 +39,7 @@ export async function readTokens(
 export function readReplyTokens(
   { usage, blocks }: Reply,
   { countInput }: Pick<Counts, "countInput">,
-): Promise<{ tokens: BilledTokens; source: UsageSource }> {
+): Promise<Charged> {
   return readTokens(usage, {
     countInput,
     countOutput: async () => await countReply(blocks, await loadTokenCounter()),

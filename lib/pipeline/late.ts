@@ -17,7 +17,7 @@ export interface Late {
   fail(error: GatewayError): Frame[];
   /** Called when the client leaves before the answer has begun. */
   leave(): void;
-  /** Called where the answer fails when the client has left. */
+  /** Called where the answer fails and the client has left. */
   unanswered(): void;
 }
 
@@ -38,23 +38,33 @@ function lateBody({ response, heartbeat, keepAliveMs, fail, leave, unanswered }:
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
 
   /** The answer's body; `undefined` while it has not begun. */
-  async function begin(): Promise<ReadableStreamDefaultReader<Uint8Array> | undefined> {
+  async function begin(): Promise<ReadableStream<Uint8Array> | undefined> {
     const begun = waited ? undefined : await orSilence(response, keepAliveMs);
     waited = false;
-    return begun?.body?.getReader();
+    return begun?.body ?? undefined;
   }
 
-  // An answer that begins when nobody is there is not begun at all.
-  response.then(({ body }) => {
-    if (left && reader === undefined) body?.cancel().catch(() => {});
-  }, () => {
-    if (left) unanswered();
-  });
+  /** An answer that nobody has looked at is not begun at all, whether it comes before or after the client has left. */
+  async function drop(): Promise<void> {
+    leave();
+    try {
+      const { body } = await response;
+      await body?.cancel();
+    } catch {
+      unanswered();
+    }
+  }
+
+  // Where nobody asks for it any more, its failure is nobody's.
+  response.catch(() => {});
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       try {
-        reader ??= await begin();
-        if (left) return;
+        if (reader === undefined) {
+          const begun = await begin();
+          if (left) return;
+          reader = begun?.getReader();
+        }
         if (reader === undefined) return controller.enqueue(encoder.encode(heartbeat));
         const { done, value } = await reader.read();
         if (done) controller.close();
@@ -67,8 +77,7 @@ function lateBody({ response, heartbeat, keepAliveMs, fail, leave, unanswered }:
     },
     async cancel() {
       left = true;
-      if (reader === undefined) leave();
-      else await reader.cancel();
+      await (reader === undefined ? drop() : reader.cancel());
     },
   }, { highWaterMark: 0 });
 }

@@ -1,14 +1,17 @@
 /** Every request that may cost something runs under a meter, whatever comes of it. */
 import { requireCaller } from "../access/caller.ts";
-import { toGatewayError } from "../errors.ts";
+import { type GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
 import { limitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../metering/meter.ts";
+import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
 /** A request under a meter. */
 export interface Metered {
   meter: Meter;
+  /** Aborted where the process ends before the request does; its reason is what the client is told. */
+  interrupted: AbortSignal;
   /** Somebody else ends the meter from here on, also where the request fails for this client. */
   handOver(): void;
 }
@@ -25,14 +28,20 @@ export async function metered(
   const { gateway, requestId, caller } = context;
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
+  const interruption = new AbortController();
+  gateway.running.add(meter, (reason) => interruption.abort(reason));
   let own = true;
   try {
-    const response = await work({ meter, handOver: () => void (own = false) });
+    const response = await work({
+      meter,
+      interrupted: interruption.signal,
+      handOver: () => void (own = false),
+    });
     for (const [name, value] of Object.entries(await limits())) response.headers.set(name, value);
     return response;
   } catch (thrown) {
     const error = toGatewayError(thrown);
-    if (own) await meter.fail(request.signal.aborted ? LEFT : error.status);
+    if (own) await meter.fail(request.signal.aborted ? LEFT : statusOf(error, endpoint));
     throw error.withHeaders({ ...await limits().catch(() => ({})), "x-sluice-cost": "0" });
   }
 
@@ -41,5 +50,10 @@ export async function metered(
   }
 }
 
-/** The status of a request whose client left before there was one, as nginx has it. */
+/** The status of a request whose client left before there was any of its answer, as nginx has it. */
 export const LEFT = 499;
+
+/** The status that a client gets with an error. */
+export function statusOf(error: GatewayError, endpoint: MeteredEndpoint): number {
+  return endpoint === "messages" ? anthropicStatus(error) : error.status;
+}

@@ -2,12 +2,12 @@
 import type { Event, FinishReason, Usage } from "../canonical/types.ts";
 import { spliceMembers } from "../json_splice.ts";
 import type { Afterwork } from "../metering/afterwork.ts";
-import { formatUsd } from "../metering/money.ts";
+import type { Meter } from "../metering/meter.ts";
+import { type Amount, formatUsd } from "../metering/money.ts";
 import { RunningCount } from "../metering/running_count.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
-import { type Counts, readTokens } from "./billed_tokens.ts";
-import type { Meter } from "../metering/meter.ts";
+import { type Charged, type Counts, readTokens } from "./billed_tokens.ts";
 import { LEFT } from "./metered.ts";
 
 /** What a stream is charged by. */
@@ -16,13 +16,19 @@ export interface StreamCharge {
   afterwork: Afterwork;
   codec: Codec;
   countInput: Counts["countInput"];
+  /** True where the client wants to be told the usage although not every stream of its protocol does. */
+  wantsUsage: boolean;
+  /** Whether the client has left, for as long as there is no response that it could leave. */
+  hasLeft: () => boolean;
+  /** Aborted where the gateway ends the stream. */
+  interrupted: AbortSignal;
 }
 
 /** A feed under a meter, and what the meter must be told. */
 export interface MeteredFeed {
   feed: FrameFeed;
-  /** The client got this step. */
-  sent(step: Step): void;
+  /** The client got the next step that was read. */
+  sent(): void;
   /** The client has left. Where the answer is read to its end all the same, its end is what is charged. */
   left(drain: boolean): void;
 }
@@ -31,73 +37,140 @@ export interface MeteredFeed {
  * Charges what passes. A finished answer is charged by its usage; one whose client left, by what it got; one that breaks
  * off, nothing. The frame with the usage and what follows it are held back until the charge is entered, and tell the cost.
  */
-export function meteredFeed(feed: FrameFeed, { meter, afterwork, codec, countInput }: StreamCharge): MeteredFeed {
+export function meteredFeed(
+  feed: FrameFeed,
+  { meter, afterwork, codec, countInput, wantsUsage, hasLeft, interrupted }: StreamCharge,
+): MeteredFeed {
   const count = new RunningCount();
   const countOutput = () => count.finish();
-  /** What was read and not yet sent. */
-  const unsent: Step[] = [];
+  /** What the steps say that were read and not yet sent. */
+  const unsent: (readonly Event[])[] = [];
   /** Counting that the answer has run far ahead of. */
   let behind: Promise<void> | undefined;
+  /** Frames that may be the last with a usage, what came after them, and what of the answer they say. */
   let held: Frame[] = [];
+  let heldEvents: readonly Event[] = [];
+  let latest: Frame | undefined;
   let input: Usage = {};
   let said = false;
+  /** Whether the client has got something of the answer. */
   let got = false;
   let gone = false;
+  /** Whether nothing more is read, as the client has gone. */
+  let abandoned = false;
+  let complete = false;
 
   function observe(events: readonly Event[]): void {
     for (const event of events) behind = count.push(event) ?? behind;
   }
 
-  async function take({ frames, events }: Step): Promise<Step> {
-    const step: Step = { frames, events };
-    unsent.push(step);
+  /** What is read for nobody counts as sent. */
+  function queue(events: readonly Event[]): void {
+    if (gone) observe(events);
+    else unsent.push(events);
+  }
+
+  async function take(step: Step): Promise<Step> {
+    const { events } = step;
     for (const event of events) {
       if (event.type === "start") input = event.usage ?? input;
-      else if (!said) meter.first();
+      else if (!said && event.type !== "error") meter.first();
       // Before anything was said, another target may still answer.
       if (event.type === "error" && said) await meter.fail(200);
       if (event.type === "error") count.stop();
       if (event.type === "finish") return await finish(step, event);
       said ||= event.type !== "start";
     }
-    return events.some(({ type }) => type === "error") ? released(step) : holdBack(step);
+    return events.some(({ type }) => type === "error") ? broken(step) : holdBack(step);
   }
 
   async function finish(step: Step, { usage, reason }: { usage: Usage; reason: FinishReason }): Promise<Step> {
-    for (const { events } of unsent.splice(0)) observe(events);
-    const charged = await readTokens(usage, { countInput, countOutput });
+    complete = true;
+    for (const events of [...unsent.splice(0), heldEvents, step.events]) observe(events);
+    const charged = await read(usage);
     count.stop();
-    const cost = await meter.deliver({ status: 200, ending: gone ? "abandoned" : reason, ...charged });
-    return released(step, `"${formatUsd(cost)}"`);
-  }
-
-  /** The step with what waited for it; the cost goes into the last frame that tells the usage. */
-  function released(step: Step, cost?: string): Step {
-    const frames = [...held, ...step.frames];
+    const absent = gone || hasLeft();
+    const cost = await meter.deliver({
+      status: absent && !got ? LEFT : 200,
+      ending: absent ? "abandoned" : reason,
+      ...charged,
+    });
+    const frames = withUsage([...held, ...step.frames], charged);
     held = [];
-    const last = frames.findLastIndex((frame) => codec.tellsUsage(frame));
-    return {
-      ...step,
-      frames: frames.map((frame, index) =>
-        index === last && cost !== undefined
-          ? { ...frame, data: spliceMembers(frame.data, { sluice_cost: cost }) }
-          : frame
-      ),
-    };
+    return { ...step, frames: withCost(frames, cost) };
   }
 
-  /** From the frame with the usage on, nothing goes out before the answer is complete. */
-  function holdBack(step: Step): Step {
-    const from = held.length > 0 ? 0 : step.frames.findIndex((frame) => codec.tellsUsage(frame));
-    if (from === -1) return step;
-    held.push(...step.frames.slice(from));
-    return { ...step, frames: step.frames.slice(0, from) };
+  /** What cannot be counted cannot be charged. */
+  async function read(usage: Usage): Promise<Charged> {
+    try {
+      return await readTokens(usage, { countInput, countOutput });
+    } catch (error) {
+      await meter.fail(200);
+      throw error;
+    }
+  }
+
+  /** The client is told what is billed, also where that is not what the upstream told. */
+  function withUsage(frames: Frame[], { tokens, source }: Charged): Frame[] {
+    const last = frames.findLastIndex((frame) => codec.tellsUsage(frame));
+    if (last >= 0) {
+      if (source === "upstream") return frames;
+      return frames.map((frame, index) =>
+        index === last ? { ...frame, data: codec.withUsage(frame.data, tokens) } : frame
+      );
+    }
+    const end = frames.findIndex(({ data }) => !data.startsWith("{"));
+    const like = frames.findLast(({ data }) => data.startsWith("{")) ?? latest;
+    if (!wantsUsage || codec.usageFrame === undefined || like === undefined || end < 0) return frames;
+    return frames.toSpliced(end, 0, codec.usageFrame(like, tokens));
+  }
+
+  /** The cost goes into the last frame that tells the usage. */
+  function withCost(frames: Frame[], cost: Amount): Frame[] {
+    const last = frames.findLastIndex((frame) => codec.tellsUsage(frame));
+    const sluice_cost = `"${formatUsd(cost)}"`;
+    return frames.map((frame, index) =>
+      index === last ? { ...frame, data: spliceMembers(frame.data, { sluice_cost }) } : frame
+    );
+  }
+
+  /** An answer that breaks off has no usage: what was held back is passed on only where it says something else. */
+  function broken(step: Step): Step {
+    const frames = heldEvents.length > 0 ? held : [];
+    queue([...heldEvents, ...step.events]);
+    held = [];
+    heldEvents = [];
+    return { ...step, frames: [...frames, ...step.frames] };
+  }
+
+  /**
+   * From the frame with the usage on, nothing goes out before the answer is complete. Some tell a usage with everything
+   * that they say: where the answer goes on, that was not the last one.
+   */
+  function holdBack({ frames, events }: Step): Step {
+    const says = events.some(({ type }) => type !== "start");
+    const from = says
+      ? frames.findLastIndex((frame) => codec.tellsUsage(frame))
+      : held.length > 0
+      ? 0
+      : frames.findIndex((frame) => codec.tellsUsage(frame));
+    latest = frames.findLast(({ data }) => data.startsWith("{")) ?? latest;
+    const passed = says ? held.splice(0) : [];
+    if (from === -1) {
+      queue([...heldEvents, ...events]);
+      heldEvents = [];
+      return { frames: [...passed, ...frames], events };
+    }
+    held.push(...frames.slice(from));
+    // Which frame says what is not known: nothing of the step counts as sent before all of it is.
+    queue(says ? heldEvents : events);
+    if (says) heldEvents = events;
+    return { frames: [...passed, ...frames.slice(0, from)], events };
   }
 
   async function abandon(): Promise<void> {
     if (!got) return await meter.fail(LEFT);
-    const charged = await readTokens(input, { countInput, countOutput });
-    await meter.deliver({ status: 200, ending: "abandoned", ...charged });
+    await meter.deliver({ status: 200, ending: "abandoned", ...await read(input) });
   }
 
   return {
@@ -106,28 +179,38 @@ export function meteredFeed(feed: FrameFeed, { meter, afterwork, codec, countInp
         await behind;
         behind = undefined;
         const step = await feed.read();
+        // Nobody is there to tell, and what was sent is charged already.
+        if (abandoned) return undefined;
         if (step !== undefined) return await take(step);
         // A feed that ends without an end has told the client so.
         count.stop();
         await meter.fail(200);
-        return held.length > 0 ? released({ frames: [], events: [] }) : undefined;
+        return undefined;
       },
       fail(error) {
+        if (abandoned) return [];
         count.stop();
         afterwork.add(meter.fail(200));
-        return [...held.splice(0), ...feed.fail(error)];
+        return [...broken({ frames: [], events: [] }).frames, ...feed.fail(error)];
       },
       cancel: () => feed.cancel(),
     },
-    sent({ events }) {
-      got = true;
-      if (gone || unsent.length === 0) return;
-      unsent.shift();
+    sent() {
+      const events = unsent.shift();
+      if (gone || events === undefined) return;
+      got ||= events.some(({ type }) => type !== "start");
       observe(events);
     },
     left(drain) {
+      if (gone) return;
       gone = true;
-      if (!drain) afterwork.add(abandon());
+      // What is complete is being charged.
+      if (complete) return;
+      abandoned = !drain;
+      // The gateway itself cuts the stream: that is nothing to pay for.
+      if (interrupted.aborted) afterwork.add(meter.fail(200));
+      else if (abandoned) afterwork.add(abandon());
+      else for (const events of unsent.splice(0)) observe(events);
     },
   };
 }

@@ -4,6 +4,7 @@ import { formatFrame } from "../http/sse.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 import { patientReader } from "./patient_reader.ts";
+import { type ReaderWatch, watchReader } from "./reader_watch.ts";
 
 /** What a streamed answer is made of. */
 export interface Pump {
@@ -14,8 +15,10 @@ export interface Pump {
   keepAliveMs: number;
   /** Told of each step when it has been handed to the client. */
   sent?: (step: Step) => void;
-  /** Told when the client leaves before the end. */
+  /** Told when the client leaves before the end, or leaves what there is unread for too long. */
   left?: () => void;
+  /** How long the client may leave what there is unread, in milliseconds; absent: for ever. */
+  unreadMs?: number;
   /** True: the feed is read to its end when the client leaves. */
   drain?: boolean;
 }
@@ -32,37 +35,55 @@ type Read = Step | "silence" | undefined;
  * @throws {GatewayError} the error that came in place of a first event
  */
 export async function pump(
-  { feed, heartbeat, keepAliveMs, sent, left, drain = false }: Pump,
+  { feed, heartbeat, keepAliveMs, sent, left, unreadMs, drain = false }: Pump,
 ): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(feed, keepAliveMs);
   const opening = await openingSteps();
   let failed = false;
+  let over = false;
+  let watch: ReaderWatch | undefined;
 
   return new ReadableStream<Uint8Array>({
+    start(controller) {
+      if (unreadMs === undefined) return;
+      watch = watchReader(unreadMs, () => {
+        controller.error(new Error("The client does not read"));
+        void leave();
+      });
+    },
     async pull(controller) {
+      watch?.asks();
       // A step may bring no frame at all; the stream asks again only after it was given something.
       for (let wrote = false; !wrote;) {
         const read = await next();
-        if (read === "silence") {
-          controller.enqueue(encoder.encode(heartbeat));
-          return;
-        }
+        if (over) return;
         if (read === undefined) {
-          reader.stop();
+          stop();
           controller.close();
           return;
         }
-        wrote = write(read.frames, controller);
-        sent?.(read);
+        wrote = write(read === "silence" ? heartbeat : read.frames, controller);
+        if (read !== "silence") sent?.(read);
       }
+      watch?.given();
     },
-    async cancel() {
-      left?.();
-      if (drain) await readToEnd();
-      reader.stop();
-    },
+    cancel: leave,
   }, { highWaterMark: 0 });
+
+  function stop(): void {
+    over = true;
+    watch?.stop();
+    reader.stop();
+  }
+
+  async function leave(): Promise<void> {
+    over = true;
+    watch?.stop();
+    left?.();
+    if (drain) await readToEnd();
+    reader.stop();
+  }
 
   /** Reads until something was said: an answer that begins with an error has said nothing. */
   async function openingSteps(): Promise<Read[]> {
@@ -101,8 +122,12 @@ export async function pump(
     while (await next() !== undefined);
   }
 
-  function write(frames: readonly Frame[], controller: ReadableStreamDefaultController<Uint8Array>): boolean {
-    for (const frame of frames) controller.enqueue(encoder.encode(formatFrame(frame)));
+  function write(
+    frames: readonly Frame[] | string,
+    controller: ReadableStreamDefaultController<Uint8Array>,
+  ): boolean {
+    if (typeof frames === "string") controller.enqueue(encoder.encode(frames));
+    else for (const frame of frames) controller.enqueue(encoder.encode(formatFrame(frame)));
     return frames.length > 0;
   }
 }

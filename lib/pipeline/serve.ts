@@ -23,7 +23,7 @@ import { findModel } from "./find_model.ts";
 import { inTime, type Late } from "./late.ts";
 import { admit, type Cap } from "./admission.ts";
 import { readReplyTokens } from "./billed_tokens.ts";
-import { LEFT, metered } from "./metered.ts";
+import { LEFT, type Metered, metered } from "./metered.ts";
 import { meteredFeed } from "./metered_feed.ts";
 import { pump } from "./pump.ts";
 import { checkModelRules } from "./rules.ts";
@@ -46,8 +46,11 @@ interface Job {
   dropped: Dropped;
   /** Losses at the target that is being tried. */
   tried: Dropped;
-  /** Aborted when the client leaves before there is a response. */
+  /** Aborted when the client leaves before there is a response, and when the process ends. */
   signal: AbortSignal;
+  interrupted: AbortSignal;
+  /** Whether the client has left. To be asked before there is a response. */
+  hasLeft: () => boolean;
 }
 
 /** Answers one text request in the protocol it came in. */
@@ -55,14 +58,14 @@ export function serve(codec: Codec, request: Request, context: RouteContext): Pr
   return metered(
     request,
     { context, endpoint: codec.protocol },
-    ({ meter }) => serveMetered(codec, request, { context, meter }),
+    (under) => serveMetered(codec, request, { context, ...under }),
   );
 }
 
 async function serveMetered(
   codec: Codec,
   request: Request,
-  { context, meter }: { context: RouteContext; meter: Meter },
+  { context, meter, interrupted }: { context: RouteContext } & Metered,
 ): Promise<Response> {
   const header = (name: string) => request.headers.get(name);
   codec.checkHeaders?.(header);
@@ -87,6 +90,7 @@ async function serveMetered(
   const leave = () => model.on_disconnect === "drain" ? undefined : gone.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
+  interrupted.addEventListener("abort", () => gone.abort(interrupted.reason), { once: true });
   try {
     const client = {
       echo,
@@ -104,6 +108,8 @@ async function serveMetered(
       dropped,
       tried: dropped,
       signal: gone.signal,
+      interrupted,
+      hasLeft: () => request.signal.aborted,
     };
     return prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
   } finally {
@@ -172,16 +178,24 @@ interface Out {
 }
 
 /** The charge is entered before the first byte goes out: nothing tells the client of an answer that is not. */
-async function whole(given: Answer, { job: { codec, client, meter }, headers, countInput }: Out): Promise<Response> {
+async function whole(given: Answer, { job, headers, countInput }: Out): Promise<Response> {
+  const { codec, client, meter } = job;
   if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
   const reply = given.type === "text" ? given.reply : await collect(given.feed);
   meter.first();
   const charged = await readReplyTokens(reply, { countInput });
-  const cost = await meter.deliver({ status: 200, ending: reply.finish, ...charged });
+  const cost = await meter.deliver({
+    ...(job.hasLeft() ? { status: LEFT, ending: "abandoned" } : { status: 200, ending: reply.finish }),
+    ...charged,
+  });
   const costed = { ...headers, "x-sluice-cost": formatUsd(cost) };
-  return given.type === "text"
-    ? jsonText(given.text, costed)
-    : jsonResponse(codec.writeReply(reply, client.echo), costed);
+  // The client is told what is billed, also where that is not what the upstream told.
+  const { tokens, source } = charged;
+  if (given.type === "text") {
+    return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens), costed);
+  }
+  const told = source === "upstream" ? reply : { ...reply, usage: tokens };
+  return jsonResponse(codec.writeReply(told, client.echo), costed);
 }
 
 async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
@@ -198,19 +212,31 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
 
 async function streamed(given: Answer, { job, headers, countInput }: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const { codec, client, context, meter, model } = job;
+  const { codec, client, context: { gateway }, meter, model, prompt, interrupted } = job;
   const written = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const { feed, sent, left } = meteredFeed(written, { meter, afterwork: context.gateway.afterwork, codec, countInput });
+  const { feed, sent, left } = meteredFeed(written, {
+    meter,
+    afterwork: gateway.afterwork,
+    codec,
+    countInput,
+    wantsUsage: prompt.includeUsage === true,
+    hasLeft: job.hasLeft,
+    interrupted,
+  });
   const drain = model.on_disconnect === "drain";
   const body = await pump({
     feed,
     heartbeat: codec.heartbeat,
-    keepAliveMs: keepAliveMs(context),
+    keepAliveMs: keepAliveMs(job.context),
+    unreadMs: gateway.config.limits.answer_unread_ms,
     sent,
     left: () => left(drain),
     drain,
   });
-  return new Response(body, { headers: streamHeaders(headers) });
+  if (!job.hasLeft()) return new Response(body, { headers: streamHeaders(headers) });
+  // Nothing of it counts as sent to a client that is not there.
+  gateway.afterwork.add(body.cancel());
+  return new Response(null, { status: LEFT });
 }
 
 /** What becomes of a stream whose targets take longer than a client or a proxy on the way may wait in silence. */

@@ -94,11 +94,16 @@ export function openaiErrorReply(error: GatewayError, requestId: string): ErrorR
   };
 }
 
-/** A whole error answer in the Anthropic shape. An overloaded upstream is 529 here, as these clients know it. */
+/** The status of an error for Anthropic clients. An overloaded upstream is 529 here, as these clients know it. */
+export function anthropicStatus(error: GatewayError): number {
+  return error.kind === "overloaded" ? 529 : error.status;
+}
+
+/** A whole error answer in the Anthropic shape. */
 export function anthropicErrorReply(error: GatewayError, requestId: string): ErrorReply {
   const id = `req_${requestId}`;
   return {
-    status: error.kind === "overloaded" ? 529 : error.status,
+    status: anthropicStatus(error),
     headers: { ...errorHeaders(error), "x-request-id": id, "request-id": id },
     body: { type: "error", error: { ...anthropicError(error) }, request_id: id },
   };

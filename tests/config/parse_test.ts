@@ -49,6 +49,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
       body_grace_ms: 10_000,
       body_min_bytes_per_second: 1024,
       body_total_ms: 120_000,
+      answer_unread_ms: 60_000,
     },
     images: {
       total_ms: 900_000,

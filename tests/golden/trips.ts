@@ -87,7 +87,8 @@ function finishFor({ blocks, finish }: Pick<Reply, "blocks" | "finish">, client:
 }
 
 function totals(usage: Usage): Said["usage"] {
-  const of = (...names: (keyof Usage)[]) => names.reduce((sum, name) => sum + (usage[name] ?? 0), 0);
+  const of = (...names: (Exclude<keyof Usage, "counted">)[]) =>
+    names.reduce((sum, name) => sum + (usage[name] ?? 0), 0);
   return {
     input: of("prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"),
     cached: of("input_cache_read"),

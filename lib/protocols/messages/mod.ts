@@ -1,11 +1,13 @@
 /** The messages protocol: `POST /v1/messages` and `/v1/messages/count_tokens` under the native prefix. */
 import { GatewayError } from "../../errors.ts";
+import { spliceMembers } from "../../json_splice.ts";
 import type { Codec } from "../codec.ts";
 import { anthropicErrorReply } from "../error_bodies.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
 import { writer } from "./stream.ts";
+import { writeUsage } from "./usage.ts";
 import { checkVersion } from "./version.ts";
 
 export { readCountPrompt } from "./prompt.ts";
@@ -22,6 +24,7 @@ export const messages: Codec = {
   writeReply,
   writer,
   tellsUsage: ({ event }) => event === "message_delta",
+  withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,
   heartbeat: 'event: ping\ndata: {"type": "ping"}\n\n',
   // Claude Code makes its conversation shorter when an error begins with these words.

@@ -1,11 +1,13 @@
 /** The responses protocol, `POST /v1/responses`, from the client's side. */
 import { GatewayError } from "../../errors.ts";
+import { findValue, replaceSpan, spliceMembers } from "../../json_splice.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
 import { writer } from "./stream.ts";
+import { writeUsage } from "./usage.ts";
 
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
 
@@ -18,6 +20,12 @@ export const responses: Codec = {
   writer,
   tellsUsage: ({ event, data }) =>
     event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : ENDS.has(event),
+  withUsage(text, usage) {
+    const edits = { usage: JSON.stringify(writeUsage(usage)) };
+    const inside = findValue(text, ["response"]);
+    if (inside === undefined) return spliceMembers(text, edits);
+    return replaceSpan(text, inside, spliceMembers(text.slice(inside.start, inside.end), edits));
+  },
   writeError: openaiErrorReply,
   // One line break: with two, some clients take the comment for an empty event.
   heartbeat: ": keep-alive\n",
