@@ -32,6 +32,8 @@ export interface KeyRing {
   group(name: string): Group | undefined;
   /** Unix time in milliseconds. */
   now(): number;
+  /** The keys of another configuration. What was noted stays. */
+  renewed(config: KeyRingParts["config"]): KeyRing;
 }
 
 /** What a ring is made of. */
@@ -44,12 +46,22 @@ export interface KeyRingParts {
 
 /** Makes the ring. Nothing is cached, so what the command line does to a key binds at the next request. */
 export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
+  return ringOf(config, { store, now, noted: { used: new Map() } });
+}
+
+/** When keys were last used: minute of the last use by id of the key, in Unix milliseconds; what is not in the store yet. */
+interface Noted {
+  used: Map<string, number>;
+}
+
+function ringOf(
+  config: KeyRingParts["config"],
+  { store, now, noted }: Omit<KeyRingParts, "config"> & { noted: Noted },
+): KeyRing {
   const configured = new Map(config.keys.map(({ name, group, hash, rules }): [string, KeyRecord] => [
     hash,
     { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules },
   ]));
-  /** Minute of the last use by id of the key, in Unix milliseconds; what is not in the store yet. */
-  let used = new Map<string, number>();
   return {
     async find(credential) {
       const hash = hashKey(credential);
@@ -63,16 +75,16 @@ export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
     note(keyId) {
       if (keyId.startsWith(CONFIGURED)) return;
       const at = now();
-      used.set(keyId, at - at % MINUTE_MS);
+      noted.used.set(keyId, at - at % MINUTE_MS);
     },
     async flush() {
-      if (used.size === 0) return;
-      const taken = used;
-      used = new Map();
+      if (noted.used.size === 0) return;
+      const taken = noted.used;
+      noted.used = new Map();
       try {
         await store.touch(taken);
       } catch (error) {
-        used = new Map([...taken, ...used]);
+        noted.used = new Map([...taken, ...noted.used]);
         throw error;
       }
     },
@@ -81,6 +93,7 @@ export function createKeyRing({ config, store, now }: KeyRingParts): KeyRing {
     },
     group: (name) => groupOf(config, name),
     now,
+    renewed: (other) => ringOf(other, { store, now, noted }),
   };
 }
 

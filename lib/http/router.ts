@@ -28,6 +28,8 @@ export interface RouteContext {
    * @throws {GatewayError} `limited` where all bodies together take too much memory
    */
   reserve(bytes: number): void;
+  /** Says that a body which the handler reads by itself is all there. */
+  arrived?(): void;
 }
 
 /** A route's handler for one method. */

@@ -11,7 +11,10 @@ const TEXT_BYTES = 256 * 1024;
  * Reads the form. Its bytes count as a request body's until there is an answer.
  * @throws {GatewayError} `invalid` for any other kind of body, and what `readMultipart` throws
  */
-export async function readForm(request: Request, { gateway, reserve }: RouteContext): Promise<FormData> {
+export async function readForm(
+  request: Request,
+  { gateway, reserve, arrived }: RouteContext,
+): Promise<FormData> {
   if (!/^\s*multipart\/form-data\b/i.test(request.headers.get("content-type") ?? "")) {
     throw new GatewayError(
       "invalid",
@@ -20,7 +23,7 @@ export async function readForm(request: Request, { gateway, reserve }: RouteCont
     );
   }
   const { uploads } = gateway.config.images;
-  return await readMultipart(request, {
+  const form = await readMultipart(request, {
     fileBytes: uploads.max_file_bytes,
     totalBytes: uploads.max_upload_bytes,
     parts: uploads.max_parts,
@@ -29,4 +32,6 @@ export async function readForm(request: Request, { gateway, reserve }: RouteCont
     gate: gateway.uploads,
     take: reserve,
   });
+  arrived?.();
+  return form;
 }

@@ -1,0 +1,49 @@
+/** Members of the configuration that hold from the start of the process to its end. */
+import type { Config } from "../config.ts";
+
+/** A configuration with the fixed members of another, and the names of those that it would have changed. */
+export interface Kept {
+  config: Config;
+  ignored: string[];
+}
+
+/** What the store was opened with, what is listened on, and what was built once for all requests. */
+export function keepFixed(first: Config, next: Config): Kept {
+  const ignored: string[] = [];
+  const keep = <T>(path: string, [one, other]: readonly [T, T]): T => {
+    if (JSON.stringify(one) !== JSON.stringify(other)) ignored.push(path);
+    return one;
+  };
+  const { admin, ...rest } = next;
+  const { uploads, idempotency } = first.images;
+  const config: Config = {
+    ...rest,
+    listen: keep("listen", [first.listen, next.listen]),
+    store: keep("store", [first.store, next.store]),
+    images: {
+      ...next.images,
+      uploads: {
+        ...next.images.uploads,
+        concurrent_uploads: keep("images.uploads.concurrent_uploads", [
+          uploads.concurrent_uploads,
+          next.images.uploads.concurrent_uploads,
+        ]),
+      },
+      idempotency: keep("images.idempotency", [idempotency, next.images.idempotency]),
+    },
+  };
+  const kept = adminOf(first, { admin, ignored });
+  return { config: kept === undefined ? config : { ...config, admin: kept }, ignored };
+}
+
+/** The admin key may change, and go; a listener of its own is opened at the start only. */
+function adminOf(first: Config, { admin, ignored }: { admin: Config["admin"]; ignored: string[] }): Config["admin"] {
+  if (admin === undefined) return undefined;
+  if (first.admin === undefined) {
+    ignored.push("admin");
+    return undefined;
+  }
+  const { listen } = first.admin;
+  if (JSON.stringify(listen) !== JSON.stringify(admin.listen)) ignored.push("admin.listen");
+  return { hash: admin.hash, ...(listen !== undefined && { listen }) };
+}

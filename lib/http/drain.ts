@@ -1,0 +1,61 @@
+/** How a server comes to its end: first it is not ready, then it takes nothing new, and closes when nothing arrives. */
+import { GatewayError } from "../errors.ts";
+
+/** `serving`; `leaving`: it serves, but asks not to be asked any more; `refusing`: it takes nothing new. */
+export type DrainPhase = "serving" | "leaving" | "refusing";
+
+/** What the listeners of a process know of its end. */
+export interface Drain {
+  readonly phase: DrainPhase;
+  leave(): void;
+  refuse(): void;
+  /** A request whose body is not all there. What it returns says that it is, or that nobody wants it any more. */
+  arrive(): () => void;
+  /**
+   * Resolves when no body is arriving. Deno's server loses sight of bodies that are still arriving when it shuts down:
+   * their readers throw `BadResource`. So it must not, before this.
+   */
+  arrived(): Promise<void>;
+}
+
+/** When to try again: by then another process may listen here. */
+const RETRY_MS = 2_000;
+
+/** Starts with a server that serves. */
+export function createDrain(): Drain {
+  let phase: DrainPhase = "serving";
+  let arriving = 0;
+  let waiting: (() => void)[] = [];
+  return {
+    get phase() {
+      return phase;
+    },
+    leave() {
+      if (phase === "serving") phase = "leaving";
+    },
+    refuse() {
+      phase = "refusing";
+    },
+    arrive() {
+      arriving++;
+      let ended = false;
+      return () => {
+        if (ended) return;
+        ended = true;
+        if (--arriving > 0) return;
+        for (const resolve of waiting) resolve();
+        waiting = [];
+      };
+    },
+    async arrived() {
+      while (arriving > 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+  };
+}
+
+/** What a request is told that comes too late. */
+export function stopping(): GatewayError {
+  return new GatewayError("overloaded", "Cannot take this request: the gateway is shutting down", {
+    retryAfterMs: RETRY_MS,
+  });
+}
