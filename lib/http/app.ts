@@ -12,6 +12,7 @@ import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { clientAddress } from "./client_address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
+import { createDrain, type Drain, stopping } from "./drain.ts";
 import { createRequestIds } from "./request_id.ts";
 import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
@@ -32,6 +33,8 @@ export interface AppOptions {
   /** Absent: those of the gateway's configuration. */
   limits?: BodyLimits;
   nextRequestId?: () => string;
+  /** How near its end the server is; absent: it serves for ever. */
+  drain?: Drain;
 }
 
 /** Answers a request. Never rejects. Without `info` nobody knows where it comes from. */
@@ -54,12 +57,12 @@ interface Exchange {
 export function createApp(options: AppOptions): App {
   const access = options.access ?? ACCESS;
   checkAccess(options.routes, access);
-  const { surface = "public" } = options;
+  const { surface = "public", drain = createDrain() } = options;
   const route = createRouter(routesOn(surface, { routes: options.routes, access }));
   const budget = new BodyBudget();
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
-  async function answer(exchange: Exchange): Promise<Response> {
+  async function answer(exchange: Exchange, arrived: () => void): Promise<Response> {
     const { request, requestId, gateway } = exchange;
     // Its target is a host and no path, so there is no route whose methods could be named.
     if (request.method === "CONNECT") {
@@ -83,6 +86,7 @@ export function createApp(options: AppOptions): App {
         headers: { allow: allowed.join(", ") },
       });
     }
+    if (drain.phase !== "serving" && turnsAway(drain, match.route.path)) throw stopping();
     const row = access[accessKey(method, match.route)];
     const caller = row?.credential === "admin" ? admitAdmin(exchange) : await admit(exchange, row);
 
@@ -95,11 +99,12 @@ export function createApp(options: AppOptions): App {
         requestId,
         params: match.params,
         caller,
-        readJson: () => reading ??= readJsonBody(request, { limits, budget }),
+        readJson: () => reading ??= readJsonBody(request, { limits, budget }).finally(arrived),
         reserve(bytes) {
           budget.reserve(bytes, limits.budgetBytes);
           reserved += bytes;
         },
+        arrived,
       });
     } finally {
       budget.release(reserved);
@@ -112,19 +117,26 @@ export function createApp(options: AppOptions): App {
     const origins = surface === "admin" ? [] : gateway.config.cors.origins;
     const exchange: Exchange = { request, info, requestId: nextRequestId(), gateway, origins };
     const native = isAnthropicPath(request);
+    const arrived = request.body === null ? nothing : drain.arrive();
+    const endUse = gateway.uses.begin();
     let response: Response;
     try {
-      response = await answer(exchange);
+      response = await answer(exchange, arrived);
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has gone.
       if (request.signal.aborted) return new Response(null, { status: 499 });
       response = fail(thrown, exchange, native);
+    } finally {
+      arrived();
+      endUse();
     }
     if (request.method === "HEAD") response = withoutBody(response);
     return withHeaders(response, {
       "x-request-id": `req_${exchange.requestId}`,
       ...(native && { "request-id": `req_${exchange.requestId}` }),
       ...corsHeaders(request, exchange.origins),
+      // Who keeps a connection is asked to open the next one elsewhere.
+      ...(drain.phase !== "serving" && { connection: "close" }),
     });
   };
 }
@@ -146,6 +158,13 @@ function checkAccess(routes: readonly Route[], access: AccessTable): void {
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }
   }
+}
+
+function nothing(): void {}
+
+/** A server that ends is alive, and not ready; at last it takes nothing else. */
+function turnsAway({ phase }: Drain, path: string): boolean {
+  return path === "/readyz" || phase === "refusing" && path !== "/healthz";
 }
 
 function isAdminPath(path: string): boolean {

@@ -30,6 +30,7 @@ export async function metered(
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
   const interruption = new AbortController();
   gateway.running.add(meter, (reason) => interruption.abort(reason));
+  void meter.done.then(gateway.uses.begin());
   let own = true;
   try {
     const response = await work({
