@@ -58,8 +58,14 @@ type Guard = "upstream" | "model" | "breaker";
 /** Why a target is not to be asked now. */
 export type Away = "open" | "cooling" | "quarantined";
 
+/** Why a target is not to be asked now, and for how long, as far as is known. */
+export interface Absence {
+  why: Away;
+  waitMs: number;
+}
+
 /** Whether a target may be asked. */
-export type Admission = { admitted: true; pass: Pass } | { admitted: false; why: Away; waitMs: number };
+export type Admission = { admitted: true; pass: Pass } | ({ admitted: false } & Absence);
 
 /** How a target stands. */
 export interface HealthRow extends Place {
@@ -95,8 +101,8 @@ export interface Speed {
 export interface Health {
   /** Whether the target may be asked now. Where it may, the outcome must be reported. */
   admit(asked: Asked): Admission;
-  /** Whether it could be asked now; takes nothing. */
-  isUp(place: Place): boolean;
+  /** Why it could not be asked now; `undefined` where it could. Takes nothing. */
+  away(place: Place): Absence | undefined;
   /** Tells what became of a request. A request that began well and broke off is reported twice. */
   report(pass: Pass, outcome: Outcome): void;
   /** Tells how fast a target was. */
@@ -192,11 +198,11 @@ class MemoryHealth implements Health {
     return { admitted: true, pass: { place: row.place, tickets } };
   }
 
-  isUp(place: Place): boolean {
-    return this.#away(this.#row(place), this.#options.monotonic()) === undefined;
+  away(place: Place): Absence | undefined {
+    return this.#away(this.#row(place), this.#options.monotonic());
   }
 
-  #away(row: Row, now: number): { why: Away; waitMs: number } | undefined {
+  #away(row: Row, now: number): Absence | undefined {
     const cool = Math.max(0, row.coolUntil - now);
     const breaker = row.breaker.waitMs(now);
     const quarantine = Math.max(this.#key(row.place.upstream).gate.waitMs(now), row.access.gate.waitMs(now));
@@ -215,8 +221,9 @@ class MemoryHealth implements Health {
         this.#accept(row.access, { ticket: tickets.model, place, scope: "model" });
         break;
       case "refused":
-        if (outcome.scope === "upstream") this.#refuse(key, { ticket: tickets.upstream, place, scope: "upstream", now });
-        else this.#refuse(row.access, { ticket: tickets.model, place, scope: "model", now });
+        if (outcome.scope === "upstream") {
+          this.#refuse(key, { ticket: tickets.upstream, place, scope: "upstream", now });
+        } else this.#refuse(row.access, { ticket: tickets.model, place, scope: "model", now });
         break;
       case "limited":
         cool(row, now + (outcome.retryAfterMs ?? COOL_MS), now);
@@ -339,7 +346,7 @@ class MemoryHealth implements Health {
     const now = this.#options.monotonic();
     return {
       firstMs: (share) => row?.firstMs.percentile(share, now),
-      tokensPerSecond: (share) => row?.tokensPerSecond.percentile(1 - share, now),
+      tokensPerSecond: (share) => row?.tokensPerSecond.reached(share, now),
     };
   }
 

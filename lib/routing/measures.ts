@@ -15,12 +15,23 @@ export class Measures {
     this.#next = (this.#next + 1) % KEPT;
   }
 
-  /**
-   * The number that this share of the measurements does not exceed: `undefined` where there are none.
-   * @param share from 0 to 1
-   */
+  /** The least number that this share (0 to 1) of the measurements does not exceed; `undefined` where there are none. */
   percentile(share: number, now: number): number | undefined {
-    const values = this.#kept.filter(({ at }) => now - at < KEPT_MS).map(({ value }) => value).sort((a, b) => a - b);
-    return values[Math.max(0, Math.ceil(values.length * share) - 1)];
+    const values = this.#sorted(now);
+    return values[rank(values.length, share)];
   }
+
+  /** The greatest number that this share (0 to 1) of the measurements reaches. */
+  reached(share: number, now: number): number | undefined {
+    const values = this.#sorted(now).reverse();
+    return values[rank(values.length, share)];
+  }
+
+  #sorted(now: number): number[] {
+    return this.#kept.filter(({ at }) => now - at < KEPT_MS).map(({ value }) => value).sort((a, b) => a - b);
+  }
+}
+
+function rank(count: number, share: number): number {
+  return Math.max(0, Math.ceil(count * share) - 1);
 }

@@ -136,7 +136,9 @@ const MOST_DIGITS = 40;
  */
 function readPrice(value: Json | undefined, param: string): bigint {
   const text = typeof value === "number" ? String(value) : value;
-  const match = typeof text === "string" ? /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,2}))?$/i.exec(text.trim()) : null;
+  const match = typeof text === "string"
+    ? /^(\d{1,40})(?:\.(\d{1,40}))?(?:e([+-]?\d{1,2}))?$/i.exec(text.trim())
+    : null;
   if (match === null) throw invalid(param, 'USD per million tokens, such as "1.25"');
   const [, whole = "", fraction = "", exponent = "0"] = match;
   const places = whole.length + Number(exponent) + DECIMALS;

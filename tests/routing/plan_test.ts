@@ -1,54 +1,81 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Target } from "../../lib/catalog/model.ts";
-import { planTargets } from "../../lib/routing/plan.ts";
+import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
+import { type Choice, planChoices, type PlanParts, type TargetFacts } from "../../lib/routing/plan.ts";
+import { NO_WISHES, type Wishes } from "../../lib/routing/wishes.ts";
+import { oneOf, seeded } from "./seeded.ts";
 
-/** Numbers from 0 up to 1 that look random, the same every time. */
-function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
+/** A target of the upstream of this name. */
+function target(upstream: string, more: Partial<Target> = {}): Target {
+  return { upstream, model: "m", priority: 0, weight: 1, ...more };
 }
 
-function target(model: string, more: Partial<Target> = {}): Target {
-  return { upstream: "u", model, priority: 0, weight: 1, ...more };
+function model(id: string, targets: readonly Target[]): Model {
+  return modelSchema.parse({ id, created: 1, context_length: 1, pricing: { prompt: "0", completion: "0" }, targets });
 }
 
-Deno.test("planTargets() gives every target once, by priority", () => {
+const PLAIN: TargetFacts = {
+  slugs: [],
+  isUp: true,
+  isNative: false,
+  isIssuer: false,
+  firstMs: () => undefined,
+  tokensPerSecond: () => undefined,
+};
+
+interface Planned {
+  wishes?: Partial<Wishes>;
+  facts?: Record<string, Partial<TargetFacts>>;
+  random?: () => number;
+}
+
+/** The plan of one model's targets, as names of upstreams. */
+function plan(targets: readonly Target[], planned: Planned = {}): string {
+  return planAll([{ model: model("acme/one", targets), price: { prompt: 1n, completion: 1n } }], planned)
+    .map(({ target: { upstream } }) => upstream).join(" ");
+}
+
+function planAll(models: PlanParts["models"], { wishes, facts = {}, random = () => 0 }: Planned): Choice[] {
+  return planChoices({
+    models,
+    wishes: { ...NO_WISHES, ...wishes },
+    facts: ({ upstream }) => ({ ...PLAIN, slugs: [upstream], ...facts[upstream] }),
+    random,
+  });
+}
+
+Deno.test("a plan has every target once, by priority", () => {
   const random = seeded(1);
   for (let round = 0; round < 2_000; round++) {
     const targets = Array.from(
       { length: 1 + Math.floor(random() * 6) },
-      (_, index) => target(`m${index}`, { priority: Math.floor(random() * 3), weight: Math.floor(random() * 3) }),
+      (_, index) => target(`u${index}`, { priority: Math.floor(random() * 3), weight: Math.floor(random() * 3) }),
     );
-    const before = structuredClone(targets);
-    const plan = planTargets(targets, random);
-    assertEquals(targets, before);
-    assertEquals(new Set(plan), new Set(targets));
-    assertEquals(plan.length, targets.length);
-    for (const [index, { priority, weight }] of plan.entries()) {
-      const next = plan[index + 1];
+    const row = model("acme/one", targets);
+    const planned = planAll([{ model: row, price: { prompt: 1n, completion: 1n } }], { random });
+    assertEquals(row.targets, targets);
+    assertEquals(planned.length, targets.length);
+    assertEquals(new Set(planned.map((choice) => choice.target)), new Set(row.targets));
+    for (const [index, { target: { priority, weight } }] of planned.entries()) {
+      const next = planned[index + 1]?.target;
       if (next === undefined) continue;
       assert(priority <= next.priority);
-      if (priority === next.priority) assert(weight > 0 || next.weight === 0, JSON.stringify(plan));
+      if (priority === next.priority) assert(weight > 0 || next.weight === 0, JSON.stringify(planned));
     }
   }
 });
 
-Deno.test("planTargets() puts targets of one priority first in proportion to their weights", () => {
+Deno.test("targets of one priority come first in proportion to their weights", () => {
   const random = seeded(2);
   const weights = [5, 3, 1.5, 0.5, 0];
   const targets = weights.map((weight, index) => target(String(index), { weight }));
+  const late = target("late", { priority: 1, weight: 100 });
   const rounds = 20_000;
   const first = weights.map(() => 0);
   const second = weights.map(() => 0);
   for (let round = 0; round < rounds; round++) {
-    const [one, two] = planTargets([...targets, target("late", { priority: 1, weight: 100 })], random);
-    first[Number(one?.model)] = (first[Number(one?.model)] ?? 0) + 1;
-    if (one?.model === "0") second[Number(two?.model)] = (second[Number(two?.model)] ?? 0) + 1;
+    const [one, two] = plan([...targets, late], { random }).split(" ").map(Number);
+    first[one ?? -1] = (first[one ?? -1] ?? 0) + 1;
+    if (one === 0) second[two ?? -1] = (second[two ?? -1] ?? 0) + 1;
   }
   for (const [index, weight] of weights.entries()) {
     assert(Math.abs((first[index] ?? 0) / rounds - weight / 10) < 0.015, `${first}`);
@@ -60,10 +87,118 @@ Deno.test("planTargets() puts targets of one priority first in proportion to the
   }
 });
 
-Deno.test("planTargets() takes the edges of chance", () => {
+Deno.test("a plan takes the edges of chance", () => {
   const targets = [target("a", { weight: 0 }), target("b", { weight: 2 }), target("c", { weight: 0 })];
   for (const number of [0, 0.5, 1 - Number.EPSILON]) {
-    assertEquals(planTargets(targets, () => number).map(({ model }) => model)[0], "b", String(number));
+    assertEquals(plan(targets, { random: () => number }), "b a c", String(number));
   }
-  assertEquals(planTargets([], () => 0), []);
+  assertEquals(planAll([], {}), []);
+});
+
+Deno.test("among equals the client's own protocol goes first, but weights are kept", () => {
+  const random = seeded(3);
+  const targets = [target("chat"), target("messages"), target("other"), target("heavy", { weight: 3 })];
+  const facts = { messages: { isNative: true } };
+  let heavy = 0;
+  for (let round = 0; round < 3_000; round++) {
+    const names = plan(targets, { facts, random }).split(" ");
+    assert(names.indexOf("messages") < names.indexOf("chat") && names.indexOf("messages") < names.indexOf("other"));
+    if (names[0] === "heavy") heavy++;
+  }
+  assert(Math.abs(heavy / 3_000 - 0.5) < 0.04, String(heavy));
+  assertEquals(plan([target("chat"), target("messages", { priority: 1 })], { facts }), "chat messages");
+});
+
+Deno.test("whoever can read the prompt's signatures goes before all others of its priority", () => {
+  const facts = { b: { isIssuer: true }, d: { isIssuer: true } };
+  const targets = [
+    target("a", { weight: 100 }),
+    target("b", { weight: 0 }),
+    target("c", { priority: 1 }),
+    target("d", { priority: 1 }),
+  ];
+  assertEquals(plan(targets, { facts }), "b a d c");
+});
+
+Deno.test("targets that cannot be asked now go last, whatever their priority", () => {
+  const targets = [target("a"), target("b", { priority: 1 }), target("c", { priority: 2 })];
+  assertEquals(plan(targets, { facts: { a: { isUp: false } } }), "b c a");
+});
+
+Deno.test("a plan follows the client's wishes", () => {
+  const targets = [target("a"), target("b", { priority: 1 }), target("c", { priority: 2 })];
+  const facts = {
+    a: { slugs: ["a", "openai"], firstMs: () => 900, tokensPerSecond: () => 10 },
+    b: { slugs: ["b", "anthropic"], firstMs: () => 300, tokensPerSecond: () => 50 },
+    c: { slugs: ["c", "openai"] },
+  };
+  const cases: [Partial<Wishes>, string][] = [
+    [{}, "a b c"],
+    [{ order: ["c"] }, "c a b"],
+    [{ order: ["b", "c"] }, "b c a"],
+    [{ order: ["openai"] }, "a c b"],
+    [{ order: ["anthropic", "openai"] }, "b a c"],
+    [{ order: ["c", "b"], allowFallbacks: false }, "c b"],
+    [{ allowFallbacks: false }, "a"],
+    [{ only: new Set(["openai"]) }, "a c"],
+    [{ only: new Set(["b", "c"]), order: ["c"] }, "c b"],
+    [{ ignore: new Set(["openai"]) }, "b"],
+    [{ ignore: new Set(["a"]), allowFallbacks: false }, "b"],
+    [{ only: new Set(["a"]), ignore: new Set(["openai"]) }, ""],
+    [{ sort: { by: "latency", acrossModels: false } }, "b a c"],
+    [{ sort: { by: "throughput", acrossModels: false } }, "b a c"],
+    [{ sort: { by: "price", acrossModels: false } }, "a b c"],
+    // An order decides alone.
+    [{ sort: { by: "latency", acrossModels: false }, order: ["c"] }, "c a b"],
+    [{ minThroughput: [{ share: 0.5, value: 50 }] }, "b c a"],
+    [{ minThroughput: [{ share: 0.5, value: 51 }] }, "c a b"],
+    [{ maxLatency: [{ share: 0.5, value: 0.3 }] }, "b c a"],
+    [{ maxLatency: [{ share: 0.5, value: 0.9 }] }, "a b c"],
+  ];
+  for (const [wishes, expected] of cases) assertEquals(plan(targets, { wishes, facts }), expected, String(expected));
+});
+
+Deno.test("a plan never asks whom the client does not want, and keeps its order, over random wishes", () => {
+  const random = seeded(4);
+  const names = ["a", "b", "c", "d"];
+  const some = () => names.filter(() => random() < 0.4);
+  for (let round = 0; round < 5_000; round++) {
+    const targets = names.filter(() => random() < 0.8).map((name) => target(name, { priority: oneOf([0, 1], random) }));
+    if (targets.length === 0) continue;
+    const order = random() < 0.5 ? undefined : some();
+    const only = random() < 0.5 ? undefined : new Set(some());
+    const ignore = new Set(some());
+    const allowFallbacks = random() < 0.5;
+    const wishes = { ...(order && { order }), ...(only && { only }), ignore, allowFallbacks };
+    const planned = plan(targets, { wishes, random }).split(" ").filter((name) => name !== "");
+    for (const name of planned) assert((only?.has(name) ?? true) && !ignore.has(name));
+    const listed = order === undefined ? [] : order.filter((name) => planned.includes(name));
+    assertEquals(planned.slice(0, listed.length), listed);
+    const wanted = targets.filter(({ upstream }) => (only?.has(upstream) ?? true) && !ignore.has(upstream));
+    const most = allowFallbacks ? wanted.length : order === undefined ? Math.min(1, wanted.length) : listed.length;
+    assertEquals(planned.length, most);
+  }
+});
+
+Deno.test("models come one after the other, unless the client wants their targets sorted together", () => {
+  const one = model("acme/one", [target("a"), target("b", { priority: 1 })]);
+  const two = model("acme/two", [target("c"), target("d", { priority: 1 })]);
+  const models = [
+    { model: one, price: { prompt: 5n, completion: 5n } },
+    { model: two, price: { prompt: 1n, completion: 8n } },
+  ];
+  const facts = { c: { firstMs: () => 10 }, a: { firstMs: () => 20 } };
+  const cases: [Partial<Wishes>, string][] = [
+    [{}, "one/a one/b two/c two/d"],
+    [{ allowFallbacks: false }, "one/a two/c"],
+    [{ sort: { by: "price", acrossModels: false } }, "one/a one/b two/c two/d"],
+    [{ sort: { by: "price", acrossModels: true } }, "two/c two/d one/a one/b"],
+    [{ sort: { by: "latency", acrossModels: true } }, "two/c one/a one/b two/d"],
+    [{ order: ["d"] }, "one/a one/b two/d two/c"],
+    [{ only: new Set(["c"]) }, "two/c"],
+  ];
+  for (const [wishes, expected] of cases) {
+    const planned = planAll(models, { wishes, facts });
+    assertEquals(planned.map((choice) => `${choice.model.id.slice(5)}/${choice.target.upstream}`).join(" "), expected);
+  }
 });

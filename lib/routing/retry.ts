@@ -1,0 +1,231 @@
+/** Attempts, one after another, until one of them answers: which target is asked next, after what time, and for how long. */
+import { GatewayError } from "../errors.ts";
+import type { Away, Health, Pass } from "./health.ts";
+import type { Choice } from "./plan.ts";
+import type { RetryBudgets } from "./retry_budget.ts";
+import { judge, type Verdict } from "./verdict.ts";
+
+/** Times between attempts, in milliseconds: by chance up to the first, doubled each time, up to the last. */
+const BACKOFF_MS = 100;
+const MOST_BACKOFF_MS = 2_000;
+/** Longest wait for a target that says when it can be asked again. */
+const MOST_TOLD_MS = 2_000;
+/** Longest time that one request waits between its attempts, all waits together. */
+const MOST_WAIT_MS = 5_000;
+
+/** One attempt. */
+export interface Attempt extends Choice {
+  pass: Pass;
+  /** From 1. */
+  number: number;
+}
+
+/** What attempts are made with. */
+export interface Attempts<T> {
+  /** The best first. */
+  choices: readonly Choice[];
+  health: Health;
+  budgets: RetryBudgets;
+  /** Most attempts. */
+  most: number;
+  /** Time within which the last one must begin, in milliseconds. */
+  deadlineMs: number;
+  /** True: what may have begun is not begun a second time. */
+  once?: boolean;
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  /** Numbers from 0 up to, not including, 1. */
+  random: () => number;
+  /** Waits. @throws what the request was given up for, where that happens meanwhile */
+  pause: (ms: number) => Promise<void>;
+  /** Makes one attempt. It resolves when there is something that the client may see: then there is no other attempt. */
+  ask: (attempt: Attempt) => Promise<T>;
+  /** Asked after a failure: true where nobody wants another attempt. */
+  isOver: () => boolean;
+  /** Told of each failure that may be followed by another attempt. */
+  failed?: (attempt: Attempt, error: GatewayError) => void;
+}
+
+/**
+ * Asks targets until one answers.
+ * @throws {GatewayError} the error of the last attempt; where no target can be asked at all, `overloaded`, or `exhausted`
+ * where they all are at their limits, with the time after which one of them can
+ */
+export function attempt<T>(parts: Attempts<T>): Promise<T> {
+  return new Run(parts).run();
+}
+
+/** Time before an attempt: full jitter, so that those who failed together do not come back together. */
+export function backoffMs(retries: number, random: () => number): number {
+  return random() * Math.min(MOST_BACKOFF_MS, BACKOFF_MS * 2 ** Math.min(retries, 10));
+}
+
+/** A choice that may be asked, and what it has been through. */
+interface Candidate {
+  choice: Choice;
+  /** Whether it was asked before. */
+  asked: boolean;
+}
+
+/** Why there is nobody to ask now. */
+interface Refusal {
+  why: Away | "full" | "spent";
+  waitMs: number;
+}
+
+class Run<T> {
+  readonly #parts: Attempts<T>;
+  readonly #start: number;
+  /** Those that can be asked, the next first. */
+  #left: Candidate[];
+  /** Those that can be asked again where nobody else is left. */
+  #again: Candidate[] = [];
+  #attempts = 0;
+  /** Attempts that did not count. */
+  #unfit = 0;
+  #last: unknown;
+  #waits = 0;
+  #waitedMs = 0;
+
+  constructor(parts: Attempts<T>) {
+    this.#parts = parts;
+    this.#start = parts.monotonic();
+    this.#left = parts.choices.map((choice) => ({ choice, asked: false }));
+  }
+
+  async run(): Promise<T> {
+    while (true) {
+      if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
+      const found = this.#find(this.#left) ?? await this.#wait();
+      if (found === undefined) return this.#giveUp();
+      const { candidate, pass } = found;
+      this.#left = this.#left.filter((other) => other !== candidate);
+      this.#again = this.#again.filter((other) => other !== candidate);
+      const result = await this.#ask(candidate, pass);
+      if (result !== undefined) return result.answer;
+    }
+  }
+
+  /** The first that may be asked now. */
+  #find(candidates: readonly Candidate[]): { candidate: Candidate; pass: Pass } | undefined {
+    const { health } = this.#parts;
+    for (const candidate of candidates) {
+      if (this.#retryAnswer(candidate) !== "yes") continue;
+      const admission = health.admit(candidate.choice);
+      if (admission.admitted) return { candidate, pass: admission.pass };
+    }
+    return undefined;
+  }
+
+  #retryAnswer({ choice }: Candidate): "yes" | "full" | "spent" {
+    return this.#attempts === this.#unfit ? "yes" : this.#parts.budgets.of(choice.target).retry();
+  }
+
+  /** Waits for one that says when it can be asked again, or that has no room yet; `undefined` where no wait helps. */
+  async #wait(): Promise<{ candidate: Candidate; pass: Pass } | undefined> {
+    const { random, pause, deadlineMs } = this.#parts;
+    while (this.#attempts > 0 && this.#waitedMs < MOST_WAIT_MS) {
+      const waits = [
+        ...this.#left.filter((candidate) => this.#refusal(candidate)?.why === "full").map(() => 0),
+        ...this.#again.flatMap((candidate) => this.#toldMs(candidate) ?? []),
+      ];
+      const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
+      // Of nobody to wait for, the least wait is infinite.
+      if (this.#elapsedMs() + ms > deadlineMs) return undefined;
+      this.#waitedMs += ms;
+      await pause(ms);
+      const found = this.#find([...this.#left, ...this.#again]);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  /** Time after which a candidate can be asked again; `undefined` where that is too long, or not known. */
+  #toldMs(candidate: Candidate): number | undefined {
+    const refusal = this.#refusal(candidate);
+    if (refusal === undefined || refusal.why === "full") return 0;
+    return refusal.why === "cooling" && refusal.waitMs <= MOST_TOLD_MS ? refusal.waitMs : undefined;
+  }
+
+  /** Why a candidate cannot be asked; `undefined` where it can. */
+  #refusal(candidate: Candidate): Refusal | undefined {
+    const { health } = this.#parts;
+    const away = health.away(candidate.choice.target);
+    if (away !== undefined) return away;
+    const answer = this.#retryAnswer(candidate);
+    return answer === "yes" ? undefined : { why: answer, waitMs: 0 };
+  }
+
+  async #ask(candidate: Candidate, pass: Pass): Promise<{ answer: T } | undefined> {
+    const { health, budgets, ask, once = false, isOver } = this.#parts;
+    const { choice } = candidate;
+    const isRetry = this.#attempts > this.#unfit;
+    const budget = budgets.of(choice.target);
+    const number = ++this.#attempts;
+    budget.begin(isRetry);
+    try {
+      const answer = await ask({ ...choice, pass, number });
+      health.report(pass, { type: "success" });
+      budget.end(isRetry, "well");
+      return { answer };
+    } catch (error) {
+      const verdict = judge(error, { once });
+      const { type } = verdict.outcome;
+      // A client that has left says nothing about the target.
+      const over = isOver();
+      health.report(pass, over ? { type: "neither" } : verdict.outcome);
+      budget.end(isRetry, over || type === "neither" ? undefined : "wrong");
+      this.#last = error;
+      if (over || !(error instanceof GatewayError)) throw error;
+      this.#judged(candidate, { verdict, error });
+      if (this.#mayGoOn(verdict)) {
+        this.#parts.failed?.({ ...choice, pass, number }, error);
+        return undefined;
+      }
+      throw error;
+    }
+  }
+
+  /** Sees to who is left. */
+  #judged(candidate: Candidate, { verdict, error }: { verdict: Verdict; error: GatewayError }): void {
+    const { again, next } = verdict;
+    const { choice, asked } = candidate;
+    if (error.fault === "unfit") this.#unfit++;
+    if (next === "model") {
+      const isOther = (other: Candidate) => other.choice.model !== choice.model;
+      this.#left = this.#left.filter(isOther);
+      this.#again = this.#again.filter(isOther);
+    }
+    if (asked || again === "never") return;
+    const once = { choice, asked: true };
+    if (again === "first") this.#left.unshift(once);
+    else this.#again.push(once);
+  }
+
+  #mayGoOn({ next, slow = false }: Verdict): boolean {
+    const { most, deadlineMs } = this.#parts;
+    const elapsed = this.#elapsedMs();
+    return next !== "nobody" && this.#attempts - this.#unfit < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
+      this.#left.length + this.#again.length > 0;
+  }
+
+  #giveUp(): never {
+    if (this.#last !== undefined) throw this.#last;
+    throw unavailable(this.#parts);
+  }
+
+  #elapsedMs(): number {
+    return this.#parts.monotonic() - this.#start;
+  }
+}
+
+/** The error where no target can be asked: it tells when one of them can. */
+function unavailable({ choices, health }: Pick<Attempts<unknown>, "choices" | "health">): GatewayError {
+  const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
+  const aways = choices.flatMap(({ target }) => health.away(target) ?? []);
+  if (aways.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
+  const retryAfterMs = Math.min(...aways.map(({ waitMs }) => waitMs));
+  return aways.every(({ why }) => why === "cooling")
+    ? new GatewayError("exhausted", `${name} is at the limit of its upstreams`, { retryAfterMs })
+    : new GatewayError("overloaded", `${name} has no upstream that can be asked at this time`, { retryAfterMs });
+}

@@ -1,0 +1,363 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
+import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
+import { BREAKER, createHealth, type Health } from "../../lib/routing/health.ts";
+import type { Choice } from "../../lib/routing/plan.ts";
+import { type Attempt, attempt, backoffMs } from "../../lib/routing/retry.ts";
+import { createRetryBudgets, RetryBudget, type RetryBudgets } from "../../lib/routing/retry_budget.ts";
+import { seeded } from "./seeded.ts";
+import { VirtualTime } from "./virtual_time.ts";
+
+/** A model with a target at each of these upstreams. */
+function model(id: string, ...upstreams: string[]): Model {
+  const targets = upstreams.map((upstream) => ({ upstream, model: id }));
+  return modelSchema.parse({ id: `acme/${id}`, created: 1, context_length: 1, pricing: FREE, targets });
+}
+
+const FREE = { prompt: "0", completion: "0" };
+
+function choicesOf(...models: Model[]): Choice[] {
+  return models.flatMap((model) => model.targets.map((target): Choice => ({ model, target })));
+}
+
+function error(kind: ErrorKind, options: ErrorOptions = {}): GatewayError {
+  return new GatewayError(kind, kind, options);
+}
+
+/** What an upstream does with a request: nothing is an answer. */
+type Script = (time: VirtualTime) => GatewayError | undefined | Promise<GatewayError | undefined>;
+
+/** Upstreams by name, and who was asked when. */
+interface World {
+  time: VirtualTime;
+  health: Health;
+  budgets: RetryBudgets;
+  asked: [upstream: string, at: number][];
+  scripts: Record<string, Script>;
+  /** Sends a request. Resolves with who answered. */
+  send(choices: readonly Choice[], more?: Partial<Parameters<typeof attempt>[0]>): Promise<string>;
+}
+
+function world(scripts: Record<string, Script>, random = seeded(1)): World {
+  const time = new VirtualTime();
+  const monotonic = () => time.now;
+  const self: World = {
+    time,
+    scripts,
+    health: createHealth({ breaker: BREAKER, monotonic, now: monotonic, random }),
+    budgets: createRetryBudgets(),
+    asked: [],
+    send(choices, more = {}) {
+      return attempt<string>({
+        choices,
+        health: self.health,
+        budgets: self.budgets,
+        most: 3,
+        deadlineMs: 600_000,
+        monotonic,
+        random,
+        pause: time.pause,
+        isOver: () => false,
+        ...more,
+        async ask({ target: { upstream } }: Attempt) {
+          self.asked.push([upstream, time.now]);
+          const failed = await self.scripts[upstream]?.(time);
+          if (failed !== undefined) throw failed;
+          return upstream;
+        },
+      });
+    },
+  };
+  return self;
+}
+
+/** One request: who answered or which error, and who was asked. */
+async function once(
+  scripts: Record<string, Script>,
+  choices: readonly Choice[],
+  more?: Parameters<World["send"]>[1],
+): Promise<[result: string, asked: string, ms: number]> {
+  const { send, time, asked } = world(scripts);
+  const sent = send(choices, more).catch((thrown) => thrown instanceof GatewayError ? `!${thrown.kind}` : "!!");
+  await time.run();
+  return [await sent, asked.map(([name]) => name).join(" "), time.now];
+}
+
+const ok: Script = () => undefined;
+
+Deno.test("each error goes where the table says", async () => {
+  const [ab, abc] = [choicesOf(model("m", "a", "b")), choicesOf(model("m", "a", "b", "c"))];
+  const [a, two] = [choicesOf(model("m", "a")), choicesOf(model("m", "a", "b"), model("n", "c"))];
+  const fails = (kind: ErrorKind, options?: ErrorOptions): Script => () => error(kind, options);
+  let count = 0;
+  const cases: [name: string, Record<string, Script>, Choice[], result: string, asked: string][] = [
+    ["an answer", { a: ok }, ab, "a", "a"],
+    ["no connection", { a: fails("upstream", { fault: "unreachable" }), b: ok }, ab, "b", "a a b"],
+    ["no connection, alone", { a: fails("upstream", { fault: "unreachable" }) }, a, "!upstream", "a a"],
+    ["a failure", { a: fails("upstream"), b: ok }, ab, "b", "a b"],
+    ["a failure, alone", { a: fails("upstream") }, a, "!upstream", "a"],
+    ["a limit", { a: fails("exhausted"), b: ok }, ab, "b", "a b"],
+    ["three failures", { a: fails("upstream"), b: fails("overloaded"), c: fails("timeout") }, abc, "!timeout", "a b c"],
+    ["a mistake", { a: fails("invalid"), b: ok }, ab, "!invalid", "a"],
+    ["an unknown model", { a: fails("not_found"), b: ok }, ab, "!not_found", "a"],
+    ["an unknown model, another model", { a: fails("not_found"), b: ok, c: ok }, two, "c", "a c"],
+    ["too long", { a: fails("invalid", { code: "context_length_exceeded" }), b: ok, c: ok }, two, "c", "a c"],
+    ["a mistake, another model", { a: fails("invalid"), b: ok, c: ok }, two, "!invalid", "a"],
+    ["all of a model", { a: fails("upstream"), b: fails("upstream"), c: ok }, two, "c", "a b c"],
+    ["not for it", { a: fails("invalid", { fault: "unfit" }), b: ok }, ab, "b", "a b"],
+    ["not for anybody", { a: fails("invalid", { fault: "unfit" }), b: fails("upstream") }, ab, "!upstream", "a b"],
+    ["key", { a: fails("upstream", { fault: "key" }), b: ok }, ab, "b", "a b"],
+    ["a bug", { a: () => Promise.reject(new TypeError("x")), b: ok }, ab, "!!", "a"],
+    [
+      "told a short time, alone",
+      { a: () => count++ === 0 ? error("exhausted", { retryAfterMs: 1_500 }) : undefined },
+      a,
+      "a",
+      "a a",
+    ],
+    ["told a long time, alone", { a: fails("exhausted", { retryAfterMs: 2_500 }) }, a, "!exhausted", "a"],
+    ["overloaded twice", { a: fails("overloaded") }, a, "!overloaded", "a a"],
+  ];
+  for (const [name, scripts, choices, result, asked] of cases) {
+    const [got, who] = await once(scripts, choices);
+    assertEquals([got, who], [result, asked], name);
+  }
+});
+
+Deno.test("what does not fit its target is no attempt", async () => {
+  const unfit: Script = () => error("invalid", { fault: "unfit" });
+  const names = ["a", "b", "c", "d", "e"];
+  const scripts = { a: unfit, b: unfit, c: unfit, d: unfit, e: ok };
+  assertEquals((await once(scripts, choicesOf(model("m", ...names)))).slice(0, 2), ["e", "a b c d e"]);
+});
+
+Deno.test("there are no more attempts than allowed", async () => {
+  const fails: Script = () => error("upstream");
+  for (const most of [1, 2, 3, 4]) {
+    const [, asked] = await once(
+      { a: fails, b: fails, c: fails, d: fails },
+      choicesOf(model("m", "a", "b", "c", "d")),
+      {
+        most,
+      },
+    );
+    assertEquals(asked.split(" ").length, most);
+  }
+});
+
+Deno.test("a failure is followed at once, the same target after a time, and one that named a time after it", async () => {
+  const [a, ab] = [choicesOf(model("m", "a")), choicesOf(model("m", "a", "b"))];
+  const [, , atOnce] = await once({ a: () => error("upstream"), b: ok }, ab);
+  assertEquals(atOnce, 0);
+  for (let seed = 0; seed < 50; seed++) {
+    const random = seeded(seed);
+    const { send, time, asked } = world({ a: () => error("upstream", { fault: "unreachable" }) }, random);
+    const sent = assertRejects(() => send(a));
+    await time.run();
+    await sent;
+    const [[, first = 0] = [], [, second = 0] = []] = asked;
+    assert(second - first <= 100, String(second));
+    let limits = 0;
+    const told = world({ a: () => limits++ === 0 ? error("exhausted", { retryAfterMs: 1_500 }) : undefined }, random);
+    const answered = told.send(a);
+    await told.time.run();
+    assertEquals(await answered, "a");
+    const [, [, again = 0] = []] = told.asked;
+    assert(again >= 1_500 && again <= 1_600, String(again));
+  }
+});
+
+Deno.test("backoffMs() is spread over the whole range, and doubles up to two seconds", () => {
+  for (const [retries, most] of [[0, 100], [1, 200], [2, 400], [4, 1_600], [5, 2_000], [50, 2_000]] as const) {
+    assertEquals(backoffMs(retries, () => 0), 0);
+    assertEquals(backoffMs(retries, () => 0.5), most / 2);
+  }
+});
+
+Deno.test("after the deadline nothing is tried, after half of it nothing that was slow", async () => {
+  const choices = choicesOf(model("m", "a", "b"));
+  const slow = (ms: number, kind: ErrorKind, options?: ErrorOptions): Script => async (time) => {
+    await time.pause(ms);
+    return error(kind, options);
+  };
+  const cases: [Script, asked: string][] = [
+    [slow(299, "timeout"), "a b"],
+    [slow(301, "timeout"), "a"],
+    [slow(301, "timeout", { fault: "status" }), "a b"],
+    [slow(301, "upstream"), "a b"],
+    [slow(601, "upstream"), "a"],
+  ];
+  for (const [a, expected] of cases) {
+    const [, asked] = await once({ a, b: ok }, choices, { deadlineMs: 600 });
+    assertEquals(asked, expected);
+  }
+});
+
+Deno.test("nothing is tried for a client that has left, and that says nothing about the target", async () => {
+  const { send, time, health, asked } = world({ a: () => error("upstream"), b: ok });
+  const sent = assertRejects(() => send(choicesOf(model("m", "a", "b")), { isOver: () => true }), GatewayError);
+  await time.run();
+  await sent;
+  assertEquals([asked.length, health.snapshot()[0]?.samples], [1, 0]);
+});
+
+Deno.test("what may have begun is not begun twice", async () => {
+  const choices = choicesOf(model("m", "a", "b"));
+  const cases: [GatewayError, asked: string][] = [
+    [error("upstream", { final: true }), "a"],
+    [error("upstream"), "a b"],
+    [error("upstream", { fault: "key" }), "a b"],
+    [error("exhausted"), "a b"],
+  ];
+  for (const [thrown, expected] of cases) {
+    const [, asked] = await once({ a: () => thrown, b: ok }, choices, { once: true });
+    assertEquals(asked, expected);
+  }
+});
+
+Deno.test("where nobody can be asked, the error tells when somebody can", async () => {
+  const choices = choicesOf(model("m", "a", "b"));
+  const { send, time, health, scripts } = world({ a: () => error("exhausted", { retryAfterMs: 9_000 }) });
+  scripts.b = () => error("exhausted", { retryAfterMs: 7_000 });
+  const refused = async () => {
+    const sent = assertRejects(() => send(choices), GatewayError);
+    await time.run(time.now);
+    const { kind, retryAfterMs } = await sent;
+    return [kind, retryAfterMs];
+  };
+  assertEquals(await refused(), ["exhausted", 7_000]);
+  assertEquals(await refused(), ["exhausted", 7_000]);
+  await time.run(time.now + 9_000);
+  scripts.a = () => error("upstream", { fault: "key" });
+  scripts.b = scripts.a;
+  assertEquals(await refused(), ["upstream", undefined]);
+  const [kind, waitMs] = await refused();
+  assertEquals(kind, "overloaded");
+  assert(typeof waitMs === "number" && waitMs >= 48_000 && waitMs <= 72_000, String(waitMs));
+  assertEquals(health.snapshot().map(({ state }) => state), ["quarantined", "quarantined"]);
+});
+
+Deno.test("a retry budget gives three retries or a fifth of what is under way, and more as they go well", () => {
+  const budget = new RetryBudget();
+  const retries = () => {
+    let taken = 0;
+    for (; budget.retry() === "yes"; taken++) budget.begin(true);
+    for (let retry = 0; retry < taken; retry++) budget.end(true);
+    return taken;
+  };
+  assertEquals(retries(), 3);
+  for (let request = 0; request < 100; request++) budget.begin(false);
+  // The retries themselves are under way, too.
+  assertEquals(retries(), 25);
+  for (let time = 0; time < 10; time++) {
+    budget.begin(true);
+    budget.end(true, "well");
+  }
+  assertEquals(retries(), 38);
+  budget.end(false, "wrong");
+  assertEquals(retries(), 25);
+  assertEquals(budget.retry(), "yes");
+  for (let time = 0; time < 4; time++) budget.end(false, "wrong");
+  assertEquals(budget.retry(), "spent");
+  budget.end(false, "well");
+  assertEquals(budget.retry(), "yes");
+});
+
+/** What a storm was like. */
+interface Storm {
+  requests: number;
+  attempts: number;
+  answered: number;
+  /** Requests that came in during the last seconds, when all was well, and how many were answered. */
+  after: { requests: number; answered: number };
+}
+
+/** Requests at 200 per second: 30 s of failures, and 30 s in which all is well. */
+const PER_SECOND = 200;
+const STORM_MS = 30_000;
+const REST_MS = 30_000;
+/** Time after the storm by which everything is as it was. */
+const SOON_MS = 20_000;
+
+async function storm(choices: readonly Choice[], scripts: Record<string, Script>, seed: number): Promise<Storm> {
+  const live: Record<string, Script> = {};
+  for (const { target: { upstream } } of choices) {
+    live[upstream] = async (time) => {
+      if (time.now < STORM_MS && scripts[upstream] !== undefined) return await scripts[upstream](time);
+      await time.pause(50);
+      return undefined;
+    };
+  }
+  const { send, time, asked } = world(live, seeded(seed));
+  const told: Storm = { requests: 0, attempts: 0, answered: 0, after: { requests: 0, answered: 0 } };
+  const request = async (at: number) => {
+    await time.pause(at);
+    const isAfter = at > STORM_MS + SOON_MS;
+    if (at < STORM_MS) told.requests++;
+    if (isAfter) told.after.requests++;
+    try {
+      await send(choices);
+      told.answered++;
+      if (isAfter) told.after.answered++;
+    } catch (thrown) {
+      assert(thrown instanceof GatewayError);
+    }
+  };
+  const count = PER_SECOND * (STORM_MS + REST_MS) / 1_000;
+  const sent = Array.from({ length: count }, (_, index) => request(index * 1_000 / PER_SECOND));
+  await time.run();
+  await Promise.all(sent);
+  told.attempts = asked.filter(([, at]) => at < STORM_MS).length;
+  return told;
+}
+
+Deno.test("a storm of failures is not made worse, and ends when it is over", async () => {
+  const after = (ms: number, kind: ErrorKind, options?: ErrorOptions): Script => async (time) => {
+    await time.pause(ms);
+    return error(kind, options);
+  };
+  const [one, two, three] = [model("m", "a"), model("m", "a", "b"), model("m", "a", "b", "c")];
+  const cases: [name: string, Model, Record<string, Script>][] = [
+    ["one target that fails", one, { a: after(20, "upstream") }],
+    ["one target that cannot be reached", one, { a: after(1, "upstream", { fault: "unreachable" }) }],
+    ["one target that is overloaded", one, { a: after(5, "overloaded") }],
+    ["one target at its limit", one, { a: after(5, "exhausted") }],
+    ["two targets that fail", two, { a: after(20, "upstream"), b: after(300, "upstream") }],
+    ["two black holes", two, { a: after(5_000, "timeout"), b: after(5_000, "timeout") }],
+    ["three black holes", three, {
+      a: after(3_000, "timeout"),
+      b: after(4_000, "timeout"),
+      c: after(5_000, "timeout"),
+    }],
+    ["three that cannot be reached", three, {
+      a: after(1, "upstream", { fault: "unreachable" }),
+      b: after(1, "upstream", { fault: "unreachable" }),
+      c: after(1, "upstream", { fault: "unreachable" }),
+    }],
+    ["three overloaded", three, { a: after(9, "overloaded"), b: after(9, "overloaded"), c: after(9, "overloaded") }],
+  ];
+  for (const [index, [name, row, scripts]] of cases.entries()) {
+    const told = await storm(choicesOf(row), scripts, index);
+    assert(told.attempts <= told.requests * 1.25, `${name}: ${JSON.stringify(told)}`);
+    assertEquals(told.after.answered, told.after.requests, name);
+  }
+});
+
+Deno.test("a target that fails while another does well costs nobody an answer", async () => {
+  const fails: Script[] = [
+    async (time) => {
+      await time.pause(20);
+      return error("upstream");
+    },
+    () => error("upstream", { fault: "unreachable" }),
+    async (time) => {
+      await time.pause(2_000);
+      return error("timeout");
+    },
+    () => error("exhausted", { retryAfterMs: 3_000 }),
+  ];
+  for (const [seed, a] of fails.entries()) {
+    const told = await storm(choicesOf(model("m", "a", "b")), { a }, seed);
+    assertEquals(told.answered, 12_000, `${a}: ${JSON.stringify(told)}`);
+  }
+});

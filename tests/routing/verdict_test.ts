@@ -1,0 +1,56 @@
+import { assertEquals } from "@std/assert";
+import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
+import { judge } from "../../lib/routing/verdict.ts";
+
+Deno.test("judge() follows the table", () => {
+  const told = { retryAfterMs: 700 };
+  const cases: [kind: ErrorKind, options: ErrorOptions, outcome: string, again: string, next: string][] = [
+    ["upstream", { fault: "unreachable" }, "unreachable", "first", "target"],
+    ["timeout", { fault: "unreachable" }, "unreachable", "first", "target"],
+    ["exhausted", told, "limited", "last", "target"],
+    ["exhausted", { fault: "credit", final: true }, "refused", "never", "target"],
+    ["overloaded", told, "busy", "last", "target"],
+    ["upstream", { fault: "status" }, "failure", "never", "target"],
+    ["upstream", {}, "failure", "never", "target"],
+    ["upstream", { fault: "key" }, "refused", "never", "target"],
+    ["upstream", { fault: "access" }, "refused", "never", "target"],
+    ["timeout", {}, "failure", "never", "target"],
+    ["timeout", { fault: "status" }, "failure", "never", "target"],
+    ["invalid", { fault: "unfit" }, "neither", "never", "target"],
+    ["invalid", { fault: "status" }, "neither", "never", "nobody"],
+    ["invalid", { code: "context_length_exceeded" }, "neither", "never", "model"],
+    ["invalid", { code: "content_policy_violation" }, "neither", "never", "model"],
+    ["not_found", { fault: "status" }, "neither", "never", "model"],
+    ["too_large", { fault: "status" }, "neither", "never", "model"],
+    ["limited", {}, "neither", "never", "nobody"],
+    ["internal", {}, "neither", "never", "nobody"],
+  ];
+  for (const [kind, options, outcome, again, next] of cases) {
+    const verdict = judge(new GatewayError(kind, "x", options));
+    const name = `${kind} ${JSON.stringify(options)}`;
+    assertEquals([verdict.outcome.type, verdict.again, verdict.next], [outcome, again, next], name);
+  }
+  assertEquals(judge(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "nobody" });
+});
+
+Deno.test("a time limit of ours wants as much time again, one of the upstream's does not", () => {
+  assertEquals(judge(new GatewayError("timeout", "x")).slow, true);
+  assertEquals(judge(new GatewayError("timeout", "x", { fault: "status" })).slow, false);
+});
+
+Deno.test("what may have begun is not begun twice", () => {
+  const cases: [ErrorKind, ErrorOptions, next: string][] = [
+    ["upstream", {}, "target"],
+    ["upstream", { final: true }, "nobody"],
+    ["timeout", { final: true }, "nobody"],
+    ["upstream", { final: true, fault: "status" }, "nobody"],
+    ["exhausted", { final: true, fault: "credit" }, "target"],
+    ["upstream", { final: true, fault: "key" }, "target"],
+    ["upstream", { fault: "unreachable" }, "target"],
+  ];
+  for (const [kind, options, next] of cases) {
+    const error = new GatewayError(kind, "x", options);
+    assertEquals(judge(error, { once: true }).next, next, JSON.stringify(options));
+    assertEquals(judge(error).next, "target");
+  }
+});
