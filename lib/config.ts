@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { Endpoint } from "./access/table.ts";
 import { limitsSchema, modelSchema } from "./catalog/model.ts";
+import { timeoutsSchema } from "./catalog/timeouts.ts";
 import { isNetwork } from "./access/networks.ts";
 import type { Secret } from "./secret.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
@@ -39,15 +40,6 @@ export const embeddedUpstreamSchema = z.strictObject({
 });
 
 const VENDOR_NAMES = Object.keys(VENDORS) as [VendorName, ...VendorName[]];
-
-const timeoutsSchema = z.strictObject({
-  first_byte_ms: z.number().int().min(1).default(120_000)
-    .describe("Longest wait for a streamed answer to begin, in milliseconds"),
-  idle_ms: z.number().int().min(1).default(120_000).describe("Longest pause within an answer, in milliseconds"),
-  total_ms: z.number().int().min(1).default(1_800_000).describe("Longest time for a whole answer, in milliseconds"),
-  images_total_ms: z.number().int().min(1).default(900_000)
-    .describe("Longest time for a request for pictures, in milliseconds"),
-});
 
 /** An upstream that is reached over the network. */
 export const httpUpstreamSchema = z.strictObject({

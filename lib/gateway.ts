@@ -206,6 +206,7 @@ function createUpstream(
     mend: MENDS[row.vendor],
     issuers,
     limits: {
+      connectMs: row.timeouts.connect_ms,
       firstByteMs: row.timeouts.first_byte_ms,
       idleMs: row.timeouts.idle_ms,
       totalMs: row.timeouts.total_ms,
@@ -225,6 +226,7 @@ function createImageUpstream(name: string, row: UpstreamConfig): ImageUpstream |
     baseUrl: row.base_url ?? vendor.baseUrl ?? "",
     key: row.api_key,
     limits: {
+      connectMs: row.timeouts.connect_ms,
       firstByteMs: row.timeouts.first_byte_ms,
       idleMs: row.timeouts.idle_ms,
       totalMs: row.timeouts.images_total_ms,

@@ -1,6 +1,7 @@
 /** A row of the catalog: the one place where facts about a model live. Member names are those of the wire. */
 import { z } from "zod";
 import { EFFORTS } from "../canonical/types.ts";
+import { ownTimeoutsSchema } from "./timeouts.ts";
 
 /** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */
 export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
@@ -44,6 +45,7 @@ export const targetSchema = z.strictObject({
   protocol: z.enum(["chat", "responses", "messages", "gemini"]).optional()
     .describe("Protocol to speak to the upstream; absent: the upstream's own"),
   images: imageHostSchema.optional().describe("For image models: how the host differs from OpenAI's newest ones"),
+  timeouts: ownTimeoutsSchema.optional().describe("Where its answers may take another time than the model's elsewhere"),
   priority: z.number().int().min(0).default(0).describe("Lower goes first"),
   weight: z.number().min(0).default(1).describe("Share among targets of equal priority"),
 });
@@ -144,6 +146,8 @@ export const modelSchema = z.strictObject({
     .default(null).describe("Day it goes away"),
   reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
   features: featuresSchema.optional().describe("What is special about it"),
+  timeouts: ownTimeoutsSchema.optional()
+    .describe("Where its answers may take another time than the upstream's: its pictures, or its long thoughts"),
   targets: z.array(targetSchema).min(1).describe("Where its requests go"),
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));

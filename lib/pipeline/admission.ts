@@ -2,6 +2,7 @@
 import { requireCaller } from "../access/caller.ts";
 import type { Prompt, Protocol } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
+import { ownTimeouts } from "../catalog/timeouts.ts";
 import type { Config } from "../config.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
@@ -104,9 +105,10 @@ async function capFor(
 }
 
 /** Longest time a request can last: every target may take all of its time. */
-function longestMs({ targets }: Model, { upstreams, images }: Config): number {
-  return targets.reduce((sum, { upstream }) => {
-    const row = upstreams[upstream];
-    return sum + (row === undefined || row.vendor === "embedded" ? images.total_ms : row.timeouts.total_ms);
+function longestMs(model: Model, { upstreams, images }: Config): number {
+  return model.targets.reduce((sum, target) => {
+    const row = upstreams[target.upstream];
+    if (row === undefined || row.vendor === "embedded") return sum + images.total_ms;
+    return sum + (ownTimeouts({ model, target }).total_ms ?? row.timeouts.total_ms);
   }, 0);
 }

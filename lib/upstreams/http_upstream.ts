@@ -10,6 +10,7 @@ import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.
 import { type Mend, mendFor } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
+import { limitsFor } from "./time_limits.ts";
 import type { Incoming, TimeLimits, Transport } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
@@ -68,6 +69,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   async function attemptOnce(call: Call, attempt: Attempt): Promise<Answer> {
     const { prompt, target, signal } = call;
+    const limits = limitsFor(call, options.limits, "text");
     const incoming = await transport.send({
       url: addressOf({
         vendor,
@@ -80,7 +82,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       body: attempt.body,
       signal,
       // A whole answer comes at once, when it is done.
-      limits: prompt.stream ? options.limits : { ...options.limits, firstByteMs: options.limits.totalMs },
+      limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     });
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
     try {

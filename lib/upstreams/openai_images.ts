@@ -7,6 +7,7 @@ import { sendFailure, statusFailure } from "./openai_images/failures.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
 import { formType, writeForm } from "./openai_images/multipart.ts";
 import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
+import { limitsFor } from "./time_limits.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { imageAddressOf, type Vendor } from "./vendors.ts";
 
@@ -34,7 +35,7 @@ const HEAD_WAIT_MS = 5_000;
  * asks for them twice. Usage that the host reports is not read: pictures are billed by their size.
  */
 export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
-  const { vendor, baseUrl, key, limits, transport } = options;
+  const { vendor, baseUrl, key, transport } = options;
 
   async function create(call: ImageCall): Promise<ImageFeed> {
     const { request, target } = call;
@@ -45,7 +46,10 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     if (request.stream && !stream && request.partialImages > 0) call.dropped.add("partial_images");
     const parts = isSplit(call, stream) ? request.n : 1;
     const asking = { target, stream, n: request.n / parts };
-    const starts = Array.from({ length: parts }, () => start(call, { asking, signal }));
+    const starts = Array.from(
+      { length: parts },
+      () => start(call, { asking, signal, limits: limitsFor(call, options.limits, "image") }),
+    );
     const feed = starts.length > 1 ? mergedFeed(starts, leave) : lateFeed(asOne(starts), leave);
     try {
       await (request.stream ? withinHeadWait(asOne(starts)) : asOne(starts));
@@ -58,7 +62,7 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
 
   async function start(
     { request }: ImageCall,
-    { asking, signal }: { asking: Asking; signal: AbortSignal },
+    { asking, signal, limits }: { asking: Asking; signal: AbortSignal; limits: TimeLimits },
   ): Promise<ImageFeed> {
     let incoming;
     try {
@@ -103,8 +107,8 @@ function isSplit({ request, target }: ImageCall, stream: boolean): boolean {
 }
 
 /** A picture takes minutes, and nothing need come meanwhile: neither a head, nor a byte, nor the next event. */
-function timesOf({ idleMs, totalMs }: TimeLimits, stream: boolean): TimeLimits {
-  return { firstByteMs: totalMs, idleMs: stream ? totalMs : idleMs, totalMs, begins: "body" };
+function timesOf({ connectMs, idleMs, totalMs }: TimeLimits, stream: boolean): TimeLimits {
+  return { connectMs, firstByteMs: totalMs, idleMs: stream ? totalMs : idleMs, totalMs, begins: "body" };
 }
 
 /** The first that starts. @throws where none does: a final error or the client's own, if there is one among them */

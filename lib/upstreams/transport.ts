@@ -1,8 +1,14 @@
 /** The way to an upstream and back: one function, over `fetch`. */
 import { GatewayError } from "../errors.ts";
+import { createHosts, type Host } from "./reach.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
 export interface TimeLimits {
+  /**
+   * Until the host can be reached: it must have given a sign of life, to whatever call, since this one began. One that has
+   * not is knocked at after half the time.
+   */
+  connectMs: number;
   /** Until the head of the answer. */
   firstByteMs: number;
   /** Between two pieces of the answer. */
@@ -58,6 +64,9 @@ export interface Transport {
 const REST_BYTES = 64 * 1024;
 const REST_MS = 1_000;
 
+/** Least time that a host has to open when it is knocked at, in milliseconds. */
+const KNOCK_MS = 100;
+
 /** How a transport treats its connections. */
 export interface TransportOptions {
   /**
@@ -74,13 +83,14 @@ export interface TransportOptions {
 export function createFetchTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: idleConnections });
   const released = new Set<() => void>();
+  const hosts = createHosts();
   return {
     async send({ url, headers, body, signal, limits }) {
       const call = new AbortController();
       const leave = () => call.abort(signal.reason);
       if (signal.aborted) leave();
       signal.addEventListener("abort", leave, { once: true });
-      const watch = startWatch(limits, (error) => call.abort(error));
+      const watch = startWatch({ limits, host: hosts.of(url) }, (error) => call.abort(error));
       const finish = () => {
         watch.stop();
         signal.removeEventListener("abort", leave);
@@ -102,18 +112,24 @@ export function createFetchTransport({ idleConnections = 256 }: TransportOptions
     },
     close() {
       for (const stop of released) stop();
+      hosts.close();
       client.close();
     },
   };
 }
 
-/**
- * True for an error of `send` where no connection could be made (name, network or TLS), so that the request has certainly
- * not arrived. Newer runtimes tell this in the cause of what `fetch` throws, older ones in its message.
- */
+/** True for an error of `send` where no connection could be made: the request has certainly not arrived. */
 export function wasNeverSent(error: unknown): boolean {
-  if (!(error instanceof GatewayError) || !(error.cause instanceof Error)) return false;
-  const { message, cause } = error.cause;
+  return error instanceof GatewayError && error.fault === "unreachable";
+}
+
+/**
+ * True where a connection failed to be made: by its name, in the network or in TLS. Newer runtimes tell this in the cause of
+ * what `fetch` throws, older ones in its message.
+ */
+function isUnreachable(thrown: unknown): boolean {
+  if (!(thrown instanceof Error)) return false;
+  const { message, cause } = thrown;
   return `${message} ${cause instanceof Error ? cause.message : ""}`.includes("client error (Connect)");
 }
 
@@ -208,7 +224,10 @@ async function readRest(reader: ReadableStreamDefaultReader<Uint8Array> | undefi
 function failure(signal: AbortSignal, message: string, cause: unknown): unknown {
   if (cause instanceof GatewayError) return cause;
   if (signal.aborted && signal.reason !== undefined) return signal.reason;
-  return new GatewayError("upstream", message, { cause });
+  return new GatewayError("upstream", message, {
+    cause,
+    ...(isUnreachable(cause) && { fault: "unreachable" as const }),
+  });
 }
 
 interface Watch {
@@ -223,11 +242,15 @@ interface Watch {
 
 /** Watches the time with one timer that looks since when the upstream is waited for, instead of one timer per piece. */
 function startWatch(
-  { firstByteMs, idleMs, totalMs, begins = "head" }: TimeLimits,
+  { limits: { connectMs, firstByteMs, idleMs, totalMs, begins = "head" }, host }: { limits: TimeLimits; host: Host },
   expire: (error: GatewayError) => void,
 ): Watch {
   const started = performance.now();
   let waitingSince: number | undefined = started;
+  /** Whether the host has yet to be reached. */
+  let reaching = true;
+  /** When it counts as lost, once it was knocked at. */
+  let lostAt: number | undefined;
   let answered = false;
   let stopped = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -235,14 +258,31 @@ function startWatch(
 
   function check(): void {
     const now = performance.now();
+    reaching &&= host.aliveAt <= started;
     const phaseMs = answered ? idleMs : firstByteMs;
     const phaseEnd = (waitingSince ?? now) + phaseMs;
-    const end = Math.min(phaseEnd, started + totalMs);
-    if (now < end) return arm(end, now);
-    const [what, limitMs] = phaseEnd > end
-      ? ["whole answer", totalMs]
-      : [answered ? "next piece" : "first byte", phaseMs];
-    expire(new GatewayError("timeout", `The upstream took too long: no ${what} within ${limitMs / 1000} s`));
+    const whole = started + totalMs;
+    const end = Math.min(phaseEnd, whole);
+    if (now >= end) {
+      return expire(
+        phaseEnd < whole ? late(answered ? "nothing more" : "no answer", phaseMs) : late("no whole answer", totalMs),
+      );
+    }
+    const checkAt = reaching ? reach(now) : Infinity;
+    if (checkAt <= now) return expire(late("no connection", connectMs));
+    arm(Math.min(end, checkAt), now);
+  }
+
+  /** Sees to it that the host gives a sign of life. Returns when to look again; a time that has come: it gives none. */
+  function reach(now: number): number {
+    const knockAt = started + connectMs / 2;
+    if (now < knockAt) return knockAt;
+    if (lostAt === undefined) {
+      // A process that was held up has not knocked in time: that is not the host's fault.
+      lostAt = Math.max(started + connectMs, now + KNOCK_MS);
+      host.knock(lostAt - now);
+    }
+    return lostAt;
   }
 
   function arm(end: number, now: number): void {
@@ -260,10 +300,13 @@ function startWatch(
       if (answered && !stopped && due > now + idleMs) arm(now + idleMs, now);
     },
     head() {
+      host.alive();
       waitingSince = undefined;
+      reaching = false;
       if (begins === "head") answered = true;
     },
     progress() {
+      host.alive();
       waitingSince = undefined;
       answered = true;
     },
@@ -272,4 +315,9 @@ function startWatch(
       clearTimeout(timer);
     },
   };
+}
+
+/** Each phase in words of its own. */
+function late(what: "no connection" | "no answer" | "nothing more" | "no whole answer", limitMs: number): GatewayError {
+  return new GatewayError("timeout", `The upstream took too long: ${what} within ${limitMs / 1000} s`);
 }

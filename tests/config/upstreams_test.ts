@@ -40,12 +40,19 @@ Deno.test("upstreams of every kind are read, with defaults", () => {
   assert(local?.vendor === "openai-compatible" && ollama?.vendor === "ollama");
   assertEquals(local.protocols, ["responses", "chat"]);
   assertEquals(local.timeouts, {
+    connect_ms: 5_000,
     first_byte_ms: 120_000,
     idle_ms: 120_000,
     total_ms: 1_800_000,
     images_total_ms: 900_000,
   });
-  assertEquals(ollama.timeouts, { first_byte_ms: 5, idle_ms: 120_000, total_ms: 1_800_000, images_total_ms: 900_000 });
+  assertEquals(ollama.timeouts, {
+    connect_ms: 5_000,
+    first_byte_ms: 5,
+    idle_ms: 120_000,
+    total_ms: 1_800_000,
+    images_total_ms: 900_000,
+  });
 });
 
 Deno.test("every mistake in an upstream is named", () => {

@@ -75,7 +75,7 @@ Deno.test("A host that cannot be reached has certainly made nothing: the error l
     vendor: vendorOf("openai"),
     baseUrl: `http://127.0.0.1:${port}`,
     key: new Secret("sk-1"),
-    limits: { firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
+    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
     transport: createFetchTransport({ idleConnections: 0 }),
   });
   const edit = { kind: "edit" as const, images: [upload(new Uint8Array(1_000_000))] };
@@ -102,7 +102,7 @@ Deno.test("A host that hangs up without an answer may have begun: the error is f
     vendor: vendorOf("openai"),
     baseUrl: `http://127.0.0.1:${listener.addr.port}`,
     key: new Secret("sk-1"),
-    limits: { firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
+    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
     transport: createFetchTransport({ idleConnections: 0 }),
   });
   for (const request of [{}, { kind: "edit" as const, images: [upload(new Uint8Array(30_000_000))] }]) {
@@ -197,7 +197,7 @@ Deno.test("A client that leaves during an upload ends it", async () => {
     vendor: vendorOf("openai"),
     baseUrl: `http://127.0.0.1:${listener.addr.port}`,
     key: new Secret("sk-1"),
-    limits: { firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
+    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
     transport: createFetchTransport({ idleConnections: 0 }),
   });
   const client = new AbortController();

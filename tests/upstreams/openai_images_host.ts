@@ -44,7 +44,7 @@ export function startHost(
     vendor: vendorOf("openai-compatible"),
     baseUrl: `http://127.0.0.1:${server.addr.port}/v1/`,
     key: new Secret("sk-host"),
-    limits: { firstByteMs: 1_000, idleMs: 5_000, totalMs: 20_000, ...limits },
+    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 5_000, totalMs: 20_000, ...limits },
     transport: createFetchTransport({ idleConnections: 0 }),
   });
   return {

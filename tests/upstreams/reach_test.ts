@@ -1,0 +1,160 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { createHosts } from "../../lib/upstreams/reach.ts";
+import { createFetchTransport, type TimeLimits } from "../../lib/upstreams/transport.ts";
+import { startDeaf } from "./deaf_host.ts";
+import { model, oneModel, startGateway, upstream } from "./gateway.ts";
+import { startRaw } from "./raw_server.ts";
+import { prompt, PROTOCOLS, WHOLE } from "./said.ts";
+import { json, startScripted } from "./scripted.ts";
+
+const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };
+/** A limit may fire this much later than it says, in milliseconds. */
+const LATE_MS = 250;
+
+/** What a call of an upstream ends with, and after how many milliseconds. */
+async function failureOf(url: string, limits: Partial<TimeLimits>): Promise<{ error: unknown; ms: number }> {
+  const transport = createFetchTransport();
+  const started = performance.now();
+  try {
+    const signal = new AbortController().signal;
+    const incoming = await transport.send({ url, headers: {}, body: "{}", signal, limits: { ...LIMITS, ...limits } });
+    await incoming.text(1_000);
+    return { error: undefined, ms: performance.now() - started };
+  } catch (error) {
+    return { error, ms: performance.now() - started };
+  } finally {
+    transport.close();
+  }
+}
+
+Deno.test("time limits: a host that takes no connection is given up in time", async () => {
+  await using deaf = await startDeaf();
+  for (const connectMs of [100, 400]) {
+    const { error, ms } = await failureOf(deaf.url, { connectMs });
+    assert(error instanceof GatewayError, String(error));
+    assertEquals([error.kind, error.message], [
+      "timeout",
+      `The upstream took too long: no connection within ${connectMs / 1000} s`,
+    ]);
+    assert(ms >= connectMs && ms < connectMs + LATE_MS, `${ms} ms`);
+  }
+});
+
+Deno.test("time limits: the shorter one counts where a host takes no connection", async () => {
+  await using deaf = await startDeaf();
+  const { error } = await failureOf(deaf.url, { connectMs: 1_000, firstByteMs: 100 });
+  assertMatch(String(error), /no answer within 0\.1 s/);
+});
+
+Deno.test("time limits: a host that thinks has been reached, on a new connection and on a kept one", async () => {
+  const thinkMs = 500;
+  let thinks = false;
+  await using server = startScripted(() =>
+    json({}, thinks ? { before: new Promise((resolve) => setTimeout(resolve, thinkMs)) } : {})
+  );
+  const transport = createFetchTransport();
+  const limits = { ...LIMITS, connectMs: 100 };
+  for (thinks of [true, false, true]) {
+    const started = performance.now();
+    const { signal } = new AbortController();
+    const incoming = await transport.send({ url: server.url, headers: {}, body: "{}", signal, limits });
+    assertEquals(await incoming.text(100), "{}");
+    assert(!thinks || performance.now() - started >= thinkMs - 5);
+  }
+  assertEquals(server.ports.size, 1);
+  transport.close();
+});
+
+Deno.test("a host that answers in time is never knocked at", async () => {
+  await using server = startRaw(async (connection) => {
+    await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
+  });
+  for (let number = 1; number <= 5; number++) {
+    const { error } = await failureOf(server.url, { connectMs: 200 });
+    assertEquals(error, undefined);
+    assertEquals(server.accepted, number);
+  }
+});
+
+Deno.test("a host is knocked at once for all who wait, and its refusal is an answer", async () => {
+  const knocks: ReturnType<typeof Promise.withResolvers<void>>[] = [];
+  const hosts = createHosts(() => {
+    const knock = Promise.withResolvers<void>();
+    knocks.push(knock);
+    return knock.promise;
+  });
+  const host = hosts.of("https://one.example/v1/a");
+  assertEquals(hosts.of("https://one.example/v2"), host);
+  assert(hosts.of("https://two.example/v1") !== host && hosts.of("http://one.example/v1") !== host);
+  assertEquals(host.aliveAt, -Infinity);
+  host.knock(1_000);
+  host.knock(1_000);
+  assertEquals(knocks.length, 1);
+  knocks[0]?.reject(new Error("refused"));
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assert(host.aliveAt > 0);
+  host.knock(1_000);
+  assertEquals(knocks.length, 2);
+  knocks[1]?.resolve();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  hosts.close();
+});
+
+Deno.test("addresses are knocked at where requests go", async () => {
+  const asked: [string, number][] = [];
+  const hosts = createHosts(({ hostname, port }) => {
+    asked.push([hostname, port]);
+    return Promise.resolve();
+  });
+  for (const url of ["https://a.example/v1", "http://a.example/v1", "http://[::1]:81/v1", "https://a.example:444"]) {
+    hosts.of(url).knock(1_000);
+  }
+  assertEquals(asked, [["a.example", 443], ["a.example", 80], ["::1", 81], ["a.example", 444]]);
+  await new Promise((resolve) => setTimeout(resolve, 0));
+});
+
+Deno.test("no connection in time is 504 for every protocol, and another target is asked first", async () => {
+  await using deaf = await startDeaf();
+  await using second = startScripted(() => json(WHOLE.chat));
+  const short = { timeouts: { connect_ms: 100 } };
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      await using gateway = startGateway(oneModel(protocol, deaf.url, short));
+      const response = await gateway.ask(protocol, prompt(protocol, { stream }));
+      assertEquals(response.status, 504);
+      assertMatch(await response.text(), /no connection within 0\.1 s/);
+    }
+  }
+  await using gateway = startGateway({
+    upstreams: { deaf: upstream("openai", deaf.url, short), second: upstream("openai", second.url) },
+    models: [model("acme/one", [
+      { upstream: "deaf", model: "real-one", protocol: "chat" },
+      { upstream: "second", model: "real-one", protocol: "chat", priority: 1 },
+    ])],
+  });
+  const response = await gateway.ask("chat", prompt("chat", { stream: false }));
+  assertEquals(response.status, 200, await response.text());
+});
+
+Deno.test("a model, and a target of its own, may take another time than their upstream", async () => {
+  const never = Promise.withResolvers<void>();
+  await using server = startScripted(() => json(WHOLE.chat, { before: never.promise }));
+  const cases: [row: JsonObject, target: JsonObject, says: RegExp][] = [
+    [{ timeouts: { total_ms: 60 } }, {}, /no whole answer within 0\.06 s/],
+    [{ timeouts: { total_ms: 60 } }, { timeouts: { total_ms: 90 } }, /no whole answer within 0\.09 s/],
+    [{}, { timeouts: { total_ms: 70 } }, /no whole answer within 0\.07 s/],
+    [{ timeouts: { idle_ms: 1 } }, {}, /no whole answer within 0\.12 s/],
+  ];
+  for (const [row, target, says] of cases) {
+    await using gateway = startGateway({
+      upstreams: { one: upstream("openai", server.url, { timeouts: { total_ms: 120 } }) },
+      models: [model("acme/one", [{ upstream: "one", model: "real-one", protocol: "chat", ...target }], row)],
+    });
+    const response = await gateway.ask("chat", prompt("chat", { stream: false }));
+    assertEquals(response.status, 504);
+    assertMatch(await response.text(), says);
+  }
+  never.resolve();
+});
