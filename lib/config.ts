@@ -166,6 +166,15 @@ const imagesSchema = z.strictObject({
   }).prefault({}).describe("Repeats of a request under the same Idempotency-Key"),
 });
 
+const shutdownSchema = z.strictObject({
+  ready_delay_ms: z.number().int().min(0).max(600_000).default(0)
+    .describe("Time in which everything is served still, but /readyz says 503, in milliseconds"),
+  drain_seconds: z.number().min(0).max(3600).default(30)
+    .describe("Longest time that answers under way get to finish, in seconds"),
+  images_drain_seconds: z.number().min(0).max(3600).default(900)
+    .describe("The same for pictures, which take minutes and would cost as much again, in seconds"),
+});
+
 /** The whole file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
@@ -188,6 +197,7 @@ export const configSchema = z.strictObject({
   }).prefault({}).describe("Access from web pages"),
   limits: requestLimitsSchema.prefault({}).describe("What a request may cost before it is refused"),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
+  shutdown: shutdownSchema.prefault({}).describe("What becomes of requests when the gateway is told to stop"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
     .describe("Silence on a stream after which a keep-alive is sent, in seconds"),
 });

@@ -154,9 +154,18 @@ function configured(config: Config): Configured {
 
 /** Ends all requests that are still under way, without a charge: their clients are told why. */
 export function stopRequests({ running, idempotency }: Pick<Gateway, "running" | "idempotency">): Promise<void> {
-  const stopped = running.stop(new GatewayError("overloaded", "The gateway is shutting down: try again"));
+  const stopped = running.stop(shuttingDown());
   idempotency.close();
   return stopped;
+}
+
+/** Ends the requests for texts that are still under way, without a charge: their clients are told why. */
+export function stopTexts({ running }: Pick<Gateway, "running">): Promise<void> {
+  return running.stop(shuttingDown(), "text");
+}
+
+function shuttingDown(): GatewayError {
+  return new GatewayError("overloaded", "The gateway is shutting down: try again");
 }
 
 /** Ends all work, frees the connections to the upstreams, and enters what is to be entered. */

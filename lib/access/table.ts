@@ -59,5 +59,7 @@ export const ACCESS: AccessTable = {
   "GET /admin/v1/usage": ADMIN,
   "GET /admin/v1/usage/[request_id]": ADMIN,
   "POST /admin/v1/audit": ADMIN,
+  "GET /admin/v1/config": ADMIN,
+  "POST /admin/v1/reload": ADMIN,
   "GET /admin/v1/openapi.json": ADMIN,
 };

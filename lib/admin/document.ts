@@ -4,7 +4,16 @@ import { describePaths, jsonSchema, type Operation } from "../openapi/operation.
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
 import { adminAnswer } from "./answer.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
-import { auditSchema, explanationSchema, keyListSchema, keySchema, shownKeySchema, usageSchema } from "./schemas.ts";
+import {
+  auditSchema,
+  configStateSchema,
+  explanationSchema,
+  keyListSchema,
+  keySchema,
+  reloadSchema,
+  shownKeySchema,
+  usageSchema,
+} from "./schemas.ts";
 
 const MOMENT = "a span back from now such as 7d, a day such as 2026-11-01, or an exact time";
 
@@ -35,6 +44,12 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     summary: "Explain one request and its price, line by line",
     reply: explanationSchema,
     others: [404],
+  },
+  "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: configStateSchema },
+  "POST /admin/v1/reload": {
+    summary: "Read the configuration anew; one with mistakes is refused, and they are told",
+    reply: reloadSchema,
+    others: [400],
   },
   "POST /admin/v1/audit": { summary: "Recompute the whole ledger and compare", reply: auditSchema },
 };

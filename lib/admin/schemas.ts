@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
+import type { ConfigAnswer, ReloadAnswer } from "./config.ts";
 import type { AuditReport } from "../reports/audit.ts";
 import type { Explanation } from "../reports/explain.ts";
 import type { UsageReport } from "../reports/usage.ts";
@@ -152,4 +153,27 @@ export const auditSchema: z.ZodType<AuditReport> = z.strictObject({
     id: z.string().optional(),
     message: z.string(),
   })),
+});
+
+const configStatus = {
+  version: z.number().int().min(1).describe("1 at the start; grows with every reload that changes something"),
+  loaded_at: time,
+  source: z.string().describe("Path of the file"),
+  last_error: z.strictObject({ at: time, problems: z.array(z.string()) }).optional()
+    .describe("Why the latest file was refused; absent where it was not"),
+};
+
+/** The configuration in force. */
+export const configStateSchema: z.ZodType<ConfigAnswer> = z.strictObject({
+  object: z.literal("config"),
+  ...configStatus,
+  config: z.record(z.string(), z.unknown()).describe("As the file says it, every default filled in, without secrets"),
+});
+
+/** What became of a reload. */
+export const reloadSchema: z.ZodType<ReloadAnswer> = z.strictObject({
+  object: z.literal("reload"),
+  outcome: z.enum(["changed", "unchanged"]),
+  ignored: z.array(z.string()).describe("Members whose change needs a new start"),
+  ...configStatus,
 });

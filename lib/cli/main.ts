@@ -44,7 +44,7 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
   const { config, path } = await load(invocation);
   switch (command) {
     case "serve":
-      return await serve({ config, routes, flags: invocation.values });
+      return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
     case "check":
       return check({ config, ...(path !== undefined && { path }) });
     case "translate":

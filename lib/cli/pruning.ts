@@ -13,10 +13,14 @@ const PAUSE_MS = 20;
 /** What pruning needs of the gateway. */
 type Pruned = Pick<Gateway, "config" | "store" | "now" | "log">;
 
-/** Begins to prune from time to time, first after `firstMs` milliseconds. Returns the function that ends it. */
-export function startPruning({ config, store, now, log }: Pruned, { firstMs = FIRST_MS } = {}): () => void {
+/**
+ * Begins to prune from time to time, by the gateway of the moment, first after `firstMs` milliseconds. Returns the function
+ * that ends it.
+ */
+export function startPruning(current: () => Pruned, { firstMs = FIRST_MS } = {}): () => void {
   let isOver = false;
   async function round(): Promise<void> {
+    const { config, store, now, log } = current();
     try {
       while (!isOver && await store.ledger.prune(firstKeptDay(config, now()))) await pause();
     } catch (error) {

@@ -3,8 +3,10 @@ import { issueKey } from "../access/keys.ts";
 import { mayUse } from "../access/permissions.ts";
 import { isLanguageModel } from "../catalog/catalog.ts";
 import { type Config, groupOf } from "../config.ts";
-import { closeGateway, createGateway, type Gateway } from "../gateway.ts";
+import type { ConfigFlags } from "../config/load.ts";
+import { closeGateway, type Gateway, stopRequests, stopTexts } from "../gateway.ts";
 import { createApp } from "../http/app.ts";
+import { createDrain, type Drain } from "../http/drain.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
 import { type Listener, listenersOf } from "../http/surface.ts";
@@ -15,46 +17,88 @@ import { keepRunning } from "./guard.ts";
 import { createLog } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./pruning.ts";
-import { shutDown, stopSignals } from "./shutdown.ts";
+import { loaderOf, startLive, startReloading } from "./reload.ts";
+import { type Outcome, shutDown, stopSignals } from "./shutdown.ts";
 
 /** Time between two rounds of what is done from time to time, in milliseconds. */
 const SWEEP_MS = 60_000;
 
+/** What the end may take where the operator does not want to wait, in milliseconds: the store survives without. */
+const CUT_MS = 200;
+
 /** What a server is made of. */
 export interface ServeOptions {
   config: Config;
+  /** The configuration's file; absent: there is none. */
+  path?: string;
   routes: readonly Route[];
-  /** Flags the program was started with; the command that adds a key needs the same. */
-  flags: { config?: string; store?: string };
+  /** Flags the program was started with: a reload obeys them, and the command that adds a key needs the same. */
+  flags: ConfigFlags;
 }
 
 /** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
-export async function serve({ config, routes, flags }: ServeOptions): Promise<number> {
+export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
   const store = openStore(config.store, { own: true });
   const log = createLog({ write: writeErr, now: Date.now });
   const forget = keepRunning(log);
-  const gateway = createGateway({ config, store, now: Date.now, log });
-  const sweeping = setInterval(() => void sweep(gateway), SWEEP_MS);
-  const endPruning = startPruning(gateway);
+  const loaded = { config, ...(path !== undefined && { path }) };
+  const current = startLive({ loaded, load: loaderOf(flags, path), store, now: Date.now, log });
+  const drain = createDrain();
+  const sweeping = setInterval(() => void sweep(current()), SWEEP_MS);
+  const endPruning = startPruning(current);
+  let isCut = false;
   try {
-    const servers = await listenAll(gateway, routes);
+    const servers = await listenAll(current, { routes, drain });
     if (servers === undefined) return 1;
     const signals = stopSignals();
+    const endReloading = startReloading(current(), path);
     try {
-      await welcome({ gateway, store, ...originsOf(config, servers), flags });
+      await welcome({ gateway: current(), store, ...originsOf(config, servers), flags });
       await signals.first;
-      return await shutDown({ server: all(servers), second: signals.second, log });
+      endReloading();
+      isCut = await end(current(), { servers, drain, second: signals.second }) === "cut";
+      return isCut ? 1 : 0;
     } finally {
+      endReloading();
       signals.forget();
     }
   } finally {
     forget();
     clearInterval(sweeping);
     endPruning();
-    await flushKeys(gateway);
-    await closeGateway(gateway);
-    await store.close();
+    const closing = close(current());
+    await (isCut ? Promise.race([closing, new Promise((resolve) => setTimeout(resolve, CUT_MS))]) : closing);
   }
+}
+
+interface Ending {
+  servers: readonly Server[];
+  drain: Drain;
+  second: Promise<void>;
+}
+
+function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<Outcome> {
+  const { ready_delay_ms, drain_seconds, images_drain_seconds } = gateway.config.shutdown;
+  return shutDown({
+    server: all(servers),
+    drain,
+    running: gateway.running,
+    stopTexts: () => stopTexts(gateway),
+    stopAll: () => stopRequests(gateway),
+    second,
+    times: {
+      readyDelayMs: ready_delay_ms,
+      drainMs: drain_seconds * 1000,
+      imagesDrainMs: images_drain_seconds * 1000,
+    },
+    log: gateway.log,
+  });
+}
+
+async function close(gateway: Gateway): Promise<void> {
+  await flushKeys(gateway);
+  await closeGateway(gateway);
+  await gateway.store.close();
 }
 
 /** Answers that nobody may ask for again do not stay in the store; when keys were last used gets there. */
@@ -79,13 +123,16 @@ async function flushKeys({ keys, log }: Gateway): Promise<void> {
 type Server = Deno.HttpServer<Deno.NetAddr>;
 
 /** Opens every listener, or none of them: `undefined`, and the operator was told why. */
-async function listenAll(gateway: Gateway, routes: readonly Route[]): Promise<[Server, ...Server[]] | undefined> {
-  const [clients, ...others] = listenersOf(gateway.config);
-  const first = listen(gateway, { routes, listener: clients, change: "choose another one with --port" });
+async function listenAll(
+  current: () => Gateway,
+  parts: Pick<Listening, "routes" | "drain">,
+): Promise<[Server, ...Server[]] | undefined> {
+  const [clients, ...others] = listenersOf(current().config);
+  const first = listen(current, { ...parts, listener: clients, change: "choose another one with --port" });
   if (first === undefined) return undefined;
   const servers: [Server, ...Server[]] = [first];
   for (const listener of others) {
-    const server = listen(gateway, { routes, listener, change: 'choose another one as "admin.listen.port"' });
+    const server = listen(current, { ...parts, listener, change: 'choose another one as "admin.listen.port"' });
     if (server === undefined) {
       await all(servers).shutdown();
       return undefined;
@@ -97,14 +144,15 @@ async function listenAll(gateway: Gateway, routes: readonly Route[]): Promise<[S
 
 interface Listening {
   routes: readonly Route[];
+  drain: Drain;
   listener: Listener;
   /** What the operator can do where the port is in use. */
   change: string;
 }
 
-function listen(gateway: Gateway, { routes, listener, change }: Listening): Server | undefined {
+function listen(current: () => Gateway, { routes, drain, listener, change }: Listening): Server | undefined {
   const { hostname, port, surface } = listener;
-  const app = createApp({ routes, surface, gateway: () => gateway });
+  const app = createApp({ routes, surface, drain, gateway: current });
   try {
     return Deno.serve({
       hostname,
@@ -112,7 +160,7 @@ function listen(gateway: Gateway, { routes, listener, change }: Listening): Serv
       // The address is told together with the key.
       onListen: () => {},
       onError: (error) => {
-        gateway.log({ level: "error", event: "response_failed", ...describeCause(error) });
+        current().log({ level: "error", event: "response_failed", ...describeCause(error) });
         return new Response(null, { status: 500 });
       },
     }, (request, info) => app(request, info));

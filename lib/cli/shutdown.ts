@@ -1,8 +1,10 @@
 /** How the server ends: open requests are let finish, within limits. */
 import type { LogEntry } from "../gateway.ts";
+import type { Drain } from "../http/drain.ts";
+import type { Running } from "../metering/running.ts";
 
-/** Longest time that open requests get to finish. */
-const DRAIN_MS = 10_000;
+/** How long the last bytes may take to reach clients once everything was ended, in milliseconds. */
+const LAST_BYTES_MS = 800;
 
 /**
  * Time within which two signals are one, in milliseconds: Ctrl-C goes to everything in the terminal, and `deno task`
@@ -42,25 +44,74 @@ export function stopSignals(): StopSignals {
   };
 }
 
+/** Times of an end, in milliseconds. */
+export interface EndTimes {
+  /** Everything is served still, and the gateway says that it is not ready. */
+  readyDelayMs: number;
+  /** Longest time that answers get to finish. */
+  drainMs: number;
+  /** The same for pictures; never less than for the others. */
+  imagesDrainMs: number;
+}
+
 /** What is to end. */
 export interface ShutDown {
   server: { shutdown(): Promise<void> };
+  drain: Drain;
+  running: Pick<Running, "count" | "over">;
+  /** Ends the texts that are still under way. */
+  stopTexts: () => Promise<void>;
+  /** Ends whatever is still under way. */
+  stopAll: () => Promise<void>;
   /** Resolves when the operator does not want to wait. */
   second: Promise<void>;
+  times: EndTimes;
   log: (entry: LogEntry) => void;
-  drainMs?: number;
 }
 
+/** `drained`: everything came to its own end. `late`: some was ended. `cut`: the operator did not want to wait. */
+export type Outcome = "drained" | "late" | "cut";
+
 /**
- * Accepts nothing new and waits for what is open, but not for ever. Requests that are then still open end with the
- * process. Returns the exit code: 1 where the operator did not want to wait.
+ * Is not ready any more, then accepts nothing new and waits for what is open, but not for ever: what is then still open
+ * is told so, in its protocol, and ended.
  */
-export async function shutDown({ server, second, log, drainMs = DRAIN_MS }: ShutDown): Promise<number> {
-  const late = Promise.withResolvers<"late">();
-  const timer = setTimeout(() => late.resolve("late"), drainMs);
-  const drained = server.shutdown().then(() => "drained" as const);
-  const outcome = await Promise.race([drained, late.promise, second.then(() => "cut" as const)]);
-  clearTimeout(timer);
+export async function shutDown(ending: ShutDown): Promise<Outcome> {
+  const { running, log, second } = ending;
+  log({ level: "info", event: "stopping", texts: running.count("text"), images: running.count("images") });
+  const outcome = await Promise.race([endAll(ending), second.then(() => "cut" as const)]);
   log({ level: "info", event: "stopped", outcome });
-  return outcome === "cut" ? 1 : 0;
+  return outcome;
+}
+
+async function endAll({ server, drain, running, stopTexts, stopAll, times }: ShutDown): Promise<Outcome> {
+  const { readyDelayMs, drainMs } = times;
+  drain.leave();
+  if (readyDelayMs > 0) await within(readyDelayMs, new Promise<void>(() => {}));
+  drain.refuse();
+  const begin = performance.now();
+  const leftUntil = (limitMs: number): number => Math.max(0, begin + limitMs - performance.now());
+
+  // The listener closes when no body is arriving; whoever comes until then is told to come back.
+  const closed = within(drainMs, drain.arrived()).then(() => server.shutdown());
+  const ended = Promise.all([closed, running.over()]);
+  if (await within(leftUntil(drainMs), ended)) return "drained";
+  let stopped = running.count("text") > 0;
+  await stopTexts();
+  const pictured = running.over("images").then(() => within(LAST_BYTES_MS, ended));
+  await within(leftUntil(Math.max(drainMs, times.imagesDrainMs)), pictured);
+  stopped ||= running.count() > 0;
+  await stopAll();
+  return await within(LAST_BYTES_MS, ended) && !stopped ? "drained" : "late";
+}
+
+/** True where it resolves within this time, in milliseconds. */
+async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+  const late = Promise.withResolvers<false>();
+  const timer = setTimeout(() => late.resolve(false), ms);
+  try {
+    return await Promise.race([promise.then(() => true), late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

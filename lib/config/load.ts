@@ -6,7 +6,10 @@ import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 
 /** Read when neither a flag nor the environment names a file, and it exists. */
-const DEFAULT_FILE = "sluice.jsonc";
+export const DEFAULT_FILE = "sluice.jsonc";
+
+/** Largest configuration, in characters. */
+const MOST_CHARACTERS = 8 * 1024 * 1024;
 
 /** Flags of the command line, as they were typed. */
 export interface ConfigFlags {
@@ -68,6 +71,9 @@ async function read(
 }
 
 function parseFile(text: string, path: string): Json {
+  if (text.length > MOST_CHARACTERS) {
+    throw new ConfigError([`${path}: Expected at most ${MOST_CHARACTERS} characters, not ${text.length}`]);
+  }
   try {
     return parseJsonc(text);
   } catch (error) {

@@ -60,6 +60,7 @@ export function watchFile(watched: Watched): () => void {
   void poll();
   const polling = setInterval(() => void poll(), pollMs);
   return () => {
+    if (over) return;
     over = true;
     clearTimeout(settling);
     clearInterval(polling);

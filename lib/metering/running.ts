@@ -2,15 +2,29 @@
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
+/** What a request is for: pictures take longer than texts, and cost more to begin again. */
+export type RunningKind = "text" | "images";
+
+/** A request under way. */
+export interface RunningRequest {
+  kind: RunningKind;
+  /** Ends its work early, with an error that tells the client why. */
+  stop: (reason: GatewayError) => void;
+}
+
 /** Requests under way. */
 export interface Running {
+  /** Takes note of a request until its meter has ended. */
+  add(meter: Pick<Meter, "fail" | "done">, request: RunningRequest): void;
+  /** How many there are, of one kind or of all. */
+  count(kind?: RunningKind): number;
+  /** Resolves when there are none, of one kind or of all. */
+  over(kind?: RunningKind): Promise<void>;
   /**
-   * Takes note of a request until its meter has ended.
-   * @param stop ends its work early, with an error that tells the client why
+   * Ends those of one kind, or all of them, early and without a charge. Resolves when they have ended; those that take
+   * too long are given up.
    */
-  add(meter: Pick<Meter, "fail" | "done">, stop: (reason: GatewayError) => void): void;
-  /** Ends all of them early, without a charge. Resolves when they have ended; those that take too long are given up. */
-  stop(reason: GatewayError): Promise<void>;
+  stop(reason: GatewayError, kind?: RunningKind): Promise<void>;
 }
 
 /** How long requests may take to end when they are told to, in milliseconds. */
@@ -18,20 +32,32 @@ const GRACE_MS = 1_000;
 
 /** Starts with none. */
 export function createRunning(graceMs = GRACE_MS): Running {
-  const running = new Map<Pick<Meter, "fail" | "done">, (reason: GatewayError) => void>();
+  const running = new Map<Pick<Meter, "fail" | "done">, RunningRequest>();
+
+  function of(kind?: RunningKind): [Pick<Meter, "fail" | "done">, RunningRequest][] {
+    return [...running].filter(([, request]) => kind === undefined || request.kind === kind);
+  }
+
+  async function over(kind?: RunningKind): Promise<void> {
+    for (let open = of(kind); open.length > 0; open = of(kind)) await Promise.all(open.map(([{ done }]) => done));
+  }
+
   return {
-    add(meter, stop) {
-      running.set(meter, stop);
+    add(meter, request) {
+      running.set(meter, request);
       void meter.done.then(() => running.delete(meter));
     },
-    async stop(reason) {
-      for (const stop of running.values()) stop(reason);
-      if (running.size === 0) return;
+    count: (kind) => of(kind).length,
+    over,
+    async stop(reason, kind) {
+      const stopped = of(kind);
+      for (const [, { stop }] of stopped) stop(reason);
+      if (stopped.length === 0) return;
       const late = Promise.withResolvers<void>();
       const timer = setTimeout(late.resolve, graceMs);
-      await Promise.race([Promise.all([...running.keys()].map(({ done }) => done)), late.promise]);
+      await Promise.race([Promise.all(stopped.map(([{ done }]) => done)), late.promise]);
       clearTimeout(timer);
-      await Promise.all([...running.keys()].map((meter) => meter.fail(reason.status)));
+      await Promise.all(stopped.filter(([meter]) => running.has(meter)).map(([meter]) => meter.fail(reason.status)));
     },
   };
 }

@@ -29,7 +29,10 @@ export async function metered(
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
   const interruption = new AbortController();
-  gateway.running.add(meter, (reason) => interruption.abort(reason));
+  gateway.running.add(meter, {
+    kind: endpoint.startsWith("images.") ? "images" : "text",
+    stop: (reason) => interruption.abort(reason),
+  });
   void meter.done.then(gateway.uses.begin());
   let own = true;
   try {

@@ -19,7 +19,7 @@ async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ f
       return isMore;
     },
   };
-  const stop = startPruning({
+  const stop = startPruning(() => ({
     config: parseConfig({ ledger: { keep_days: 10 } }),
     store: { ...store, ledger },
     now: () => now,
@@ -27,7 +27,7 @@ async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ f
       logs.push(entry);
       end();
     },
-  }, { firstMs: 0 });
+  }), { firstMs: 0 });
   await over;
   stop();
   const [first] = await ledger.entries({ after: 0, limit: 1 });

@@ -1,45 +1,103 @@
 import { assertEquals, assertGreaterOrEqual, assertRejects } from "@std/assert";
+import { type EndTimes, shutDown, stopSignals } from "../../lib/cli/shutdown.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { shutDown, stopSignals } from "../../lib/cli/shutdown.ts";
+import { createDrain } from "../../lib/http/drain.ts";
+import { createRunning, type RunningKind } from "../../lib/metering/running.ts";
+import { GatewayError } from "../../lib/errors.ts";
 
-/** A real server with one request that stays open until `finish`. */
-async function world() {
-  const arrived = Promise.withResolvers<void>();
-  const finish = Promise.withResolvers<void>();
-  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
-    arrived.resolve();
-    await finish.promise;
-    return new Response("whole");
-  });
-  const answer = fetch(`http://127.0.0.1:${server.addr.port}`).then((response) => response.text());
-  await arrived.promise;
-  const outcomes: unknown[] = [];
-  return { finish, server, answer, outcomes, log: (entry: LogEntry) => void outcomes.push(entry.outcome) };
-}
+/** Times within which nothing ends by itself. */
+const PATIENT: EndTimes = { readyDelayMs: 0, drainMs: 60_000, imagesDrainMs: 60_000 };
 
 const NEVER = new Promise<void>(() => {});
 
+/** A real server with one request that stays open until `finish`, or until it is stopped. */
+async function world(kind: RunningKind = "text") {
+  const arrived = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<string>();
+  const done = Promise.withResolvers<void>();
+  const running = createRunning();
+  const drain = createDrain();
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
+    running.add({ done: done.promise, fail: () => Promise.resolve() }, {
+      kind,
+      stop: (why) => finish.resolve(why.kind),
+    });
+    arrived.resolve();
+    const text = await finish.promise;
+    done.resolve();
+    return new Response(text);
+  });
+  const answer = fetch(`http://127.0.0.1:${server.addr.port}`).then((response) => response.text());
+  await arrived.promise;
+  const logs: LogEntry[] = [];
+  const stopped: string[] = [];
+  const why = new GatewayError("overloaded", "The end");
+  const end = (times: Partial<EndTimes> = {}, second = NEVER) =>
+    shutDown({
+      server,
+      drain,
+      running,
+      stopTexts: () => (stopped.push("texts"), running.stop(why, "text")),
+      stopAll: () => (stopped.push("all"), running.stop(why)),
+      second,
+      times: { ...PATIENT, ...times },
+      log: (entry) => logs.push(entry),
+    });
+  return { finish, server, answer, logs, drain, stopped, end };
+}
+
 Deno.test("shutDown() lets open requests finish and takes no new ones", async () => {
-  const { finish, server, answer, outcomes, log } = await world();
-  const ended = shutDown({ server, second: NEVER, log });
+  const { finish, server, answer, logs, stopped, end } = await world();
+  const ended = end();
   await assertRejects(() => Deno.connect({ hostname: "127.0.0.1", port: server.addr.port }), Error);
-  assertEquals(outcomes, []);
-  finish.resolve();
-  assertEquals([await ended, await answer, outcomes], [0, "whole", ["drained"]]);
+  assertEquals(logs, [{ level: "info", event: "stopping", texts: 1, images: 0 }]);
+  finish.resolve("whole");
+  assertEquals([await ended, await answer, stopped], ["drained", "whole", []]);
+  assertEquals(logs.slice(1), [{ level: "info", event: "stopped", outcome: "drained" }]);
 });
 
-Deno.test("shutDown() waits no longer than its time", async () => {
-  const { finish, server, answer, outcomes, log } = await world();
-  assertEquals([await shutDown({ server, second: NEVER, log, drainMs: 20 }), outcomes], [0, ["late"]]);
-  finish.resolve();
-  await answer;
-  await server.finished;
+Deno.test("shutDown() ends texts and pictures when the time of each is over", async () => {
+  const cases: [RunningKind, Partial<EndTimes>, string[]][] = [
+    ["text", { drainMs: 20 }, ["texts", "all"]],
+    ["images", { drainMs: 0, imagesDrainMs: 20 }, ["texts", "all"]],
+    // Pictures never get less time than texts.
+    ["images", { drainMs: 20, imagesDrainMs: 0 }, ["texts", "all"]],
+  ];
+  for (const [kind, times, expected] of cases) {
+    const { answer, stopped, end } = await world(kind);
+    assertEquals([await end(times), await answer, stopped], ["late", "overloaded", expected], kind);
+  }
+});
+
+Deno.test("shutDown() lets pictures finish when the time of texts is over", async () => {
+  const { finish, answer, stopped, end } = await world("images");
+  const ended = end({ drainMs: 0, imagesDrainMs: 60_000 });
+  while (stopped.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  finish.resolve("a picture");
+  assertEquals([await answer, await ended], ["a picture", "drained"]);
+});
+
+Deno.test("shutDown() says that it is not ready before it closes, and closes when no body is arriving", async () => {
+  const { finish, server, answer, drain, end } = await world();
+  const arrived = drain.arrive();
+  const ended = end({ readyDelayMs: 30 });
+  assertEquals(drain.phase, "leaving");
+  const connect = () => Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
+  while (drain.phase !== "refusing") {
+    (await connect()).close();
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  (await connect()).close();
+  arrived();
+  finish.resolve("whole");
+  assertEquals([await ended, await answer], ["drained", "whole"]);
+  await assertRejects(connect, Error);
 });
 
 Deno.test("shutDown() waits no longer than the second signal", async () => {
-  const { finish, server, answer, outcomes, log } = await world();
-  assertEquals([await shutDown({ server, second: Promise.resolve(), log }), outcomes], [1, ["cut"]]);
-  finish.resolve();
+  const { finish, server, answer, logs, stopped, end } = await world();
+  assertEquals([await end({}, Promise.resolve()), stopped, logs.at(-1)?.outcome], ["cut", [], "cut"]);
+  finish.resolve("whole");
   await answer;
   await server.finished;
 });

@@ -1,0 +1,46 @@
+/** The configuration in force, and the way to another one, over HTTP. */
+import type { Config } from "../config.ts";
+import type { ConfigStatus, Reloaded } from "../config/reloader.ts";
+import { GatewayError } from "../errors.ts";
+import type { RouteContext } from "../http/router.ts";
+import { adminAnswer } from "./answer.ts";
+
+/** The configuration in force, as it is told. */
+export interface ConfigAnswer extends ConfigStatus {
+  object: "config";
+  config: Record<string, unknown>;
+}
+
+/** What became of a reload, as it is told. */
+export interface ReloadAnswer extends ConfigStatus {
+  object: "reload";
+  outcome: Exclude<Reloaded["outcome"], "refused">;
+  ignored: string[];
+}
+
+/** The configuration in force, without secrets. */
+export function showConfig(_request: Request, { gateway }: RouteContext): Response {
+  const answer: ConfigAnswer = {
+    object: "config",
+    ...gateway.reloader.status(),
+    config: withoutSecrets(gateway.config),
+  };
+  return adminAnswer(answer);
+}
+
+/** Reads the configuration anew. @throws {GatewayError} `invalid` with every mistake; the old one stays in force then */
+export async function reload(_request: Request, { gateway: { reloader } }: RouteContext): Promise<Response> {
+  const reloaded = await reloader.reload("admin");
+  if (reloaded.outcome === "refused") throw new GatewayError("invalid", reloaded.problems.join("\n"));
+  const answer: ReloadAnswer = { object: "reload", ...reloaded, ...reloader.status() };
+  return adminAnswer(answer);
+}
+
+/** Hashes of keys are no secrets, but nobody needs them. Secrets of upstreams write themselves as such. */
+function withoutSecrets({ keys, admin, ...config }: Config): Record<string, unknown> {
+  return {
+    ...config,
+    keys: keys.map(({ name, group, rules }) => ({ name, group, ...rules })),
+    ...(admin !== undefined && { admin: { ...(admin.listen !== undefined && { listen: admin.listen }) } }),
+  };
+}

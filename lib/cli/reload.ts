@@ -1,0 +1,60 @@
+/** The gateway of a process whose configuration may change while it serves. */
+import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
+import { DEFAULT_FILE, loadConfig } from "../config/load.ts";
+import { createReloader } from "../config/reloader.ts";
+import { watchFile } from "../config/watch.ts";
+import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
+import { describeCause } from "../http/cause.ts";
+import type { Store } from "../store/store.ts";
+
+/** What it is made of. */
+export interface LiveParts {
+  /** What it starts with. */
+  loaded: LoadedConfig;
+  load: () => Promise<LoadedConfig>;
+  store: Store;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  log: (entry: LogEntry) => void;
+}
+
+/** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
+export function startLive({ loaded, load, store, now, log }: LiveParts): () => Gateway {
+  const reloader = createReloader({ first: loaded, load, now, log, apply });
+  let gateway = createGateway({ config: loaded.config, store, now, log, reloader });
+  function apply(config: Gateway["config"]): void {
+    const old = gateway;
+    gateway = renewGateway(old, config);
+    void retireGateway(old);
+  }
+  return () => gateway;
+}
+
+/**
+ * Reads the configuration anew, with the flags of the start and the environment of the moment. A file that was there must
+ * be there: nothing else takes its place.
+ */
+export function loaderOf(flags: ConfigFlags, path: string | undefined): () => Promise<LoadedConfig> {
+  return () =>
+    loadConfig({
+      flags: { ...flags, ...(path !== undefined && { config: path }) },
+      env: (name) => Deno.env.get(name),
+      readTextFile: (file) => Deno.readTextFile(file),
+    });
+}
+
+/** Reloads when the process is told to (SIGHUP), and when the file changes. Returns the function that ends it. */
+export function startReloading({ reloader, log }: Pick<Gateway, "reloader" | "log">, path = DEFAULT_FILE): () => void {
+  const onSignal = () => void reloader.reload("signal");
+  const hasSignal = Deno.build.os !== "windows";
+  if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
+  const endWatch = watchFile({
+    path,
+    changed: () => void reloader.reload("file"),
+    blind: (error) => log({ level: "info", event: "config_polled", path, ...describeCause(error) }),
+  });
+  return () => {
+    endWatch();
+    if (hasSignal) Deno.removeSignalListener("SIGHUP", onSignal);
+  };
+}

@@ -1,0 +1,6 @@
+import { showConfig } from "../../../lib/admin/config.ts";
+import type { RouteContext } from "../../../lib/http/router.ts";
+
+export function GET(request: Request, context: RouteContext): Response {
+  return showConfig(request, context);
+}

@@ -1,0 +1,6 @@
+import { reload } from "../../../lib/admin/config.ts";
+import type { RouteContext } from "../../../lib/http/router.ts";
+
+export function POST(request: Request, context: RouteContext): Promise<Response> {
+  return reload(request, context);
+}
