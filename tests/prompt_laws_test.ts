@@ -20,7 +20,14 @@ const BASE: Readonly<Record<Protocol, JsonObject>> = {
 };
 
 /** Members that say who is to answer and how the answer is to be shown: the gateway's own matters. */
-const OURS: ReadonlySet<string> = new Set(["provider", "models", "include_reasoning", "truncation", "stream"]);
+const OURS: ReadonlySet<string> = new Set([
+  "provider",
+  "models",
+  "fallbacks",
+  "include_reasoning",
+  "truncation",
+  "stream",
+]);
 
 /** For each member of a body, members that say something by it. */
 function membersOf(protocol: Protocol): Record<string, JsonObject> {

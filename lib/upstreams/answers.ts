@@ -1,5 +1,5 @@
 /** Whole answers of upstreams: results and errors. */
-import { GatewayError } from "../errors.ts";
+import { type Fault, GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../json.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { Incoming } from "./transport.ts";
@@ -26,11 +26,19 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
     return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error");
   }
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
-  const error = codec.readError(status, parse(text));
+  const body = parse(text);
+  const read = codec.readError(status, body);
+  const error = read.with({ fault: read.fault ?? faultOf(read, { status, body }) });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
-  const { message, param, code, headers, final, cause } = error;
-  return new GatewayError(error.kind, message, { param, code, headers, final, cause, retryAfterMs });
+  return error.with({ retryAfterMs });
+}
+
+/** A 403 that is no JSON comes from something on the way, which objects to the request: it says nothing about the key. */
+function faultOf({ kind, code }: GatewayError, { status, body }: { status: number; body: Json | undefined }): Fault {
+  if (status === 401) return "key";
+  if (status === 402 || (kind === "exhausted" && code === "insufficient_quota")) return "credit";
+  return status === 403 && kind === "upstream" && (isObject(body) || Array.isArray(body)) ? "access" : "status";
 }
 
 /** Seconds or milliseconds; a date is not worth the trust in two clocks. */

@@ -1,5 +1,6 @@
 /** An upstream that is reached over the network, whatever protocol it speaks. */
-import type { Signature } from "../canonical/types.ts";
+import type { Protocol, Signature } from "../canonical/types.ts";
+import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
@@ -55,15 +56,15 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
 
   async function generate(call: Call): Promise<Answer> {
-    const protocol = protocolFor(call);
-    const attempt = canRelay(call, protocol) ? relayed(call, protocol) : translated(call, protocol);
+    const protocol = spokenTo(call.prompt.protocol, call.target);
+    const attempt = fitting(() => canRelay(call, protocol) ? relayed(call, protocol) : translated(call, protocol));
     try {
       return await attemptOnce(call, attempt);
     } catch (error) {
       // Signatures that the vendor no longer accepts would make the conversation fail for ever.
       if (!isSignatureError(error) || !hasReasoning(call)) throw error;
       call.dropped.add("reasoning");
-      return await attemptOnce(call, translated(withoutReasoning(call), protocol));
+      return await attemptOnce(call, fitting(() => translated(withoutReasoning(call), protocol)));
     }
   }
 
@@ -94,7 +95,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   /** Whose signatures the model's answers carry. */
-  function issuerOf({ target }: Call): string {
+  function issuerOf(target: Target): string {
     return modelIssuer(target.model, options);
   }
 
@@ -105,7 +106,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function canRelay(call: Call, protocol: UpstreamProtocol): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
-    const own = issuerOf(call);
+    const own = issuerOf(call.target);
     const isPassable = (signature: Signature) =>
       // Its own in an envelope of ours must be taken out first: the value does not stand in the text.
       signature.issuer === own ? client.text.includes(signature.value) : !options.issuers.has(signature.issuer);
@@ -114,9 +115,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     );
   }
 
-  function protocolFor({ prompt, target }: Call): UpstreamProtocol {
-    if (target.protocol !== undefined) return target.protocol;
-    return options.protocols.find((protocol) => protocol === prompt.protocol) ?? options.protocols[0];
+  function spokenTo(client: Protocol, target: Target): UpstreamProtocol {
+    return target.protocol ?? options.protocols.find((protocol) => protocol === client) ?? options.protocols[0];
   }
 
   function headersFor({ client, prompt }: Call, protocol: UpstreamProtocol): Record<string, string> {
@@ -140,7 +140,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const dialect = mendFor(mend, protocol);
     const body = relayBody(call, { relay, mend: dialect });
     const codec = UPSTREAM_CODECS[protocol];
-    const issuer = issuerOf(call);
+    const issuer = issuerOf(call.target);
     return {
       protocol,
       body,
@@ -161,7 +161,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   /** The prompt, written in another protocol. */
   function translated(call: Call, protocol: UpstreamProtocol): Attempt {
     const { prompt, target, model: row, dropped } = call;
-    const issuer = issuerOf(call);
+    const issuer = issuerOf(target);
     const dialect = mendFor(mend, protocol);
     const { body, restore } = translatePrompt(prompt, {
       protocol,
@@ -187,7 +187,22 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     };
   }
 
-  return { checksContext: true, generate, close: () => transport.close() };
+  return {
+    checksContext: true,
+    issuerOf,
+    spokenTo,
+    generate,
+    close: () => transport.close(),
+  };
+}
+
+/** A request that cannot be written for this upstream was not sent: another one may take it. */
+function fitting<T>(write: () => T): T {
+  try {
+    return write();
+  } catch (error) {
+    throw error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
+  }
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

@@ -32,6 +32,8 @@ export function relayBody(
   return spliceMembers(text, {
     provider: undefined,
     models: undefined,
+    // What is not for the gateway is for the vendor.
+    ...(prompt.protocol === "messages" && prompt.rest?.members.fallbacks === undefined && { fallbacks: undefined }),
     ...needed,
     ...mended,
     model: JSON.stringify(target.model),

@@ -65,7 +65,11 @@ export interface Call {
 export interface Upstream {
   /** True where the upstream itself refuses what is over the model's context. */
   readonly checksContext: boolean;
-  /** Starts an answer. @throws {GatewayError} where it cannot even start */
+  /** Whose signatures the answers of a target carry. */
+  issuerOf(target: Target): string;
+  /** The protocol that a target is spoken to in, for a client of this one; absent where it is no other process. */
+  spokenTo?(client: Prompt["protocol"], target: Target): string;
+  /** Starts an answer. @throws {GatewayError} where it cannot even start; with fault `unfit` where it was not asked */
   generate(call: Call): Promise<Answer>;
   /** Frees connections. */
   close(): void;

@@ -62,12 +62,12 @@ function toError(error: JsonObject, status: number): GatewayError {
   const name = wordsOf(error.status);
   const message = wordsOf(error.message) ?? "";
   // A bad key is a bad argument here; only the reason tells.
-  const isKey = details.some(({ reason }) => reason === "API_KEY_INVALID") ||
-    /\bAPI key\b/i.test(message);
+  const isRefusedKey = details.some(({ reason }) => reason === "API_KEY_INVALID");
+  const isKey = isRefusedKey || /\bAPI key\b/i.test(message);
   const isOurs = isKey || status === 401 || status === 403 || name === "UNAUTHENTICATED" ||
     name === "PERMISSION_DENIED";
   const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MESSAGE_LENGTH)}`;
-  if (isOurs) return new GatewayError("upstream", NO_ACCESS, { cause });
+  if (isOurs) return new GatewayError("upstream", NO_ACCESS, { cause, ...(isRefusedKey && { fault: "key" }) });
   const kind = KINDS.get(name ?? "") ?? kindOf(status);
   const said = kind === "invalid" ? clean(message) : "";
   const retryAfterMs = readDelay(details);

@@ -60,7 +60,7 @@ export function readCountPrompt(body: JsonObject): Prompt {
     format: readFormat(body),
     stream: false,
     provider: isObject(body.provider) ? body.provider : undefined,
-    fallbacks: readStrings(body.models, "models"),
+    fallbacks: readFallbacks(body),
     user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
     rest: readTopRest(body),
   });
@@ -100,6 +100,7 @@ function readFormat({ output_config: config, output_format: older }: JsonObject)
 /** Unmodelled members, also those of the objects of which only some members are modelled. */
 function readTopRest(body: JsonObject): Rest | undefined {
   const members = readRest(body, MODELLED)?.members ?? {};
+  if (isOurs(members.fallbacks)) delete members.fallbacks;
   const { output_config: config, metadata } = body;
   const configRest = isObject(config) ? readRest(config, OUTPUT_CONFIG) : undefined;
   if (configRest !== undefined) members.output_config = configRest.members;
@@ -115,6 +116,26 @@ function restOf(members: JsonObject): Rest | undefined {
 function readStrings(value: Json | undefined, param: string): string[] | undefined {
   if (value === undefined || value === null) return undefined;
   return readArray(value, param).map((item, index) => readString(item, `${param}[${index}]`));
+}
+
+/** Models to try next: `models`, then those of `fallbacks`. */
+function readFallbacks({ models, fallbacks }: JsonObject): string[] | undefined {
+  const ids = readStrings(models, "models");
+  if (!isOurs(fallbacks)) return ids;
+  const more = readArray(fallbacks, "fallbacks").map((item, index) => {
+    const { model, ...others } = readObject(item, `fallbacks[${index}]`);
+    const [other] = Object.keys(others);
+    if (other === undefined) return readString(model, `fallbacks[${index}].model`);
+    throw new GatewayError("invalid", `Cannot use fallbacks[${index}].${other}: only another model can be named`, {
+      param: `fallbacks[${index}].${other}`,
+    });
+  });
+  return [...ids ?? [], ...more];
+}
+
+/** A list is for the gateway; the vendor's own feature of that name is passed on. */
+function isOurs(fallbacks: Json | undefined): boolean {
+  return Array.isArray(fallbacks);
 }
 
 function checkBudget(budget: number | undefined, maxTokens: number | undefined): void {

@@ -74,6 +74,11 @@ const shared = {
   diagnostics: objectField.nullish(),
   provider: providerField.nullish().describe("Routing wishes"),
   models: fallbacksField.nullish().describe("Models to try when the first one fails"),
+  fallbacks: z.union([
+    z.array(z.looseObject({ model: z.string().min(1).max(256) })).max(COUNTS.fallbacks),
+    objectField,
+    z.string(),
+  ]).nullish().describe("Models to try when the first one fails, each as an object with its `model`"),
 };
 
 /** Body of `POST /v1/messages`. */

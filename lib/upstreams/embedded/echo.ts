@@ -4,11 +4,12 @@ import type { Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../metering/pace.ts";
 import { loadTokenCounter } from "../../metering/tokens.ts";
+import { requireAll } from "../../translate/require_all.ts";
 import { refuseMembers } from "../../translate/rest.ts";
 import type { Call, EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { spell } from "./spell.ts";
-import { checkThoughts } from "./thinking.ts";
+import { checkThoughts, ISSUER } from "./thinking.ts";
 
 /**
  * The model as an upstream. Its feeds give one event at a time and make it when it is asked for. Once the call's signal is
@@ -17,12 +18,14 @@ import { checkThoughts } from "./thinking.ts";
 export function createEcho(): Upstream {
   return {
     checksContext: false,
+    issuerOf: () => ISSUER,
     close: () => {},
     async generate(call) {
       call.signal.throwIfAborted();
       const { prompt, dropped } = call;
       if (prompt.rest !== undefined) refuseMembers(prompt.rest);
       nameLosses(prompt, dropped);
+      requireAll(prompt, dropped);
       checkThoughts(prompt);
       const planned = answer(prompt);
       const counter = await loadTokenCounter();

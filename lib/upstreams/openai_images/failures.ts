@@ -24,8 +24,7 @@ const FAILS_OVER: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "ov
  */
 export function asFinal(error: unknown): unknown {
   if (!(error instanceof GatewayError) || error.final || !FAILS_OVER.has(error.kind)) return error;
-  const { kind, message, param, code, headers, retryAfterMs, cause } = error;
-  return new GatewayError(kind, message, { param, code, headers, retryAfterMs, cause, final: true });
+  return error.with({ final: true });
 }
 
 /** The error of a request that got no answer: final, unless no connection could be made. */

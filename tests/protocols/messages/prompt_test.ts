@@ -290,6 +290,23 @@ Deno.test("readPrompt() drops empty text unless the message has nothing else", (
   for (const system of ["", null, [empty], []]) assertEquals(read(base({ system })).messages.length, 1);
 });
 
+Deno.test("readPrompt() reads models to try next from both members, and leaves the vendor's own feature to the vendor", () => {
+  const fallbacksOf = (members: JsonObject): [string[] | undefined, Json | undefined] => {
+    const { fallbacks, rest } = read({ model: "m", max_tokens: 1, messages: [], ...members });
+    return [fallbacks, rest?.members.fallbacks];
+  };
+  const cases: [JsonObject, string[] | undefined, Json | undefined][] = [
+    [{ fallbacks: [{ model: "a/b" }, { model: "c/d" }] }, ["a/b", "c/d"], undefined],
+    [{ models: ["e/f"], fallbacks: [{ model: "a/b" }] }, ["e/f", "a/b"], undefined],
+    [{ models: ["e/f"] }, ["e/f"], undefined],
+    [{ fallbacks: null }, undefined, null],
+    [{ fallbacks: { mode: "vendor" } }, undefined, { mode: "vendor" }],
+  ];
+  for (const [members, models, rest] of cases) assertEquals(fallbacksOf(members), [models, rest]);
+  const error = assertThrows(() => fallbacksOf({ fallbacks: [{ model: "a/b", max_tokens: 5 }] }), GatewayError);
+  assertEquals([error.kind, error.param], ["invalid", "fallbacks[0].max_tokens"]);
+});
+
 Deno.test("readPrompt() refuses what changes meaning and cannot be served", () => {
   const user = (...content: JsonObject[]) => ({ messages: [{ role: "user", content }] });
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } };
