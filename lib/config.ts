@@ -145,6 +145,8 @@ const requestLimitsSchema = z.strictObject({
   body_total_ms: z.number().int().min(1).default(120_000).describe("Longest time for a whole body, in milliseconds"),
   answer_unread_ms: z.number().int().min(1).default(60_000)
     .describe("How long a client may leave a streamed answer unread before it counts as gone, in milliseconds"),
+  requests_per_client: z.number().int().min(1).optional()
+    .describe("Most requests under way from one client address (of IPv6, one /64); absent: no limit"),
 });
 
 const imagesSchema = z.strictObject({

@@ -22,6 +22,16 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
   });
 }
 
+/**
+ * The address as whoever is counted by it: IPv4 as it is, of IPv6 the leading 64 bits, which are one customer's. What is
+ * no address stands for itself.
+ */
+export function neighbourhood(address: string): string {
+  const found = readAddress(address);
+  if (found === undefined) return address;
+  return found.size === 32 ? `4:${found.value.toString(16)}` : `6:${(found.value >> 64n).toString(16)}`;
+}
+
 /** An address as one number. */
 interface Address {
   /** Bits of an address of its family. */

@@ -2,6 +2,7 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
+import { createFailures, type Failures } from "../access/failures.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
@@ -12,7 +13,10 @@ import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { clientAddress } from "./client_address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
+import { createCrowd, type Crowd } from "./crowd.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
+import { checkHead } from "./head.ts";
+import { createRatedLog, type RatedLog } from "./line_rate.ts";
 import { createRequestIds } from "./request_id.ts";
 import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
@@ -50,8 +54,16 @@ interface Exchange {
   origins: readonly string[];
 }
 
+/** What an app knows of those who send requests, from one request to the next. */
+interface Senders {
+  readonly failures: Failures;
+  readonly crowd: Crowd;
+  /** Lines about those who were turned away. */
+  readonly refusals: RatedLog;
+}
+
 /**
- * Builds the app: request id, target, route, preflight, upgrade, method, credential, permission, handler.
+ * Builds the app: request id, target, head, route, preflight, upgrade, method, credential, permission, handler.
  * @throws {RangeError} where a method of a route has no row in the access table, or a row has no route
  */
 export function createApp(options: AppOptions): App {
@@ -60,6 +72,8 @@ export function createApp(options: AppOptions): App {
   const { surface = "public", drain = createDrain() } = options;
   const route = createRouter(routesOn(surface, { routes: options.routes, access }));
   const budget = new BodyBudget();
+  const clock = { monotonic: () => options.gateway().monotonic() };
+  const senders = { failures: createFailures(clock), crowd: createCrowd(), refusals: createRatedLog(clock) };
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
   async function answer(exchange: Exchange, arrived: () => void): Promise<Response> {
@@ -71,6 +85,7 @@ export function createApp(options: AppOptions): App {
       });
     }
     const { segments } = readTarget(request);
+    checkHead(request.headers);
     const match = route(segments);
     if (match === undefined) throw noSuchRoute();
     if (isAdminPath(match.route.path)) exchange.origins = [];
@@ -88,13 +103,17 @@ export function createApp(options: AppOptions): App {
     }
     if (drain.phase !== "serving" && turnsAway(drain, match.route.path)) throw stopping();
     const row = access[accessKey(method, match.route)];
-    const caller = row?.credential === "admin" ? admitAdmin(exchange) : await admit(exchange, row);
+    const caller = row?.credential === "admin"
+      ? await admitAdmin(exchange, senders)
+      : await admit(exchange, { row, ...senders });
+    const leave = caller === undefined ? nothing : enter(exchange, senders.crowd);
 
     const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config));
     let reading: ReturnType<typeof readJsonBody> | undefined;
     let reserved = 0;
+    let answered = false;
     try {
-      return await handler(request, {
+      const response = await handler(request, {
         gateway,
         requestId,
         params: match.params,
@@ -106,7 +125,12 @@ export function createApp(options: AppOptions): App {
         },
         arrived,
       });
+      answered = true;
+      return response;
     } finally {
+      // An answer is under way until its last byte is.
+      if (answered && leave !== nothing && exchange.info !== undefined) exchange.info.completed.then(leave, leave);
+      else leave();
       budget.release(reserved);
       void reading?.then(({ bytes }) => budget.release(bytes), () => {});
     }
@@ -177,34 +201,68 @@ function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
 }
 
 /** The operator is nobody's key. Who is turned away is logged, never what they sent. */
-function admitAdmin(exchange: Exchange): undefined {
+async function admitAdmin(exchange: Exchange, senders: Senders): Promise<undefined> {
   const { request, requestId, gateway: { config, log } } = exchange;
-  if (config.admin === undefined) throw noSuchRoute();
+  const { admin } = config;
+  if (admin === undefined) throw noSuchRoute();
   try {
-    authenticateAdmin(request.headers, config.admin);
+    await guarded(exchange, { ...senders, check: () => authenticateAdmin(request.headers, admin) });
   } catch (error) {
     const { message } = toGatewayError(error);
     const address = addressOf(exchange);
-    log({ level: "warn", event: "admin_refused", request_id: requestId, method: request.method, address, message });
+    const { method } = request;
+    senders.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
     throw error;
   }
 }
 
 /** Who asks, where the route wants to know, and whether they may. */
-async function admit(exchange: Exchange, row: Access | undefined): Promise<Caller | undefined> {
+async function admit(
+  exchange: Exchange,
+  { row, ...senders }: Senders & { row: Access | undefined },
+): Promise<Caller | undefined> {
   const { request, gateway } = exchange;
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined || row.credential === "admin") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
-  const caller = await authenticate(request.headers, {
-    credential: row.credential,
-    keys: gateway.keys,
-    address: () => addressOf(exchange),
-  });
+  const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(exchange) };
+  const caller = await guarded(exchange, { ...senders, check: () => authenticate(request.headers, gate) });
   if (row.protocol !== undefined) requireProtocol(caller, row.protocol);
   requireEndpoint(caller, row.endpoint);
   return caller;
+}
+
+/** Looks at a credential, unless too many wrong ones came from the same address: then at nothing, and no store is asked. */
+async function guarded<T>(
+  exchange: Exchange,
+  { failures, refusals, check }: Senders & { check: () => T | Promise<T> },
+): Promise<T> {
+  const { request: { headers }, requestId, gateway: { log } } = exchange;
+  const credential = `${headers.get("x-api-key") ?? ""}\n${headers.get("authorization") ?? ""}`;
+  const address = failures.watching ? addressOf(exchange) : undefined;
+  failures.admit(address, credential);
+  try {
+    const found = await check();
+    failures.worked(address, credential);
+    return found;
+  } catch (error) {
+    // A request without a key is no try to find one.
+    if (toGatewayError(error).kind === "unauthenticated" && credential !== "\n") {
+      const from = addressOf(exchange);
+      if (failures.failed(from)) {
+        refusals({ level: "warn", event: "address_refused", request_id: requestId, address: from }, log);
+      }
+    }
+    throw error;
+  }
+}
+
+/** Counts a request among those of its address, where that is limited. What it returns counts it no longer. */
+function enter(exchange: Exchange, crowd: Crowd): () => void {
+  const most = exchange.gateway.config.limits.requests_per_client;
+  const address = most === undefined ? undefined : addressOf(exchange);
+  return most === undefined || address === undefined ? nothing : crowd.enter(address, most);
 }
 
 /** Where the client is; absent where nobody knows. */

@@ -1,0 +1,168 @@
+import { assert, assertEquals } from "@std/assert";
+import { mintKey } from "../../lib/access/keys.ts";
+import type { LogEntry } from "../../lib/gateway.ts";
+import { createCrowd } from "../../lib/http/crowd.ts";
+import { createRatedLog } from "../../lib/http/line_rate.ts";
+import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
+import { startGateway as startWithStore } from "../upstreams/gateway.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { exchange, head, post, startServer } from "./serve.ts";
+
+const BEHIND_PROXY = { trusted_proxies: ["127.0.0.1"] };
+
+Deno.test("the head is bounded: 100 headers, 16,384 bytes, and ASCII in what is read", async () => {
+  await using server = startServer();
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-h${at}`, "v"]));
+  const cases: [headers: Record<string, string>, status: number][] = [
+    [many(99), 200],
+    [many(100), 400],
+    [{ "x-long": "a".repeat(16_000) }, 200],
+    [{ "x-long": "a".repeat(16_400) }, 400],
+    [Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`x-h${at}`, "v".repeat(400)])), 400],
+    [{ "x-title": "Gr\xf6\xdfe" }, 200],
+    [{ authorization: "Bearer \xe9" }, 400],
+    [{ "x-api-key": "\xff" }, 400],
+    [{ "content-type": "application/\xfcjson" }, 400],
+    [{ "x-forwarded-for": "\xa01.2.3.4" }, 400],
+    [{ "x-nothing": "\x01" }, 400],
+  ];
+  for (const [headers, status] of cases) {
+    const answer = await exchange(server.port, [head("GET /public", headers)]);
+    const what = JSON.stringify(headers).slice(0, 80);
+    assertEquals(answer.status, status, what);
+    if (status === 400 && answer.body !== "") {
+      assertEquals(JSON.parse(answer.body).error.type, "invalid_request_error", what);
+    }
+  }
+  assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
+});
+
+Deno.test("20 wrong keys of a client close the door to it, before the store, on both sides and for nobody else", async () => {
+  const memory = openMemoryStore();
+  let asked = 0;
+  const keys = {
+    ...memory.keys,
+    findByHash: (...args: Parameters<typeof memory.keys.findByHash>) => (asked++, memory.keys.findByHash(...args)),
+  };
+  await using gateway = startWithStore(BEHIND_PROXY, { store: { ...memory, keys } });
+  const ask = async (from: string, key: string) => {
+    const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": from };
+    const response = await fetch(`${gateway.url}/v1/models`, { headers });
+    const { status } = response;
+    await response.body?.cancel();
+    return { status, retryAfter: Number(response.headers.get("retry-after")) };
+  };
+  assertEquals((await ask("192.0.2.1", mintKey())).status, 401);
+  assertEquals((await ask("192.0.2.1", gateway.key.key)).status, 200);
+  for (let at = 0; at < 19; at++) assertEquals((await ask("192.0.2.1", mintKey())).status, 401);
+  assertEquals(asked, 21);
+  for (let at = 0; at < 100; at++) {
+    const { status, retryAfter } = await ask("192.0.2.1", mintKey());
+    assertEquals([status, retryAfter > 0 && retryAfter <= 60], [429, true]);
+  }
+  assertEquals(asked, 21);
+  assertEquals((await ask("192.0.2.1", gateway.key.key)).status, 200);
+  assertEquals((await ask("192.0.2.2", gateway.key.key)).status, 200);
+  assertEquals((await ask("192.0.2.2", mintKey())).status, 401);
+  assertEquals(gateway.logs.map(({ event, address }) => `${event} ${address}`), ["address_refused 192.0.2.1"]);
+});
+
+Deno.test("a flood of refused admin requests writes 60 lines a minute, and the right key is not kept out", async () => {
+  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
+  const statuses: number[] = [];
+  const ask = async (from: string, key: string) => {
+    const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": from };
+    const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys`, { headers });
+    await response.body?.cancel();
+    return response.status;
+  };
+  for (let at = 0; at < 300; at++) statuses.push(await ask(`192.0.2.${at % 10}`, `wrong-${at}`));
+  assertEquals([200, 100].map((count, at) => statuses.filter((status) => status === [401, 429][at]).length === count), [
+    true,
+    true,
+  ]);
+  assertEquals(gateway.logs.length, 60);
+  assertEquals(await ask("192.0.2.99", ADMIN_KEY), 200);
+  assert(!JSON.stringify(gateway.logs).includes("wrong-"));
+});
+
+Deno.test("lines are counted by the minute, and the first of the next one says how many were left out", () => {
+  let now = 0;
+  const rated = createRatedLog({ monotonic: () => now });
+  const lines: LogEntry[] = [];
+  const write = (times: number) => {
+    for (let at = 0; at < times; at++) rated({ level: "warn", event: "x" }, (entry) => lines.push(entry));
+  };
+  write(100);
+  assertEquals(lines.length, 60);
+  now = 59_999;
+  write(1);
+  assertEquals(lines.length, 60);
+  now = 60_000;
+  write(1);
+  assertEquals(lines.slice(60), [{ level: "warn", event: "lines_left_out", count: 41 }, { level: "warn", event: "x" }]);
+  now = 120_000;
+  write(1);
+  assertEquals(lines.length, 63);
+});
+
+Deno.test("a crowd counts by address, gives back once, and forgets who is gone", () => {
+  const crowd = createCrowd();
+  const leave = [crowd.enter("192.0.2.1", 2), crowd.enter("192.0.2.1", 2)];
+  let refused = 0;
+  for (const address of ["192.0.2.1", "::ffff:192.0.2.1"]) {
+    try {
+      crowd.enter(address, 2);
+    } catch {
+      refused++;
+    }
+  }
+  assertEquals(refused, 2);
+  crowd.enter("192.0.2.2", 2)();
+  leave[0]?.();
+  leave[0]?.();
+  const again = crowd.enter("192.0.2.1", 2);
+  let third = true;
+  try {
+    crowd.enter("192.0.2.1", 2);
+  } catch {
+    third = false;
+  }
+  assertEquals(third, false);
+  again();
+  leave[1]?.();
+});
+
+Deno.test("requests under way are counted by client address until their last byte, or until the client has gone", async () => {
+  await using gateway = startGateway({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
+  const gone = new AbortController();
+  const ask = (from: string, { text = "hello", signal }: { text?: string; signal?: AbortSignal } = {}) =>
+    fetch(`${gateway.origin}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${gateway.keys.good}`,
+        "content-type": "application/json",
+        "x-forwarded-for": from,
+      },
+      body: JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content: text }] }),
+      ...(signal !== undefined && { signal }),
+    });
+  const status = async (from: string) => {
+    const response = await ask(from);
+    await response.text();
+    return response.status;
+  };
+  // Answers that have ended give their places back, so any number of them go one after another.
+  for (let at = 0; at < 5; at++) assertEquals(await status("192.0.2.1"), 200);
+
+  // Long enough that it cannot end while nobody reads it.
+  const long = { text: "word ".repeat(60_000), signal: gone.signal };
+  const open = [await ask("192.0.2.1", long), await ask("192.0.2.1", long)];
+  assertEquals(open.map(({ status }) => status), [200, 200]);
+  assertEquals(await status("192.0.2.1"), 429);
+  assertEquals(await status("192.0.2.2"), 200);
+  gone.abort();
+  for (const { body } of open) await body?.cancel().catch(() => {});
+  const deadline = performance.now() + 4000;
+  while (await status("192.0.2.1") === 429) assert(performance.now() < deadline, "places were not given back");
+});
