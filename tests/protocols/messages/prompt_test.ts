@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Block, Prompt, Reasoning } from "../../../lib/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { isObject, type JsonObject, parseJson } from "../../../lib/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
 
@@ -292,7 +292,12 @@ Deno.test("readPrompt() drops empty text unless the message has nothing else", (
 
 Deno.test("readPrompt() reads models to try next from both members, and leaves the vendor's own feature to the vendor", () => {
   const fallbacksOf = (members: JsonObject): [string[] | undefined, Json | undefined] => {
-    const { fallbacks, rest } = read({ model: "m", max_tokens: 1, messages: [], ...members });
+    const { fallbacks, rest } = read({
+      model: "m",
+      max_tokens: 1,
+      messages: [{ role: "user", content: "x" }],
+      ...members,
+    });
     return [fallbacks, rest?.members.fallbacks];
   };
   const cases: [JsonObject, string[] | undefined, Json | undefined][] = [
