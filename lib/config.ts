@@ -129,6 +129,16 @@ const ledgerSchema = z.strictObject({
     .describe("Days after which the rows of single requests go; the sums per day stay"),
 });
 
+const logSchema = z.strictObject({
+  level: z.enum(["info", "warn", "error"]).default("info").describe("Lines below this level are not written"),
+  requests: z.enum(["all", "errors", "none"]).default("all").describe("Which requests get a line when they are over"),
+  client_address: z.boolean().default(false).describe("Whether the line of a request holds the client's address"),
+});
+
+const metricsSchema = z.strictObject({
+  public: z.boolean().default(false).describe("Whether /metrics is open to everybody who reaches it"),
+});
+
 const originSchema = z.string().refine(isOrigin, {
   error: 'Expected an exact origin, such as "https://app.example.com" (no path, no *)',
 });
@@ -192,6 +202,8 @@ export const configSchema = z.strictObject({
   keys: z.array(configuredKeySchema).default([]).describe("API keys that come from the environment"),
   admin: adminSchema.optional().describe("The admin side; absent: there is none"),
   ledger: ledgerSchema.prefault({}).describe("What is kept of each request, for the bill"),
+  log: logSchema.prefault({}).describe("What is written to the log, on standard error"),
+  metrics: metricsSchema.prefault({}).describe("The metrics under /metrics"),
   trusted_proxies: z.array(networkSchema).default([])
     .describe("Proxies in front whose X-Forwarded-For tells the client's address"),
   cors: z.strictObject({

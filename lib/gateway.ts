@@ -12,6 +12,7 @@ import type { Limiter } from "./limits/limiter.ts";
 import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
 import { createRunning, type Running } from "./metering/running.ts";
+import { createObserver, type Observer } from "./observe/observer.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEcho } from "./upstreams/embedded/echo.ts";
@@ -39,6 +40,8 @@ export interface Gateway {
   readonly limiter: Limiter;
   /** Requests under way. */
   readonly running: Running;
+  /** Watches requests, for the log and for metrics. */
+  readonly observer: Observer;
   /** What is still to be done for clients that have gone. */
   readonly afterwork: Afterwork;
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -101,6 +104,7 @@ export function createGateway(
     ledger: createLedger({ store: store.ledger, now, monotonic, log }),
     limiter: createMemoryLimiter({ monotonic }),
     running: createRunning(),
+    observer: createObserver({ monotonic, now }),
     afterwork: createAfterwork(),
     uploads: createUploadGate({
       concurrent: config.images.uploads.concurrent_uploads,

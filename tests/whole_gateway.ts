@@ -29,6 +29,8 @@ export interface WholeGateway extends AsyncDisposable {
   adminOrigin: string;
   keys: Readonly<Record<typeof KEY_STATES[number], string>>;
   logs: LogEntry[];
+  /** The lines of requests that are over. */
+  requestLines: LogEntry[];
   store: Store;
 }
 
@@ -52,7 +54,13 @@ export function startGateway(
   void store.keys.change(disabled.id, { disabled: true });
   void store.keys.revoke(revoked.id, 1);
   const logs: LogEntry[] = [];
-  const gateway = createGateway({ config, store, now: Date.now, log: (entry) => logs.push(entry) });
+  const requestLines: LogEntry[] = [];
+  const gateway = createGateway({
+    config,
+    store,
+    now: Date.now,
+    log: (entry) => (entry.event === "request" ? requestLines : logs).push(entry),
+  });
   const [server, ...others] = listenersOf(config).map(({ surface }) => {
     const app = createApp({ routes, surface, gateway: () => gateway });
     return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
@@ -75,6 +83,7 @@ export function startGateway(
       elsewhere: add("elsewhere", "default", { rules: { ips: ["192.0.2.1"] } }).key,
     },
     logs,
+    requestLines,
     store,
     async [Symbol.asyncDispose]() {
       await Promise.all([server, ...others].map((server) => server.shutdown()));

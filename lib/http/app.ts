@@ -7,6 +7,7 @@ import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import type { RequestRecord } from "../observe/record.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
@@ -24,6 +25,9 @@ import { isAnthropicPath, readTarget } from "./target.ts";
 
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
+
+/** Methods that a log names. */
+const KNOWN_METHODS: ReadonlySet<string> = new Set([...METHODS, "HEAD", "OPTIONS", "CONNECT"]);
 
 /** What an app is made of. */
 export interface AppOptions {
@@ -50,6 +54,8 @@ interface Exchange {
   readonly info: Deno.ServeHandlerInfo | undefined;
   readonly requestId: string;
   readonly gateway: Gateway;
+  /** What is known of it, for the log and for metrics. */
+  readonly record: RequestRecord;
   /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
   origins: readonly string[];
 }
@@ -72,12 +78,14 @@ export function createApp(options: AppOptions): App {
   const { surface = "public", drain = createDrain() } = options;
   const route = createRouter(routesOn(surface, { routes: options.routes, access }));
   const budget = new BodyBudget();
+  /** Observers that know of this app's bodies. */
+  const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
   const senders = { failures: createFailures(clock), crowd: createCrowd(), refusals: createRatedLog(clock) };
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
   async function answer(exchange: Exchange, arrived: () => void): Promise<Response> {
-    const { request, requestId, gateway } = exchange;
+    const { request, requestId, gateway, record } = exchange;
     // Its target is a host and no path, so there is no route whose methods could be named.
     if (request.method === "CONNECT") {
       throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
@@ -88,6 +96,7 @@ export function createApp(options: AppOptions): App {
     checkHead(request.headers);
     const match = route(segments);
     if (match === undefined) throw noSuchRoute();
+    gateway.observer.routed(record, match.route.path);
     if (isAdminPath(match.route.path)) exchange.origins = [];
     const allowed = allowedMethods(match.route);
     const flight = preflight(request, exchange.origins, allowed);
@@ -108,6 +117,9 @@ export function createApp(options: AppOptions): App {
       : await admit(exchange, { row, ...senders });
     const leave = caller === undefined ? nothing : enter(exchange, senders.crowd);
 
+    if (caller !== undefined) {
+      Object.assign(record, { keyId: caller.keyId, keyName: caller.keyName, group: caller.groupName });
+    }
     const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config));
     let reading: ReturnType<typeof readJsonBody> | undefined;
     let reserved = 0;
@@ -116,12 +128,14 @@ export function createApp(options: AppOptions): App {
       const response = await handler(request, {
         gateway,
         requestId,
+        record,
         params: match.params,
         caller,
-        readJson: () => reading ??= readJsonBody(request, { limits, budget }).finally(arrived),
+        readJson: () => reading ??= readBody().finally(arrived),
         reserve(bytes) {
           budget.reserve(bytes, limits.budgetBytes);
           reserved += bytes;
+          record.bytesIn += bytes;
         },
         arrived,
       });
@@ -134,12 +148,29 @@ export function createApp(options: AppOptions): App {
       budget.release(reserved);
       void reading?.then(({ bytes }) => budget.release(bytes), () => {});
     }
+
+    async function readBody(): ReturnType<typeof readJsonBody> {
+      const body = await readJsonBody(request, { limits, budget });
+      record.bytesIn += body.bytes;
+      return body;
+    }
   }
 
   return async (request, info) => {
     const gateway = options.gateway();
     const origins = surface === "admin" ? [] : gateway.config.cors.origins;
-    const exchange: Exchange = { request, info, requestId: nextRequestId(), gateway, origins };
+    const requestId = nextRequestId();
+    const { observer, log } = gateway;
+    if (!told.has(observer)) {
+      told.add(observer);
+      observer.holds(() => budget.usedBytes);
+    }
+    const record = observer.began(
+      { id: requestId, method: KNOWN_METHODS.has(request.method) ? request.method : "other" },
+      { log, logged: gateway.config.log.requests },
+    );
+    const exchange: Exchange = { request, info, requestId, gateway, record, origins };
+    if (gateway.config.log.client_address) Object.assign(record, { address: addressOf(exchange) });
     const native = isAnthropicPath(request);
     const arrived = request.body === null ? nothing : drain.arrive();
     const endUse = gateway.uses.begin();
@@ -148,13 +179,18 @@ export function createApp(options: AppOptions): App {
       response = await answer(exchange, arrived);
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has gone.
-      if (request.signal.aborted) return new Response(null, { status: 499 });
+      if (request.signal.aborted) {
+        observer.failed(record, toGatewayError(thrown));
+        observer.answered(record, 499);
+        return new Response(null, { status: 499 });
+      }
       response = fail(thrown, exchange, native);
     } finally {
       arrived();
       endUse();
     }
-    if (request.method === "HEAD") response = withoutBody(response);
+    response = request.method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
+    observer.answered(record, response.status);
     return withHeaders(response, {
       "x-request-id": `req_${exchange.requestId}`,
       ...(native && { "request-id": `req_${exchange.requestId}` }),
@@ -290,9 +326,26 @@ function noUpgrade(): GatewayError {
   });
 }
 
+/** Counts the bytes of the body: by its length where that is known, else as they pass. */
+function observed(
+  response: Response,
+  { record, observer }: { record: RequestRecord } & Pick<Gateway, "observer">,
+): Response {
+  const length = response.headers.get("content-length");
+  record.streamed = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
+  if (length !== null) record.bytesOut = Number(length);
+  // To ask for the body makes a stream of it, which costs more than a text: only where it is one.
+  else if (record.streamed || record.route.startsWith("/v1/images/")) {
+    const { body } = response;
+    if (body !== null) return new Response(observer.watch(record, body), response);
+  }
+  return response;
+}
+
 /** The error body of the path's protocol; what went wrong underneath is logged. */
-function fail(thrown: unknown, { requestId, gateway }: Exchange, native: boolean): Response {
+function fail(thrown: unknown, { requestId, gateway, record }: Exchange, native: boolean): Response {
   const error = toGatewayError(thrown);
+  gateway.observer.failed(record, error);
   if (error.status >= 500) {
     gateway.log({
       level: error.kind === "internal" ? "error" : "warn",
@@ -303,9 +356,15 @@ function fail(thrown: unknown, { requestId, gateway }: Exchange, native: boolean
     });
   }
   const reply = native ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
-  return Response.json(reply.body, {
+  const body = new TextEncoder().encode(JSON.stringify(reply.body));
+  return new Response(body, {
     status: reply.status,
-    headers: { ...reply.headers, "cache-control": "no-store" },
+    headers: {
+      ...reply.headers,
+      "cache-control": "no-store",
+      "content-type": "application/json",
+      "content-length": String(body.byteLength),
+    },
   });
 }
 

@@ -2,6 +2,7 @@
 import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json.ts";
+import type { RequestRecord } from "../observe/record.ts";
 
 /** A request body, as the client wrote it and as what it says. */
 export interface JsonBody {
@@ -14,6 +15,8 @@ export interface RouteContext {
   gateway: Gateway;
   /** The gateway's id of the request, `[A-Za-z0-9]+`. */
   requestId: string;
+  /** What is known of the request, for the log and for metrics. */
+  record: RequestRecord;
   /** Path parameters by the name in the file's path, decoded once. */
   params: Readonly<Record<string, string>>;
   /** Who asks; absent only on public routes. */

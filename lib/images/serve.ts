@@ -7,6 +7,7 @@ import type { RouteContext } from "../http/router.ts";
 import { NO_TOKENS } from "../metering/billed.ts";
 import type { Delivered, Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
+import { memberNames } from "../observe/member_names.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { admitImages, admitReplay } from "../pipeline/admission.ts";
 import { findImageModel } from "../pipeline/find_model.ts";
@@ -134,6 +135,7 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
     const dropped = new Dropped();
     const suited = withoutPngQuality(wanted, dropped);
     const feed = await startImages({ gateway, request: suited, model, dropped, signal: watch.signal, meter });
+    context.record.dropped = memberNames(dropped.names);
     const running: Running = { ...job, feed, tally, dropped, watch };
     const response = wanted.stream ? await streamed(running) : await whole(running, () => client.aborted);
     watch.answered();
@@ -189,10 +191,11 @@ async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
 
 /** Charges what has come; nothing where nothing has. Gives the cost in USD. */
 async function charge(
-  { wanted, tally, under: { meter } }: Running,
+  { context: { gateway, record }, wanted, tally, under: { meter } }: Running,
   end: Partial<Pick<Delivered, "status" | "ending">> = {},
 ): Promise<string> {
   if (tally.count === 0) {
+    gateway.observer.failed(record, tally.failure);
     await meter.fail(200);
     return "0";
   }

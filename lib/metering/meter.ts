@@ -1,6 +1,7 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
+import { ownerOf } from "../limits/claims.ts";
 import { limitError } from "../limits/headers.ts";
 import type { Claim, Limiter, Standing } from "../limits/limiter.ts";
 import type {
@@ -84,6 +85,18 @@ export interface Meter {
   readonly done: Promise<void>;
 }
 
+/** Told of what meters see. */
+export interface MeterWatch {
+  /** A request with this id runs under a meter, and will end. */
+  opened(id: string): void;
+  /** A limit or a budget has refused a request: whose it is (`key`, `group`, `model`), and what it counts. */
+  refused(owner: string, unit: string): void;
+  /** A limit that only reports would have refused a request. */
+  exceeded(): void;
+  /** A request has ended with this entry. */
+  ended(entry: Entry): void;
+}
+
 /** What meters work with. */
 export interface MeterParts {
   ledger: Ledger;
@@ -93,6 +106,8 @@ export interface MeterParts {
   /** Milliseconds that only grow. */
   monotonic: () => number;
   log: Log;
+  /** Absent: nobody is told. */
+  observer?: MeterWatch;
 }
 
 /** Opens the meter of a request that has just arrived. It takes nothing before `admit`. */
@@ -122,6 +137,7 @@ class RequestMeter implements Meter {
     this.#arrival = arrival;
     this.#at = parts.now();
     this.#start = parts.monotonic();
+    parts.observer?.opened(arrival.id);
   }
 
   get ended(): boolean {
@@ -159,15 +175,18 @@ class RequestMeter implements Meter {
   }
 
   async #takeLimits({ claims, forMs }: Wish): Promise<void> {
-    const { limiter, now, log } = this.#parts;
+    const { limiter, now, log, observer } = this.#parts;
     const { id } = this.#arrival;
     // Before the answer: should there be none, whatever was taken goes back all the same.
     this.#taken = true;
     const taking = await limiter.take({ id, claims, forMs });
     if (!taking.admitted) {
       this.#taken = false;
+      const claim = taking.over.find(({ reportOnly }) => !reportOnly);
+      if (claim !== undefined) observer?.refused(ownerOf(claim).type, claim.unit);
       throw limitError(taking, now());
     }
+    if (taking.over.length > 0) observer?.exceeded();
     for (const { name, unit, limit } of taking.over) {
       log({ level: "warn", event: "limit_exceeded", request_id: id, name, unit, limit, report_only: true });
     }
@@ -177,7 +196,10 @@ class RequestMeter implements Meter {
     const { id, keyId, group, endpoint } = this.#arrival;
     const hold = { id, at: this.#at, keyId, group, model: model.id, endpoint, amount: most, claims: budgets };
     const answer = await this.#parts.ledger.hold(hold, forMs);
-    if (!answer.held) throw budgetError(answer, { most });
+    if (!answer.held) {
+      this.#parts.observer?.refused(answer.claim.scope, "usd");
+      throw budgetError(answer, { most });
+    }
     this.#held = most;
   }
 
@@ -237,10 +259,12 @@ class RequestMeter implements Meter {
       const entry = { ...this.#entry(status, ending), tokens, source, sheet, cost, overrun, images };
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
-      return isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
+      const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
+      this.#parts.observer?.ended({ ...entry, cost: paid });
+      return paid;
     } catch (cause) {
       // Not completed, so not charged. The entry frees what was held as soon as it can be written.
-      await this.#parts.ledger.note(this.#entry(cause instanceof GatewayError ? cause.status : 500, "failed"));
+      await this.#note(cause instanceof GatewayError ? cause.status : 500, "failed");
       throw cause;
     } finally {
       await this.#release(limitedTokens(tokens));
@@ -258,8 +282,14 @@ class RequestMeter implements Meter {
       // Whoever waits for `admit` is told.
     }
     await this.#release(0);
-    await this.#parts.ledger.note(this.#entry(status, this.#attempts > 0 ? "failed" : "refused"));
+    await this.#note(status, this.#attempts > 0 ? "failed" : "refused");
     this.#done.resolve();
+  }
+
+  async #note(status: number, ending: "failed" | "refused"): Promise<void> {
+    const entry = this.#entry(status, ending);
+    await this.#parts.ledger.note(entry);
+    this.#parts.observer?.ended(entry);
   }
 
   /** The entry of a request that costs nothing. */

@@ -28,9 +28,11 @@ export function findImageModel(id: string, context: RouteContext): Model {
   );
 }
 
-function findRow(id: string, { gateway, caller }: RouteContext): Model {
-  requireModel(requireCaller(caller), id);
+function findRow(id: string, { gateway, caller, record }: RouteContext): Model {
   const model = gateway.catalog.find(id);
+  // Any other id is a text of the client's, which may hold anything.
+  record.asked = model?.id ?? "other";
+  requireModel(requireCaller(caller), id);
   if (model !== undefined) return model;
   throw new GatewayError("not_found", `Model "${id}" does not exist`, { param: "model", code: "model_not_found" });
 }

@@ -1,5 +1,6 @@
 /** A streamed answer on its way to the client, and its charge: what ends the answer waits until the charge is durable. */
 import type { Event, FinishReason, Usage } from "../canonical/types.ts";
+import type { GatewayError } from "../errors.ts";
 import { spliceMembers } from "../json_splice.ts";
 import type { Afterwork } from "../metering/afterwork.ts";
 import type { Meter } from "../metering/meter.ts";
@@ -22,6 +23,8 @@ export interface StreamCharge {
   hasLeft: () => boolean;
   /** Aborted where the gateway ends the stream. */
   interrupted: AbortSignal;
+  /** Told why an answer breaks off. */
+  failed: (error: GatewayError) => void;
 }
 
 /** A feed under a meter, and what the meter must be told. */
@@ -39,7 +42,7 @@ export interface MeteredFeed {
  */
 export function meteredFeed(
   feed: FrameFeed,
-  { meter, afterwork, codec, countInput, wantsUsage, hasLeft, interrupted }: StreamCharge,
+  { meter, afterwork, codec, countInput, wantsUsage, hasLeft, interrupted, failed }: StreamCharge,
 ): MeteredFeed {
   const count = new RunningCount();
   const countOutput = () => count.finish();
@@ -76,7 +79,10 @@ export function meteredFeed(
       if (event.type === "start") input = event.usage ?? input;
       else if (!said && event.type !== "error") meter.first();
       // Before anything was said, another target may still answer.
-      if (event.type === "error" && said) await meter.fail(200);
+      if (event.type === "error" && said) {
+        failed(event.error);
+        await meter.fail(200);
+      }
       if (event.type === "error") count.stop();
       if (event.type === "finish") return await finish(step, event);
       said ||= event.type !== "start";
@@ -189,6 +195,7 @@ export function meteredFeed(
       },
       fail(error) {
         if (abandoned) return [];
+        failed(error);
         count.stop();
         afterwork.add(meter.fail(200));
         return [...broken({ frames: [], events: [] }).frames, ...feed.fail(error)];

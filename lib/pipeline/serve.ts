@@ -10,6 +10,7 @@ import { type ErrorKind, GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
 import type { RouteContext } from "../http/router.ts";
 import { type Json, writeJson } from "../json.ts";
+import { memberNames } from "../observe/member_names.ts";
 import { spliceMembers } from "../json_splice.ts";
 import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
@@ -149,7 +150,7 @@ async function answer(job: Job): Promise<Response> {
 }
 
 async function answerFrom(target: Target, job: Job): Promise<Response> {
-  const { codec, context: { gateway }, client, model, prompt, meter, signal } = job;
+  const { codec, context: { gateway, record }, client, model, prompt, meter, signal } = job;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const dropped = new Dropped();
@@ -157,7 +158,9 @@ async function answerFrom(target: Target, job: Job): Promise<Response> {
   job.tried = dropped;
   const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
   meter.attempt(target.upstream);
+  record.protocol = upstream.spokenTo?.(prompt.protocol, target);
   const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
+  record.dropped = memberNames(dropped.names);
   const out: Out = { job, headers: headersOf(job), countInput: fitted.countInput };
   return prompt.stream ? await streamed(given, out) : await whole(given, out);
 }
@@ -222,6 +225,7 @@ async function streamed(given: Answer, { job, headers, countInput }: Out): Promi
     wantsUsage: prompt.includeUsage === true,
     hasLeft: job.hasLeft,
     interrupted,
+    failed: (error) => gateway.observer.failed(job.context.record, error),
   });
   const drain = model.on_disconnect === "drain";
   const body = await pump({
@@ -249,6 +253,7 @@ function lateOf(job: Job, leave: () => void): Late {
     headers: () => streamHeaders(headersOf(job)),
     unanswered: () => context.gateway.afterwork.add(job.meter.fail(LEFT)),
     fail(error) {
+      context.gateway.observer.failed(context.record, error);
       context.gateway.afterwork.add(job.meter.fail(200));
       context.gateway.log({
         level: error.kind === "internal" ? "error" : "warn",
@@ -284,5 +289,8 @@ export function jsonResponse(body: Json, headers: Record<string, string> = {}): 
 }
 
 function jsonText(text: string, headers: Record<string, string>): Response {
-  return new Response(text, { headers: { ...headers, "content-type": "application/json" } });
+  const body = new TextEncoder().encode(text);
+  return new Response(body, {
+    headers: { ...headers, "content-type": "application/json", "content-length": String(body.byteLength) },
+  });
 }

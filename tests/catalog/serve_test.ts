@@ -31,8 +31,10 @@ function context(
   models: string[] = ["*"],
   { group, rules = {} }: { group?: Partial<Group>; rules?: KeyRules } = {},
 ): RouteContext {
+  const gateway = createGateway({ config, store: openMemoryStore(), now: () => 0, log: () => {} });
   return {
-    gateway: createGateway({ config, store: openMemoryStore(), now: () => 0, log: () => {} }),
+    gateway,
+    record: gateway.observer.began({ id: "test", method: "GET" }, { log: () => {}, logged: "none" }),
     requestId: "r",
     params,
     caller: {

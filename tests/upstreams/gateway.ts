@@ -19,6 +19,8 @@ export interface TestGateway extends AsyncDisposable {
   url: string;
   port: number;
   logs: LogEntry[];
+  /** The lines of requests that are over. */
+  requestLines: LogEntry[];
   gateway: Gateway;
   store: Store;
   /** The key that is used where a request names no other. */
@@ -115,7 +117,8 @@ export function startGateway(
   const own = { id: record.id, key };
   let keys = 0;
   const logs: LogEntry[] = [];
-  const log = (entry: LogEntry) => void logs.push(entry);
+  const requestLines: LogEntry[] = [];
+  const log = (entry: LogEntry) => void (entry.event === "request" ? requestLines : logs).push(entry);
   const gateway = createGateway({
     config,
     store,
@@ -142,6 +145,7 @@ export function startGateway(
     url,
     port: server.addr.port,
     logs,
+    requestLines,
     gateway,
     store,
     key: own,

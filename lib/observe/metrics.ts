@@ -1,0 +1,156 @@
+/** The metrics of a gateway: their names, labels and help texts. Labels hold names of the configuration and of this file. */
+import { formatUsd } from "../metering/money.ts";
+import type { Entry } from "../store/ledger.ts";
+import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
+import { endpointOf, type RequestRecord } from "./record.ts";
+
+/** Upper bounds in seconds: from answers of the gateway alone to pictures that take minutes. */
+const BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+
+/** Classes of tokens that are part of no other class. */
+const CLASSES = [
+  "prompt",
+  "input_cache_read",
+  "input_cache_write_5m",
+  "input_cache_write_1h",
+  "completion",
+] as const satisfies readonly (keyof Entry["tokens"])[];
+
+const STATUS_CLASSES = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
+
+/** Metrics that requests add to. */
+export interface RequestMetrics {
+  /** Counts a request that is over. */
+  count(record: RequestRecord, seconds: number): void;
+  /** A limit or a budget has refused a request. */
+  refused(owner: string, unit: string): void;
+  /** A limit that only reports would have refused a request. */
+  exceeded(): void;
+}
+
+/** Declares what requests add to. */
+export function requestMetrics(registry: Registry): RequestMetrics {
+  const requests = registry.counter("sluice_requests_total", {
+    help: "Requests that are over, by how they ended.",
+    labels: ["endpoint", "model", "upstream", "status_class", "ending"],
+  });
+  const errors = registry.counter("sluice_errors_total", {
+    help: "Requests that ended with an error, by its kind.",
+    labels: ["kind"],
+  });
+  const tokens = registry.counter("sluice_tokens_total", {
+    help: "Tokens billed, by model and price class; the classes do not overlap.",
+    labels: ["model", "class"],
+  });
+  const cost = registry.amounts("sluice_cost_usd_total", {
+    help: "What customers pay, in USD.",
+    labels: ["group", "model"],
+    write: formatUsd,
+  });
+  const first: Histogram = registry.histogram("sluice_first_event_seconds", {
+    help: "Time to the first event or byte of an answer.",
+    labels: ["endpoint"],
+    buckets: BUCKETS,
+  });
+  const total: Histogram = registry.histogram("sluice_request_seconds", {
+    help: "Time to the end of a request, streams included.",
+    labels: ["endpoint"],
+    buckets: BUCKETS,
+  });
+  const dropped: Counter = registry.counter("sluice_dropped_total", {
+    help: "Members of requests that were not passed on.",
+    labels: ["member"],
+  });
+  const refusals = registry.counter("sluice_limit_refusals_total", {
+    help: "Requests refused by a limit or a budget, by whose it is and what it counts.",
+    labels: ["owner", "unit"],
+  });
+  const reportOnly = registry.counter("sluice_report_only_total", {
+    help: "Requests that a limit would have refused if it did not only report.",
+  });
+  return {
+    count(record, seconds) {
+      const { entry, kind, status } = record;
+      const endpoint = endpointOf(record.route);
+      const statusClass = STATUS_CLASSES[Math.trunc(status / 100)] ?? "other";
+      // A model that only was asked for is none of the labels: a client may ask for all of them.
+      requests.add([endpoint, entry?.model ?? "", entry?.upstream ?? "", statusClass, endingOf(record)]);
+      if (kind !== undefined) errors.add([kind]);
+      total.observe([endpoint], seconds);
+      for (const name of record.dropped) dropped.add([name]);
+      if (entry === undefined) return;
+      if (entry.firstMs !== undefined) first.observe([endpoint], entry.firstMs / 1000);
+      for (const name of CLASSES) {
+        if (entry.tokens[name] > 0) tokens.add([entry.model, name], entry.tokens[name]);
+      }
+      if (entry.cost > 0n) cost.add([entry.group, entry.model], entry.cost);
+    },
+    refused: (owner, unit) => refusals.add([owner, unit]),
+    exceeded: () => reportOnly.add([]),
+  };
+}
+
+/** How a request ended, also where no meter tells. */
+export function endingOf({ entry, status }: RequestRecord): string {
+  if (entry !== undefined) return entry.ending;
+  if (status === 499) return "abandoned";
+  if (status >= 500) return "failed";
+  return status >= 400 ? "refused" : "done";
+}
+
+/** What is read from the gateway at each rendering. */
+export interface Vitals {
+  openRequests: () => number;
+  openStreams: () => number;
+  /** Bytes of request bodies that are held in memory. */
+  heldBytes: () => number;
+  /** Longest delay of the event loop in the last while, in seconds. */
+  loopLag: () => number;
+  /** Lines of the log that were lost. */
+  linesLost: () => number;
+  ledgerQueue: () => number;
+  ledgerHealthy: () => boolean;
+  configVersion: () => number;
+  /** Breakers by upstream and model, the worst first. */
+  breakers: () => readonly Reading[];
+  /** In bytes. */
+  memory: () => { rss: number; heapUsed: number };
+  /** In seconds. */
+  uptime: () => number;
+  version: string;
+}
+
+/** Most breakers shown; those that are closed go without first. */
+const MOST_BREAKERS = 150;
+
+/** Declares what is read from the gateway. */
+export function vitalMetrics(registry: Registry, vitals: Vitals): void {
+  const gauge = (name: string, help: string, value: () => number) =>
+    registry.read(name, { help, type: "gauge", from: () => [{ value: value() }] });
+  gauge("sluice_open_requests", "Requests under way, streams included.", vitals.openRequests);
+  gauge("sluice_open_streams", "Streams of events under way.", vitals.openStreams);
+  gauge("sluice_bytes_held", "Bytes of request bodies held in memory.", vitals.heldBytes);
+  gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
+  gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
+  gauge("sluice_config_version", "Number of the configuration in force.", vitals.configVersion);
+  registry.read("sluice_breaker_state", {
+    help: "Targets: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined.",
+    type: "gauge",
+    most: MOST_BREAKERS,
+    from: vitals.breakers,
+  });
+  gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
+  registry.read("sluice_log_lines_lost_total", {
+    help: "Lines of the log that were lost because nobody read them fast enough.",
+    type: "counter",
+    from: () => [{ value: vitals.linesLost() }],
+  });
+  gauge("process_resident_memory_bytes", "Resident memory.", () => vitals.memory().rss);
+  gauge("sluice_heap_used_bytes", "Used heap of the JavaScript engine.", () => vitals.memory().heapUsed);
+  gauge("sluice_uptime_seconds", "Time since the start.", vitals.uptime);
+  registry.read("sluice_build_info", {
+    help: "Always 1; the version is a label.",
+    type: "gauge",
+    from: () => [{ labels: { version: vitals.version }, value: 1 }],
+  });
+}

@@ -1,0 +1,210 @@
+/** Watches requests from their arrival to their end: one line of the log for each, what metrics count, and its span. */
+import type { GatewayError } from "../errors.ts";
+import type { Entry } from "../store/ledger.ts";
+import { createLoopWatch, type LoopWatch } from "./loop_watch.ts";
+import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
+import type { RequestRecord } from "./record.ts";
+import { createRegistry } from "./registry.ts";
+import { requestLine } from "./request_line.ts";
+import { beginTrace, endTrace, nameTrace } from "./trace.ts";
+
+/** Which requests have a line: all, those that end with an error, or none. */
+export type Logged = "all" | "errors" | "none";
+
+/** A line of the log: an event with its facts. */
+type Log = (
+  line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | boolean | undefined },
+) => void;
+
+/** What a request is watched with. */
+export interface Watching {
+  log: Log;
+  logged: Logged;
+}
+
+/** What only the rest of the gateway can tell. */
+export type Surroundings = Omit<Vitals, "openRequests" | "openStreams" | "heldBytes" | "loopLag">;
+
+/** Told of what happens; tells operators. */
+export interface Observer {
+  /** A request has come in. */
+  began(request: { id: string; method: string }, watching: Watching): RequestRecord;
+  /** It is for this route. */
+  routed(record: RequestRecord, route: string): void;
+  /** It has failed, before its response or within it. */
+  failed(record: RequestRecord, error: Pick<GatewayError, "kind" | "code">): void;
+  /** It has a response. What it still waits for may come later. */
+  answered(record: RequestRecord, status: number): void;
+  /** Counts a stream's bytes, and waits for its end. */
+  watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
+  /** It runs under a meter, whose entry is waited for. */
+  opened(id: string): void;
+  /** Its meter has ended, with this entry. */
+  ended(entry: Entry): void;
+  /** A limit or a budget has refused a request: whose it is, and what it counts. */
+  refused(owner: string, unit: string): void;
+  /** A limit that only reports would have refused a request. */
+  exceeded(): void;
+  /** What holds bytes of request bodies, for the sum. */
+  holds(bytes: () => number): void;
+  readonly loop: LoopWatch;
+  /** All metrics, as Prometheus reads them. */
+  metrics(surroundings: Surroundings): string;
+}
+
+/** Starts with nothing seen. `monotonic` in milliseconds that only grow, `now` in Unix milliseconds. */
+export function createObserver({ monotonic, now }: { monotonic: () => number; now: () => number }): Observer {
+  return new RequestObserver(monotonic, now);
+}
+
+class RequestObserver implements Observer {
+  readonly loop: LoopWatch;
+  readonly #monotonic: () => number;
+  readonly #now: () => number;
+  readonly #registry = createRegistry();
+  readonly #counts: RequestMetrics = requestMetrics(this.#registry);
+  readonly #open = new Map<string, { record: RequestRecord; watching: Watching }>();
+  readonly #holders: (() => number)[] = [];
+  #streams = 0;
+  /** What the vitals are read from; declared at the first reading. */
+  #surroundings: Surroundings | undefined;
+
+  constructor(monotonic: () => number, now: () => number) {
+    this.#monotonic = monotonic;
+    this.#now = now;
+    this.loop = createLoopWatch(monotonic);
+  }
+
+  began({ id, method }: { id: string; method: string }, watching: Watching): RequestRecord {
+    const record: RequestRecord = {
+      id,
+      method,
+      start: this.#monotonic(),
+      route: "",
+      dropped: [],
+      bytesIn: 0,
+      bytesOut: 0,
+      streamed: false,
+      status: 0,
+      waits: 1,
+      trace: beginTrace(),
+    };
+    this.#open.set(id, { record, watching });
+    return record;
+  }
+
+  routed(record: RequestRecord, route: string): void {
+    record.route = route;
+    nameTrace(record);
+  }
+
+  failed(record: RequestRecord, { kind, code }: Pick<GatewayError, "kind" | "code">): void {
+    record.kind = kind;
+    if (code !== undefined) record.code = code;
+  }
+
+  answered(record: RequestRecord, status: number): void {
+    record.status = status;
+    this.#release(record);
+  }
+
+  watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    record.waits++;
+    if (record.streamed) this.#streams++;
+    const reader = body.getReader();
+    const over = () => {
+      if (record.streamed) this.#streams--;
+      this.#release(record);
+    };
+    return new ReadableStream<Uint8Array>({
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (done) {
+            over();
+            controller.close();
+            return;
+          }
+          record.bytesOut += value.byteLength;
+          controller.enqueue(value);
+        } catch (error) {
+          over();
+          throw error;
+        }
+      },
+      async cancel(reason) {
+        try {
+          await reader.cancel(reason);
+        } finally {
+          over();
+        }
+      },
+    }, { highWaterMark: 0 });
+  }
+
+  opened(id: string): void {
+    const open = this.#open.get(id);
+    if (open !== undefined) open.record.waits++;
+  }
+
+  ended(entry: Entry): void {
+    const record = this.#open.get(entry.id)?.record;
+    if (record === undefined || record.entry !== undefined) return;
+    record.entry = entry;
+    this.#release(record);
+  }
+
+  refused(owner: string, unit: string): void {
+    this.#counts.refused(owner, unit);
+  }
+
+  exceeded(): void {
+    this.#counts.exceeded();
+  }
+
+  holds(bytes: () => number): void {
+    this.#holders.push(bytes);
+  }
+
+  metrics(surroundings: Surroundings): string {
+    if (this.#surroundings === undefined) this.#declare(surroundings);
+    this.#surroundings = surroundings;
+    return this.#registry.render();
+  }
+
+  #declare(first: Surroundings): void {
+    // After a reload the surroundings are others; the metrics are the same.
+    const around = () => this.#surroundings ?? first;
+    vitalMetrics(this.#registry, {
+      openRequests: () => this.#open.size,
+      openStreams: () => this.#streams,
+      heldBytes: () => this.#holders.reduce((sum, bytes) => sum + bytes(), 0),
+      loopLag: () => this.loop.lagMs / 1000,
+      linesLost: () => around().linesLost(),
+      ledgerQueue: () => around().ledgerQueue(),
+      ledgerHealthy: () => around().ledgerHealthy(),
+      configVersion: () => around().configVersion(),
+      breakers: () => around().breakers(),
+      memory: () => around().memory(),
+      uptime: () => around().uptime(),
+      version: first.version,
+    });
+  }
+
+  #release(record: RequestRecord): void {
+    if (--record.waits > 0) return;
+    const open = this.#open.get(record.id);
+    if (open === undefined) return;
+    this.#open.delete(record.id);
+    const ms = this.#monotonic() - record.start;
+    // What the client got in the end is in the entry: a stream that begins well may be left by its client.
+    if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
+    this.#counts.count(record, ms / 1000);
+    endTrace(record, { ms, now: this.#now });
+    const { log, logged } = open.watching;
+    if (logged === "none") return;
+    const line = requestLine(record, { ms, ending: endingOf(record) });
+    const isError = record.kind !== undefined || record.status >= 400;
+    if (logged === "all" || isError) log(line);
+  }
+}

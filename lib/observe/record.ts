@@ -1,0 +1,74 @@
+/** What is known of one request while it runs. No body, no key, no word of a prompt or an answer is ever put here. */
+import type { Entry } from "../store/ledger.ts";
+
+/** Endpoints as metrics name them. Routes that no endpoint belongs to are `other`. */
+export type ObservedEndpoint =
+  | Entry["endpoint"]
+  | "count_tokens"
+  | "models"
+  | "openapi"
+  | "health"
+  | "metrics"
+  | "admin"
+  | "other";
+
+/** One request. Whoever learns a fact about it writes it down. */
+export interface RequestRecord {
+  readonly id: string;
+  /** A method that the gateway knows, or `other`. */
+  readonly method: string;
+  /** When it came in, in milliseconds that only grow. */
+  readonly start: number;
+  /** The pattern of its route, such as `/v1/models/[provider]`; empty where there is none. Never the path itself. */
+  route: string;
+  keyId?: string;
+  keyName?: string;
+  group?: string;
+  /** Address of the client, where the operator wants it in the log. */
+  address?: string;
+  /** Public id of the model asked for; `other` for what is not in the catalog. */
+  asked?: string;
+  /** The protocol spoken to the upstream. */
+  protocol?: string;
+  /** Names of members that were not passed on, as the gateway's own words. */
+  dropped: readonly string[];
+  /** What went wrong: kind of the error, and its code where it has one. */
+  kind?: string;
+  code?: string;
+  /** Bytes of the request's body, inflated. */
+  bytesIn: number;
+  /** Bytes of the answer's body that were handed on. */
+  bytesOut: number;
+  /** True for an answer as a stream of events. */
+  streamed: boolean;
+  /** Status of the response; 0 until there is one. */
+  status: number;
+  /** What it was charged, and how it ended; only of requests under a meter. */
+  entry?: Entry;
+  /** Where its trace is; of the observer. */
+  trace?: unknown;
+  /** What it still waits for before it is over. */
+  waits: number;
+}
+
+/** The endpoint of a route. */
+export function endpointOf(route: string): ObservedEndpoint {
+  const known = ENDPOINTS[route];
+  if (known !== undefined) return known;
+  if (route.startsWith("/admin/")) return "admin";
+  return /^(?:\/v1|\/anthropic\/v1)\/models(?:\/|$)/.test(route) ? "models" : "other";
+}
+
+const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
+  "/v1/chat/completions": "chat",
+  "/v1/responses": "responses",
+  "/anthropic/v1/messages": "messages",
+  "/v1/images/generations": "images.generations",
+  "/v1/images/edits": "images.edits",
+  "/anthropic/v1/messages/count_tokens": "count_tokens",
+  "/openapi.json": "openapi",
+  "/healthz": "health",
+  "/readyz": "health",
+  "/anthropic/api/hello": "health",
+  "/metrics": "metrics",
+};

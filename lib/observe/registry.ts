@@ -1,0 +1,207 @@
+/** Counters and histograms, and their text for Prometheus. The number of series is bounded, whatever happens. */
+
+/** Most lines with a value that a registry ever writes. */
+export const MOST_SERIES = 1_000;
+
+/** Takes the place of every label of what there is no room for. */
+const OTHER = "other";
+
+/** Between the values of labels in a key: in none of them. */
+const BETWEEN = "\n";
+
+/** A number that only grows, by labels. */
+export interface Counter {
+  /** Adds to the series of these values, given in the order of the labels. */
+  add(values: readonly string[], by?: number): void;
+}
+
+/** An amount that only grows, by labels; exact. */
+export interface AmountCounter {
+  add(values: readonly string[], by: bigint): void;
+}
+
+/** Observations in buckets, by labels. */
+export interface Histogram {
+  observe(values: readonly string[], value: number): void;
+}
+
+/** One value that is read when it is asked for. */
+export interface Reading {
+  labels?: Readonly<Record<string, string>>;
+  value: number;
+}
+
+/** What a family of series is. */
+export interface FamilyOptions {
+  help: string;
+  labels?: readonly string[];
+}
+
+/** Families of series, and their text. */
+export interface Registry {
+  counter(name: string, options: FamilyOptions): Counter;
+  /** @param write an amount as a decimal number */
+  amounts(name: string, options: FamilyOptions & { write: (amount: bigint) => string }): AmountCounter;
+  /** @param buckets upper bounds, growing */
+  histogram(name: string, options: FamilyOptions & { buckets: readonly number[] }): Histogram;
+  /** Values that are read at each rendering: the first `most` of them. */
+  read(
+    name: string,
+    options: FamilyOptions & { type: "gauge" | "counter"; most?: number; from: () => readonly Reading[] },
+  ): void;
+  /** Everything, in the text format 0.0.4. */
+  render(): string;
+}
+
+/**
+ * Starts with nothing. Every family has room for one series of `other` from the start, which takes what the rest of the
+ * room does not.
+ */
+export function createRegistry(most = MOST_SERIES): Registry {
+  const families = new Map<string, () => string>();
+  let taken = 0;
+
+  /** @throws {RangeError} where a name is no name, is taken, or there is no room */
+  function declare(name: string, { head, lines }: { head: string; lines: number }, body: () => string): void {
+    if (!/^[a-z_][a-z0-9_]*$/.test(name)) throw new RangeError(`Cannot name a metric "${name}"`);
+    if (families.has(name)) throw new RangeError(`Cannot have two metrics "${name}"`);
+    if (taken + lines > most) throw new RangeError(`Cannot have another metric "${name}": there is no room`);
+    taken += lines;
+    families.set(name, () => head + body());
+  }
+
+  /** Series by the values of their labels; `lines` is what one of them takes of the room. */
+  function seriesOf<S>(labels: readonly string[], { lines, make }: { lines: number; make: (text: string) => S }) {
+    const known = new Map<string, S>();
+    const other = OTHER + `${BETWEEN}${OTHER}`.repeat(Math.max(0, labels.length - 1));
+    let rest: S | undefined;
+    return {
+      all: known,
+      find(values: readonly string[]): S {
+        let key = values[0] ?? "";
+        for (let at = 1; at < values.length; at++) key += BETWEEN + values[at];
+        return known.get(key) ?? add(key, values);
+      },
+    };
+
+    function add(key: string, values: readonly string[]): S {
+      // Its room was taken when the family was declared.
+      const isOther = labels.length === 0 || key === other;
+      if (isOther || taken + lines > most) return rest ??= insert(other, labels.map(() => OTHER));
+      taken += lines;
+      return insert(key, values);
+    }
+
+    function insert(key: string, values: readonly string[]): S {
+      const made = make(labelText(labels, values));
+      known.set(key, made);
+      return made;
+    }
+  }
+
+  return {
+    counter(name, { help, labels = [] }) {
+      const series = seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0 }) });
+      if (labels.length === 0) series.find([]);
+      declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
+        let out = "";
+        for (const { text, value } of series.all.values()) out += `${name}${text} ${writeNumber(value)}\n`;
+        return out;
+      });
+      return {
+        add(values, by = 1) {
+          series.find(values).value += by;
+        },
+      };
+    },
+
+    amounts(name, { help, labels = [], write }) {
+      const series = seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0n }) });
+      declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
+        let out = "";
+        for (const { text, value } of series.all.values()) out += `${name}${text} ${write(value)}\n`;
+        return out;
+      });
+      return {
+        add(values, by) {
+          series.find(values).value += by;
+        },
+      };
+    },
+
+    histogram(name, { help, labels = [], buckets }) {
+      // Each bucket, the one without a bound, the sum and the count.
+      const lines = buckets.length + 3;
+      const series = seriesOf(labels, {
+        lines,
+        make: (text) => ({ text, counts: new Float64Array(buckets.length + 1), sum: 0, observed: 0 }),
+      });
+      declare(name, { head: headOf(name, help, "histogram"), lines }, () => {
+        let out = "";
+        for (const { text, counts, sum, observed } of series.all.values()) {
+          let below = 0;
+          for (const [at, count] of counts.entries()) {
+            below += count;
+            out += `${name}_bucket${withLabel(text, "le", boundText(buckets[at]))} ${below}\n`;
+          }
+          out += `${name}_sum${text} ${writeNumber(sum)}\n${name}_count${text} ${observed}\n`;
+        }
+        return out;
+      });
+      return {
+        observe(values, value) {
+          const found = series.find(values);
+          let at = 0;
+          while (at < buckets.length && value > (buckets[at] ?? Infinity)) at++;
+          found.counts[at] = (found.counts[at] ?? 0) + 1;
+          found.sum += value;
+          found.observed++;
+        },
+      };
+    },
+
+    read(name, { help, type, most: lines = 1, from }) {
+      declare(name, { head: headOf(name, help, type), lines }, () => {
+        let out = "";
+        for (const { labels = {}, value } of from().slice(0, lines)) {
+          out += `${name}${labelText(Object.keys(labels), Object.values(labels))} ${writeNumber(value)}\n`;
+        }
+        return out;
+      });
+    },
+
+    render() {
+      let out = "";
+      for (const write of families.values()) out += write();
+      return out;
+    },
+  };
+}
+
+function headOf(name: string, help: string, type: string): string {
+  const text = help.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+  return `# HELP ${name} ${text}\n# TYPE ${name} ${type}\n`;
+}
+
+function labelText(names: readonly string[], values: readonly string[]): string {
+  if (names.length === 0) return "";
+  return `{${names.map((name, at) => `${name}="${escapeValue(values[at] ?? "")}"`).join(",")}}`;
+}
+
+function withLabel(text: string, name: string, value: string): string {
+  return text === "" ? `{${name}="${value}"}` : `${text.slice(0, -1)},${name}="${value}"}`;
+}
+
+function escapeValue(value: string): string {
+  return value.toWellFormed().replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
+}
+
+function boundText(bound: number | undefined): string {
+  return bound === undefined ? "+Inf" : writeNumber(bound);
+}
+
+function writeNumber(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "+Inf" : "-Inf";
+  return String(value);
+}

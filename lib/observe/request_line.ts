@@ -1,0 +1,65 @@
+/** The one line of the log that each request has. */
+import { formatUsd } from "../metering/money.ts";
+import { endpointOf, type RequestRecord } from "./record.ts";
+
+/** Level, event and facts; a fact that is not known is absent. */
+export interface RequestLine {
+  level: "info" | "warn" | "error";
+  event: "request";
+  [fact: string]: string | number | boolean | undefined;
+}
+
+/** Most names of members in one line. */
+const MOST_NAMES = 32;
+
+/** Writes the line of a request that is over. `ms`: the time it took. */
+export function requestLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLine {
+  const { entry, dropped } = record;
+  const line: RequestLine = {
+    level: levelOf(record),
+    event: "request",
+    request_id: record.id,
+    method: record.method,
+    route: record.route === "" ? undefined : record.route,
+    endpoint: endpointOf(record.route),
+    status: record.status,
+    ending,
+    kind: record.kind,
+    code: record.code,
+    key_id: record.keyId,
+    key_name: record.keyName,
+    group: record.group,
+    client_address: record.address,
+    model: record.asked,
+    model_answered: answeredBy(record),
+    protocol: record.protocol,
+    streamed: record.streamed,
+    dropped: dropped.length === 0 ? undefined : dropped.slice(0, MOST_NAMES).join(","),
+    bytes_in: record.bytesIn,
+    bytes_out: record.bytesOut,
+    total_ms: Math.round(ms),
+  };
+  if (entry === undefined) return line;
+  line.upstream = entry.upstream === "" ? undefined : entry.upstream;
+  line.attempts = entry.attempts;
+  line.first_ms = entry.firstMs;
+  for (const [name, count] of Object.entries(entry.tokens)) {
+    if (count > 0) line[`tokens_${name}`] = count;
+  }
+  line.images = entry.images > 0 ? entry.images : undefined;
+  line.source = entry.source;
+  line.cost = formatUsd(entry.cost);
+  return line;
+}
+
+/** The model that an upstream was asked for in the end. */
+function answeredBy({ entry }: RequestRecord): string | undefined {
+  if (entry === undefined || entry.attempts === 0) return undefined;
+  return entry.model === "" ? undefined : entry.model;
+}
+
+/** The gateway's own faults are errors; those of others, and of what is too much, are warnings. */
+function levelOf({ kind, status }: RequestRecord): RequestLine["level"] {
+  if (kind === "internal") return "error";
+  return status >= 500 || kind === "upstream" || kind === "timeout" || kind === "overloaded" ? "warn" : "info";
+}

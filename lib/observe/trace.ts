@@ -1,0 +1,104 @@
+/**
+ * Spans for OpenTelemetry, where Deno's own is on (`OTEL_DENO=true`). Deno registers itself under the name that every
+ * copy of the OpenTelemetry API looks for; without it there is nothing there, and nothing to do.
+ */
+import { endpointOf, type RequestRecord } from "./record.ts";
+
+type Attribute = string | number | readonly string[];
+
+/** The little of the API that is used. */
+interface Span {
+  updateName(name: string): unknown;
+  setAttribute(name: string, value: Attribute): unknown;
+  setStatus(status: { code: number }): unknown;
+  end(at?: number): void;
+}
+
+interface Context {
+  getValue(key: symbol): unknown;
+}
+
+interface Api {
+  context?: { active(): Context };
+  trace?: {
+    getTracer(name: string): {
+      startSpan(
+        name: string,
+        options: { startTime: number; kind: number; attributes: Readonly<Record<string, Attribute>> },
+        context: Context,
+      ): Span;
+    };
+  };
+}
+
+/** Where the API is registered, and where a context keeps its span: both are the API's own, for all versions 1. */
+const API = Symbol.for("opentelemetry.js.api.1");
+const SPAN = Symbol.for("OpenTelemetry Context Key SPAN");
+
+/** `SpanKind.CLIENT`, as GenAI spans are, and `SpanStatusCode.ERROR`. */
+const CLIENT = 2;
+const ERROR = 2;
+
+const OPERATIONS: Readonly<Record<string, string>> = {
+  chat: "chat",
+  responses: "chat",
+  messages: "chat",
+  "images.generations": "generate_content",
+  "images.edits": "generate_content",
+};
+
+/** Where a request stands in its trace; `undefined` where nothing is traced. */
+export function beginTrace(): unknown {
+  return apiOf()?.context?.active();
+}
+
+/** Gives the server's own span the name and the route of the request, which it has only while there is no response. */
+export function nameTrace({ trace, method, route }: RequestRecord): void {
+  if (trace === undefined || route === "") return;
+  const span = (trace as Context).getValue(SPAN) as Span | undefined;
+  span?.updateName(`${method} ${route}`);
+  span?.setAttribute("http.route", route);
+}
+
+/** Writes the span of a request that asked a model. It ends with the stream; that of the server ends with its head. */
+export function endTrace(record: RequestRecord, { ms, now }: { ms: number; now: () => number }): void {
+  const { trace, entry } = record;
+  if (trace === undefined || entry === undefined || entry.model === "") return;
+  const tracer = apiOf()?.trace?.getTracer("sluice");
+  if (tracer === undefined) return;
+  const operation = OPERATIONS[endpointOf(record.route)] ?? "chat";
+  const endedAt = now();
+  const span = tracer.startSpan(
+    `${operation} ${entry.model}`,
+    { startTime: endedAt - ms, kind: CLIENT, attributes: attributesOf(record, operation) },
+    trace as Context,
+  );
+  if (record.kind !== undefined) span.setStatus({ code: ERROR });
+  span.end(endedAt);
+}
+
+/** GenAI attributes: names, numbers, never a word of a prompt or an answer. */
+function attributesOf(record: RequestRecord, operation: string): Record<string, Attribute> {
+  const { entry, kind } = record;
+  if (entry === undefined) return {};
+  const { tokens } = entry;
+  const input = tokens.prompt + tokens.input_cache_read + tokens.input_cache_write_5m + tokens.input_cache_write_1h;
+  return {
+    "gen_ai.operation.name": operation,
+    "gen_ai.request.model": record.asked ?? entry.model,
+    "sluice.request_id": entry.id,
+    "sluice.attempts": entry.attempts,
+    ...(entry.attempts > 0 && { "gen_ai.response.model": entry.model }),
+    ...(entry.upstream !== "" && { "gen_ai.provider.name": entry.upstream }),
+    ...(entry.source !== "none" && {
+      "gen_ai.usage.input_tokens": input,
+      "gen_ai.usage.output_tokens": tokens.completion,
+      "gen_ai.response.finish_reasons": [entry.ending],
+    }),
+    ...(kind !== undefined && { "error.type": kind }),
+  };
+}
+
+function apiOf(): Api | undefined {
+  return (globalThis as { [API]?: Api })[API];
+}
