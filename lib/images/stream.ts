@@ -57,7 +57,10 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   const reader = patientReader(stream.feed, stream.keepAliveMs);
   let gone = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
-  let got: Got = { usage: { input: 0, output: 0 }, pictures: 0 };
+  const soFar = (): Got => ({ usage: stream.tally.usage, pictures: stream.tally.count });
+  /** What the client has got, and what it will have got with what it is being sent. */
+  let got = soFar();
+  let given = got;
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
     opening = await steps.next();
@@ -79,8 +82,9 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
 
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      watch = watchReader(stream.unreadMs, () => {
-        controller.error(new Error("The client does not read"));
+      watch = watchReader(stream.unreadMs, (error) => {
+        // Mostly in the midst of a picture, where nothing else can be said.
+        controller.error(error);
         void leave();
       });
     },
@@ -93,10 +97,11 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
           watch?.given();
           return;
         }
-        got = { usage: stream.tally.usage, pictures: stream.tally.count };
+        got = given;
         const step = opening ?? await steps.next();
         opening = undefined;
         if (gone) return;
+        given = soFar();
         if (step.done === true) {
           watch?.stop();
           reader.stop();

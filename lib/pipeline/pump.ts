@@ -1,5 +1,5 @@
 /** The one stream loop: steps are pulled from a feed and handed to the client as it reads. */
-import { toGatewayError } from "../errors.ts";
+import { type GatewayError, toGatewayError } from "../errors.ts";
 import { formatFrame } from "../http/sse.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
@@ -17,8 +17,8 @@ export interface Pump {
   sent?: (step: Step) => void;
   /** Told when the client leaves before the end, or leaves what there is unread for too long. */
   left?: () => void;
-  /** How long the client may leave what there is unread, in milliseconds; absent: for ever. */
-  unreadMs?: number;
+  /** How long the client may leave what there is unread, in milliseconds, and what ends the stream then; absent: for ever. */
+  unread?: { ms: number; say: (error: GatewayError) => Frame[] };
   /** True: the feed is read to its end when the client leaves. */
   drain?: boolean;
 }
@@ -35,7 +35,7 @@ type Read = Step | "silence" | undefined;
  * @throws {GatewayError} the error that came in place of a first event
  */
 export async function pump(
-  { feed, heartbeat, keepAliveMs, sent, left, unreadMs, drain = false }: Pump,
+  { feed, heartbeat, keepAliveMs, sent, left, unread, drain = false }: Pump,
 ): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(feed, keepAliveMs);
@@ -46,10 +46,11 @@ export async function pump(
 
   return new ReadableStream<Uint8Array>({
     start(controller) {
-      if (unreadMs === undefined) return;
-      watch = watchReader(unreadMs, () => {
-        controller.error(new Error("The client does not read"));
+      if (unread === undefined) return;
+      watch = watchReader(unread.ms, (error) => {
         void leave();
+        write(unread.say(error), controller);
+        controller.close();
       });
     },
     async pull(controller) {

@@ -232,7 +232,7 @@ async function streamed(given: Answer, { job, headers, countInput }: Out): Promi
     feed,
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(job.context),
-    unreadMs: gateway.config.limits.answer_unread_ms,
+    unread: { ms: gateway.config.limits.answer_unread_ms, say: (error) => written.fail(error) },
     sent,
     left: () => left(drain),
     drain,
