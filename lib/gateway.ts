@@ -15,7 +15,7 @@ import { createRunning, type Running } from "./metering/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
-import { createEcho } from "./upstreams/embedded/echo.ts";
+import { createEmbedded } from "./upstreams/embedded/language.ts";
 import { ISSUER } from "./upstreams/embedded/thinking.ts";
 import { createHttpUpstream, modelIssuer } from "./upstreams/http_upstream.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
@@ -207,7 +207,7 @@ function createUpstream(
   name: string,
   { row, issuers }: { row: UpstreamConfig; issuers: ReadonlySet<string> },
 ): Upstream {
-  if (row.vendor === "embedded") return createEcho();
+  if (row.vendor === "embedded") return createEmbedded();
   const vendor = vendorOf(row.vendor);
   const [first, ...others] = row.protocols ?? vendor.protocols;
   return createHttpUpstream({

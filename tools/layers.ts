@@ -52,6 +52,8 @@ const LAYERS: Layers = {
   "lib/upstreams": [
     "lib/canonical",
     "lib/catalog",
+    "lib/fault/faults.ts",
+    "lib/fault/said.ts",
     "lib/http/sse.ts",
     "lib/images",
     "lib/metering",
@@ -124,6 +126,7 @@ const LAYERS: Layers = {
     "lib/store",
   ],
   "lib/conform": [],
+  "lib/fault": ["lib/canonical", "lib/http/sse.ts", "lib/protocols"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
   "routes": ["lib/admin", "lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],
   "main.ts": ["lib/cli", "routes/manifest.ts"],

@@ -7,7 +7,7 @@ export const EMBEDDED_UPSTREAM = "embedded";
 
 /** What a target of the embedded upstream may name: of a language model, and of an image model. */
 export const EMBEDDED_TARGETS: Readonly<Record<"text" | "image", readonly string[]>> = {
-  text: ["echo"],
+  text: ["echo", "fault"],
   image: ["canvas"],
 };
 

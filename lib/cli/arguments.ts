@@ -23,6 +23,7 @@ const VALUES = {
   overlap: "TIME",
   since: "WHEN",
   until: "WHEN",
+  always: "FAULT",
   by: "WHAT",
 } as const;
 
@@ -83,6 +84,10 @@ export const COMMANDS = {
   "prune": { flags: FILES, about: "Forget single requests older than ledger.keep_days now; sums per day stay" },
   "backup": { operand: "FILE", flags: FILES, about: "Copy the store into a new file, also while the gateway runs" },
   "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
+  "fault": {
+    flags: ["hostname", "port", "always"],
+    about: "Start an upstream that misbehaves on request, for rehearsals",
+  },
   "translate": {
     flags: ["config", "from", "to", "vendor"],
     about: "Show what an upstream would be sent for the request body on standard input",

@@ -9,6 +9,7 @@ import { audit } from "./audit.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
 import { explain } from "./explain.ts";
+import { fault } from "./fault.ts";
 import { health } from "./health.ts";
 import { keys } from "./keys.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -41,6 +42,7 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
   const { command } = invocation;
   if (command === "help") return print(helpText());
   if (command === "version") return print(`sluice ${denoJson.version}\n`);
+  if (command === "fault") return await fault(invocation);
   const { config, path } = await load(invocation);
   switch (command) {
     case "serve":

@@ -265,11 +265,13 @@ function startWatch(
     const end = Math.min(phaseEnd, whole);
     if (now >= end) {
       return expire(
-        phaseEnd < whole ? late(answered ? "nothing more" : "no answer", phaseMs) : late("no whole answer", totalMs),
+        phaseEnd < whole
+          ? lateError(answered ? "nothing more" : "no answer", phaseMs)
+          : lateError("no whole answer", totalMs),
       );
     }
     const checkAt = reaching ? reach(now) : Infinity;
-    if (checkAt <= now) return expire(late("no connection", connectMs));
+    if (checkAt <= now) return expire(lateError("no connection", connectMs));
     arm(Math.min(end, checkAt), now);
   }
 
@@ -317,7 +319,10 @@ function startWatch(
   };
 }
 
-/** Each phase in words of its own. */
-function late(what: "no connection" | "no answer" | "nothing more" | "no whole answer", limitMs: number): GatewayError {
-  return new GatewayError("timeout", `The upstream took too long: ${what} within ${limitMs / 1000} s`);
+/** A phase that took too long, in the words of the error. */
+export type LatePhase = "no connection" | "no answer" | "nothing more" | "no whole answer";
+
+/** The error for a phase that took longer than it may, in milliseconds. */
+export function lateError(phase: LatePhase, limitMs: number): GatewayError {
+  return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`);
 }

@@ -1,0 +1,54 @@
+/** `fault`: an upstream that misbehaves on request, until it is told to stop. */
+import { FAULTS, readFault } from "../fault/faults.ts";
+import { type FaultServer, type Heard, startFaultServer } from "../fault/server.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import { writeErr, writeOut } from "./output.ts";
+import { stopSignals } from "./shutdown.ts";
+
+/** Where it listens unless it is told otherwise. */
+const HOSTNAME = "127.0.0.1";
+const PORT = 8791;
+
+/** Serves faults. Returns the exit code. @throws {UsageError} */
+export async function fault({ values }: Pick<Invocation, "values">): Promise<number> {
+  const { hostname = HOSTNAME, port: typed = String(PORT), always: word } = values;
+  const port = /^\d{1,5}$/.test(typed) ? Number(typed) : NaN;
+  if (!(port <= 65_535)) throw new UsageError(`Cannot listen on port "${typed}": expected a number up to 65535`);
+  const always = word === undefined ? undefined : readFault(word, "wire");
+  if (word !== undefined && always === undefined) {
+    const known = Object.values(FAULTS).map(({ example }) => example).join(", ");
+    throw new UsageError(`Unknown fault "${word}"; known are such as ${known}`);
+  }
+  let server: FaultServer;
+  try {
+    server = startFaultServer({ hostname, port, ...(always !== undefined && { always }), heard: tell });
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    writeErr(`Cannot listen on ${hostname}:${port}: ${error.message}\n`);
+    return 1;
+  }
+  const signals = stopSignals();
+  writeOut(banner(server, word));
+  try {
+    await signals.first;
+    return 0;
+  } finally {
+    signals.forget();
+    await server[Symbol.asyncDispose]();
+  }
+}
+
+function banner({ url }: FaultServer, always: string | undefined): string {
+  const when = always === undefined ? "as the last user text or the model's id asks" : `always with ${always}`;
+  return `Misbehaving at ${url}, ${when}. As an upstream:\n` +
+    `  { "vendor": "openai-compatible", "base_url": "${url}/v1", "protocols": ["chat", "responses"] }\n`;
+}
+
+/** One line for each request: what was done to it. */
+function tell({ path, stream, fault }: Heard): void {
+  const { name = "no fault", after, status, ms, bytes } = fault ?? {};
+  const facts = Object.entries({ after, status, ms, bytes }).flatMap(([fact, value]) =>
+    value === undefined ? [] : [`${fact} ${value}`]
+  );
+  writeOut(`${path}${stream ? ", streamed" : ""}: ${[name, ...facts].join(", ")}\n`);
+}

@@ -1,0 +1,169 @@
+/** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` says how. */
+import type { Event } from "../../canonical/types.ts";
+import { ownTimeouts } from "../../catalog/timeouts.ts";
+import { GatewayError } from "../../errors.ts";
+import { type Fault, faultOfModel, findFault } from "../../fault/faults.ts";
+import { lastText, said } from "../../fault/said.ts";
+import { writeJson } from "../../json.ts";
+import { turn } from "../../metering/pace.ts";
+import { readFailure } from "../answers.ts";
+import { UPSTREAM_CODECS } from "../protocols.ts";
+import { type Incoming, lateError, type LatePhase } from "../transport.ts";
+import type { Call, EventFeed, Upstream } from "../upstream.ts";
+
+/** Events between two turns of others, where there is no end to them. */
+const EVENTS_PER_TURN = 64;
+
+/**
+ * The model as a source of answers. It obeys the time limits of its row and its target, as a host would. Once the call's signal is
+ * aborted, `read()` rejects with the signal's reason; after `cancel()` it gives `undefined`.
+ */
+export function createFault(): Pick<Upstream, "generate"> {
+  return {
+    async generate(call) {
+      call.signal.throwIfAborted();
+      const { prompt } = call;
+      const fault = findFault(lastText(prompt), "embedded") ?? faultOfModel(call.model.id, "embedded");
+      const clock = startClock(call);
+      if (fault?.after === undefined) await before(fault, { call, clock });
+      return { type: "events", feed: createFeed(fault, clock) };
+    },
+  };
+}
+
+/** What happens before there is an answer. @throws {GatewayError} where none comes */
+async function before(fault: Fault | undefined, { call, clock }: { call: Call; clock: Clock }): Promise<void> {
+  switch (fault?.name) {
+    case "status":
+      throw await statusError(fault, call);
+    case "error":
+      throw await statusError({ ...fault, status: 500 }, call);
+    case "refuse":
+      throw new GatewayError("upstream", "Cannot reach the model's upstream", { fault: "unreachable" });
+    case "cut":
+      throw new GatewayError("upstream", "Cannot reach the model's upstream");
+    case "stall":
+      await clock.wait(fault.ms ?? Infinity, call.prompt.stream ? "no answer" : "no whole answer");
+  }
+}
+
+/** The error that a host's answer with this status would be. */
+function statusError({ status = 500, retryAfter }: Fault, { prompt }: Call): Promise<GatewayError> {
+  const message = `Rehearsal: status ${status}`;
+  const body = writeJson({ error: { message, type: "rehearsal", code: null, param: null } });
+  const incoming: Incoming = {
+    status,
+    header: (name) => name === "retry-after" && retryAfter !== undefined ? String(retryAfter) : null,
+    read: () => Promise.resolve(undefined),
+    text: () => Promise.resolve(body),
+    release: () => {},
+    cancel: () => {},
+  };
+  return readFailure(incoming, UPSTREAM_CODECS[prompt.protocol]);
+}
+
+function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
+  const events = said(fault);
+  const after = fault?.after ?? 0;
+  let sent = 0;
+  let texts = 0;
+  let over = false;
+
+  /** What happens in place of the next piece of text. */
+  async function happen(): Promise<Event[] | undefined> {
+    switch (fault?.name) {
+      case "stall":
+        // Without a count it has happened before the answer.
+        if (fault.after !== undefined) await clock.wait(fault.ms ?? Infinity, "nothing more");
+        return undefined;
+      case "error":
+        over = true;
+        return [{ type: "error", error: new GatewayError("upstream", "Rehearsal: an error within the answer") }];
+      case "cut":
+        throw new GatewayError("upstream", "The upstream's answer broke off");
+      case "garbage":
+        throw new GatewayError("upstream", "Cannot read the upstream's answer: an event is no JSON");
+      case "half-event":
+        throw new GatewayError("upstream", "The model's answer ended before it was complete");
+    }
+    return undefined;
+  }
+
+  return {
+    async read() {
+      if (over) return undefined;
+      clock.check();
+      if (++sent % EVENTS_PER_TURN === 0) await turn();
+      const { done, value } = events.next();
+      if (done === true || over) return undefined;
+      if (value.type === "delta") {
+        if (texts++ === after) {
+          const instead = await happen();
+          if (instead !== undefined) return instead;
+        }
+        if (fault?.name === "slow") await clock.wait(fault.ms ?? 0, "nothing more");
+      }
+      if (value.type === "finish" && fault?.name === "no-end") {
+        throw new GatewayError("upstream", "The model's answer ended before it was complete");
+      }
+      return over ? undefined : [value];
+    },
+    cancel() {
+      over = true;
+      clock.stop();
+      events.return();
+    },
+  };
+}
+
+/** The time of one call. */
+interface Clock {
+  /** Lets time pass, but no more than the limits allow. @throws {GatewayError} `timeout`, or what the call was aborted with */
+  wait(ms: number, phase: LatePhase): Promise<void>;
+  /** @throws as `wait` */
+  check(): void;
+  /** Ends a wait. */
+  stop(): void;
+}
+
+function startClock({ model, target, signal }: Call): Clock {
+  const own = ownTimeouts({ model, target });
+  const started = performance.now();
+  const totalMs = own.total_ms ?? Infinity;
+  const stopped = new AbortController();
+  const any = AbortSignal.any([signal, stopped.signal]);
+  const check = () => {
+    signal.throwIfAborted();
+    if (performance.now() - started >= totalMs) throw lateError("no whole answer", totalMs);
+  };
+  return {
+    check,
+    stop: () => stopped.abort(),
+    async wait(ms, phase) {
+      const phaseMs =
+        (phase === "nothing more" ? own.idle_ms : phase === "no answer" ? own.first_byte_ms : undefined) ??
+          Infinity;
+      const leftMs = started + totalMs - performance.now();
+      await sleep(Math.min(ms, phaseMs, leftMs), any);
+      check();
+      if (!stopped.signal.aborted && phaseMs < ms) throw lateError(phase, phaseMs);
+    },
+  };
+}
+
+/** Longest time that a timer can take, in milliseconds. */
+const LONGEST_MS = 2 ** 31 - 1;
+
+/** Resolves after a time, and as soon as the signal is aborted. */
+function sleep(ms: number, signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, Math.max(0, Math.min(ms, LONGEST_MS)));
+    signal.addEventListener("abort", end);
+  });
+}
