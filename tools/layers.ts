@@ -126,6 +126,7 @@ const LAYERS: Layers = {
     "lib/store",
   ],
   "lib/conform": [],
+  "lib/doctor": ["lib/catalog", "lib/config.ts", "lib/store/sqlite_owner.ts", "lib/upstreams/vendors.ts"],
   "lib/fault": ["lib/canonical", "lib/http/sse.ts", "lib/protocols"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
   "routes": ["lib/admin", "lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],

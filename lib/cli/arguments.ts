@@ -25,10 +25,15 @@ const VALUES = {
   until: "WHEN",
   always: "FAULT",
   by: "WHAT",
+  key: "KEY",
+  model: "MODEL",
+  "image-model": "MODEL",
+  only: "PARTS",
+  url: "URL",
 } as const;
 
 /** Flags that are there or not. */
-const SWITCHES = ["json", "csv", "report-only", "enforce"] as const;
+const SWITCHES = ["json", "csv", "report-only", "enforce", "long"] as const;
 
 /** A flag that takes a value. */
 export type ValueFlag = keyof typeof VALUES;
@@ -87,6 +92,15 @@ export const COMMANDS = {
   "fault": {
     flags: ["hostname", "port", "always"],
     about: "Start an upstream that misbehaves on request, for rehearsals",
+  },
+  "doctor": {
+    flags: [...LISTEN, "json", "url", "key", "model", "long"],
+    about: "Look for what may go wrong: files, clock, upstreams, and with --url what is in front",
+  },
+  "conform": {
+    operand: "URL",
+    flags: ["key", "model", "image-model", "only", "concurrency", "json"],
+    about: "Try any gateway out against the facts of the wire",
   },
   "translate": {
     flags: ["config", "from", "to", "vendor"],
@@ -186,6 +200,7 @@ ADDRESS is sqlite:PATH or memory: (keys of a memory: store end with the process)
 WHEN is a span such as 30d or a day such as 2027-01-01, TIME a span such as 90s, 15m, 24h or 30d.
 Spans of --since and --until count back from now. WHAT is key, group, model or day.
 IDS, NAMES and NETWORKS are lists such as "acme/*,beta/one", "chat,models" or "10.0.0.0/8,2001:db8::1".
+PARTS is a list of models, chat, responses, messages and images. SLUICE_CONFORM_KEY stands for the --key of conform.
 PERIOD is day, week, month or total. A key's own limits take the place of those that its group gives each key.
 `;
 }

@@ -8,6 +8,8 @@ import { helpText, type Invocation, readArguments, UsageError } from "./argument
 import { audit } from "./audit.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
+import { conform } from "./conform.ts";
+import { doctor } from "./doctor.ts";
 import { explain } from "./explain.ts";
 import { fault } from "./fault.ts";
 import { health } from "./health.ts";
@@ -43,6 +45,12 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
   if (command === "help") return print(helpText());
   if (command === "version") return print(`sluice ${denoJson.version}\n`);
   if (command === "fault") return await fault(invocation);
+  // Another gateway is tried out without any configuration of ours.
+  if (command === "conform") return await conform(invocation, (name) => Deno.env.get(name));
+  // What is wrong with the configuration is a finding, too.
+  if (command === "doctor") {
+    return await doctor(invocation, { load: () => load(invocation), env: (name) => Deno.env.get(name) });
+  }
   const { config, path } = await load(invocation);
   switch (command) {
     case "serve":

@@ -23,6 +23,9 @@ import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
 import { isAnthropicPath, readTarget } from "./target.ts";
 
+/** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
+const SHOW = "x-sluice-show";
+
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
 
@@ -56,6 +59,8 @@ interface Exchange {
   readonly gateway: Gateway;
   /** What is known of it, for the log and for metrics. */
   readonly record: RequestRecord;
+  /** The client's address, where a caller with a good key wants to know what the gateway takes for it. */
+  shown?: string | undefined;
   /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
   origins: readonly string[];
 }
@@ -115,6 +120,7 @@ export function createApp(options: AppOptions): App {
     const caller = row?.credential === "admin"
       ? await admitAdmin(exchange, senders)
       : await admit(exchange, { row, ...senders });
+    if (caller !== undefined && request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
     const leave = caller === undefined ? nothing : enter(exchange, senders.crowd);
 
     if (caller !== undefined) {
@@ -195,6 +201,7 @@ export function createApp(options: AppOptions): App {
       "x-request-id": `req_${exchange.requestId}`,
       ...(native && { "request-id": `req_${exchange.requestId}` }),
       ...corsHeaders(request, exchange.origins),
+      ...(exchange.shown !== undefined && { "x-sluice-client-address": exchange.shown }),
       // Who keeps a connection is asked to open the next one elsewhere.
       ...(drain.phase !== "serving" && { connection: "close" }),
     });

@@ -1,4 +1,7 @@
-/** The embedded model `echo`: no network, no clock, no randomness. `docs/embedded-models.md` says what it does. */
+/**
+ * The embedded model `echo`: no network and no randomness, and no clock but where a pace was asked for.
+ * `docs/embedded-models.md` says what it does.
+ */
 import type { Dropped } from "../../canonical/dropped.ts";
 import type { Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -8,6 +11,7 @@ import { requireAll } from "../../translate/require_all.ts";
 import { refuseMembers } from "../../translate/rest.ts";
 import type { Call, EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
+import { type Pace, readPace } from "./pace.ts";
 import { spell } from "./spell.ts";
 import { checkThoughts, ISSUER } from "./thinking.ts";
 
@@ -35,26 +39,39 @@ export function createEcho(): Upstream {
         stop: prompt.stop,
         inputTokens: await call.countInput(),
       };
-      return { type: "events", feed: createFeed(spell(planned, limits, counter), call) };
+      const pace = readPace(prompt);
+      return { type: "events", feed: createFeed(spell(planned, limits, counter), { signal: call.signal, pace }) };
     },
   };
 }
 
-function createFeed(steps: ReturnType<typeof spell>, { signal }: Pick<Call, "signal">): EventFeed {
+function createFeed(
+  steps: ReturnType<typeof spell>,
+  { signal, pace }: { signal: AbortSignal; pace: Pace | undefined },
+): EventFeed {
   let over = false;
+  const cancelled = new AbortController();
+  const waking = AbortSignal.any([signal, cancelled.signal]);
   return {
     async read() {
       while (!over) {
         signal.throwIfAborted();
         const { done, value } = steps.next();
-        if (done === true) over = true;
-        else if (value !== undefined) return [value];
-        else await turn();
+        if (done === true) {
+          over = true;
+        } else if (value === undefined) {
+          await turn();
+        } else {
+          if (pace !== undefined && value.type === "delta") await pace.wait(waking);
+          signal.throwIfAborted();
+          return over ? undefined : [value];
+        }
       }
       return undefined;
     },
     cancel() {
       over = true;
+      cancelled.abort();
       steps.return();
     },
   };

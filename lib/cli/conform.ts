@@ -1,0 +1,69 @@
+/** `conform`: our suite of wire facts against any gateway. */
+import { type Part, PARTS } from "../conform/check.ts";
+import { reportJson, reportText, totalOf } from "../conform/report.ts";
+import { NoGateway, runSuite } from "../conform/run.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import { writeErr, writeOut } from "./output.ts";
+
+/** Checks at one time, where nothing else is said. */
+const CONCURRENCY = 4;
+const MOST_CONCURRENCY = 32;
+
+/** Time for one request, in milliseconds: models that think take a while. */
+const TIMEOUT_MS = 120_000;
+
+/** Runs the suite and prints the report. Returns 1 where anything failed. @throws {UsageError} */
+export async function conform(
+  { operand, values, switches }: Pick<Invocation, "operand" | "values" | "switches">,
+  env: (name: string) => string | undefined,
+): Promise<number> {
+  const origin = readOrigin(operand);
+  const key = values.key ?? (env("SLUICE_CONFORM_KEY") || undefined);
+  if (key === undefined) throw new UsageError("Expected --key or the environment variable SLUICE_CONFORM_KEY");
+  // Also what no header can carry: the message of whoever refuses it would show it.
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("Expected a key of visible ASCII characters");
+  if (values.model === undefined) throw new UsageError("Expected --model");
+  const only = values.only === undefined ? undefined : values.only.split(",").map(readPart);
+  const imageModel = values["image-model"];
+  try {
+    const run = await runSuite({
+      origin,
+      key,
+      model: values.model,
+      ...(imageModel !== undefined && { imageModel }),
+      ...(only !== undefined && { only }),
+      concurrency: readConcurrency(values.concurrency),
+      timeoutMs: TIMEOUT_MS,
+    });
+    const about = { origin, model: values.model };
+    writeOut(switches.has("json") ? `${reportJson(run, about)}\n` : reportText(run, about));
+    return totalOf(run.results).fail === 0 ? 0 : 1;
+  } catch (error) {
+    if (!(error instanceof NoGateway)) throw error;
+    writeErr(`${error.message.replaceAll(key, "[key]")}\n`);
+    return 1;
+  }
+}
+
+/** The gateway's address, also where it was typed as SDKs want it, with `/v1`. */
+export function readOrigin(text: string): string {
+  const url = URL.parse(text);
+  const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.search === "";
+  if (!isPlain) throw new UsageError(`Expected an address such as "https://gateway.example.com", without user and query`);
+  return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/v1$/, "");
+}
+
+function readPart(text: string): Part {
+  const part = PARTS.find((name) => name === text);
+  if (part === undefined) throw new UsageError(`Unknown part "${text}" of --only; known: ${PARTS.join(", ")}`);
+  return part;
+}
+
+function readConcurrency(text: string | undefined): number {
+  if (text === undefined) return CONCURRENCY;
+  const count = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (count < 1 || count > MOST_CONCURRENCY) {
+    throw new UsageError(`Expected --concurrency from 1 to ${MOST_CONCURRENCY}, not "${text}"`);
+  }
+  return count;
+}

@@ -1,0 +1,91 @@
+/** `doctor`: what may be wrong, before a user finds out. */
+import { ConfigError } from "../config.ts";
+import type { LoadedConfig } from "../config/load.ts";
+import { examine } from "../doctor/examine.ts";
+import type { Finding, Level } from "../doctor/finding.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import { originOf } from "./banner.ts";
+import { readOrigin } from "./conform.ts";
+import { writeOut } from "./output.ts";
+
+/** Time for each step, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+/** The silence of --long, in milliseconds. */
+const LONG_MS = 90_000;
+const ECHO = "sluice/echo";
+
+/** What the command needs beside its command line. */
+export interface DoctorSources {
+  load: () => Promise<LoadedConfig>;
+  env: (name: string) => string | undefined;
+}
+
+/** Looks at everything and prints what it found. Returns 1 where anything is wrong. @throws {UsageError} */
+export async function doctor(
+  { values, switches }: Pick<Invocation, "values" | "switches">,
+  { load, env }: DoctorSources,
+): Promise<number> {
+  const url = values.url === undefined ? undefined : readOrigin(values.url);
+  const { key, model = ECHO } = values;
+  for (const flag of ["key", "model"] as const) {
+    if (url === undefined && values[flag] !== undefined) throw new UsageError(`Expected --url beside --${flag}`);
+  }
+  if (url === undefined && switches.has("long")) throw new UsageError("Expected --url beside --long");
+  if (key !== undefined && !/^[\x21-\x7e]+$/.test(key)) {
+    throw new UsageError("Expected a key of visible ASCII characters");
+  }
+  const findings = await find();
+  writeOut(
+    switches.has("json") ? `${JSON.stringify({ ...countOf(findings), findings }, null, 2)}\n` : textOf(findings),
+  );
+  return findings.some(({ level }) => level === "wrong") ? 1 : 0;
+
+  async function find(): Promise<Finding[]> {
+    try {
+      const { config, path } = await load();
+      const long = switches.has("long") ? { longMs: LONG_MS } : {};
+      return await examine({
+        config,
+        ...(path !== undefined && { path }),
+        now: Date.now,
+        timeoutMs: TIMEOUT_MS,
+        env,
+        isServing: () => isAlive(originOf(config.listen)),
+        ...(url !== undefined && { public: { url, model, ...(key !== undefined && { key }), ...long } }),
+      });
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      return error.problems.map((what) => ({
+        about: "configuration",
+        level: "wrong",
+        what,
+        advice: "Mend it: nothing starts with it",
+      }));
+    }
+  }
+}
+
+async function isAlive(origin: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${origin}/healthz`, { signal: AbortSignal.timeout(2_000), redirect: "manual" });
+    await response.body?.cancel();
+    return response.ok;
+  } catch {
+    return false;
+  }
+}
+
+function countOf(findings: readonly Finding[]): Record<Level, number> {
+  const count = (level: Level) => findings.filter((finding) => finding.level === level).length;
+  return { ok: count("ok"), doubt: count("doubt"), wrong: count("wrong") };
+}
+
+/** A line for each finding, and one more for what to do about it. */
+function textOf(findings: readonly Finding[]): string {
+  const lines = findings.flatMap(({ about, level, what, advice }) => [
+    `${level.padEnd(5)}  ${about}: ${what}`,
+    ...(advice === undefined ? [] : [`       -> ${advice}`]),
+  ]);
+  const { ok, doubt, wrong } = countOf(findings);
+  return [...lines, "", `${ok} ok, ${doubt} in doubt, ${wrong} wrong`, ""].join("\n");
+}

@@ -1,0 +1,149 @@
+/** Responses as they must look on the wire. */
+import { z } from "zod";
+import type { JsonObject } from "../../json.ts";
+import { must, shaped } from "../check.ts";
+import type { Dialect } from "../common.ts";
+import type { Answer } from "../context.ts";
+import { type PlainTool, TOOLS } from "../words.ts";
+import { bodiesOf, objectOf, type WireStream } from "../wire.ts";
+
+const count = z.number().int().min(0);
+
+const usageForm = z.object({
+  input_tokens: count.min(1),
+  output_tokens: count,
+  total_tokens: count,
+  input_tokens_details: z.object({ cached_tokens: count }),
+  output_tokens_details: z.object({ reasoning_tokens: count }),
+});
+
+/** Usage of an answer. */
+export type Usage = z.output<typeof usageForm>;
+
+const partForm = z.discriminatedUnion("type", [
+  z.looseObject({ type: z.literal("output_text"), text: z.string(), annotations: z.array(z.unknown()) }),
+  z.looseObject({ type: z.literal("refusal"), refusal: z.string() }),
+]);
+
+const itemForm = z.discriminatedUnion("type", [
+  z.looseObject({
+    type: z.literal("message"),
+    id: z.string().min(1),
+    role: z.literal("assistant"),
+    status: z.enum(["completed", "in_progress", "incomplete"]),
+    content: z.array(partForm),
+  }),
+  z.looseObject({
+    type: z.literal("function_call"),
+    id: z.string().min(1),
+    call_id: z.string().min(1).max(64),
+    name: z.string().min(1),
+    arguments: z.string(),
+  }),
+  z.looseObject({
+    type: z.literal("reasoning"),
+    id: z.string().min(1),
+    summary: z.array(z.object({ type: z.literal("summary_text"), text: z.string() })),
+    encrypted_content: z.string().nullish(),
+  }),
+]);
+
+/** One item of an answer. */
+export type Item = z.output<typeof itemForm>;
+
+const responseForm = z.looseObject({
+  id: z.string().regex(/^resp_/, { error: 'begins with "resp_"' }),
+  object: z.literal("response"),
+  created_at: z.number().int().min(1_000_000_000).max(9_999_999_999),
+  model: z.string().min(1),
+  status: z.string(),
+  output: z.array(itemForm),
+  usage: z.unknown().optional(),
+});
+
+/** What an answer says. */
+export interface Said {
+  body: JsonObject;
+  status: string;
+  output: Item[];
+  text: string;
+  calls: Extract<Item, { type: "function_call" }>[];
+  usage: unknown;
+}
+
+/** Reads a response object. */
+export function readResponse(value: unknown, where = "the response"): Said {
+  const body = shaped(responseForm, value, where);
+  const { output, status, usage } = body;
+  return {
+    body: Object(value),
+    status,
+    output,
+    text: textOf(output),
+    calls: output.filter((item) => item.type === "function_call"),
+    usage,
+  };
+}
+
+/** Reads a whole answer. */
+export function readWhole({ text }: Answer): Said {
+  return readResponse(objectOf(text, "the answer"));
+}
+
+/** The text of items. */
+export function textOf(items: readonly Item[]): string {
+  return items.flatMap((item) => item.type === "message" ? item.content : [])
+    .map((part) => part.type === "output_text" ? part.text : "").join("");
+}
+
+const eventForm = z.looseObject({ type: z.string().min(1) });
+
+/** One event's body. */
+export type Event = z.output<typeof eventForm> & JsonObject;
+
+/** Events of a stream, by their bodies. */
+export function readEvents(stream: WireStream): Event[] {
+  return bodiesOf(stream).map((body, index) => shaped(eventForm, body, `event ${index}`) as Event);
+}
+
+/** Types of the events that end a stream. */
+export const TERMINAL = ["response.completed", "response.incomplete", "response.failed"];
+
+/** The response of the event that ends the stream. */
+export function lastResponse(events: readonly Event[]): Said {
+  const last = events.findLast(({ type }) => TERMINAL.includes(type));
+  must(last !== undefined, { expected: TERMINAL.join(" or "), seen: events.at(-1)?.type });
+  return readResponse(last.response, last.type);
+}
+
+/** The numbers of a usage, and whether they fit together. */
+export function checkUsage(value: unknown): Usage {
+  must(value !== undefined && value !== null, { expected: "usage", seen: value });
+  const usage = shaped(usageForm, value, "usage");
+  const { input_tokens, output_tokens, total_tokens } = usage;
+  must(total_tokens === input_tokens + output_tokens, { expected: "total = input + output", seen: usage });
+  must(usage.input_tokens_details.cached_tokens <= input_tokens, { expected: "cached ≤ input", seen: usage });
+  must(usage.output_tokens_details.reasoning_tokens <= output_tokens, { expected: "reasoning ≤ output", seen: usage });
+  return usage;
+}
+
+/** The suite's tools as responses have them. */
+export function responsesTools(count: number = TOOLS.length): JsonObject[] {
+  return TOOLS.slice(0, count).map(({ name, description, schema }: PlainTool) => ({
+    type: "function",
+    name,
+    description,
+    parameters: schema,
+    strict: true,
+  }));
+}
+
+/** Responses for the checks that every protocol has. The conversation is the client's: nothing is to be stored. */
+export const RESPONSES: Dialect = {
+  part: "responses",
+  errors: "openai",
+  body: ({ subject }, words, more = {}) => ({ model: subject.model, input: words, store: false, ...more }),
+  // Without an input there is nothing to answer; a number is none.
+  incomplete: ({ subject }) => ({ model: subject.model, input: 1 }),
+  known: { user: "conform", metadata: { suite: "conform" }, service_tier: "auto", parallel_tool_calls: true },
+};

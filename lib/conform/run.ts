@@ -1,0 +1,137 @@
+/** Runs the suite against one gateway. */
+import { type Check, Mismatch, type Part, PARTS, Skip } from "./check.ts";
+import { CHAT_CHECKS } from "./chat/checks.ts";
+import { Context, type Subject } from "./context.ts";
+import { IMAGES_CHECKS } from "./images.ts";
+import { MESSAGES_CHECKS } from "./messages/checks.ts";
+import { MODELS_CHECKS } from "./models.ts";
+import { RESPONSES_CHECKS } from "./responses/checks.ts";
+
+/** Every check, in the order of the report. */
+export const CHECKS: readonly Check[] = [
+  ...MODELS_CHECKS,
+  ...CHAT_CHECKS,
+  ...RESPONSES_CHECKS,
+  ...MESSAGES_CHECKS,
+  ...IMAGES_CHECKS,
+];
+
+/** What became of one check. */
+export type Outcome =
+  | { outcome: "pass"; note?: string }
+  | { outcome: "fail"; expected: string; seen: string }
+  | { outcome: "skip"; reason: string };
+
+/** A check and what became of it. */
+export type Result = Omit<Check, "run"> & Outcome;
+
+/** What became of the suite. */
+export interface Run {
+  results: Result[];
+  /** Requests that were sent. */
+  requests: number;
+}
+
+/** A gateway that cannot be judged at all; the message is one line. */
+export class NoGateway extends Error {
+  override readonly name = "NoGateway";
+}
+
+/** How the suite is run. */
+export interface RunOptions extends Subject {
+  /** Parts to run; absent: all. One that is named here must be there. */
+  only?: readonly Part[];
+  /** Checks at one time. */
+  concurrency: number;
+}
+
+/** Where the parts may live. Of several, the first that answers. */
+const PATHS: Readonly<Record<Part, readonly [string, ...string[]]>> = {
+  models: ["/v1/models"],
+  chat: ["/v1/chat/completions"],
+  responses: ["/v1/responses"],
+  messages: ["/anthropic/v1/messages", "/v1/messages"],
+  images: ["/v1/images/generations"],
+};
+
+/** Runs the checks. @throws {NoGateway} where nobody answers, or the key is refused */
+export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<Run> {
+  const { context, missing } = await prepare(subject, only ?? []);
+  const wanted = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
+  const results = new Array<Result>(wanted.length);
+  const queue = wanted.entries();
+  const work = async (): Promise<void> => {
+    for (const [index, check] of queue) {
+      const { run: _, ...rest } = check;
+      const named = missing.get(check.part);
+      results[index] = { ...rest, ...(named ?? await judge(check, context)) };
+    }
+  };
+  await Promise.all(Array.from({ length: Math.max(1, concurrency) }, work));
+  return { results: results.map((result) => withoutKey(result, subject.key)), requests: context.requests };
+}
+
+async function judge(check: Check, context: Context): Promise<Outcome> {
+  try {
+    const note = await check.run(context);
+    return { outcome: "pass", ...(typeof note === "string" && { note }) };
+  } catch (error) {
+    if (error instanceof Skip) return { outcome: "skip", reason: error.message };
+    if (error instanceof Mismatch) return { outcome: "fail", expected: error.expected, seen: error.seen };
+    throw error;
+  }
+}
+
+/** Finds out what the gateway serves, with requests that nobody has to answer. */
+async function prepare(
+  subject: Subject,
+  named: readonly Part[],
+): Promise<{ context: Context; missing: Map<Part, Outcome> }> {
+  const scout = new Context(subject);
+  const paths: Partial<Record<Part, string>> = {};
+  const missing = new Map<Part, Outcome>();
+  const statuses: number[] = [];
+  for (const part of PARTS) {
+    for (const path of PATHS[part]) {
+      if (paths[part] !== undefined) continue;
+      const method = part === "models" ? "GET" : "POST";
+      const answer = await scout.ask({ method, path, ...(part !== "models" && { body: {} }) }).catch((error) => {
+        throw new NoGateway(`Cannot check ${subject.origin}: ${error instanceof Mismatch ? error.seen : error}`);
+      });
+      statuses.push(answer.status);
+      // An endpoint may answer 404 for the model that is missing in the request.
+      if (![404, 405].includes(answer.status) || /model/i.test(answer.text)) paths[part] = path;
+    }
+    if (paths[part] !== undefined) continue;
+    const text = `nothing answers at ${PATHS[part].join(" or ")}`;
+    missing.set(
+      part,
+      named.includes(part)
+        ? { outcome: "fail", expected: "an endpoint", seen: text }
+        : { outcome: "skip", reason: text },
+    );
+  }
+  if (statuses.every((status) => status === 401 || status === 404)) {
+    throw new NoGateway(
+      statuses.includes(401)
+        ? `Cannot check ${subject.origin}: it refuses the key`
+        : `Cannot check ${subject.origin}: none of the protocols is there`,
+    );
+  }
+  const context = new Context(subject, paths);
+  context.requests = scout.requests;
+  return { context, missing };
+}
+
+/** A gateway may write the key into its answers. */
+function withoutKey(result: Result, key: string): Result {
+  const clean = (text: string) => text.replaceAll(key, "[key]");
+  switch (result.outcome) {
+    case "pass":
+      return result.note === undefined ? result : { ...result, note: clean(result.note) };
+    case "fail":
+      return { ...result, expected: clean(result.expected), seen: clean(result.seen) };
+    case "skip":
+      return { ...result, reason: clean(result.reason) };
+  }
+}

@@ -1,0 +1,76 @@
+/** Lines of server-sent events as they came, with everything that a strict client stumbles over. */
+import { isObject, type JsonObject } from "../json.ts";
+import { Mismatch, show } from "./check.ts";
+
+/** One event. */
+export interface WireEvent {
+  /** Its `event:` line; absent: there was none. */
+  name?: string;
+  /** Its `data:` lines, joined by LF. */
+  data: string;
+}
+
+/** A stream as it came. */
+export interface WireStream {
+  events: WireEvent[];
+  /** Text of the comments. */
+  comments: string[];
+  /** What strict clients cannot read, in words. */
+  faults: string[];
+}
+
+/**
+ * Takes a stream apart. Own code on purpose: the reader that the gateway uses forgives what must be seen here.
+ */
+export function readWire(text: string): WireStream {
+  const stream: WireStream = { events: [], comments: [], faults: [] };
+  const faults = new Set<string>();
+  if (text.startsWith("\ufeff")) faults.add("a byte order mark at the beginning");
+  if (text.includes("\r")) faults.add("line ends with CR");
+  let name: string | undefined;
+  let data: string[] = [];
+  const lines = text.replaceAll(/\r\n?/g, "\n").split("\n");
+  const rest = lines.pop() ?? "";
+  for (const line of lines) {
+    if (line === "") {
+      if (data.length > 0) stream.events.push({ ...(name !== undefined && { name }), data: data.join("\n") });
+      else if (name !== undefined) faults.add(`an event "${name}" without data`);
+      name = undefined;
+      data = [];
+      continue;
+    }
+    const [, field = "", space = "", value = ""] = /^([^:]*):?( ?)(.*)$/.exec(line) ?? [];
+    if (field === "" && line.startsWith(":")) {
+      stream.comments.push(line.slice(1).trim());
+    } else if (field === "data" || field === "event") {
+      if (space === "") faults.add(`"${show(line).slice(0, 24)}": no space after the colon`);
+      if (field === "data") {
+        if (data.length > 0) faults.add("an event with several data lines");
+        data.push(value);
+      } else name = value;
+    } else faults.add(`a line that is no event: "${show(line).slice(0, 40)}"`);
+  }
+  if (rest !== "" || data.length > 0) faults.add("a last event without its blank line");
+  if (data.length > 0) stream.events.push({ ...(name !== undefined && { name }), data: data.join("\n") });
+  stream.faults.push(...faults);
+  return stream;
+}
+
+/** The last thing a stream says in OpenAI's protocols. */
+export const DONE = "[DONE]";
+
+/** The events' data as JSON, without the sentinel. @throws {Mismatch} for data that is no object */
+export function bodiesOf({ events }: WireStream): JsonObject[] {
+  return events.filter(({ data }) => data !== DONE).map(({ data }) => objectOf(data, "each event's data"));
+}
+
+/** The text as a JSON object. @throws {Mismatch} where it is none */
+export function objectOf(text: string, what: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Told below.
+  }
+  throw new Mismatch(`${what} to be a JSON object`, show(text === "" ? "nothing" : text));
+}

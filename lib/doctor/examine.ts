@@ -1,0 +1,49 @@
+/** Everything that can be looked at, in the order of the report. */
+import type { Config } from "../config.ts";
+import { lookAtClock } from "./clock.ts";
+import { type Finding, withoutSecrets } from "./finding.ts";
+import { lookAtStore } from "./files.ts";
+import { lookAtProxies } from "./proxies.ts";
+import { lookAtSettings } from "./settings.ts";
+import { lookThrough, type Public } from "./through.ts";
+import { baseUrlOf, type Host } from "./address.ts";
+import { type Look, lookAtUpstream } from "./upstream.ts";
+
+/** What is looked at. */
+export interface Examination extends Look {
+  config: Config;
+  /** Path of the configuration's file; absent: it is built in. */
+  path?: string;
+  /** Absent: what is in front is not looked at. */
+  public?: Omit<Public, "timeoutMs">;
+  /** Whether a gateway answers where the configuration listens. */
+  isServing: () => Promise<boolean>;
+}
+
+/** Looks at everything. No finding shows a key. */
+export async function examine({ config, path, isServing, public: from, ...look }: Examination): Promise<Finding[]> {
+  const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: Host }[] =>
+    host.vendor === "embedded" ? [] : [{ name, host }]
+  );
+  const [store, through, looked] = await Promise.all([
+    lookAtStore(config, isServing),
+    from === undefined ? [] : lookThrough({ ...from, timeoutMs: look.timeoutMs }),
+    Promise.all(hosts.map(({ name, host }) => lookAtUpstream(name, { host, models: modelsAt(name, config), look }))),
+  ]);
+  const findings = [
+    ...lookAtSettings(config, path),
+    ...store,
+    ...lookAtProxies(hosts.map(({ name, host }) => ({ name, url: baseUrlOf(host) })), look.env),
+    ...looked.flatMap(({ findings }) => findings),
+    ...lookAtClock(looked.flatMap(({ aheadMs }) => aheadMs ?? [])),
+    ...through,
+  ];
+  const secrets = hosts.flatMap(({ host }) => host.api_key?.reveal() ?? []);
+  return withoutSecrets(findings, [...secrets, ...(from?.key === undefined ? [] : [from.key])]);
+}
+
+/** What targets call their models at an upstream, each once. */
+function modelsAt(upstream: string, { models }: Config): string[] {
+  const targets = models.flatMap((model) => model.targets).filter((target) => target.upstream === upstream);
+  return [...new Set(targets.map(({ model }) => model))];
+}

@@ -1,0 +1,52 @@
+/** What was looked at, and what is to be thought of it. */
+
+/** `doubt`: it may be meant so. `wrong`: users will meet it. */
+export type Level = "ok" | "doubt" | "wrong";
+
+/** One thing that was looked at. */
+export interface Finding {
+  /** Such as `store` or `upstream openai`. */
+  about: string;
+  level: Level;
+  /** What is the case, in one sentence. */
+  what: string;
+  /** What to do about it, in one sentence; absent where it is ok. */
+  advice?: string;
+}
+
+/** Findings about one thing. */
+export interface Notes {
+  readonly found: Finding[];
+  ok(what: string): void;
+  doubt(what: string, advice: string): void;
+  wrong(what: string, advice: string): void;
+}
+
+/** Takes notes about one thing. */
+export function notesOn(about: string): Notes {
+  const found: Finding[] = [];
+  return {
+    found,
+    ok: (what) => void found.push({ about, level: "ok", what }),
+    doubt: (what, advice) => void found.push({ about, level: "doubt", what, advice }),
+    wrong: (what, advice) => void found.push({ about, level: "wrong", what, advice }),
+  };
+}
+
+/** What was thrown, in one line. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { message, cause } = error;
+  const whole = cause instanceof Error && !message.includes(cause.message) ? `${message}: ${cause.message}` : message;
+  return whole.replaceAll(/\s+/g, " ");
+}
+
+/** Where a text would show a secret, it shows that there was one. */
+export function withoutSecrets(findings: readonly Finding[], secrets: readonly string[]): Finding[] {
+  const hide = (text: string) => secrets.reduce((left, secret) => left.replaceAll(secret, "[secret]"), text);
+  return findings.map(({ what, advice, ...rest }) => ({
+    ...rest,
+    what: hide(what),
+    ...(advice !== undefined && { advice: hide(advice) }),
+  }));
+}

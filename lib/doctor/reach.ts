@@ -1,0 +1,108 @@
+/** The way to a host, step by step: name, connection, TLS. */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { connect } from "node:tls";
+import { type Notes, reasonOf } from "./finding.ts";
+
+/** A certificate that ends within this many days is told. */
+const SOON_DAYS = 14;
+const DAY_MS = 86_400_000;
+
+/** What bounds and times the steps. */
+export interface Steps {
+  /** Unix time in milliseconds. */
+  now: () => number;
+  timeoutMs: number;
+}
+
+/** Takes the steps; false where one failed, and the notes say which. */
+export async function reach(notes: Notes, url: URL, steps: Steps): Promise<boolean> {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
+  if (!await findName(notes, hostname, steps)) return false;
+  const begun = performance.now();
+  try {
+    const connection = await Deno.connect({ hostname, port, signal: AbortSignal.timeout(steps.timeoutMs) });
+    connection.close();
+  } catch (error) {
+    const late = error instanceof DOMException && error.name === "TimeoutError";
+    notes.wrong(
+      late
+        ? `${hostname}:${port} does not open a connection within ${steps.timeoutMs / 1000} s`
+        : `${hostname}:${port} cannot be connected to: ${reasonOf(error)}`,
+      "Look at base_url, and at the firewalls in between",
+    );
+    return false;
+  }
+  const took = `${Math.round(performance.now() - begun)} ms`;
+  if (url.protocol === "http:") {
+    notes.ok(`${hostname}:${port} can be reached (${took})`);
+    return true;
+  }
+  return await lookAtTls(notes, { hostname, port, took, ...steps });
+}
+
+async function findName(notes: Notes, hostname: string, { timeoutMs }: Steps): Promise<boolean> {
+  if (isIP(hostname) !== 0) return true;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  try {
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+    });
+    await Promise.race([lookup(hostname, { all: true }), late]);
+    return true;
+  } catch (error) {
+    notes.wrong(
+      `The name ${hostname} cannot be found: ${reasonOf(error)}`,
+      "Look at base_url, and at the name servers of this machine",
+    );
+    return false;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+interface Tls extends Steps {
+  hostname: string;
+  port: number;
+  took: string;
+}
+
+/** Version and end of the certificate, where the runtime tells them. */
+async function lookAtTls(notes: Notes, { hostname, port, took, now, timeoutMs }: Tls): Promise<boolean> {
+  const where = `${hostname}:${port}`;
+  try {
+    const { version, validTo } = await shakeHands({ hostname, port, timeoutMs });
+    const end = validTo === undefined ? NaN : Date.parse(validTo);
+    const days = Math.floor((end - now()) / DAY_MS);
+    const until = Number.isNaN(end) ? "" : `, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
+    const text = `${where} can be reached (${took}), with ${version ?? "TLS"}${until}`;
+    if (days < SOON_DAYS) notes.doubt(`${text}: ${days} days`, "Tell its operator, or renew it, if it is yours");
+    else notes.ok(text);
+    return true;
+  } catch (error) {
+    notes.wrong(
+      `TLS with ${where} fails: ${reasonOf(error)}`,
+      "Name the certificate of its authority in DENO_CERT, or set DENO_TLS_CA_STORE to system, if you trust it",
+    );
+    return false;
+  }
+}
+
+function shakeHands(
+  { hostname, port, timeoutMs }: { hostname: string; port: number; timeoutMs: number },
+): Promise<{ version?: string; validTo?: string }> {
+  return new Promise((resolve, reject) => {
+    // An address is no name to ask for.
+    const servername = isIP(hostname) === 0 ? { servername: hostname } : {};
+    const socket = connect({ host: hostname, port, ...servername }, () => {
+      // Older runtimes have neither.
+      const version = socket.getProtocol?.() ?? undefined;
+      const validTo = socket.getPeerCertificate?.()?.valid_to;
+      socket.destroy();
+      resolve({ ...(version !== undefined && { version }), ...(validTo !== undefined && { validTo }) });
+    });
+    socket.setTimeout(timeoutMs, () => socket.destroy(new Error(`no handshake within ${timeoutMs / 1000} s`)));
+    socket.on("error", reject);
+  });
+}

@@ -1,0 +1,219 @@
+/** Through whatever is in front: whether streams arrive as they are sent, and who the gateway thinks is calling. */
+import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
+
+/** Pieces of the paced stream, and the pause between two of them in milliseconds. */
+const PIECES = 6;
+const PACE_MS = 400;
+/** Pieces that come within this belong together, in milliseconds. */
+const TOGETHER_MS = PACE_MS / 2;
+
+/** An address that nobody has: it is for documents. */
+const FORGED = "192.0.2.77";
+
+/** How the public side is looked at. */
+export interface Public {
+  /** The public address, without a slash at the end. */
+  url: string;
+  /** Absent: only whether it is alive is asked. */
+  key?: string;
+  /** A model with the embedded echo behind it. */
+  model: string;
+  /** Silence to try, in milliseconds; absent: none. */
+  longMs?: number;
+  timeoutMs: number;
+}
+
+/** Looks at the gateway from outside. */
+export async function lookThrough(look: Public): Promise<Finding[]> {
+  const notes = notesOn(look.url);
+  if (!await isAlive(notes, look)) return notes.found;
+  if (look.key === undefined) {
+    notes.doubt("Streams were not tried: there is no key", "Give one of the gateway's own with --key");
+    return notes.found;
+  }
+  const paced = await paceThrough(notes, look, { pauseMs: PACE_MS, pieces: PIECES });
+  if (paced !== undefined) judgePace(notes, paced);
+  await lookAtAddress(notes, look);
+  if (look.longMs !== undefined && paced !== undefined) await lookAtSilence(notes, look, look.longMs);
+  return notes.found;
+}
+
+async function isAlive(notes: Notes, { url, timeoutMs }: Public): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/healthz`, { redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
+    await response.body?.cancel();
+    if (response.ok && /^req_/.test(response.headers.get("x-request-id") ?? "")) return true;
+    notes.wrong(
+      response.ok ? "Something else than a gateway answers there" : `/healthz answers ${response.status} there`,
+      "Look at the routes of the proxy in front",
+    );
+  } catch (error) {
+    notes.wrong(`It cannot be reached: ${reasonOf(error)}`, "Look at its name, its certificate and the proxy in front");
+  }
+  return false;
+}
+
+interface Pacing {
+  pauseMs: number;
+  pieces: number;
+}
+
+interface Paced {
+  /** When pieces of text came, in milliseconds after the request. */
+  times: number[];
+  /** Longest time between any two bytes, in milliseconds. */
+  silenceMs: number;
+  /** Whether it came to its end. */
+  whole: boolean;
+  /** Time it took, in milliseconds. */
+  tookMs: number;
+}
+
+/** Has the echo model answer slowly; `undefined` where it cannot, and the notes say why. */
+async function paceThrough(
+  notes: Notes,
+  { url, key, model, timeoutMs }: Public,
+  { pauseMs, pieces }: Pacing,
+): Promise<Paced | undefined> {
+  const begun = performance.now();
+  const times: number[] = [];
+  let silenceMs = 0;
+  let text = "";
+  try {
+    const response = await fetch(`${url}/v1/chat/completions`, {
+      method: "POST",
+      redirect: "manual",
+      signal: AbortSignal.timeout(timeoutMs + pauseMs * pieces),
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({
+        model,
+        stream: true,
+        max_tokens: pieces,
+        messages: [{ role: "user", content: `pace:${pauseMs}ms\nThis is a look at what is in front` }],
+      }),
+    });
+    if (response.status !== 200) {
+      await response.body?.cancel();
+      notes.doubt(
+        `Streams could not be tried: ${model} answers ${response.status}`,
+        'Give a key that may use it with --key, or a model with the target "echo" of "embedded" with --model',
+      );
+      return undefined;
+    }
+    let last = performance.now();
+    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      const now = performance.now();
+      silenceMs = Math.max(silenceMs, now - last);
+      last = now;
+      text += piece;
+      for (const _ of piece.matchAll(/"content":"[^"]/g)) times.push(now - begun);
+    }
+  } catch (error) {
+    // How far it came is told by the times.
+    if (times.length === 0) {
+      notes.wrong(`The stream broke off before any text: ${reasonOf(error)}`, "Look at the time limits of the proxy");
+      return undefined;
+    }
+  }
+  const tookMs = performance.now() - begun;
+  return { times, silenceMs, whole: text.includes("[DONE]"), tookMs };
+}
+
+function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
+  const groups = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > TOGETHER_MS).length;
+  // A pace that was not kept says that another model answered.
+  if (tookMs < PACE_MS * (PIECES - 2)) {
+    notes.doubt(
+      "Streams could not be tried: the model does not keep the pace",
+      'Name a model with the target "echo" of "embedded" with --model',
+    );
+  } else if (!whole) {
+    notes.wrong("The stream did not come to its end", "Look at the log of the proxy in front");
+  } else if (groups >= PIECES - 2) {
+    notes.ok("Events arrive one by one");
+  } else {
+    notes.wrong(
+      groups <= 1 ? "Events are held back and arrive all at once" : "Events are held back and arrive in heaps",
+      "Switch buffering and compression of text/event-stream off in the proxy (nginx: proxy_buffering off)",
+    );
+  }
+}
+
+/** A long silence, with nothing but keep-alives. */
+async function lookAtSilence(notes: Notes, look: Public, longMs: number): Promise<void> {
+  const paced = await paceThrough(notes, look, { pauseMs: longMs, pieces: 2 });
+  if (paced === undefined) return;
+  const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
+  if (paced.whole && paced.times.length >= 2) {
+    return notes.ok(
+      `A stream survives ${seconds(longMs)} without text; the longest silence on the way was ${
+        seconds(paced.silenceMs)
+      }`,
+    );
+  }
+  notes.wrong(
+    `A stream was cut off after ${seconds(paced.tookMs)} without text`,
+    "Raise the time limit of the proxy (nginx: proxy_read_timeout 600s), or lower keep_alive_seconds",
+  );
+}
+
+/** Whom the gateway takes us for; with and without a forged header. */
+async function lookAtAddress(notes: Notes, look: Public): Promise<void> {
+  const seen = await shownAddress(look, {});
+  if (seen === undefined) return;
+  const forged = await shownAddress(look, { "x-forwarded-for": FORGED });
+  if (forged === FORGED) {
+    return notes.wrong(
+      "Clients can forge their address: the gateway believes an X-Forwarded-For of theirs",
+      "Have the proxy append to that header or set it anew, and name only proxies in trusted_proxies",
+    );
+  }
+  const own = await ownAddress(look.url);
+  if (seen === own) return notes.ok(`The gateway sees the client's address (${seen})`);
+  if (isPrivate(seen)) {
+    return notes.doubt(
+      `The gateway takes this client for ${seen}, although it is ${own ?? "another one"}`,
+      `If ${seen} is the proxy, add it to trusted_proxies, and have the proxy send X-Forwarded-For`,
+    );
+  }
+  notes.ok(`The gateway takes this client for ${seen}, which may be its address on the internet`);
+}
+
+async function shownAddress(
+  { url, key, timeoutMs }: Public,
+  more: Record<string, string>,
+): Promise<string | undefined> {
+  try {
+    const response = await fetch(`${url}/v1/models`, {
+      redirect: "manual",
+      signal: AbortSignal.timeout(timeoutMs),
+      headers: { authorization: `Bearer ${key}`, "x-sluice-show": "client-address", ...more },
+    });
+    await response.body?.cancel();
+    return response.headers.get("x-sluice-client-address") ?? undefined;
+  } catch {
+    // That it cannot be reached was told before.
+    return undefined;
+  }
+}
+
+/** The address of this machine on the way there. */
+async function ownAddress(url: string): Promise<string | undefined> {
+  const { protocol, hostname, port } = new URL(url);
+  try {
+    const connection = await Deno.connect({
+      hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+      signal: AbortSignal.timeout(5_000),
+    });
+    const { localAddr } = connection;
+    connection.close();
+    return localAddr.hostname;
+  } catch {
+    return undefined;
+  }
+}
+
+function isPrivate(address: string): boolean {
+  return /^(127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|169\.254\.|::1$|f[cd]|fe80)/i.test(address);
+}

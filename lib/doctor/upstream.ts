@@ -1,0 +1,224 @@
+/** One upstream: whether it can be reached, takes the key, and knows the models. Nothing here costs anything. */
+import { isObject, type JsonObject } from "../json.ts";
+import { addressOf, type Vendor, vendorOf } from "../upstreams/vendors.ts";
+import { baseUrlOf, type Host } from "./address.ts";
+import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
+import { proxyFor } from "./proxies.ts";
+import { reach, type Steps } from "./reach.ts";
+
+/** Largest list of models that is read, in UTF-16 code units. */
+const LIST_LENGTH = 8 * 1024 * 1024;
+/** An answer that takes longer than this is told, in milliseconds. */
+const SLOW_MS = 3_000;
+/** Models that are told by name. */
+const NAMED = 5;
+
+/** What one upstream is looked at with. */
+export interface Look extends Steps {
+  env: (name: string) => string | undefined;
+}
+
+/** What was found at one upstream. */
+export interface Looked {
+  findings: Finding[];
+  /** How far its clock is ahead of ours, in milliseconds; absent: it did not tell. */
+  aheadMs?: number;
+}
+
+/** Looks at one upstream. `models` are the ids that targets name. */
+export async function lookAtUpstream(
+  name: string,
+  { host, models, look }: { host: Host; models: readonly string[]; look: Look },
+): Promise<Looked> {
+  const notes = notesOn(`upstream ${name}`);
+  const base = baseUrlOf(host);
+  // Behind a proxy, the way is the proxy's.
+  const direct = proxyFor(base, look.env) === undefined;
+  if (direct && !await reach(notes, new URL(base), look)) return { findings: notes.found };
+  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0 });
+  try {
+    const visit = { notes, host, vendor: vendorOf(host.vendor), base, models, look, client };
+    const list = await ask(visit, { path: listPath(host), key: true });
+    if (list === undefined) return { findings: notes.found };
+    await judge(visit, list);
+    return { findings: notes.found, ...(list.aheadMs !== undefined && { aheadMs: list.aheadMs }) };
+  } finally {
+    client.close();
+  }
+}
+
+interface Visit {
+  notes: Notes;
+  host: Host;
+  vendor: Vendor;
+  base: string;
+  models: readonly string[];
+  look: Look;
+  client: Deno.HttpClient;
+}
+
+interface Heard {
+  status: number;
+  location: string | null;
+  text: string;
+  aheadMs?: number;
+}
+
+/** Sends one request; `undefined` where there was no answer, and the notes say so. */
+async function ask(
+  { notes, host, vendor, base, look, client }: Visit,
+  { path, key, body }: { path: string; key: boolean; body?: string },
+): Promise<Heard | undefined> {
+  const begun = look.now();
+  try {
+    const response = await fetch(path.startsWith("http") ? path : base + path, {
+      method: body === undefined ? "GET" : "POST",
+      redirect: "manual",
+      client,
+      signal: AbortSignal.timeout(look.timeoutMs),
+      headers: {
+        accept: "application/json",
+        "user-agent": "sluice",
+        ...(host.vendor === "anthropic" && { "anthropic-version": "2023-06-01" }),
+        ...(key && host.api_key !== undefined && vendor.auth(host.api_key.reveal())),
+        ...(body !== undefined && { "content-type": "application/json" }),
+      },
+      ...(body !== undefined && { body }),
+    });
+    let text = "";
+    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+      text += piece;
+      if (text.length > LIST_LENGTH) break;
+    }
+    const ended = look.now();
+    if (ended - begun > SLOW_MS) {
+      notes.doubt(
+        `It took ${((ended - begun) / 1000).toFixed(1)} s to answer a request for nothing`,
+        "Look whether it is always so slow: clients wait as long for every first word",
+      );
+    }
+    const told = Date.parse(response.headers.get("date") ?? "");
+    return {
+      status: response.status,
+      location: response.headers.get("location"),
+      text,
+      // The header has whole seconds, so that it is half a second old on the average.
+      ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }),
+    };
+  } catch (error) {
+    const late = error instanceof DOMException && error.name === "TimeoutError";
+    notes.wrong(
+      late ? `No answer within ${look.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
+      late ? "Look whether the address is right and the host is well" : "Look at base_url, and at what is in between",
+    );
+    return undefined;
+  }
+}
+
+/** Where the models are listed. */
+function listPath({ vendor }: Host): string {
+  if (vendor === "anthropic") return "/v1/models?limit=1000";
+  return vendor === "gemini" ? "/models?pageSize=1000" : "/models";
+}
+
+async function judge(visit: Visit, list: Heard): Promise<void> {
+  const { notes, host, vendor } = visit;
+  if (list.status >= 300 && list.status < 400) return redirected(notes, list);
+  if (isRefusal(list)) return refused(visit, list);
+  if (list.status === 429 || list.status >= 500) {
+    return notes.doubt(`It answers ${list.status} at the moment`, "Try again later, and look at its status page");
+  }
+  if (list.status === 200) {
+    const isOpen = host.api_key === undefined || await isPublic(visit);
+    if (!isOpen) notes.ok("It takes the key");
+    else if (host.api_key === undefined && vendor.keyless === true) notes.ok("It wants no key for its list of models");
+    else await tryEmpty(visit);
+    return knows(visit, list);
+  }
+  await tryEmpty(visit, list.status);
+}
+
+/** Some hosts show their models to everybody: their list tells nothing about a key. */
+async function isPublic(visit: Visit): Promise<boolean> {
+  const heard = await ask(visit, { path: listPath(visit.host), key: false });
+  return heard?.status === 200;
+}
+
+/** A request that must fail as bad, and not as unauthorized. Without a model there is nothing to bill. */
+async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
+  const { notes, host, vendor, base } = visit;
+  const [protocol] = host.protocols ?? vendor.protocols;
+  if (protocol === undefined) return;
+  const path = addressOf({ vendor, baseUrl: base, protocol, model: "sluice-doctor", stream: false });
+  const heard = await ask(visit, { path, key: true, body: "{}" });
+  if (heard === undefined) return;
+  if (heard.status >= 300 && heard.status < 400) return redirected(notes, heard);
+  if (isRefusal(heard)) return refused(visit, heard);
+  if (heard.status === 404 && listStatus === 404) {
+    return notes.wrong(
+      "It answers 404 for its list of models and for its endpoint",
+      "Look at base_url: a path such as /v1 may be missing",
+    );
+  }
+  if (heard.status === 429 || heard.status >= 500) {
+    return notes.doubt(`It answers ${heard.status} at the moment`, "Try again later, and look at its status page");
+  }
+  notes.ok(`It refuses an empty request with ${heard.status}, and not the key`);
+}
+
+/** Google refuses a wrong key as a bad request. */
+function isRefusal({ status, text }: Heard): boolean {
+  return status === 401 || status === 403 || status === 400 && /API[ _]key[ _](not valid|invalid)/i.test(text);
+}
+
+function refused({ notes, host }: Visit, { status }: Heard): void {
+  if (host.api_key === undefined) notes.wrong(`It wants a key: ${status}`, "Add api_key to the upstream");
+  else {
+    notes.wrong(
+      `It refuses the key: ${status}`,
+      "Put a good key into its variable; every request would be answered with 502",
+    );
+  }
+}
+
+function redirected(notes: Notes, { status, location }: Heard): void {
+  const url = location === null ? null : URL.parse(location);
+  const to = url === null ? "elsewhere" : `${url.origin}${url.pathname}`;
+  notes.wrong(
+    `It redirects (${status}) to ${to}, which is not followed: the key would be carried there`,
+    "Write the address that it really has as base_url",
+  );
+}
+
+/** Compares the ids of targets with those that are listed. */
+function knows({ notes, host, models }: Visit, { text }: Heard): void {
+  const listed = readIds(text);
+  if (listed === undefined) {
+    return notes.doubt(
+      "What it gives as its list of models is none",
+      "Look at base_url: something else seems to answer there",
+    );
+  }
+  // Azure lists what can be deployed; targets name deployments.
+  if (host.vendor === "azure" || models.length === 0) return;
+  const known = new Set(listed);
+  const missing = models.filter((model) => !known.has(model) && !known.has(`${model}:latest`));
+  if (missing.length === 0) return notes.ok(`It knows every model that targets name (${models.length})`);
+  const names = missing.slice(0, NAMED).map((model) => `"${model}"`).join(", ");
+  const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : "";
+  notes.doubt(
+    `Its list of ${listed.length} models does not have ${names}${more}`,
+    "Look for misspelled targets; an alias may work without being listed",
+  );
+}
+
+function readIds(text: string): string[] | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    if (!isObject(body)) return undefined;
+    const rows = [body.data, body.models].find(Array.isArray);
+    return rows?.filter(isObject).map(({ id, name }: JsonObject) => String(id ?? name).replace(/^models\//, ""));
+  } catch {
+    return undefined;
+  }
+}

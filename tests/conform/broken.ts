@@ -1,0 +1,106 @@
+/** A gateway with one fault: a proxy that passes everything on, and breaks one thing on the way back. */
+import { isObject, type JsonObject } from "../../lib/json.ts";
+import { READY } from "../../lib/conform/words.ts";
+
+/** A request and its answer on the way through. */
+export interface Passing {
+  method: string;
+  path: string;
+  sent: Headers;
+  /** The request's body; `{}` where it is none. */
+  asked: JsonObject;
+  status: number;
+  headers: Headers;
+  text: string;
+}
+
+/** Breaks an answer, in place. */
+export type Break = (passing: Passing) => void;
+
+/** A running proxy. */
+export interface Broken extends AsyncDisposable {
+  url: string;
+}
+
+/** Starts a proxy in front of a gateway. */
+export function startBroken(origin: string, breaks: Break): Broken {
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+    const path = request.url.slice(request.url.indexOf("/", 8));
+    const body = await request.bytes();
+    const headers = new Headers(request.headers);
+    headers.delete("host");
+    headers.delete("content-length");
+    const { method } = request;
+    const response = await fetch(origin + path, { method, headers, ...(body.length > 0 && { body }) });
+    const passing: Passing = {
+      method,
+      path,
+      sent: request.headers,
+      asked: body.length < 100_000 ? read(new TextDecoder().decode(body)) : {},
+      status: response.status,
+      headers: new Headers(response.headers),
+      text: await response.text(),
+    };
+    passing.headers.delete("content-length");
+    breaks(passing);
+    return new Response(passing.text === "" ? null : passing.text, passing);
+  });
+  return {
+    url: `http://127.0.0.1:${server.addr.port}`,
+    [Symbol.asyncDispose]: () => server.shutdown(),
+  };
+}
+
+function read(text: string): JsonObject {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+/** The plain question of the suite and nothing else, whole or streamed. */
+export function isPlain({ asked, status }: Passing): boolean {
+  const members = ["model", "messages", "input", "store", "max_tokens", "stream", "stream_options"];
+  return status === 200 && JSON.stringify(asked).includes(READY) &&
+    Object.keys(asked).every((name) => members.includes(name)) &&
+    JSON.stringify(asked).length < 300 && asked.model !== undefined;
+}
+
+/** Breaks the plain whole answer as JSON. */
+export function whole(change: (body: Record<string, unknown>) => unknown): Break {
+  return (passing) => {
+    if (!isPlain(passing) || passing.asked.stream === true) return;
+    const body = JSON.parse(passing.text);
+    change(body);
+    passing.text = JSON.stringify(body);
+  };
+}
+
+/** Breaks the events of the plain stream, each with its lines. */
+export function events(change: (events: string[]) => string[]): Break {
+  return (passing) => {
+    if (!isPlain(passing) || passing.asked.stream !== true) return;
+    passing.text = change(blocks(passing.text)).map((event) => `${event}\n\n`).join("");
+  };
+}
+
+/** Breaks the events of every stream with tools. */
+export function toolEvents(change: (events: string[]) => string[]): Break {
+  return (passing) => {
+    if (passing.status !== 200 || passing.asked.tools === undefined || passing.asked.stream !== true) return;
+    passing.text = change(blocks(passing.text)).map((event) => `${event}\n\n`).join("");
+  };
+}
+
+function blocks(text: string): string[] {
+  return text.split("\n\n").filter((event) => event !== "");
+}
+
+/** Breaks answers with a status. */
+export function onStatus(status: number, change: (passing: Passing) => void): Break {
+  return (passing) => {
+    if (passing.status === status) change(passing);
+  };
+}

@@ -1,0 +1,72 @@
+/** The suite through gateways that translate: behind them stand hosts of each protocol. */
+import { assertEquals } from "@std/assert";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { runSuite } from "../../lib/conform/run.ts";
+import { GEMINI_KEY, startGemini } from "../clients/gemini.ts";
+import { model, startGateway } from "../upstreams/gateway.ts";
+import { startGateway as startWhole } from "../whole_gateway.ts";
+
+const OPTIONS = { now: Date.now };
+
+/** A configuration with one model, `acme/one`, at a host: a gateway too, which understands all that the suite asks for. */
+function fileOf(host: JsonObject, target: JsonObject): Record<string, Json> {
+  return { upstreams: { host }, models: [model("acme/one", [{ upstream: "host", ...target }])] };
+}
+
+/** The suite's texts through a gateway: what failed, and the ids of what was skipped. */
+async function judge(origin: string, key: string): Promise<{ failed: string[]; skipped: string[] }> {
+  const { results } = await runSuite({
+    origin,
+    key,
+    model: "acme/one",
+    only: ["models", "chat", "responses", "messages"],
+    concurrency: 8,
+    timeoutMs: 20_000,
+  });
+  return {
+    failed: results.flatMap((result) =>
+      result.outcome === "fail" ? [`${result.id}: expected ${result.expected}, saw ${result.seen}`] : []
+    ),
+    skipped: results.flatMap((result) => result.outcome === "skip" ? [result.id] : []),
+  };
+}
+
+const HOSTS = [
+  // The end of its answers tells neither which stop sequence it was nor, before the text, who signs the thoughts.
+  ["chat", "openai-compatible", "/v1", ["messages.thinking.stream"]],
+  ["responses", "openai", "/v1", []],
+  ["messages", "anthropic", "/anthropic", []],
+] as const;
+
+for (const [protocol, vendor, path, skipped] of HOSTS) {
+  Deno.test(`a gateway in front of a host that speaks ${protocol} passes`, async () => {
+    await using host = startGateway({ keys: [{ name: "front", key: { env: "UPSTREAM_KEY" } }] }, OPTIONS);
+    await using front = startGateway(
+      fileOf({ vendor, base_url: host.url + path, api_key: { env: "UPSTREAM_KEY" } }, {
+        model: "sluice/echo",
+        protocol,
+      }),
+      OPTIONS,
+    );
+    assertEquals(await judge(front.url, front.key.key), { failed: [], skipped: [...skipped] });
+  });
+}
+
+Deno.test("a gateway in front of a host that speaks Gemini's protocol passes", async () => {
+  await using mind = startGateway({}, OPTIONS);
+  await using host = startGemini({ ...mind, key: mind.key.key, stop: () => Promise.resolve() });
+  await using front = startWhole(
+    fileOf({ vendor: "gemini", base_url: host.url, api_key: { env: "ADMIN_KEY" } }, { model: "echo" }),
+    { adminKey: GEMINI_KEY },
+  );
+  assertEquals(await judge(front.origin, front.keys.good), {
+    failed: [],
+    // It signs calls, not thoughts, and knows no way to switch parallel calls off.
+    skipped: [
+      "responses.reasoning.whole",
+      "messages.tools.single",
+      "messages.thinking.whole",
+      "messages.thinking.stream",
+    ],
+  });
+});

@@ -1,0 +1,495 @@
+/** Single faults, and exactly which checks must find each. */
+import type { Part } from "../../lib/conform/check.ts";
+import { LONG } from "../../lib/conform/words.ts";
+import { type Break, events, isPlain, onStatus, type Passing, toolEvents, whole } from "./broken.ts";
+
+/** One fault. */
+export interface Fault {
+  name: string;
+  part: Part;
+  /** Ids of the checks that fail, or are skipped although nothing is skipped without the fault. */
+  finds: readonly string[];
+  /** Made anew for each run. */
+  make: () => Break;
+}
+
+const without = (pattern: RegExp) => (list: string[]) => list.filter((event) => !pattern.test(event));
+const swap = (from: RegExp, to: string) => (list: string[]) => list.map((event) => event.replace(from, to));
+const twice = (pattern: RegExp) => (list: string[]) =>
+  list.flatMap((event) => pattern.test(event) ? [event, event] : [event]);
+
+/** The event that fits comes first. */
+const first = (pattern: RegExp) => (list: string[]) =>
+  [...list].sort((a, b) => Number(pattern.test(b)) - Number(pattern.test(a)));
+
+function fault(part: Part, name: string, finds: string[], make: Break | (() => Break)): Fault {
+  return {
+    name: `${part}: ${name}`,
+    part,
+    finds: finds.map((id) => `${part}.${id}`),
+    make: make.length === 0 ? make as () => Break : () => make as Break,
+  };
+}
+
+/** A fault of a header of the plain stream. */
+const streamHeader = (change: (headers: Headers) => void): Break => (passing) => {
+  if (isPlain(passing) && passing.asked.stream === true) change(passing.headers);
+};
+
+const CHAT: Fault[] = [
+  fault(
+    "chat",
+    "no usage in a whole answer",
+    ["whole.usage", "system", "developer", "stream.same"],
+    whole((body) => delete body.usage),
+  ),
+  fault(
+    "chat",
+    "a total that is no sum",
+    ["whole.usage", "system", "developer", "stream.same"],
+    whole((body) => {
+      Object.assign(Object(body.usage), { total_tokens: 1 });
+    }),
+  ),
+  fault(
+    "chat",
+    "a wrong object",
+    ["whole.form", "whole.nulls", "whole.usage", "whole.finish", "parts", "system", "developer", "stream.same"],
+    whole((body) => {
+      body.object = "text_completion";
+    }),
+  ),
+  fault("chat", "no refusal", ["whole.nulls"], whole((body) => delete Object(body.choices)[0].message.refusal)),
+  fault(
+    "chat",
+    "a whole answer that ends with end_turn",
+    ["whole.finish"],
+    whole((body) => {
+      Object(body.choices)[0].finish_reason = "end_turn";
+    }),
+  ),
+  fault("chat", "no [DONE]", ["stream.done"], events(without(/\[DONE\]/))),
+  fault("chat", "two [DONE]", ["stream.done"], events(twice(/\[DONE\]/))),
+  fault("chat", "data without a space", ["stream.lines"], events(swap(/^data: /, "data:"))),
+  fault("chat", "CRLF", ["stream.lines"], (passing) => {
+    if (isPlain(passing) && passing.asked.stream === true) passing.text = passing.text.replaceAll("\n", "\r\n");
+  }),
+  fault("chat", "no blank line at the end", ["stream.lines", "stream.done"], (passing) => {
+    if (isPlain(passing) && passing.asked.stream === true) passing.text = passing.text.trimEnd();
+  }),
+  fault("chat", "ids on events", ["stream.lines"], events(swap(/^data/, "id: 1\ndata"))),
+  fault(
+    "chat",
+    "the role in every delta",
+    ["stream.role"],
+    events(swap(/"delta":\{"content"/, '"delta":{"role":"assistant","content"')),
+  ),
+  fault("chat", "no role at all", ["stream.role"], events(swap(/"role":"assistant",?/, ""))),
+  fault(
+    "chat",
+    "another id in the middle",
+    ["stream.form"],
+    events((list) => list.map((event, at) => at === 2 ? event.replace(/"id":"[^"]*"/, '"id":"x"') : event)),
+  ),
+  fault("chat", "two finish reasons", ["stream.finish"], events(twice(/"finish_reason":"stop"/))),
+  fault(
+    "chat",
+    "text after the finish",
+    ["stream.finish"],
+    events((list) => {
+      const text = list.filter((event) => /"content":"./.test(event));
+      return list.filter((event) => event !== text.at(-1)).flatMap((event) =>
+        /"finish_reason":"stop"/.test(event) ? [event, text.at(-1) ?? ""] : [event]
+      );
+    }),
+  ),
+  fault(
+    "chat",
+    "no usage in a stream",
+    ["stream.usage", "stream.same"],
+    events((list) => list.filter((event) => !/"usage":\{/.test(event))),
+  ),
+  fault("chat", "usage that nobody asked for", ["stream.no_usage"], (passing) => {
+    if (!isPlain(passing) || passing.asked.stream !== true || passing.asked.stream_options !== undefined) return;
+    const bare =
+      'data: {"id":"x","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{}}\n\n';
+    passing.text = passing.text.replace("data: [DONE]", () => `${bare}data: [DONE]`);
+  }),
+  fault(
+    "chat",
+    "other tokens in a stream than in a whole answer",
+    ["stream.same"],
+    events((list) =>
+      list.map((event) =>
+        event.replace(
+          /"prompt_tokens":(\d+),"completion_tokens":(\d+),"total_tokens":(\d+)/,
+          (_, prompt, completion, total) =>
+            `"prompt_tokens":${+prompt + 1},"completion_tokens":${completion},"total_tokens":${+total + 1}`,
+        )
+      )
+    ),
+  ),
+  fault("chat", "keep-alives as data", [
+    "stream.lines",
+    "stream.form",
+    "stream.role",
+    "stream.finish",
+    "stream.usage",
+    "stream.no_usage",
+    "stream.same",
+  ], events((list) => [list[0] ?? "", "data: : keep-alive", ...list.slice(1)])),
+  fault(
+    "chat",
+    "tool indices with a gap",
+    ["tools.stream"],
+    toolEvents(swap(/"tool_calls":\[\{"index":1/, '"tool_calls":[{"index":2')),
+  ),
+  fault(
+    "chat",
+    "tool indices from 1",
+    ["tools.stream"],
+    toolEvents(swap(/"tool_calls":\[\{"index":(\d)/, '"tool_calls":[{"index":1$1')),
+  ),
+  fault(
+    "chat",
+    "a call's name twice",
+    ["tools.stream"],
+    toolEvents(swap(/"function":\{"arguments"/, '"function":{"name":"get_weather","arguments"')),
+  ),
+  fault("chat", "a call without type", ["tools.stream"], toolEvents(swap(/"type":"function",/, ""))),
+  fault(
+    "chat",
+    "calls that end with stop",
+    ["tools.stream_finish"],
+    toolEvents(swap(/"finish_reason":"tool_calls"/, '"finish_reason":"stop"')),
+  ),
+  fault(
+    "chat",
+    "a 401 of another form",
+    ["error.key", "error.no_key"],
+    onStatus(401, (passing) => {
+      passing.text = '{"detail":"Unauthorized"}';
+    }),
+  ),
+  fault(
+    "chat",
+    "a 401 that says the key",
+    ["error.key"],
+    onStatus(401, (passing) => {
+      const key = passing.sent.get("authorization");
+      passing.text = passing.text.replace(/"message":"/, `"message":"${key ?? ""} `);
+    }),
+  ),
+  fault(
+    "chat",
+    "403 for a wrong key",
+    ["error.key", "error.no_key"],
+    onStatus(401, (passing) => {
+      passing.status = 403;
+    }),
+  ),
+  fault(
+    "chat",
+    "errors without request id",
+    ["error.request_id"],
+    onStatus(401, ({ headers }) => headers.delete("x-request-id")),
+  ),
+  fault(
+    "chat",
+    "500 for an unknown model",
+    ["error.model", "error.early"],
+    onStatus(404, (passing) => {
+      passing.status = 500;
+    }),
+  ),
+  fault("chat", "an error inside a stream of status 200", ["error.early"], (passing) => {
+    if (passing.status !== 404 || passing.asked.stream !== true) return;
+    passing.status = 200;
+    passing.headers.set("content-type", "text/event-stream");
+    passing.text = `data: ${passing.text}\n\n`;
+  }),
+  fault("chat", "422 for what is missing", ["error.member"], (passing) => {
+    if (passing.status === 400 && passing.asked.model !== undefined) passing.status = 422;
+  }),
+  fault("chat", "500 for broken JSON", ["error.json"], (passing) => {
+    if (passing.status === 400 && Object.keys(passing.asked).length === 0) passing.status = 500;
+  }),
+  fault(
+    "chat",
+    "500 for a large body",
+    ["error.large"],
+    onStatus(413, (passing) => {
+      passing.status = 500;
+    }),
+  ),
+  fault("chat", "405 without allow", ["error.method"], onStatus(405, ({ headers }) => headers.delete("allow"))),
+  fault("chat", "500 for an unknown member", ["unknown"], (passing) => {
+    if ("x_conform_unknown" in passing.asked) passing.status = 500;
+  }),
+  fault("chat", "official members refused", ["known"], (passing) => {
+    if ("metadata" in passing.asked) passing.status = 400;
+  }),
+  fault(
+    "chat",
+    "a stream of text/plain",
+    ["stream.type"],
+    streamHeader((headers) => headers.set("content-type", "text/plain")),
+  ),
+  fault(
+    "chat",
+    "a stream that may be cached",
+    ["stream.cache"],
+    streamHeader((headers) => headers.delete("cache-control")),
+  ),
+  fault(
+    "chat",
+    "a stream that may be buffered",
+    ["stream.buffering"],
+    streamHeader((headers) => headers.delete("x-accel-buffering")),
+  ),
+  fault(
+    "chat",
+    "a stream without request id",
+    ["stream.request_id"],
+    streamHeader((headers) => headers.delete("x-request-id")),
+  ),
+  fault("chat", "a slot that a client who left keeps", ["leave"], () => {
+    let left = false;
+    return (passing: Passing) => {
+      if (left) passing.status = 503;
+      left ||= JSON.stringify(passing.asked).includes(LONG) && passing.asked.max_completion_tokens === undefined;
+    };
+  }),
+  fault("chat", "the stop sequence in the text", ["stop"], (passing) => {
+    if ("stop" in passing.asked) passing.text = passing.text.replace(/"content":"/, '"content":"HALT ');
+  }),
+  fault("chat", "a cut answer that says stop", ["length.whole", "length.stream"], (passing) => {
+    passing.text = passing.text.replaceAll('"finish_reason":"length"', '"finish_reason":"stop"');
+  }),
+  fault("chat", "JSON between fences", ["json.schema"], (passing) => {
+    if (!("response_format" in passing.asked) || passing.asked.stream === true) return;
+    if (Object(passing.asked.response_format).type !== "json_schema") return;
+    passing.text = passing.text.replace(/"content":"/, '"content":"```json ');
+  }),
+  fault("chat", "a signature that is lost on the way back", ["reasoning.back"], () => {
+    return (passing: Passing) => {
+      const messages = passing.asked.messages;
+      if (Array.isArray(messages) && messages.some((message) => "reasoning_details" in Object(message))) {
+        passing.status = 400;
+      }
+    };
+  }),
+];
+
+const RESPONSES: Fault[] = [
+  fault(
+    "responses",
+    "events out of order",
+    ["stream.numbers", "stream.parts"],
+    events((list) => {
+      const at = list.findIndex((event) => event.includes("content_part.added"));
+      const [part = "", delta = ""] = list.slice(at, at + 2);
+      return [...list.slice(0, at), delta, part, ...list.slice(at + 2)];
+    }),
+  ),
+  fault("responses", "created twice", ["stream.numbers", "stream.begin"], events(twice(/^event: response.created/))),
+  fault(
+    "responses",
+    "no created",
+    ["stream.numbers", "stream.begin"],
+    events(without(/^event: response.created/)),
+  ),
+  fault("responses", "no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
+  fault("responses", "no sequence numbers", ["stream.numbers"], events(swap(/"sequence_number":\d+,?/, ""))),
+  fault(
+    "responses",
+    "no completed",
+    ["stream.end", "stream.whole", "stream.usage", "stream.same"],
+    events(without(/^event: response.completed/)),
+  ),
+  fault(
+    "responses",
+    "no usage at the end",
+    ["stream.usage", "stream.same"],
+    events((list) =>
+      list.map((event) =>
+        event.startsWith("event: response.completed")
+          ? event.replace(/"usage":\{.*?\}.*?\}.*?\}/, '"usage":null')
+          : event
+      )
+    ),
+  ),
+  fault(
+    "responses",
+    "an empty output at the end",
+    ["stream.whole"],
+    events((list) =>
+      list.map((event) =>
+        event.startsWith("event: response.completed")
+          ? event.replace(/"output":\[.*\],"parallel_tool_calls"/, '"output":[],"parallel_tool_calls"')
+          : event
+      )
+    ),
+  ),
+  fault("responses", "output_index from 1", ["stream.items"], events(swap(/"output_index":0/, '"output_index":1'))),
+  fault(
+    "responses",
+    "an item that is never done",
+    ["stream.numbers", "stream.items", "stream.whole"],
+    events(without(/^event: response.output_item.done/)),
+  ),
+  fault("responses", "no [DONE]", ["stream.done"], events(without(/\[DONE\]/))),
+  fault(
+    "responses",
+    "keepalive events",
+    ["stream.numbers", "stream.alive"],
+    events((list) => [list[0] ?? "", 'event: keepalive\ndata: {"type":"keepalive"}', ...list.slice(1)]),
+  ),
+  fault("responses", "missing members", ["whole.required"], whole((body) => delete body.incomplete_details)),
+  fault("responses", "missing members of Open Responses", ["whole.open"], whole((body) => delete body.truncation)),
+  fault(
+    "responses",
+    "an id of another kind",
+    ["whole.form", "whole.required", "whole.open", "whole.usage", "instructions", "back", "stream.same"],
+    whole((body) => {
+      body.id = "chatcmpl-1";
+    }),
+  ),
+  fault("responses", "a cut answer that says completed", ["length.whole", "length.stream"], (passing) => {
+    if ("max_output_tokens" in passing.asked) {
+      passing.text = passing.text.replaceAll('"status":"incomplete"', '"status":"completed"');
+    }
+  }),
+  fault("responses", "arguments that are no JSON", ["tools.forced"], (passing) => {
+    if (typeof passing.asked.tool_choice === "object" && passing.asked.stream !== true) {
+      passing.text = passing.text.replace(/"arguments":"\{/, '"arguments":"(');
+    }
+  }),
+  fault(
+    "responses",
+    "arguments whose pieces lack one",
+    ["tools.stream"],
+    toolEvents((list) => {
+      const at = list.findIndex((event) => event.startsWith("event: response.function_call_arguments.delta"));
+      return list.filter((_, index) => index !== at);
+    }),
+  ),
+  fault("responses", "no encrypted_content", ["reasoning.whole (skipped)"], (passing) => {
+    if ("reasoning" in passing.asked && passing.asked.stream !== true) {
+      passing.text = passing.text.replace(/"encrypted_content":"[^"]*",?/, "").replace(/,\}/g, "}");
+    }
+  }),
+];
+
+const MESSAGES: Fault[] = [
+  fault("messages", "two starts", ["stream.begin"], events(twice(/^event: message_start/))),
+  fault("messages", "no event lines", ["stream.names"], events(swap(/^event: .*\n/, ""))),
+  fault(
+    "messages",
+    "no usage at the start",
+    ["stream.start_usage"],
+    events((list) =>
+      list.map((event) =>
+        event.startsWith("event: message_start")
+          ? event.replace(/"usage":\{[^}]*(\{[^}]*\}[^}]*)*\}/, '"other":{}')
+          : event
+      )
+    ),
+  ),
+  fault("messages", "an index with a gap", ["stream.blocks", "stream.same"], events(swap(/"index":0/, '"index":1'))),
+  fault("messages", "a block that never stops", ["stream.blocks"], events(without(/^event: content_block_stop/))),
+  fault(
+    "messages",
+    "the stop before its block's end",
+    ["stream.blocks", "stream.delta"],
+    events((list) => {
+      const at = list.findIndex((event) => event.startsWith("event: message_delta"));
+      return [...list.slice(0, at - 1), list[at] ?? "", list[at - 1] ?? "", ...list.slice(at + 1)];
+    }),
+  ),
+  fault("messages", "no stop reason", ["stream.delta"], events(swap(/"stop_reason":"end_turn"/, '"stop_reason":null'))),
+  fault("messages", "no message_stop", ["stream.end"], events(without(/^event: message_stop/))),
+  fault("messages", "message_delta first", ["stream.begin", "stream.delta"], events(first(/^event: message_delta/))),
+  fault(
+    "messages",
+    "an error of OpenAI's form",
+    ["error.key", "error.no_key"],
+    onStatus(401, (passing) => {
+      passing.text = '{"error":{"message":"no","type":"invalid_request_error","param":null,"code":null}}';
+    }),
+  ),
+  fault(
+    "messages",
+    "another request id header",
+    ["error.request_id"],
+    onStatus(401, ({ headers }) => headers.delete("request-id")),
+  ),
+  fault("messages", "calls that stop with end_turn", ["tools.stop", "tools.stream"], (passing) => {
+    passing.text = passing.text.replaceAll('"stop_reason":"tool_use"', '"stop_reason":"end_turn"');
+  }),
+  fault(
+    "messages",
+    "an input at the start of a call",
+    ["tools.stream"],
+    toolEvents(swap(/"input":\{\}/, '"input":{"city":"Rome"}')),
+  ),
+  fault("messages", "no x-api-key beside the bearer", ["credential"], (passing) => {
+    if (passing.sent.has("authorization") && passing.status === 200) passing.status = 401;
+  }),
+  fault("messages", "the newest version refused", ["version"], (passing) => {
+    if (passing.sent.get("anthropic-version") === "2026-10-21") passing.status = 400;
+  }),
+  fault("messages", "a stop sequence that is not named", ["stop"], (passing) => {
+    if ("stop_sequences" in passing.asked) {
+      passing.text = passing.text.replace('"stop_sequence":"HALT"', '"stop_sequence":null');
+    }
+  }),
+  fault("messages", "a count that forgets tools", ["count"], (passing) => {
+    if (passing.path.includes("count_tokens") && "tools" in passing.asked) passing.text = '{"input_tokens":3}';
+  }),
+  fault("messages", "thinking without signature", ["thinking.whole (skipped)"], (passing) => {
+    if ("thinking" in passing.asked && passing.asked.stream !== true) {
+      passing.text = passing.text.replace(/"signature":"[^"]*"/, '"signature":""');
+    }
+  }),
+  fault("messages", "two signatures", ["thinking.stream"], (passing) => {
+    if ("thinking" in passing.asked && passing.asked.stream === true) {
+      passing.text = passing.text.replace(/event: content_block_delta\ndata: [^\n]*signature_delta[^\n]*\n\n/, "$&$&");
+    }
+  }),
+];
+
+const REST: Fault[] = [
+  fault("models", "a list without object", ["list"], (passing) => {
+    if (passing.path === "/v1/models") passing.text = passing.text.replace('"object":"list",', "");
+  }),
+  fault("models", "HEAD not allowed", ["head"], (passing) => {
+    if (passing.method === "HEAD") passing.status = 405;
+  }),
+  fault("models", "CORS for everybody", ["cors"], ({ headers }) => headers.set("access-control-allow-origin", "*")),
+  fault("models", "HTML for unknown paths", ["path"], (passing) => {
+    if (passing.path.includes("/conform/nothing")) passing.text = "<html>Not found</html>";
+  }),
+  fault("models", "a price as a number in words", ["rich"], (passing) => {
+    passing.text = passing.text.replace(/"prompt":"0"/, '"prompt":"free"');
+  }),
+  fault("models", "a date that is none", ["native", "native_one"], (passing) => {
+    passing.text = passing.text.replaceAll(/"created_at":"[^"]*"/g, '"created_at":"yesterday"');
+  }),
+  fault("images", "a picture without usage", ["usage"], (passing) => {
+    if (passing.path.endsWith("generations") && passing.asked.stream !== true) {
+      passing.text = passing.text.replace('"usage":', '"used":');
+    }
+  }),
+  fault("images", "a picture that is none", ["whole"], (passing) => {
+    if (passing.asked.stream !== true && passing.path.endsWith("generations")) {
+      passing.text = passing.text.replace(/"b64_json":"....../, '"b64_json":"AAAAAA');
+    }
+  }),
+  fault("images", "a stream that does not complete", ["stream"], (passing) => {
+    passing.text = passing.text.replaceAll("image_generation.completed", "image_generation.done");
+  }),
+];
+
+/** Every fault. */
+export const FAULTS: readonly Fault[] = [...CHAT, ...RESPONSES, ...MESSAGES, ...REST];

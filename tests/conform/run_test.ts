@@ -1,0 +1,62 @@
+import { assert, assertEquals, assertGreater } from "@std/assert";
+import { PARTS } from "../../lib/conform/check.ts";
+import { CHECKS, type Run, runSuite } from "../../lib/conform/run.ts";
+import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
+import { startBroken } from "./broken.ts";
+import { FAULTS } from "./faults.ts";
+
+function suite(origin: string, { key, only }: { key: string; only?: (typeof PARTS)[number] }): Promise<Run> {
+  return runSuite({
+    origin,
+    key,
+    model: "sluice/echo",
+    imageModel: "sluice/canvas",
+    ...(only !== undefined && { only: [only] }),
+    concurrency: only === undefined ? 8 : 1,
+    timeoutMs: 20_000,
+  });
+}
+
+/** What failed, with what was seen. */
+function failures({ results }: Run): string[] {
+  return results.flatMap((result) =>
+    result.outcome === "fail" ? [`${result.id}: expected ${result.expected}, saw ${result.seen}`] : []
+  );
+}
+
+function embedded(): TestGateway {
+  return startGateway({}, { now: Date.now });
+}
+
+Deno.test("the gateway with its embedded models passes every check, and none is skipped", async () => {
+  await using gateway = embedded();
+  const run = await suite(gateway.url, { key: gateway.key.key });
+  assertEquals(failures(run), []);
+  assertEquals(run.results.filter(({ outcome }) => outcome === "skip").map(({ id }) => id), []);
+  assertEquals(run.results.length, CHECKS.length);
+  for (const { id, part } of CHECKS) assert(id.startsWith(`${part}.`), id);
+  assertEquals(new Set(CHECKS.map(({ id }) => id)).size, CHECKS.length);
+});
+
+Deno.test("a proxy without a fault passes", async () => {
+  await using gateway = embedded();
+  await using proxy = startBroken(gateway.url, () => {});
+  assertEquals(failures(await suite(proxy.url, { key: gateway.key.key })), []);
+});
+
+Deno.test("each single fault is found by the checks that are there for it, and by no other", async (t) => {
+  assertGreater(FAULTS.length, 80);
+  await using gateway = embedded();
+  for (const { name, part, finds, make } of FAULTS) {
+    await t.step(name, async () => {
+      await using proxy = startBroken(gateway.url, make());
+      const run = await suite(proxy.url, { key: gateway.key.key, only: part });
+      const found = failures(run);
+      const ids = [
+        ...found.map((line) => line.split(":")[0] ?? ""),
+        ...run.results.flatMap(({ id, outcome }) => outcome === "skip" ? [`${id} (skipped)`] : []),
+      ];
+      assertEquals(ids.sort(), [...finds].sort(), found.join("\n"));
+    });
+  }
+});
