@@ -61,10 +61,17 @@ export interface Delivered {
  */
 export interface Meter {
   /**
-   * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken. Once per request.
+   * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken, and the request may
+   * wish for something else. Once per request.
    * @throws {GatewayError} `limited`; `overloaded` where the ledger cannot be written
    */
   admit(wish: Wish): Promise<void>;
+  /**
+   * Another model is to answer than the one it was admitted with, at its own price: takes what it needs of that model's
+   * own limits. What was held must be enough for it.
+   * @throws {GatewayError} `limited`; then the model stays the one before
+   */
+  turn(to: Pick<Wish, "model" | "sheet" | "claims">): Promise<void>;
   /** How the limits it counts against stand; after its end, with its real number of tokens. Empty before `admit`. */
   standings(): Promise<Standing[]>;
   /** An upstream is asked. */
@@ -123,8 +130,11 @@ class RequestMeter implements Meter {
   #wish: Wish | undefined;
   /** Work of `admit`, while it runs. */
   #admitting: Promise<void> | undefined;
-  /** Whether something was taken of limits, as far as is known. */
-  #taken = false;
+  /** Names under which something was taken of limits, as far as is known. */
+  #taken: string[] = [];
+  #admitted = false;
+  /** Models whose own limits were taken of. */
+  readonly #models = new Set<Model>();
   #held = 0n;
   #attempts = 0;
   #upstream = "";
@@ -149,24 +159,39 @@ class RequestMeter implements Meter {
   }
 
   async admit(wish: Wish): Promise<void> {
-    if (this.#wish !== undefined || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
+    if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#wish = wish;
     if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
     const needsHold = wish.most > 0n && wish.budgets.length > 0;
-    if (wish.claims.length === 0 && !needsHold) return;
-    this.#admitting = this.#take(wish, needsHold);
+    if (wish.claims.length > 0 || needsHold) await this.#during(this.#take(wish, needsHold));
+    this.#admitted = true;
+    this.#models.add(wish.model);
+  }
+
+  async turn({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> {
+    const wish = this.#wish;
+    if (wish === undefined || this.#ended) throw new TypeError("Cannot turn to another model before or after its time");
+    const needed = this.#models.has(model) ? [] : claims;
+    const name = `${this.#arrival.id}/${this.#models.size}`;
+    if (needed.length > 0) await this.#during(this.#takeLimits(name, { claims: needed, forMs: wish.forMs }));
+    this.#models.add(model);
+    this.#wish = { ...wish, model, sheet, claims: [...wish.claims, ...needed] };
+  }
+
+  /** What is taken while the request ends goes back with the end. */
+  async #during(taking: Promise<void>): Promise<void> {
+    this.#admitting = taking;
     try {
-      await this.#admitting;
+      await taking;
     } finally {
       this.#admitting = undefined;
     }
-    // What was taken goes back with the end that came meanwhile.
     if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
   }
 
   async #take(wish: Wish, needsHold: boolean): Promise<void> {
     try {
-      if (wish.claims.length > 0) await this.#takeLimits(wish);
+      if (wish.claims.length > 0) await this.#takeLimits(this.#arrival.id, wish);
       if (needsHold) await this.#hold(wish);
     } catch (refusal) {
       await this.#undo();
@@ -174,14 +199,14 @@ class RequestMeter implements Meter {
     }
   }
 
-  async #takeLimits({ claims, forMs }: Wish): Promise<void> {
+  async #takeLimits(name: string, { claims, forMs }: Pick<Wish, "claims" | "forMs">): Promise<void> {
     const { limiter, now, log, observer } = this.#parts;
     const { id } = this.#arrival;
     // Before the answer: should there be none, whatever was taken goes back all the same.
-    this.#taken = true;
-    const taking = await limiter.take({ id, claims, forMs });
+    this.#taken.push(name);
+    const taking = await limiter.take({ id: name, claims, forMs });
     if (!taking.admitted) {
-      this.#taken = false;
+      this.#taken.pop();
       const claim = taking.over.find(({ reportOnly }) => !reportOnly);
       if (claim !== undefined) observer?.refused(ownerOf(claim).type, claim.unit);
       throw limitError(taking, now());
@@ -205,23 +230,23 @@ class RequestMeter implements Meter {
 
   /** Gives limits back as if the request had never been. */
   async #undo(): Promise<void> {
-    if (!this.#taken) return;
-    this.#taken = false;
-    try {
-      await this.#parts.limiter.undo(this.#arrival.id);
-    } catch (cause) {
-      this.#report(cause);
+    for (const name of this.#taken.splice(0)) {
+      try {
+        await this.#parts.limiter.undo(name);
+      } catch (cause) {
+        this.#report(cause);
+      }
     }
   }
 
   /** Frees the slots; the estimate of tokens gives way to their number. */
   async #release(tokens: number): Promise<void> {
-    if (!this.#taken) return;
-    this.#taken = false;
-    try {
-      await this.#parts.limiter.end(this.#arrival.id, tokens);
-    } catch (cause) {
-      this.#report(cause);
+    for (const name of this.#taken.splice(0)) {
+      try {
+        await this.#parts.limiter.end(name, tokens);
+      } catch (cause) {
+        this.#report(cause);
+      }
     }
   }
 
