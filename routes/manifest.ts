@@ -2,6 +2,7 @@
 import type { Route } from "../lib/http/router.ts";
 import * as admin_v1_audit from "./admin/v1/audit.ts";
 import * as admin_v1_config from "./admin/v1/config.ts";
+import * as admin_v1_health from "./admin/v1/health.ts";
 import * as admin_v1_keys from "./admin/v1/keys.ts";
 import * as admin_v1_keys_key from "./admin/v1/keys/[key].ts";
 import * as admin_v1_keys_key_rotate from "./admin/v1/keys/[key]/rotate.ts";
@@ -16,6 +17,7 @@ import * as anthropic_v1_models from "./anthropic/v1/models.ts";
 import * as anthropic_v1_models_provider from "./anthropic/v1/models/[provider].ts";
 import * as anthropic_v1_models_provider_model_id from "./anthropic/v1/models/[provider]/[model_id].ts";
 import * as healthz from "./healthz.ts";
+import * as metrics from "./metrics.ts";
 import * as openapi_json from "./openapi.json.ts";
 import * as readyz from "./readyz.ts";
 import * as v1_chat_completions from "./v1/chat/completions.ts";
@@ -30,6 +32,7 @@ import * as v1_responses from "./v1/responses.ts";
 export const routes: Route[] = [
   { path: "/admin/v1/audit", handlers: { POST: admin_v1_audit.POST } },
   { path: "/admin/v1/config", handlers: { GET: admin_v1_config.GET } },
+  { path: "/admin/v1/health", handlers: { GET: admin_v1_health.GET } },
   { path: "/admin/v1/keys", handlers: { GET: admin_v1_keys.GET, POST: admin_v1_keys.POST } },
   {
     path: "/admin/v1/keys/[key]",
@@ -47,6 +50,7 @@ export const routes: Route[] = [
   { path: "/anthropic/v1/models/[provider]", handlers: { GET: anthropic_v1_models_provider.GET } },
   { path: "/anthropic/v1/models/[provider]/[model_id]", handlers: { GET: anthropic_v1_models_provider_model_id.GET } },
   { path: "/healthz", handlers: { GET: healthz.GET } },
+  { path: "/metrics", handlers: { GET: metrics.GET } },
   { path: "/openapi.json", handlers: { GET: openapi_json.GET } },
   { path: "/readyz", handlers: { GET: readyz.GET } },
   { path: "/v1/chat/completions", handlers: { POST: v1_chat_completions.POST } },

@@ -83,8 +83,10 @@ const LAYERS: Layers = {
     "lib/gateway.ts",
     "lib/http",
     "lib/openapi",
+    "lib/pipeline/health.ts",
     "lib/protocols/fields.ts",
     "lib/reports",
+    "lib/routing/health.ts",
     "lib/store",
   ],
   "lib/openapi": [
@@ -110,6 +112,7 @@ const LAYERS: Layers = {
     "lib/routing",
     "lib/store/ledger.ts",
     "lib/upstreams",
+    "deno.json",
   ],
   "lib/images": [
     "lib/access",

@@ -11,9 +11,12 @@ export type Protocol = "chat" | "responses" | "messages";
 
 /** What one method of one route asks of its caller. */
 export interface Access {
-  /** `none`: public. `admin`: the admin key as a bearer, which belongs to no group. */
-  readonly credential: "none" | "admin" | Credential;
-  /** The permission needed; absent only where the credential is `none` or `admin`. */
+  /**
+   * `none`: public. `admin`: the admin key as a bearer, which belongs to no group. `metrics`: the same, unless the operator
+   * has opened them or there is no admin key; with none, only for callers on this machine.
+   */
+  readonly credential: "none" | "admin" | "metrics" | Credential;
+  /** The permission needed; absent only where the credential is `none`, `admin` or `metrics`. */
   readonly endpoint?: Endpoint;
   /** The protocol it belongs to, where it belongs to one: a permission too. */
   readonly protocol?: Protocol;
@@ -36,6 +39,7 @@ const MESSAGES: Access = { credential: "api_key", endpoint: "messages", protocol
 export const ACCESS: AccessTable = {
   "GET /healthz": HEALTH,
   "GET /readyz": HEALTH,
+  "GET /metrics": { credential: "metrics", everywhere: true },
   "GET /openapi.json": { credential: "bearer", endpoint: "openapi" },
   "GET /v1/models": MODELS,
   "GET /v1/models/[provider]": MODELS,
@@ -56,6 +60,7 @@ export const ACCESS: AccessTable = {
   "PATCH /admin/v1/keys/[key]": ADMIN,
   "DELETE /admin/v1/keys/[key]": ADMIN,
   "POST /admin/v1/keys/[key]/rotate": ADMIN,
+  "GET /admin/v1/health": ADMIN,
   "GET /admin/v1/usage": ADMIN,
   "GET /admin/v1/usage/[request_id]": ADMIN,
   "POST /admin/v1/audit": ADMIN,

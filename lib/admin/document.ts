@@ -8,6 +8,7 @@ import {
   auditSchema,
   configStateSchema,
   explanationSchema,
+  gatewayHealthSchema,
   keyListSchema,
   keySchema,
   reloadSchema,
@@ -45,6 +46,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     reply: explanationSchema,
     others: [404],
   },
+  "GET /admin/v1/health": { summary: "Everything at one glance", reply: gatewayHealthSchema },
   "GET /admin/v1/config": { summary: "The configuration in force, without secrets", reply: configStateSchema },
   "POST /admin/v1/reload": {
     summary: "Read the configuration anew; one with mistakes is refused, and they are told",

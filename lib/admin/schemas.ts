@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
 import type { ConfigAnswer, ReloadAnswer } from "./config.ts";
+import type { HealthAnswer } from "./health.ts";
 import type { AuditReport } from "../reports/audit.ts";
 import type { Explanation } from "../reports/explain.ts";
 import type { UsageReport } from "../reports/usage.ts";
@@ -168,6 +169,33 @@ export const configStateSchema: z.ZodType<ConfigAnswer> = z.strictObject({
   object: z.literal("config"),
   ...configStatus,
   config: z.record(z.string(), z.unknown()).describe("As the file says it, every default filled in, without secrets"),
+});
+
+/** The health of the gateway. */
+export const gatewayHealthSchema: z.ZodType<HealthAnswer> = z.strictObject({
+  object: z.literal("health"),
+  status: z.enum(["ok", "degraded", "unavailable"]).describe("As /readyz tells it"),
+  store: z.boolean().describe("Whether the store of keys answers"),
+  ledger: z.boolean().describe("Whether the ledger can be written; nothing that costs begins while it cannot"),
+  upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets that were asked so far would be asked again"),
+  config: z.strictObject(configStatus),
+  ledger_queue: count.describe("Entries on their way into the ledger"),
+  limits: z.literal("memory").describe("Where limits are counted"),
+  targets: z.array(z.strictObject({
+    upstream: z.string(),
+    model: z.string().describe("The upstream's own id of it"),
+    state: z.enum(["closed", "open", "half_open", "cooling", "quarantined"]),
+    until: z.number().int().optional().describe("Until when it is not asked, in Unix milliseconds"),
+    failures: count.describe("Failures among the samples"),
+    samples: count.describe("Requests of the last 30 seconds"),
+    first_ms: z.number().optional().describe("Median time to the first event"),
+    tokens_per_second: z.number().optional().describe("Median"),
+  })),
+  open_requests: count,
+  open_streams: count,
+  uptime_seconds: count,
+  loop_lag_ms: count.describe("Longest delay of the event loop in the last 15 seconds"),
+  memory: z.strictObject({ rss_bytes: count, heap_used_bytes: count }),
 });
 
 /** What became of a reload. */

@@ -1,9 +1,114 @@
-/** The log: one JSON object per line. */
+/** The log: one JSON object per line, of bounded length, written without making anybody wait. */
 import type { LogEntry } from "../gateway.ts";
 
+/** Levels from the least to the most urgent. */
+const LEVELS = ["info", "warn", "error"] as const;
+
+/** Longest text of one fact, in UTF-16 units; what is longer is cut, and says so. */
+const MOST_UNITS = 4_096;
+
+/** Lines that wait for their reader, in UTF-16 units; what comes above that is lost, and counted. */
+const MOST_WAITING = 8_388_608;
+
+/** How long the end of the process waits for the last lines to be read, in milliseconds. */
+const FLUSH_MS = 1_000;
+
+/** What JSON leaves as it is although a terminal or a reader of lines may take it for more than a character. */
+// deno-lint-ignore no-control-regex
+const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+
+/** What a log is made of. */
+export interface LogOptions {
+  write: (line: string) => void;
+  /** Unix time in milliseconds. */
+  now: () => number;
+  /** Lines below it are not written; asked for each. Absent: all are. */
+  level?: () => LogEntry["level"];
+}
+
 /** Makes a log that writes lines with the time of their event. */
-export function createLog(
-  { write, now }: { write: (line: string) => void; now: () => number },
-): (entry: LogEntry) => void {
-  return (entry) => write(`${JSON.stringify({ time: new Date(now()).toISOString(), ...entry })}\n`);
+export function createLog({ write, now, level = () => "info" }: LogOptions): (entry: LogEntry) => void {
+  return (entry) => {
+    if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(level())) return;
+    const text = JSON.stringify({ time: new Date(now()).toISOString(), ...entry }, bounded);
+    write(`${text.replace(UNSAFE, escapeUnit)}\n`);
+  };
+}
+
+function bounded(_name: string, value: unknown): unknown {
+  return typeof value === "string" && value.length > MOST_UNITS ? `${value.slice(0, MOST_UNITS)}...` : value;
+}
+
+function escapeUnit(unit: string): string {
+  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+}
+
+/** Lines on their way to where a log is written. */
+export interface LogWriter {
+  /** Takes a line. Never waits and never throws. */
+  write(line: string): void;
+  /** Lines that were lost, as they were not read fast enough or not at all. */
+  readonly lost: number;
+  /** Resolves when all lines are written, or nobody has read any for a second. */
+  flush(): Promise<void>;
+}
+
+/**
+ * Writes lines one batch after another: those that come during a write go together with the next. A reader that is slow
+ * makes nobody wait; one that has gone loses the lines.
+ */
+export function createLogWriter(
+  stream: { write(bytes: Uint8Array): Promise<number> },
+  { mostWaiting = MOST_WAITING, flushMs = FLUSH_MS }: { mostWaiting?: number; flushMs?: number } = {},
+): LogWriter {
+  const encoder = new TextEncoder();
+  let waiting: string[] = [];
+  let units = 0;
+  let lost = 0;
+  let told = 0;
+  let writing: Promise<void> | undefined;
+
+  async function drain(): Promise<void> {
+    // The lines of one turn of the event loop go together.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const lines = waiting;
+      waiting = [];
+      units = 0;
+      if (lost > told) {
+        lines.push(`${JSON.stringify({ level: "warn", event: "log_lines_lost", lines: lost - told })}\n`);
+      }
+      told = lost;
+      try {
+        let bytes = encoder.encode(lines.join(""));
+        while (bytes.length > 0) bytes = bytes.subarray(await stream.write(bytes));
+      } catch {
+        // Nobody reads any more, or the disk under a log file is full. The gateway serves on without.
+        lost += lines.length;
+      }
+    }
+    writing = undefined;
+  }
+
+  return {
+    write(line) {
+      if (units + line.length > mostWaiting) {
+        lost++;
+        return;
+      }
+      waiting.push(line);
+      units += line.length;
+      writing ??= drain();
+    },
+    get lost() {
+      return lost;
+    },
+    async flush() {
+      if (writing === undefined) return;
+      const late = Promise.withResolvers<void>();
+      const timer = setTimeout(late.resolve, flushMs);
+      await Promise.race([writing, late.promise]);
+      clearTimeout(timer);
+    },
+  };
 }

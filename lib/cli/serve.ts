@@ -14,7 +14,7 @@ import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { firstStartText, laterStartText, originOf } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
-import { createLog } from "./log.ts";
+import { createLog, createLogWriter } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./pruning.ts";
 import { loaderOf, startLive, startReloading } from "./reload.ts";
@@ -39,10 +39,15 @@ export interface ServeOptions {
 /** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
   const store = openStore(config.store, { own: true });
-  const log = createLog({ write: writeErr, now: Date.now });
+  const lines = createLogWriter(Deno.stderr);
+  let level = () => config.log.level;
+  const log = createLog({ write: lines.write, now: Date.now, level: () => level() });
   const forget = keepRunning(log);
   const loaded = { config, ...(path !== undefined && { path }) };
   const current = startLive({ loaded, load: loaderOf(flags, path), store, now: Date.now, log });
+  level = () => current().config.log.level;
+  current().observer.losesLines(() => lines.lost);
+  const endLoopWatch = current().observer.loop.start();
   const drain = createDrain();
   const sweeping = setInterval(() => void sweep(current()), SWEEP_MS);
   const endPruning = startPruning(current);
@@ -66,8 +71,10 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     forget();
     clearInterval(sweeping);
     endPruning();
+    endLoopWatch();
     const closing = close(current());
     await (isCut ? Promise.race([closing, new Promise((resolve) => setTimeout(resolve, CUT_MS))]) : closing);
+    await lines.flush();
   }
 }
 

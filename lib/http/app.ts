@@ -29,6 +29,12 @@ const SHOW = "x-sluice-show";
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
 
+/** Addresses of this machine. */
+const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
+
+/** Headers that only proxies send. */
+const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+
 /** Methods that a log names. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([...METHODS, "HEAD", "OPTIONS", "CONNECT"]);
 
@@ -100,9 +106,9 @@ export function createApp(options: AppOptions): App {
     const { segments } = readTarget(request);
     checkHead(request.headers);
     const match = route(segments);
-    if (match === undefined) throw noSuchRoute();
+    if (match === undefined || isElsewhere(match.route.path, { surface, gateway })) throw noSuchRoute();
     gateway.observer.routed(record, match.route.path);
-    if (isAdminPath(match.route.path)) exchange.origins = [];
+    if (isForOperators(match.route.path)) exchange.origins = [];
     const allowed = allowedMethods(match.route);
     const flight = preflight(request, exchange.origins, allowed);
     if (flight !== undefined) return flight;
@@ -119,6 +125,8 @@ export function createApp(options: AppOptions): App {
     const row = access[accessKey(method, match.route)];
     const caller = row?.credential === "admin"
       ? await admitAdmin(exchange, senders)
+      : row?.credential === "metrics"
+      ? await admitMetrics(exchange, senders)
       : await admit(exchange, { row, ...senders });
     if (caller !== undefined && request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
     const leave = caller === undefined ? nothing : enter(exchange, senders.crowd);
@@ -221,7 +229,8 @@ function checkAccess(routes: readonly Route[], access: AccessTable): void {
     if ((row.credential === "admin") !== isAdminPath(key.slice(key.indexOf(" ") + 1))) {
       throw new RangeError(`Cannot use the access row "${key}": the admin key is for /admin, and /admin for it`);
     }
-    if (row.credential !== "none" && row.credential !== "admin" && row.endpoint === undefined) {
+    const isOpen = row.credential === "none" || row.credential === "admin" || row.credential === "metrics";
+    if (!isOpen && row.endpoint === undefined) {
       throw new RangeError(`Cannot use the access row "${key}": it names no endpoint`);
     }
   }
@@ -236,6 +245,29 @@ function turnsAway({ phase }: Drain, path: string): boolean {
 
 function isAdminPath(path: string): boolean {
   return path.startsWith("/admin/");
+}
+
+/** No page of a browser reads what is for operators. */
+function isForOperators(path: string): boolean {
+  return isAdminPath(path) || path === "/metrics";
+}
+
+/** Metrics are where the admin side is. */
+function isElsewhere(path: string, { surface, gateway }: { surface: Surface; gateway: Gateway }): boolean {
+  return path === "/metrics" && surface === "public" && gateway.config.admin?.listen !== undefined;
+}
+
+/** They want its key; where there is none, they are for callers on this machine that no proxy stands in front of. */
+async function admitMetrics(
+  exchange: Exchange,
+  senders: Senders,
+): Promise<undefined> {
+  const { request: { headers }, info, gateway: { config: { admin, metrics } } } = exchange;
+  if (metrics.public) return;
+  if (admin !== undefined) return await admitAdmin(exchange, senders);
+  const peer = peerOf(info);
+  const isNear = peer !== undefined && LOOPBACK.test(peer);
+  if (!isNear || PROXY_HEADERS.some((name) => headers.has(name))) throw noSuchRoute();
 }
 
 /** Nothing that the admin side takes is large. */
@@ -266,7 +298,7 @@ async function admit(
 ): Promise<Caller | undefined> {
   const { request, gateway } = exchange;
   if (row?.credential === "none") return undefined;
-  if (row?.endpoint === undefined || row.credential === "admin") {
+  if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
   const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(exchange) };

@@ -26,6 +26,8 @@ export interface EntryQueueParts {
 export interface EntryQueue {
   /** Whether the last write worked, and none is stuck. */
   readonly healthy: boolean;
+  /** How many there are. */
+  readonly length: number;
   /**
    * Enters a request. Resolves when it is durable: true where it is new.
    * @throws {GatewayError} `overloaded` where that did not work for some seconds; it will not be entered then
@@ -168,6 +170,9 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
   }
 
   return {
+    get length() {
+      return queue.length;
+    },
     get healthy() {
       return !failing && !(writing && monotonic() - writingSince >= WAIT_MS);
     },

@@ -21,6 +21,8 @@ export interface LedgerParts {
 export interface Ledger {
   /** Whether the last write worked. Nothing that costs may begin while it did not. */
   readonly healthy: boolean;
+  /** Entries on their way. */
+  readonly queued: number;
   /**
    * Enters a request and ends its hold. Resolves when it is durable: true where it is new, false where its id is taken,
    * as its hold had run out.
@@ -63,6 +65,9 @@ export function createLedger(
   return {
     get healthy() {
       return queue.healthy;
+    },
+    get queued() {
+      return queue.length;
     },
     enter: queue.enter,
     note: queue.note,

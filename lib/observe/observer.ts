@@ -23,7 +23,10 @@ export interface Watching {
 }
 
 /** What only the rest of the gateway can tell. */
-export type Surroundings = Omit<Vitals, "openRequests" | "openStreams" | "heldBytes" | "loopLag">;
+export type Surroundings = Omit<
+  Vitals,
+  "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
+>;
 
 /** Told of what happens; tells operators. */
 export interface Observer {
@@ -47,7 +50,12 @@ export interface Observer {
   exceeded(): void;
   /** What holds bytes of request bodies, for the sum. */
   holds(bytes: () => number): void;
+  /** What counts lines of the log that were lost. */
+  losesLines(lines: () => number): void;
   readonly loop: LoopWatch;
+  /** What is under way. */
+  readonly open: { requests: number; streams: number };
+  readonly uptimeMs: number;
   /** All metrics, as Prometheus reads them. */
   metrics(surroundings: Surroundings): string;
 }
@@ -65,6 +73,8 @@ class RequestObserver implements Observer {
   readonly #counts: RequestMetrics = requestMetrics(this.#registry);
   readonly #open = new Map<string, { record: RequestRecord; watching: Watching }>();
   readonly #holders: (() => number)[] = [];
+  readonly #begin: number;
+  #linesLost: () => number = () => 0;
   #streams = 0;
   /** What the vitals are read from; declared at the first reading. */
   #surroundings: Surroundings | undefined;
@@ -72,6 +82,7 @@ class RequestObserver implements Observer {
   constructor(monotonic: () => number, now: () => number) {
     this.#monotonic = monotonic;
     this.#now = now;
+    this.#begin = monotonic();
     this.loop = createLoopWatch(monotonic);
   }
 
@@ -166,6 +177,18 @@ class RequestObserver implements Observer {
     this.#holders.push(bytes);
   }
 
+  losesLines(lines: () => number): void {
+    this.#linesLost = lines;
+  }
+
+  get open(): { requests: number; streams: number } {
+    return { requests: this.#open.size, streams: this.#streams };
+  }
+
+  get uptimeMs(): number {
+    return this.#monotonic() - this.#begin;
+  }
+
   metrics(surroundings: Surroundings): string {
     if (this.#surroundings === undefined) this.#declare(surroundings);
     this.#surroundings = surroundings;
@@ -180,13 +203,13 @@ class RequestObserver implements Observer {
       openStreams: () => this.#streams,
       heldBytes: () => this.#holders.reduce((sum, bytes) => sum + bytes(), 0),
       loopLag: () => this.loop.lagMs / 1000,
-      linesLost: () => around().linesLost(),
+      linesLost: () => this.#linesLost(),
       ledgerQueue: () => around().ledgerQueue(),
       ledgerHealthy: () => around().ledgerHealthy(),
       configVersion: () => around().configVersion(),
       breakers: () => around().breakers(),
       memory: () => around().memory(),
-      uptime: () => around().uptime(),
+      uptime: () => this.uptimeMs / 1000,
       version: first.version,
     });
   }

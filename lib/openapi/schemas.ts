@@ -158,7 +158,11 @@ export const imageResultSchema = z.strictObject({
 });
 
 /** The answer of the health endpoints. */
-export const healthSchema = z.strictObject({ status: z.string() });
+export const healthSchema = z.strictObject({
+  status: z.string(),
+  loop_lag_ms: z.number().int().min(0).optional().describe("How late the event loop is"),
+  loop_lag_max_ms: z.number().int().min(0).optional().describe("The most of that in the last 15 seconds"),
+});
 
 /** The API description itself. */
 export const describedSchema = z.looseObject({ openapi: z.string() });

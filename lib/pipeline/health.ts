@@ -1,21 +1,61 @@
 /** Health: is the process alive, and can it answer. */
 import type { Gateway } from "../gateway.ts";
+import type { Health, HealthRow } from "../routing/health.ts";
 import { jsonResponse } from "./serve.ts";
 
-/** 200 while the process runs. */
-export function alive(): Response {
+/** What stands against taking requests, or would if there were more of it. */
+export interface Readiness {
+  /** `degraded`: some models have no upstream that would answer. */
+  status: "ok" | "degraded" | "unavailable";
+  /** Whether the store of keys answers. */
+  store: boolean;
+  /** Whether the ledger can be written: nothing that costs begins while it cannot. */
+  ledger: boolean;
+  /** Whether every upstream that was asked lets the gateway in, some do, or none does. */
+  upstreams: "ok" | "some" | "none";
+}
+
+/** 200: there is a gateway here. */
+export function greet(): Response {
   return jsonResponse({ status: "ok" });
 }
 
-/** 200 while the gateway can answer requests: its key store must answer. 503 where it does not. */
+/** 200 while the event loop turns. Tells how late it is, in milliseconds: now, and at most in the last 15 seconds. */
+export async function alive({ observer }: Gateway): Promise<Response> {
+  const now = await observer.loop.now();
+  return jsonResponse({
+    status: "ok",
+    loop_lag_ms: Math.round(now),
+    loop_lag_max_ms: Math.round(Math.max(now, observer.loop.lagMs)),
+  });
+}
+
+/**
+ * 200 while the gateway can answer requests: its store answers, and its ledger can be written. Upstreams that do not let
+ * it in make it `degraded`: another process would fare no better. 503 where it cannot, and while it shuts down.
+ */
 export async function ready(gateway: Gateway): Promise<Response> {
-  try {
-    await gateway.keys.check();
-    return jsonResponse({ status: "ok" });
-  } catch {
-    return new Response(JSON.stringify({ status: "unavailable" }), {
-      status: 503,
-      headers: { "content-type": "application/json" },
-    });
-  }
+  const { status } = await readiness(gateway);
+  const response = jsonResponse({ status });
+  return status === "unavailable" ? new Response(response.body, { status: 503, headers: response.headers }) : response;
+}
+
+/** How ready the gateway is, and why. */
+export async function readiness(gateway: Gateway): Promise<Readiness> {
+  const store = await gateway.keys.check().then(() => true, () => false);
+  const ledger = gateway.ledger.healthy;
+  const upstreams = standing(healthRows(gateway));
+  const status = !store || !ledger ? "unavailable" : upstreams === "ok" ? "ok" : "degraded";
+  return { status, store, ledger, upstreams };
+}
+
+/** How the targets stand that were asked so far. */
+export function healthRows({ health }: Gateway & { readonly health?: Pick<Health, "snapshot"> }): HealthRow[] {
+  return health?.snapshot() ?? [];
+}
+
+function standing(rows: readonly HealthRow[]): Readiness["upstreams"] {
+  const out = rows.filter(({ state }) => state === "quarantined" || state === "open").length;
+  if (out === 0) return "ok";
+  return out < rows.length ? "some" : "none";
 }

@@ -76,6 +76,7 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["GET /admin/v1/usage/[request_id]", `/usage/${good}`, schemas.explanationSchema, 200],
     ["GET /admin/v1/usage/[request_id]", `/usage/${failed}`, schemas.explanationSchema, 200],
     ["GET /admin/v1/usage/[request_id]", "/usage/nobody", error, 404],
+    ["GET /admin/v1/health", "/health", schemas.gatewayHealthSchema, 200],
     ["GET /admin/v1/config", "/config", schemas.configStateSchema, 200],
     ["POST /admin/v1/reload", "/reload", error, 400],
     ["POST /admin/v1/audit", "/audit", schemas.auditSchema, 200],

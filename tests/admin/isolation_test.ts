@@ -9,7 +9,8 @@ import { APART, ask, startAdmin } from "./ask.ts";
 const TOGETHER = { admin: { key: { env: "ADMIN_KEY" } } };
 const PATHS = [...new Set(Object.keys(ACCESS).map((name) => name.slice(name.indexOf(" ") + 1)))];
 const ADMIN_PATHS = PATHS.filter((path) => path.startsWith("/admin/")).map(pathOf);
-const HEALTH = ["/healthz", "/readyz"];
+/** What both sides have, and what is on the admin side under a name that all tools know. */
+const HEALTH = ["/healthz", "/readyz", "/metrics"];
 const CLIENT_PATHS = PATHS.filter((path) => !path.startsWith("/admin/") && !HEALTH.includes(path)).map(pathOf);
 
 function pathOf(path: string): string {
@@ -57,8 +58,13 @@ Deno.test("two listeners: no admin path on the clients' one, no client path on t
   await assertAbsent([...ADMIN_PATHS, "/admin", "/admin/v1"], gateway);
   await assertAbsent([...CLIENT_PATHS, "/v1", "/anthropic"], { origin: adminOrigin, keys });
   for (const at of [origin, adminOrigin]) {
-    for (const path of HEALTH) assertMatch(await told(`${at}${path}`, { method: "GET" }), /^\[200,/);
+    for (const path of ["/healthz", "/readyz"]) {
+      assertMatch(await told(`${at}${path}`, { method: "GET" }), /^\[200,/);
+    }
   }
+  await assertAbsent(Array.from({ length: 6 }, () => "/metrics"), gateway);
+  assertMatch(await told(`${adminOrigin}/metrics`, { method: "GET" }), /^\[401,/);
+  assertMatch(await told(`${adminOrigin}/metrics`, { method: "GET", key: ADMIN_KEY }), /^\[200,/);
   assertEquals((await ask(gateway, "GET /keys")).status, 200);
 });
 
@@ -163,6 +169,6 @@ Deno.test("no page reads the admin side, whatever origins may read the rest", as
       assertEquals(response.headers.get("cache-control"), "no-store");
     }
     const open = await fetch(`${gateway.origin}/healthz`, { headers: { origin } });
-    assertEquals([await open.text(), open.headers.get("access-control-allow-origin")], ['{"status":"ok"}', origin]);
+    assertEquals([(await open.json()).status, open.headers.get("access-control-allow-origin")], ["ok", origin]);
   }
 });

@@ -40,6 +40,8 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     groups: { default: { models: ["*"], endpoints: ["*"], protocols: ["*"], price_factor: "1" } },
     keys: [],
     ledger: { keep_days: 90 },
+    log: { level: "info", requests: "all", client_address: false },
+    metrics: { public: false },
     trusted_proxies: [],
     cors: { origins: [] },
     limits: {
@@ -286,7 +288,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, upstreams, models, embedded_models, groups, keys, " +
-      "admin, ledger, trusted_proxies, cors, limits, images, shutdown, keep_alive_seconds",
+      "admin, ledger, log, metrics, trusted_proxies, cors, limits, images, shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',
       'keys[0].key.env: The environment variable "CI_KEY" is not set',

@@ -36,10 +36,10 @@ Deno.test("routesOn() parts the admin side from the rest, and both have health",
   assertEquals(namesOn("both").sort(), Object.keys(TABLE).sort());
 });
 
-Deno.test("of the gateway's own routes each is served somewhere, and only health twice", () => {
+Deno.test("of the gateway's own routes each is served somewhere, and only health and metrics twice", () => {
   const [open, admin] = [namesOn("public", ROUTES, ACCESS), namesOn("admin", ROUTES, ACCESS)];
   assertEquals([...new Set([...open, ...admin])].sort(), Object.keys(ACCESS).sort());
-  assertEquals(open.filter((name) => admin.includes(name)), ["GET /healthz", "GET /readyz"]);
+  assertEquals(open.filter((name) => admin.includes(name)), ["GET /healthz", "GET /metrics", "GET /readyz"]);
   assertEquals(open.filter((name) => name.includes("/admin")), []);
 });
 

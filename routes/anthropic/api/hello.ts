@@ -1,6 +1,6 @@
-import { alive } from "../../../lib/pipeline/health.ts";
+import { greet } from "../../../lib/pipeline/health.ts";
 
 /** Claude Code asks here, without a key, whether anybody is there. */
 export function GET(): Response {
-  return alive();
+  return greet();
 }

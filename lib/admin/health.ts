@@ -1,0 +1,44 @@
+/** Everything an operator wants to see at one glance, over HTTP. */
+import type { ConfigStatus } from "../config/reloader.ts";
+import type { RouteContext } from "../http/router.ts";
+import { healthRows, type Readiness, readiness } from "../pipeline/health.ts";
+import type { HealthRow } from "../routing/health.ts";
+import { adminAnswer } from "./answer.ts";
+
+/** The health of the gateway, as it is told. Names alone: no address, no key. */
+export interface HealthAnswer extends Readiness {
+  object: "health";
+  /** The configuration in force, and why the last other one is not. */
+  config: ConfigStatus;
+  /** Entries on their way into the ledger. */
+  ledger_queue: number;
+  /** Where limits are counted. */
+  limits: "memory";
+  /** Targets that were asked so far. */
+  targets: HealthRow[];
+  open_requests: number;
+  open_streams: number;
+  uptime_seconds: number;
+  loop_lag_ms: number;
+  memory: { rss_bytes: number; heap_used_bytes: number };
+}
+
+/** `GET /admin/v1/health`. Its status is 200, whatever it tells. */
+export async function health(_request: Request, { gateway }: RouteContext): Promise<Response> {
+  const { rss, heapUsed } = Deno.memoryUsage();
+  const { observer } = gateway;
+  const answer: HealthAnswer = {
+    object: "health",
+    ...await readiness(gateway),
+    config: gateway.reloader.status(),
+    ledger_queue: gateway.ledger.queued,
+    limits: "memory",
+    targets: healthRows(gateway),
+    open_requests: observer.open.requests,
+    open_streams: observer.open.streams,
+    uptime_seconds: Math.floor(observer.uptimeMs / 1000),
+    loop_lag_ms: Math.round(observer.loop.lagMs),
+    memory: { rss_bytes: rss, heap_used_bytes: heapUsed },
+  };
+  return adminAnswer(answer);
+}

@@ -1,0 +1,43 @@
+/** The metrics of the gateway, for whoever may read them. */
+import denoJson from "../../deno.json" with { type: "json" };
+import type { Gateway } from "../gateway.ts";
+import type { Reading } from "../observe/registry.ts";
+import type { HealthRow } from "../routing/health.ts";
+import { healthRows } from "./health.ts";
+
+/** What a breaker's state is as a number: the higher the worse. */
+const STATES: Readonly<Record<HealthRow["state"], number>> = {
+  closed: 0,
+  half_open: 1,
+  cooling: 2,
+  open: 3,
+  quarantined: 4,
+};
+
+/** `GET /metrics`, in Prometheus's text format 0.0.4. */
+export function metrics(gateway: Gateway): Response {
+  const { observer, ledger, reloader } = gateway;
+  const text = observer.metrics({
+    ledgerQueue: () => ledger.queued,
+    ledgerHealthy: () => ledger.healthy,
+    configVersion: () => reloader.status().version,
+    breakers: () => breakers(gateway),
+    memory: () => Deno.memoryUsage(),
+    version: denoJson.version,
+  });
+  const body = new TextEncoder().encode(text);
+  return new Response(body, {
+    headers: {
+      "content-type": "text/plain; version=0.0.4; charset=utf-8",
+      "content-length": String(body.byteLength),
+      "cache-control": "no-store",
+    },
+  });
+}
+
+/** The worst first. */
+function breakers(gateway: Gateway): Reading[] {
+  return healthRows(gateway)
+    .map(({ upstream, model, state }) => ({ labels: { upstream, model }, value: STATES[state] }))
+    .sort((a, b) => b.value - a.value);
+}
