@@ -165,8 +165,6 @@ Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all en
     });
     const audit = await run(["audit", "--json"], { folder });
     assertEquals(audit.code, 0, audit.out);
-      console.log(`refused after ${refusedMs.toFixed(0)} ms, ended after ${endedMs.toFixed(0)} ms`);
-    }
   }));
 
 /** A connection of its own, to send a request in pieces. */
