@@ -42,7 +42,12 @@ export const FAULTS = {
   "endless": { example: "endless", about: "Text without end, as fast as it is read" },
   "long-line": { example: "long-line:2mb", about: "One piece of text of this size", takes: "size" },
   "refuse": { example: "refuse", about: "No answer at all: the connection is closed as soon as the request is read" },
-  "reset": { example: "reset-after:2", about: "As `cut`, but the connection is reset", after: true, wire: true },
+  "reset": {
+    example: "reset-after:2",
+    about: "As `cut`, with a byte of the request left unread, for which the system resets the connection",
+    after: true,
+    wire: true,
+  },
   "drip": { example: "drip:1s", about: "One byte at a time, and so much time before each", takes: "time", wire: true },
   "split": { example: "split", about: "Every byte in a chunk of its own: harmless", wire: true },
   "crlf": { example: "crlf", about: "Lines that end with CR LF: harmless", wire: true },

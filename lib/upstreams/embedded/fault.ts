@@ -68,6 +68,7 @@ function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
   let sent = 0;
   let texts = 0;
   let over = false;
+  const opened: Event[] = [];
 
   /** What happens in place of the next piece of text. */
   async function happen(): Promise<Event[] | undefined> {
@@ -96,6 +97,11 @@ function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
       if (++sent % EVENTS_PER_TURN === 0) await turn();
       const { done, value } = events.next();
       if (done === true || over) return undefined;
+      if (value.type === "open") {
+        // A block that is open has begun the answer: what happens before the first piece happens before that.
+        opened.push(value);
+        return await this.read();
+      }
       if (value.type === "delta") {
         if (texts++ === after) {
           const instead = await happen();
@@ -106,7 +112,7 @@ function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
       if (value.type === "finish" && fault?.name === "no-end") {
         throw new GatewayError("upstream", "The model's answer ended before it was complete");
       }
-      return over ? undefined : [value];
+      return over ? undefined : [...opened.splice(0), value];
     },
     cancel() {
       over = true;
@@ -132,23 +138,26 @@ function startClock({ model, target, signal }: Call): Clock {
   const totalMs = own.total_ms ?? Infinity;
   const stopped = new AbortController();
   const any = AbortSignal.any([signal, stopped.signal]);
-  const check = () => {
-    signal.throwIfAborted();
-    if (performance.now() - started >= totalMs) throw lateError("no whole answer", totalMs);
-  };
   return {
-    check,
+    check() {
+      signal.throwIfAborted();
+      if (performance.now() - started >= totalMs) throw lateError("no whole answer", totalMs);
+    },
     stop: () => stopped.abort(),
     async wait(ms, phase) {
-      const phaseMs =
-        (phase === "nothing more" ? own.idle_ms : phase === "no answer" ? own.first_byte_ms : undefined) ??
-          Infinity;
+      const phaseMs = ownMs(phase) ?? Infinity;
       const leftMs = started + totalMs - performance.now();
       await sleep(Math.min(ms, phaseMs, leftMs), any);
-      check();
-      if (!stopped.signal.aborted && phaseMs < ms) throw lateError(phase, phaseMs);
+      signal.throwIfAborted();
+      if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
+      throw phaseMs < leftMs ? lateError(phase, phaseMs) : lateError("no whole answer", totalMs);
     },
   };
+
+  function ownMs(phase: LatePhase): number | undefined {
+    if (phase === "nothing more") return own.idle_ms;
+    return phase === "no answer" ? own.first_byte_ms : undefined;
+  }
 }
 
 /** Longest time that a timer can take, in milliseconds. */

@@ -1,0 +1,83 @@
+/** Every fault that can be rehearsed, and what the client of a gateway sees of it: the table that tests go through. */
+
+/** What a client sees. A number: an error with this status, in the shape of its protocol. */
+export type Seen =
+  /** The answer, whole. */
+  | "answer"
+  /** Status 200, some of the answer, and then an error in the words of its protocol. */
+  | "error within"
+  | number;
+
+/** One rehearsal. */
+export interface Rehearsal {
+  /** What the user says. */
+  ask: string;
+  /** What clients of streams see, and clients of whole answers. */
+  streamed: Seen;
+  whole: Seen;
+  /** What clients of the messages protocol see instead of an error's status. */
+  messages?: number;
+  /** Part of the error's text. */
+  says?: RegExp;
+  /** Headers that go with an error. */
+  headers?: Readonly<Record<string, string>>;
+  /** Who counted the tokens; absent: the upstream. */
+  counted?: true;
+  /** True: it is a matter of time limits, which are short then. */
+  stalls?: true;
+  /** True: it takes sockets. */
+  wire?: true;
+}
+
+/** The table. */
+export const REHEARSALS: readonly Rehearsal[] = [
+  { ask: "nothing wrong", streamed: "answer", whole: "answer" },
+  { ask: "status:400", streamed: 400, whole: 400, says: /Rehearsal/ },
+  { ask: "status:401", streamed: 502, whole: 502 },
+  { ask: "status:403", streamed: 502, whole: 502 },
+  { ask: "status:422", streamed: 400, whole: 400 },
+  { ask: "status:429 retry-after:3", streamed: 429, whole: 429, headers: { "retry-after": "3" } },
+  { ask: "status:500", streamed: 502, whole: 502 },
+  { ask: "status:503", streamed: 503, whole: 503, messages: 529 },
+  { ask: "status:504", streamed: 504, whole: 504 },
+  { ask: "stall:30s", streamed: 504, whole: 504, stalls: true, says: /no (whole )?answer within 0\.\d+ s/ },
+  { ask: "stall-after:0:30s", streamed: 504, whole: 504, stalls: true, says: /(nothing more|answer) within 0\.\d+ s/ },
+  {
+    ask: "stall-after:3",
+    streamed: "error within",
+    whole: 504,
+    stalls: true,
+    says: /(nothing more|answer) within 0\.\d+ s/,
+  },
+  { ask: "stall:50ms", streamed: "answer", whole: "answer" },
+  { ask: "slow:5ms", streamed: "answer", whole: "answer" },
+  { ask: "cut", streamed: 502, whole: 502 },
+  { ask: "cut-after:0", streamed: 502, whole: 502 },
+  { ask: "cut-after:3", streamed: "error within", whole: 502 },
+  { ask: "error", streamed: 502, whole: 502 },
+  { ask: "error-after:0", streamed: 502, whole: 502 },
+  { ask: "error-after:3", streamed: "error within", whole: 502 },
+  { ask: "garbage", streamed: 502, whole: 502 },
+  { ask: "garbage-after:3", streamed: "error within", whole: 502 },
+  { ask: "half-event", streamed: 502, whole: 502 },
+  { ask: "half-event-after:3", streamed: "error within", whole: 502 },
+  { ask: "no-end", streamed: "error within", whole: 502 },
+  { ask: "no-usage", streamed: "answer", whole: "answer", counted: true },
+  { ask: "wrong-usage", streamed: "answer", whole: "answer", counted: true },
+  { ask: "long-line:1mb", streamed: "answer", whole: "answer" },
+  { ask: "refuse", streamed: 502, whole: 502 },
+  { ask: "reset", streamed: 502, whole: 502, wire: true },
+  { ask: "reset-after:0", streamed: 502, whole: 502, wire: true },
+  { ask: "reset-after:3", streamed: "error within", whole: 502, wire: true },
+  { ask: "drip:1ms", streamed: 504, whole: 504, stalls: true, says: /no whole answer within/, wire: true },
+  { ask: "split", streamed: "answer", whole: "answer", wire: true },
+  { ask: "crlf", streamed: "answer", whole: "answer", wire: true },
+  { ask: "bom", streamed: "answer", whole: "answer", wire: true },
+  { ask: "wrong-type", streamed: 502, whole: 502, wire: true },
+  { ask: "redirect", streamed: 502, whole: 502, wire: true },
+  { ask: "huge-headers:2mb", streamed: 502, whole: 502, wire: true },
+  { ask: "gzip-bomb:1gb", streamed: 502, whole: 502, wire: true },
+  { ask: "long-line:100mb", streamed: 502, whole: 502, wire: true },
+  { ask: "bad-chunk", streamed: 502, whole: 502, wire: true },
+  { ask: "junk", streamed: 502, whole: 502, wire: true },
+];

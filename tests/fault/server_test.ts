@@ -1,0 +1,129 @@
+import { assert, assertEquals } from "@std/assert";
+import { type FaultServer, type FaultServerOptions, startFaultServer } from "../../lib/fault/server.ts";
+
+function start(more: Partial<FaultServerOptions> = {}): FaultServer {
+  return startFaultServer({ hostname: "127.0.0.1", port: 0, ...more });
+}
+
+function chat(text: string, more: Record<string, unknown> = {}): string {
+  return JSON.stringify({ model: "any", messages: [{ role: "user", content: text }], ...more });
+}
+
+/** Sends a request by hand. */
+async function open(server: FaultServer, body: string): Promise<Deno.TcpConn> {
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+  const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n`;
+  await connection.write(new TextEncoder().encode(head + body));
+  return connection;
+}
+
+/** All that comes until the end. @throws where the connection is reset */
+async function readAll(connection: Deno.TcpConn): Promise<string> {
+  const buffer = new Uint8Array(65_536);
+  let text = "";
+  for (let size = await connection.read(buffer); size !== null; size = await connection.read(buffer)) {
+    text += new TextDecoder().decode(buffer.subarray(0, size));
+  }
+  return text;
+}
+
+async function until(what: string, isSo: () => boolean): Promise<void> {
+  for (const end = performance.now() + 5_000; !isSo();) {
+    if (performance.now() > end) throw new Error(`Too late: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}
+
+Deno.test("a connection that is cut or reset ends within the answer, the first one and a later one", async () => {
+  await using server = start();
+  for (const ask of ["cut-after:2", "reset-after:2"]) {
+    for (const stream of [true, false]) {
+      const connection = await open(server, chat(ask, { stream }));
+      const text = await readAll(connection).catch((error) => {
+        // Whoever reads late gets the reset in place of the end.
+        assert(error instanceof Deno.errors.ConnectionReset);
+        return "HTTP/1.1 200 OK";
+      });
+      assert(text.startsWith("HTTP/1.1 200 OK") && !text.includes("[DONE]"));
+      connection.close();
+    }
+  }
+  const kept = await open(server, chat("nothing wrong"));
+  const buffer = new Uint8Array(65_536);
+  assert((await kept.read(buffer) ?? 0) > 0);
+  const body = chat("cut");
+  await kept.write(
+    new TextEncoder().encode(`POST /v1/chat/completions HTTP/1.1\r\ncontent-length: ${body.length}\r\n\r\n${body}`),
+  );
+  assertEquals(await readAll(kept), "");
+  kept.close();
+});
+
+Deno.test("a peer that leaves ends its answer, whatever the answer is doing", async () => {
+  await using server = start();
+  for (const ask of ["stall", "stall-after:2", "endless", "drip:5ms", "slow:5s"]) {
+    const connection = await open(server, chat(ask, { stream: true }));
+    await until(`${ask} under way`, () => server.busy === 1);
+    connection.close();
+    await until(`${ask} over`, () => server.busy === 0 && server.open === 0);
+  }
+});
+
+Deno.test("a server that ends leaves nothing behind", async () => {
+  const server = start();
+  const connections = await Promise.all(
+    ["stall", "stall-after:2", "endless", "drip:1s"].map((ask) => open(server, chat(ask, { stream: true }))),
+  );
+  await until("all under way", () => server.busy === connections.length);
+  await server[Symbol.asyncDispose]();
+  assertEquals([server.busy, server.open], [0, 0]);
+  for (const connection of connections) connection.close();
+});
+
+Deno.test("the fault may be always the same, or that of the model's id", async () => {
+  const heard: string[] = [];
+  await using always = start({ always: { name: "status", status: 418 }, heard: ({ path }) => heard.push(path) });
+  const post = { method: "POST", body: chat("status:500") };
+  for (const path of ["/v1/chat/completions", "/chat/completions"]) {
+    const response = await fetch(always.url + path, post);
+    await response.body?.cancel();
+    assertEquals(response.status, 418);
+  }
+  assertEquals(heard, ["/v1/chat/completions", "/chat/completions"]);
+  await using server = start();
+  const body = chat("hello", { model: "acme/fault-status-429" });
+  const response = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body });
+  await response.body?.cancel();
+  assertEquals(response.status, 429);
+});
+
+Deno.test("what is no request of any protocol is refused", async () => {
+  await using server = start();
+  const cases: [path: string, body: string, status: number][] = [
+    ["/v1/chat/completions", "{", 400],
+    ["/v1/messages", "[]", 400],
+    ["/v1/embeddings", "{}", 404],
+  ];
+  for (const [path, body, status] of cases) {
+    const response = await fetch(server.url + path, { method: "POST", body });
+    assertEquals((await response.json()).error.type, "invalid_request_error");
+    assertEquals(response.status, status);
+  }
+});
+
+Deno.test("pictures are asked for in JSON and in forms", async () => {
+  await using server = start();
+  const form = new FormData();
+  form.set("prompt", "status:429");
+  form.set("model", "any");
+  form.set("image", new Blob([new Uint8Array(1_000)]), "a.png");
+  const edit = await fetch(`${server.url}/v1/images/edits`, { method: "POST", body: form });
+  await edit.body?.cancel();
+  assertEquals(edit.status, 429);
+  for (const [stream, type] of [[true, "text/event-stream"], [false, "application/json"]] as const) {
+    const body = JSON.stringify({ model: "any", prompt: "A heron", stream });
+    const made = await fetch(`${server.url}/v1/images/generations`, { method: "POST", body });
+    assertEquals([made.status, made.headers.get("content-type")], [200, type]);
+    assert((await made.text()).includes("b64_json"));
+  }
+});
