@@ -39,9 +39,10 @@ const UNITS: Readonly<Record<Exclude<keyof BilledTokens, "reasoning">, bigint>> 
   completion: 12_000_000n,
 };
 
-/** The budget of the key: 1 USD. */
-export const BUDGET = 1_000_000_000_000n;
-const LIMITS = { requests_per_minute: 10, tokens_per_minute: 1_000_000, concurrency: 3 };
+/** The budget of the key, and of its group: 1,000 USD. */
+const BUDGET = 1_000_000_000_000_000n;
+const BUDGET_USD = "1000";
+const LIMITS = { requests_per_minute: 10, tokens_per_minute: 10_000_000, concurrency: 3 };
 
 /** What a world is made with. */
 export interface WorldOptions {
@@ -88,7 +89,7 @@ export function startWorld(options: WorldOptions): World {
       model("acme/one", options.then === undefined ? targets.slice(0, 1) : targets, {
         pricing: PRICING,
         on_disconnect: onDisconnect,
-        context_length: 40_000,
+        context_length: 10_000_000,
         limits: LIMITS,
       }),
     ],
@@ -97,8 +98,8 @@ export function startWorld(options: WorldOptions): World {
         price_factor: FACTOR,
         limits: LIMITS,
         key_limits: LIMITS,
-        key_budget: { usd: "1", period: "total" },
-        budget: { usd: "1", period: "total" },
+        key_budget: { usd: BUDGET_USD, period: "total" },
+        budget: { usd: BUDGET_USD, period: "total" },
       },
     },
     keep_alive_seconds: 1,

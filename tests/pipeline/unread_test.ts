@@ -1,0 +1,110 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../lib/canonical/types.ts";
+import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
+import { frames, TOLD } from "./spoken.ts";
+import { type Said } from "./stepped.ts";
+import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way } from "./world.ts";
+
+const counter = await loadTokenCounter();
+
+/** More than what the system keeps for a client that does not read. */
+const PIECES = Array.from({ length: 180 }, (_, index) => `${index} ${"alpha beta gamma ".repeat(2_000)}`);
+const EMBEDDED = "one two three ".repeat(14_000);
+
+/** The text in a stream of any protocol. */
+function textIn(stream: string): string {
+  const events = stream.split("\n").filter((line) => line.startsWith("data: {")).map((line) =>
+    JSON.parse(line.slice(6))
+  );
+  return events.map((event) => {
+    if (event.type !== undefined && !/delta$/.test(event.type)) return "";
+    if (typeof event.delta === "string") return event.delta;
+    return event.delta?.text ?? event.choices?.[0]?.delta.content ?? "";
+  }).join("");
+}
+
+function says(protocol: Protocol, way: Way): () => Said {
+  const { opening, pieces, ending } = frames(spokenBy(protocol, way), PIECES, "told");
+  return () => ({ steps: [...opening, ...pieces, ...ending] });
+}
+
+for (const way of ["relayed", "translated", "embedded"] as const) {
+  Deno.test(`${way}: a stream that nobody reads ends with an error, and exactly what was sent of it is charged`, async () => {
+    for (const protocol of PROTOCOLS) {
+      await using world = startWorld({
+        protocol,
+        way,
+        says: says(protocol, way),
+        config: { limits: { answer_unread_ms: 150 } },
+      });
+      const said = way === "embedded" ? EMBEDDED : "Hello";
+      const body = protocol === "responses" ? { input: said } : { messages: [{ role: "user", content: said }] };
+      const most = protocol === "messages" ? { max_tokens: 5_000_000 } : {};
+      const response = await world.gateway.ask(protocol, prompt(protocol, { ...body, ...most, stream: true }));
+      const entry = await world.entry();
+      await world.assertSettled(entry, protocol);
+      const stream = await response.text();
+      assert(stream.includes("left unread"), stream.slice(-500));
+      assert(protocol === "responses" || !stream.includes(SUCCESS[protocol]));
+      const text = textIn(stream);
+      assert(
+        text.length > 10_000 && text.length < (way === "embedded" ? EMBEDDED : PIECES.join("")).length,
+        `${text.length}`,
+      );
+      const told = way !== "embedded" && spokenBy(protocol, way) === "messages";
+      const input = told
+        ? { prompt: TOLD.prompt, input_cache_read: TOLD.input_cache_read }
+        : { prompt: counter.count(said) + 6 };
+      const charged = tokens({ ...input, completion: counter.count(text) });
+      assertEquals(chargeOf(entry), {
+        status: 200,
+        ending: "abandoned",
+        tokens: charged,
+        source: "counted",
+        cost: priceOf(charged),
+        attempts: 1,
+      }, protocol);
+    }
+  });
+}
+
+Deno.test("a stream that nobody reads is read to its end where its model goes on", async () => {
+  await using world = startWorld({
+    protocol: "chat",
+    way: "translated",
+    says: says("chat", "translated"),
+    onDisconnect: "drain",
+    config: { limits: { answer_unread_ms: 150 } },
+  });
+  const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+  const entry = await world.entry();
+  await world.assertSettled(entry, "drained");
+  assertEquals([entry.ending, entry.tokens], ["abandoned", tokens(TOLD)]);
+  assert((await response.text()).includes("left unread"));
+});
+
+Deno.test("a slow client that reads now and then gets all of its stream", async () => {
+  await using world = startWorld({
+    protocol: "chat",
+    way: "relayed",
+    says: says("chat", "relayed"),
+    config: { limits: { answer_unread_ms: 400 } },
+  });
+  const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+  let stream = "";
+  const decoder = new TextDecoder();
+  let pauses = 0;
+  for await (const bytes of response.body ?? []) {
+    // It takes less than three times as long as a client may leave what there is.
+    if (stream.length > pauses * 1_500_000) {
+      pauses++;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+    }
+    stream += decoder.decode(bytes, { stream: true });
+  }
+  assert(pauses > 2 && stream.includes("[DONE]"), stream.slice(-200));
+  const entry = await world.entry();
+  assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
+  await world.assertSettled(entry, "slow");
+});
