@@ -88,11 +88,7 @@ export const COMMANDS = {
   "audit": { flags: [...FILES, "json"], about: "Work the whole ledger out anew and tell every difference" },
   "prune": { flags: FILES, about: "Forget single requests older than ledger.keep_days now; sums per day stay" },
   "backup": { operand: "FILE", flags: FILES, about: "Copy the store into a new file, also while the gateway runs" },
-  "check": { flags: LISTEN, about: "Check the configuration and show what it would serve" },
-  "fault": {
-    flags: ["hostname", "port", "always"],
-    about: "Start an upstream that misbehaves on request, for rehearsals",
-  },
+  "check": { flags: [...LISTEN, "json"], about: "Check the configuration: show what it would serve, and every doubt" },
   "doctor": {
     flags: [...LISTEN, "json", "url", "key", "model", "long"],
     about: "Look for what may go wrong: files, clock, upstreams, and with --url what is in front",

@@ -1,15 +1,45 @@
-/** `check`: what the configuration would serve. Its mistakes were reported when it was loaded. */
+/** `check`: what the configuration would serve, and every doubt. Its mistakes were reported when it was loaded. */
 import { mayUse } from "../access/permissions.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
+import { pricingAt } from "../catalog/pricing.ts";
 import type { Config, Group } from "../config.ts";
 import { listenersOf } from "../http/surface.ts";
+import { formatUsd, parseUsd } from "../metering/money.ts";
+import { type Doubt, doubtText } from "./doubts/doubt.ts";
+import { doubtsOf } from "./doubts/doubts.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
 
-/** Prints models, groups with what they may, pay and spend, and keys. */
-export function check({ config, path }: { config: Config; path?: string }): number {
+/** What is checked, and how it is told. */
+export interface Check {
+  config: Config;
+  /** The file; absent: there is none. */
+  path?: string;
+  /** True: as JSON. */
+  json?: boolean;
+  /** Unix time in milliseconds; absent: the present. */
+  now?: number;
+}
+
+/** Prints what would be served, and every doubt. Returns 1 where there is any. */
+export function check({ config, path, json = false, now = Date.now() }: Check): number {
+  const doubts = doubtsOf(config, now);
   const { models } = createCatalog(config);
+  const all: Checked = { config, path, models, doubts, now };
+  writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));
+  return doubts.length === 0 ? 0 : 1;
+}
+
+interface Checked {
+  config: Config;
+  path: string | undefined;
+  models: readonly Model[];
+  doubts: readonly Doubt[];
+  now: number;
+}
+
+function checkText({ config, path, models, doubts, now }: Checked): string {
   const lines = [
     `Configuration: ${path ?? "built in (there is no file)"}`,
     `Listens on:    ${config.listen.hostname}:${config.listen.port}`,
@@ -17,26 +47,66 @@ export function check({ config, path }: { config: Config; path?: string }): numb
     `Store:         ${config.store}`,
     "",
     `Models (${models.length}):`,
-    ...models.map(({ id, targets }) => `  ${id} -> ${targets.map((t) => `${t.upstream}:${t.model}`).join(", ")}`),
+    ...models.flatMap((model) => [`  ${model.id} -> ${targetsOf(model).join(", ")}`, `    ${priceText(model, now)}`]),
     "",
     "Groups:",
     ...Object.entries(config.groups).flatMap(([name, group]) => groupLines(name, { group, models })),
     ...(config.keys.length === 0 ? [] : ["", "Keys from the environment:"]),
     ...config.keys.map(({ name, group }) => `  ${name} (group ${group})`),
+    ...(doubts.length === 0 ? [] : ["", `Doubts (${doubts.length}):`]),
+    ...doubts.map((doubt) => `  ${doubtText(doubt)}`),
   ];
-  writeOut(`${lines.join("\n")}\n`);
-  return 0;
+  return `${lines.join("\n")}\n`;
+}
+
+function checkObject({ config, path, models, doubts, now }: Checked): Record<string, unknown> {
+  return {
+    path: path ?? null,
+    listen: config.listen,
+    admin: listenersOf(config).find(({ surface }) => surface !== "public") ?? null,
+    store: config.store,
+    models: models.map((model) => ({ id: model.id, targets: targetsOf(model), pricing: pricingAt(model, now) })),
+    groups: Object.fromEntries(
+      Object.entries(config.groups).map(([name, group]) => [name, { ...group, usable: usableBy(group, models) }]),
+    ),
+    keys: config.keys.map(({ name, group, rules }) => ({ name, group, ...rules })),
+    doubts,
+  };
+}
+
+function targetsOf({ targets }: Model): string[] {
+  return targets.map(({ upstream, model }) => `${upstream}:${model}`);
+}
+
+/** Prices in force, per million tokens: `USD per million tokens: prompt 1.25, completion 10`. */
+function priceText(model: Model, now: number): string {
+  const { prompt, completion, ...cache } = pricingAt(model, now);
+  const isFree = [prompt, completion, ...Object.values(cache)].every((price) => parseUsd(String(price)) === 0n);
+  if (isFree) return "free";
+  const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
+  const prices: [name: string, price: string][] = [
+    ["prompt", prompt],
+    ["completion", completion],
+    ...names.map((name): [string, string] => [name, cache[name]]).filter(([, price]) =>
+      price !== prompt && price !== "0"
+    ),
+  ];
+  const texts = prices.map(([name, price]) => `${name} ${formatUsd(parseUsd(price) * 1_000_000n)}`);
+  return `USD per million tokens: ${texts.join(", ")}`;
+}
+
+function usableBy(group: Group, models: readonly Model[]): number {
+  return models.filter((model) => mayUse({ group, rules: {} }, model.id)).length;
 }
 
 /** What a group may do, and below it what narrows that. */
 function groupLines(name: string, { group, models }: { group: Group; models: readonly Model[] }): string[] {
-  const usable = models.filter((model) => mayUse({ group, rules: {} }, model.id)).length;
   const eachKey = [
     ...(group.key_limits === undefined ? [] : [limitsText(group.key_limits)]),
     ...(group.key_budget === undefined ? [] : [budgetText(group.key_budget)]),
   ];
   return [
-    `  ${name}: models ${listText(group.models)} (${usable} of ${models.length}); ` +
+    `  ${name}: models ${listText(group.models)} (${usableBy(group, models)} of ${models.length}); ` +
     `endpoints ${listText(group.endpoints)}; protocols ${listText(group.protocols)}`,
     ...(group.ips === undefined ? [] : [`    addresses: ${listText(group.ips)}`]),
     ...(group.price_factor === "1" ? [] : [`    prices: times ${group.price_factor}`]),

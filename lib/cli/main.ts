@@ -56,7 +56,7 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
     case "serve":
       return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
     case "check":
-      return check({ config, ...(path !== undefined && { path }) });
+      return check({ config, ...(path !== undefined && { path }), json: invocation.switches.has("json") });
     case "translate":
       return translate({
         config,

@@ -1,0 +1,82 @@
+/** Doubts about groups and keys: what they may do. */
+import { mayCall, mayUse } from "../../access/permissions.ts";
+import { createCatalog } from "../../catalog/catalog.ts";
+import { type Config, ENDPOINTS, type Group, groupOf, groupSchema } from "../../config.ts";
+import { pathText } from "../../config/problems.ts";
+import type { Doubt } from "./doubt.ts";
+
+/** Doubts about every group, and about the keys of the environment. */
+export function groupDoubts(config: Config): Doubt[] {
+  const ids = createCatalog(config).models.map(({ id }) => id);
+  return [
+    ...Object.entries(config.groups).flatMap(([name, group]) => oneGroup(group, { path: ["groups", name], ids })),
+    ...config.keys.flatMap((_, index) => oneKey(config, { index, ids })),
+  ];
+}
+
+function oneGroup(group: Group, { path, ids }: { path: string[]; ids: readonly string[] }): Doubt[] {
+  const doubts: Doubt[] = [];
+  const usable = ids.filter((id) => mayUse({ group, rules: {} }, id));
+  if (usable.length === 0) {
+    doubts.push({
+      path: pathText([...path, "models"]),
+      message: `None of the ${ids.length} models is allowed: name some`,
+    });
+  } else {
+    doubts.push(...globDoubts(group.models, { path: [...path, "models"], ids }));
+  }
+  if (!ENDPOINTS.some((endpoint) => mayCall({ group, rules: {} }, endpoint))) {
+    doubts.push({
+      path: pathText([...path, "endpoints"]),
+      message: "Nothing may be called: name endpoints, and the protocols they speak",
+    });
+  }
+  return doubts;
+}
+
+function globDoubts(
+  globs: readonly string[],
+  { path, ids }: { path: (string | number)[]; ids: readonly string[] },
+): Doubt[] {
+  return globs.flatMap((glob, index) =>
+    ids.some((id) => mayUse({ group: { models: [glob] }, rules: {} }, id)) ? [] : [{
+      path: pathText([...path, index]),
+      message: `"${glob}" matches no model: correct it, or take it out`,
+    }]
+  );
+}
+
+function oneKey(config: Config, { index, ids }: { index: number; ids: readonly string[] }): Doubt[] {
+  const key = config.keys[index];
+  const group = key === undefined ? undefined : groupOf(config, key.group);
+  if (key === undefined || group === undefined) return [];
+  const { rules } = key;
+  const path = ["keys", index];
+  const doubts: Doubt[] = [];
+  if (key.group === "default" && Object.keys(config.groups).length > 1 && isOpen(group)) {
+    doubts.push({
+      path: pathText([...path, "group"]),
+      message: 'It is in "default", which may do everything: name a group, or say what "default" may',
+    });
+  }
+  if (rules.models !== undefined) {
+    const allowed = ids.filter((id) => mayUse({ group, rules: {} }, id));
+    if (!allowed.some((id) => mayUse({ group, rules }, id))) {
+      doubts.push({
+        path: pathText([...path, "models"]),
+        message: `None of the models of group "${key.group}" is left: name some of them`,
+      });
+    } else doubts.push(...globDoubts(rules.models, { path: [...path, "models"], ids: allowed }));
+  }
+  if (rules.endpoints !== undefined && !ENDPOINTS.some((endpoint) => mayCall({ group, rules }, endpoint))) {
+    doubts.push({
+      path: pathText([...path, "endpoints"]),
+      message: `Nothing of group "${key.group}" is left to be called: name some of its endpoints`,
+    });
+  }
+  return doubts;
+}
+
+function isOpen(group: Group): boolean {
+  return JSON.stringify(group) === JSON.stringify(groupSchema.parse({}));
+}

@@ -1,0 +1,108 @@
+/** Doubts about limits that admit nothing, and budgets that pay for nothing. */
+import { mayUse } from "../../access/permissions.ts";
+import { createCatalog } from "../../catalog/catalog.ts";
+import type { Limits, Model } from "../../catalog/model.ts";
+import { pricingAt } from "../../catalog/pricing.ts";
+import { type Budget, type Config, groupOf } from "../../config.ts";
+import { pathText } from "../../config/problems.ts";
+import { outputTokens } from "../../images/tariff.ts";
+import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../metering/money.ts";
+import type { Doubt } from "./doubt.ts";
+
+/** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */
+const USUAL_TEXT = 1_280;
+/** The usual size of a picture. */
+const USUAL_PICTURE = { width: 1024, height: 1024 };
+
+/** Whom limits and budgets are for. */
+interface Holder {
+  path: (string | number)[];
+  models: readonly Model[];
+  /** The factor of its prices. */
+  factor: string;
+  limits: [name: string, limits: Limits | undefined][];
+  budgets: [name: string, budget: Budget | undefined][];
+}
+
+/** Doubts about the limits of models, groups and keys, and about budgets. `now` in Unix milliseconds. */
+export function limitDoubts(config: Config, now: number): Doubt[] {
+  return [
+    ...config.models.flatMap((model, index) =>
+      tooFew(model.limits, { path: ["models", index, "limits"], models: [model] })
+    ),
+    ...holders(config).flatMap(({ path, models, factor, limits, budgets }) => [
+      ...limits.flatMap(([name, limits]) => tooFew(limits, { path: [...path, name], models })),
+      ...budgets.flatMap(([name, budget]) => tooLittle(budget, { path: [...path, name], models, factor, now })),
+    ]),
+  ];
+}
+
+function holders(config: Config): Holder[] {
+  const { models } = createCatalog(config);
+  return [
+    ...Object.entries(config.groups).map(([name, group]): Holder => ({
+      path: ["groups", name],
+      models: models.filter(({ id }) => mayUse({ group, rules: {} }, id)),
+      factor: group.price_factor,
+      limits: [["limits", group.limits], ["key_limits", group.key_limits]],
+      budgets: [["budget", group.budget], ["key_budget", group.key_budget]],
+    })),
+    ...config.keys.flatMap(({ group: name, rules }, index): Holder[] => {
+      const group = groupOf(config, name);
+      return group === undefined ? [] : [{
+        path: ["keys", index],
+        models: models.filter(({ id }) => mayUse({ group, rules }, id)),
+        factor: group.price_factor,
+        limits: [["limits", rules.limits]],
+        budgets: [["budget", rules.budget]],
+      }];
+    }),
+  ];
+}
+
+type Place = Pick<Holder, "path" | "models">;
+
+function makesText({ architecture }: Model): boolean {
+  return architecture.output_modalities.includes("text");
+}
+
+/** Where even the smallest usual request is more than a minute admits. */
+function tooFew(limits: Limits | undefined, { path, models }: Place): Doubt[] {
+  const most = limits?.tokens_per_minute;
+  if (most === undefined || models.length === 0) return [];
+  const usual = models.map((model) =>
+    makesText(model) ? Math.min(USUAL_TEXT, model.context_length) : outputTokens(USUAL_PICTURE)
+  );
+  const least = Math.min(...usual);
+  return most >= least ? [] : [{
+    path: pathText([...path, "tokens_per_minute"]),
+    message: `${most} admit no usual request, which has about ${least} tokens: raise it`,
+  }];
+}
+
+/** Where the dearest request that a model takes could not be paid even by an untouched budget. */
+function tooLittle(
+  budget: Budget | undefined,
+  { path, models, factor, now }: Place & Pick<Holder, "factor"> & { now: number },
+): Doubt[] {
+  if (budget === undefined) return [];
+  let dearest: { id: string; cost: Amount } | undefined;
+  for (const model of models) {
+    const cost = timesFactor(mostCost(model, now), parseFactor(factor));
+    if (dearest === undefined || cost > dearest.cost) dearest = { id: model.id, cost };
+  }
+  if (dearest === undefined || parseUsd(budget.usd) >= dearest.cost) return [];
+  return [{
+    path: pathText([...path, "usd"]),
+    message: `${budget.usd} USD do not pay for one request of the largest size to "${dearest.id}", up to ` +
+      `${formatUsd(dearest.cost)} USD: raise it, or take the model away`,
+  }];
+}
+
+/** A whole context and the longest answer, or one picture of the usual size. */
+function mostCost(model: Model, now: number): Amount {
+  const { prompt, completion } = pricingAt(model, now);
+  if (!makesText(model)) return costOf(outputTokens(USUAL_PICTURE), completion);
+  const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);
+  return costOf(model.context_length - output, prompt) + costOf(output, completion);
+}

@@ -1,0 +1,96 @@
+/** Doubts about models: where they go and what they cost. */
+import { pricingAt } from "../../catalog/pricing.ts";
+import type { Model } from "../../catalog/model.ts";
+import type { Config } from "../../config.ts";
+import type { Doubt } from "./doubt.ts";
+import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
+import { parseUsd } from "../../metering/money.ts";
+
+/** Doubts about every model of the file; the embedded ones are beyond doubt. */
+export function modelDoubts(config: Config, now: number): Doubt[] {
+  const hosts = new Map(httpUpstreams(config));
+  return config.models.flatMap((model, index) => {
+    const path = `models[${index}]`;
+    const own = model.targets.flatMap(({ upstream }) => hosts.get(upstream) ?? []);
+    const doubts: Doubt[] = [];
+    if (own.length === model.targets.length && own.every(lacksKey)) {
+      doubts.push({ path: `${path}.targets`, message: "No target is usable, as their upstreams have no key: set one" });
+    }
+    return [
+      ...doubts,
+      ...targetDoubts(model, path),
+      ...priceDoubts(model, { path, now, billed: own.some(sendsBills) }),
+      ...cacheDoubts(model, { path, now, anthropic: own.some(({ vendor }) => vendor === "anthropic") }),
+      ...timeDoubts(model, { path, now }),
+    ];
+  });
+}
+
+function targetDoubts({ targets }: Model, path: string): Doubt[] {
+  const seen = new Map<string, number>();
+  return targets.flatMap(({ upstream, model, protocol }, index) => {
+    const place = JSON.stringify([upstream, model, protocol]);
+    const first = seen.get(place);
+    if (first === undefined) seen.set(place, index);
+    return first === undefined
+      ? []
+      : [{ path: `${path}.targets[${index}]`, message: `The same as targets[${first}]: failing over gains nothing` }];
+  });
+}
+
+function isFree(price: string): boolean {
+  return parseUsd(price) === 0n;
+}
+
+function priceDoubts(model: Model, { path, now, billed }: { path: string; now: number; billed: boolean }): Doubt[] {
+  if (!billed) return [];
+  const { prompt, completion } = pricingAt(model, now);
+  const free = [...(isFree(prompt) ? ["prompt"] : []), ...(isFree(completion) ? ["completion"] : [])];
+  if (free.length === 0) return [];
+  return [{
+    path: `${path}.pricing`,
+    message: `${
+      free.map((name) => `\`${name}\``).join(" and ")
+    } cost nothing, but an upstream bills you: set the price`,
+  }];
+}
+
+/** What is written to and read from Anthropic's cache has prices of its own; left out, they are that of the prompt. */
+function cacheDoubts(
+  model: Model,
+  { path, now, anthropic }: { path: string; now: number; anthropic: boolean },
+): Doubt[] {
+  const { prompt, ...pricing } = pricingAt(model, now);
+  if (!anthropic || isFree(prompt)) return [];
+  const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
+  const same = names.filter((name) => parseUsd(pricing[name]) === parseUsd(prompt));
+  if (same.length === 0) return [];
+  return [{
+    path: `${path}.pricing`,
+    message: `${
+      same.map((name) => `\`${name}\``).join(", ")
+    } cost what \`prompt\` does; Anthropic bills reads a tenth of ` +
+      "it, writes 1.25 or 2 times: set them",
+  }];
+}
+
+function timeDoubts(
+  { price_changes, expiration_date }: Model,
+  { path, now }: { path: string; now: number },
+): Doubt[] {
+  const doubts: Doubt[] = [];
+  const past = price_changes.filter(({ from }) => from <= now);
+  const latest = past.at(-1);
+  if (latest !== undefined) {
+    const since = new Date(latest.from).toISOString();
+    doubts.push({
+      path: `${path}.price_changes`,
+      message: `${past.length} of them ${past.length === 1 ? "is" : "are"} past: write the prices of ${since} as ` +
+        "`pricing` and take those changes out",
+    });
+  }
+  if (expiration_date !== null && Date.parse(expiration_date) <= now) {
+    doubts.push({ path: `${path}.expiration_date`, message: `${expiration_date} is past: take the model out` });
+  }
+  return doubts;
+}

@@ -1,0 +1,95 @@
+/** Doubts about who can reach the gateway, and what it keeps. */
+import { isWithin } from "../../access/networks.ts";
+import type { Config } from "../../config.ts";
+import type { Doubt } from "./doubt.ts";
+
+/** Networks that only this machine, or only one's own, can be in. */
+const OWN_NETWORKS = [
+  ...["127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"],
+  ...["::1", "fc00::/7", "fe80::/10"],
+];
+
+/** Fewest leading bits of a network that may be one's own proxies. */
+const NARROW_BITS = 8;
+
+/** Doubts about listeners, proxies, pages, the store and the sizes of bodies. */
+export function networkDoubts(config: Config): Doubt[] {
+  return [...listenDoubts(config), ...storeDoubts(config), ...proxyDoubts(config), ...sizeDoubts(config)];
+}
+
+function listenDoubts({ listen, admin, trusted_proxies }: Config): Doubt[] {
+  const doubts: Doubt[] = [];
+  const open = !isOwnHost(listen.hostname) || isEverywhere(listen.hostname);
+  if (open && trusted_proxies.length === 0) {
+    doubts.push({
+      path: "listen.hostname",
+      message: `"${listen.hostname}" can be reached from elsewhere, and no proxy is named in front: name it in ` +
+        "`trusted_proxies`, or listen on 127.0.0.1",
+    });
+  }
+  if (admin !== undefined && isEverywhere((admin.listen ?? listen).hostname)) {
+    doubts.push({
+      path: admin.listen === undefined ? "admin" : "admin.listen.hostname",
+      message: "The admin side listens on every interface: give it `admin.listen` with an address of its own",
+    });
+  }
+  return doubts;
+}
+
+function storeDoubts({ store }: Config): Doubt[] {
+  return store === "memory:"
+    ? [{ path: "store", message: 'Keys and bills are gone when the process ends: use "sqlite:PATH" to keep them' }]
+    : [];
+}
+
+function proxyDoubts({ trusted_proxies, cors }: Config): Doubt[] {
+  const doubts: Doubt[] = [];
+  for (const [index, network] of trusted_proxies.entries()) {
+    const bits = /\/(\d+)$/.exec(network)?.[1];
+    if (bits === undefined || Number(bits) >= NARROW_BITS) continue;
+    doubts.push({
+      path: `trusted_proxies[${index}]`,
+      message: `"${network}" lets almost anybody choose the address they seem to come from: name your proxies alone`,
+    });
+  }
+  for (const [index, origin] of cors.origins.entries()) {
+    const url = new URL(origin);
+    if (url.protocol === "https:" || isOwnHost(url.hostname)) continue;
+    doubts.push({
+      path: `cors.origins[${index}]`,
+      message: `Pages of "${origin}" come unprotected, so that anybody on the way can call the gateway: use https`,
+    });
+  }
+  return doubts;
+}
+
+/** What is smaller than what must fit into it refuses everything of that size. */
+function sizeDoubts({ limits, images, shutdown }: Config): Doubt[] {
+  const { uploads } = images;
+  const pairs: [path: string, value: number, other: string, least: number][] = [
+    ["limits.body_budget_bytes", limits.body_budget_bytes, "limits.json_body_bytes", limits.json_body_bytes],
+    ["limits.body_budget_bytes", limits.body_budget_bytes, "images.uploads.max_upload_bytes", uploads.max_upload_bytes],
+    [
+      "images.uploads.max_upload_bytes",
+      uploads.max_upload_bytes,
+      "images.uploads.max_file_bytes",
+      uploads.max_file_bytes,
+    ],
+    ["shutdown.images_drain_seconds", shutdown.images_drain_seconds, "shutdown.drain_seconds", shutdown.drain_seconds],
+  ];
+  return pairs.filter(([, value, , least]) => value < least).map(([path, value, other, least]) => ({
+    path,
+    message: `${value} is less than \`${other}\`, which is ${least}: make it larger, or the other smaller`,
+  }));
+}
+
+/** True for hosts of this machine or of one's own network. A name without a dot is one of the latter. */
+export function isOwnHost(host: string): boolean {
+  const bare = host.replace(/^\[(.*)\]$/, "$1");
+  if (isEverywhere(bare) || isWithin(bare, OWN_NETWORKS)) return true;
+  return /^[a-z0-9-]+$/i.test(bare) || /\.(localhost|local|internal|lan|home\.arpa)$/i.test(bare);
+}
+
+function isEverywhere(host: string): boolean {
+  return host === "0.0.0.0" || host === "::" || host === "[::]";
+}

@@ -1,0 +1,80 @@
+/** Doubts about upstreams: their addresses and their keys. */
+import type { Config, UpstreamConfig } from "../../config.ts";
+import { pathText } from "../../config/problems.ts";
+import { vendorOf } from "../../upstreams/vendors.ts";
+import type { Doubt } from "./doubt.ts";
+import { isOwnHost } from "./network.ts";
+
+/** An upstream that is reached over the network. */
+export type HttpUpstream = Exclude<UpstreamConfig, { vendor: "embedded" }>;
+
+/** The upstreams over the network, by name. */
+export function httpUpstreams({ upstreams }: Pick<Config, "upstreams">): [name: string, row: HttpUpstream][] {
+  return Object.entries(upstreams).flatMap(([name, row]) => row.vendor === "embedded" ? [] : [[name, row]]);
+}
+
+/** Where an upstream is. */
+function addressOf({ base_url, vendor }: HttpUpstream): URL {
+  return new URL(base_url ?? vendorOf(vendor).baseUrl ?? "http://localhost");
+}
+
+/** True for a host that is not one's own and has no key: most of them refuse that. */
+export function lacksKey(row: HttpUpstream): boolean {
+  return row.api_key === undefined && !isOwnHost(addressOf(row).hostname);
+}
+
+/** True for a host that sends bills: one with a key that is not one's own. */
+export function sendsBills(row: HttpUpstream): boolean {
+  return row.api_key !== undefined && !isOwnHost(addressOf(row).hostname);
+}
+
+/** Doubts about every upstream. */
+export function upstreamDoubts(config: Config): Doubt[] {
+  const used = new Set(config.models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
+  const seen = new Map<string, string>();
+  return httpUpstreams(config).flatMap(([name, row]) => {
+    const path = (member: string): string => pathText(["upstreams", name, member]);
+    const doubts: Doubt[] = addressDoubts(row, path("base_url"));
+    if (lacksKey(row)) {
+      doubts.push({
+        path: path("api_key"),
+        message: "No key for a host that is not your own: add one, unless it wants none",
+      });
+    }
+    if (!used.has(name)) {
+      doubts.push({
+        path: pathText(["upstreams", name]),
+        message: "No model goes there: add a target, or take it out",
+      });
+    }
+    const place = `${addressOf(row)} ${row.vendor} ${row.api_key?.reveal() ?? ""}`;
+    const first = seen.get(place);
+    if (first === undefined) seen.set(place, name);
+    else {
+      doubts.push({
+        path: path("base_url"),
+        message:
+          `The same address and key as upstream "${first}": one of them is enough, and failing over gains nothing`,
+      });
+    }
+    return doubts;
+  });
+}
+
+function addressDoubts({ base_url, vendor }: HttpUpstream, path: string): Doubt[] {
+  if (base_url === undefined) return [];
+  const { protocol, hostname, pathname } = new URL(base_url);
+  const doubts: Doubt[] = [];
+  if (protocol === "http:" && !isOwnHost(hostname)) {
+    doubts.push({ path, message: `Prompts and the key go to "${hostname}" unprotected: use https` });
+  }
+  const whole = /\/(chat\/completions|responses|messages|images\/(generations|edits))\/?$/.exec(pathname)?.[0];
+  if (whole !== undefined) {
+    doubts.push({ path, message: `The protocol's path is added to it: leave "${whole}" out` });
+  } else if (vendor === "anthropic" && /\/v1\/?$/.test(pathname)) {
+    doubts.push({ path, message: '"/v1/messages" is added to it: leave "/v1" out' });
+  } else if (vendor !== "anthropic" && pathname === "/") {
+    doubts.push({ path, message: 'It has no path; hosts of this kind usually answer below "/v1": add it' });
+  }
+  return doubts;
+}

@@ -1,0 +1,197 @@
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import { doubtText } from "../../lib/cli/doubts/doubt.ts";
+import { doubtsOf } from "../../lib/cli/doubts/doubts.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { inFolder, run } from "./program.ts";
+
+const NOW = Date.parse("2026-11-21T00:00:00Z");
+const ENV: Record<string, string> = {
+  HOST_KEY: "host-key-0123456789",
+  OTHER_KEY: "other-key-0123456789",
+  CI_KEY: "ci-key-0123456789abcdef",
+  OPERATOR_KEY: "operator-key-0123456789",
+};
+
+const ECHO = { upstream: "embedded", model: "echo" };
+
+function model(more: JsonObject = {}): JsonObject {
+  return {
+    id: "acme/one",
+    created: 0,
+    context_length: 100_000,
+    pricing: { prompt: "0.000001", completion: "0.00001" },
+    top_provider: { max_completion_tokens: 10_000 },
+    targets: [ECHO],
+    ...more,
+  };
+}
+
+/** A host that is reached over the internet, and a model that goes there. */
+function hosted(row: JsonObject, more: JsonObject = {}): JsonObject {
+  const target = { upstream: "host", model: "one" };
+  return {
+    upstreams: { host: { vendor: "openai-compatible", base_url: "https://api.example.com/v1", ...row } },
+    models: [model({ targets: [target], ...more })],
+  };
+}
+
+function keyed(row: JsonObject = {}, more: JsonObject = {}): JsonObject {
+  return hosted({ api_key: { env: "HOST_KEY" }, ...row }, more);
+}
+
+function doubts(file: Json): string[] {
+  return doubtsOf(parseConfig(file, (name) => ENV[name]), NOW).map(doubtText);
+}
+
+Deno.test("what is as it should be raises no doubt", () => {
+  const files: JsonObject[] = [
+    {},
+    { models: [model()] },
+    keyed(),
+    hosted({ base_url: "http://127.0.0.1:8000/v1" }),
+    hosted({ base_url: "http://[::1]:8000/v1" }),
+    hosted({ base_url: "http://gpu-box:8000/v1" }, { pricing: { prompt: "0", completion: "0" } }),
+    hosted({ base_url: "http://10.1.2.3/v1", vendor: "vllm" }),
+    keyed({ vendor: "openai", base_url: "https://api.openai.com/v1" }),
+    { listen: { hostname: "0.0.0.0" }, trusted_proxies: ["10.0.0.0/8"] },
+    { cors: { origins: ["https://app.example.com", "http://localhost:3000"] } },
+    { groups: { team: { models: ["sluice/*"], key_budget: { usd: "50" }, limits: { tokens_per_minute: 100_000 } } } },
+    { keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
+    { models: [model({ price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0", completion: "0" }] })] },
+  ];
+  for (const file of files) assertEquals(doubts(file), [], JSON.stringify(file));
+});
+
+Deno.test("each doubt names the member and what to do", () => {
+  const cases: [file: JsonObject, lines: string[]][] = [
+    [hosted({}), [
+      "upstreams.host.api_key: No key for a host that is not your own",
+      "models[0].targets: No target is usable",
+    ]],
+    [keyed({ base_url: "http://api.example.com/v1" }), ['upstreams.host.base_url: Prompts and the key go to "api.']],
+    [keyed({ base_url: "https://api.example.com" }), ["upstreams.host.base_url: It has no path"]],
+    [keyed({ base_url: "https://a.example.com/v1/chat/completions" }), [
+      'upstreams.host.base_url: The protocol\'s path is added to it: leave "/chat/completions" out',
+    ]],
+    [
+      keyed({ vendor: "anthropic", base_url: "https://api.anthropic.com/v1" }, {
+        pricing: {
+          prompt: "0.000001",
+          completion: "0.00001",
+          input_cache_read: "0.0000001",
+          input_cache_write_5m: "0.00000125",
+          input_cache_write_1h: "0.000002",
+        },
+      }),
+      ['upstreams.host.base_url: "/v1/messages" is added to it'],
+    ],
+    [keyed({ vendor: "anthropic", base_url: "https://api.anthropic.com" }), [
+      "models[0].pricing: `input_cache_read`, `input_cache_write_5m`, `input_cache_write_1h` cost what `prompt` does",
+    ]],
+    [{ upstreams: { host: { vendor: "ollama" } } }, ["upstreams.host: No model goes there"]],
+    [
+      {
+        upstreams: {
+          one: { vendor: "openai", api_key: { env: "HOST_KEY" } },
+          two: { vendor: "openai", api_key: { env: "HOST_KEY" } },
+          three: { vendor: "openai", api_key: { env: "OTHER_KEY" } },
+        },
+        models: [model({ targets: ["one", "two", "three"].map((upstream) => ({ upstream, model: "m" })) })],
+      },
+      ['upstreams.two.base_url: The same address and key as upstream "one"'],
+    ],
+    [{ models: [model({ targets: [ECHO, ECHO] })] }, ["models[0].targets[1]: The same as targets[0]"]],
+    [keyed({}, { pricing: { prompt: "0", completion: "0" } }), [
+      "models[0].pricing: `prompt` and `completion` cost nothing, but an upstream bills you",
+    ]],
+    [keyed({}, { pricing: { prompt: "0.1", completion: "0.0" } }), ["models[0].pricing: `completion` cost nothing"]],
+    [
+      {
+        models: [
+          model({
+            price_changes: ["2026-01-01T00:00:00Z", "2026-11-20T00:00:00Z", "2027-01-01T00:00:00Z"]
+              .map((from) => ({ from, prompt: "0", completion: "0" })),
+          }),
+        ],
+      },
+      ["models[0].price_changes: 2 of them are past: write the prices of 2026-11-20T00:00:00.000Z as `pricing`"],
+    ],
+    [{ models: [model({ expiration_date: "2026-11-20" })] }, ["models[0].expiration_date: 2026-11-20 is past"]],
+    [{ models: [model({ limits: { tokens_per_minute: 1_279 } })] }, [
+      "models[0].limits.tokens_per_minute: 1279 admit no usual request, which has about 1280 tokens",
+    ]],
+    [{ groups: { team: { models: [] } } }, ["groups.team.models: None of the 2 models is allowed"]],
+    [{ groups: { team: { models: ["acme/*"] } } }, ["groups.team.models: None of the 2 models is allowed"]],
+    [{ groups: { team: { models: ["sluice/*", "acme/*"] } } }, ['groups.team.models[1]: "acme/*" matches no model']],
+    [{ groups: { team: { endpoints: [] } } }, ["groups.team.endpoints: Nothing may be called"]],
+    [{ groups: { team: { endpoints: ["chat"], protocols: ["messages"] } } }, ["groups.team.endpoints: Nothing may be"]],
+    [{ groups: { team: { key_limits: { tokens_per_minute: 10 } } } }, [
+      "groups.team.key_limits.tokens_per_minute: 10 ",
+    ]],
+    [
+      { models: [model()], groups: { team: { models: ["acme/*"], price_factor: "2", budget: { usd: "0.37" } } } },
+      ['groups.team.budget.usd: 0.37 USD do not pay for one request of the largest size to "acme/one", up to 0.38 USD'],
+    ],
+    [
+      { groups: { team: {} }, keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
+      ['keys[0].group: It is in "default", which may do everything'],
+    ],
+    [
+      { keys: [{ name: "ci", key: { env: "CI_KEY" }, models: ["acme/*"], endpoints: [] }] },
+      [
+        'keys[0].models: None of the models of group "default" is left',
+        'keys[0].endpoints: Nothing of group "default" is left to be called',
+      ],
+    ],
+    [{ listen: { hostname: "0.0.0.0" } }, ['listen.hostname: "0.0.0.0" can be reached from elsewhere']],
+    [{ listen: { hostname: "203.0.113.7" } }, ['listen.hostname: "203.0.113.7" can be reached from elsewhere']],
+    [
+      { listen: { hostname: "::" }, trusted_proxies: ["10.0.0.1"], admin: { key: { env: "OPERATOR_KEY" } } },
+      ["admin: The admin side listens on every interface"],
+    ],
+    [{ store: "memory:" }, ["store: Keys and bills are gone when the process ends"]],
+    [{ trusted_proxies: ["10.0.0.0/8", "0.0.0.0/0", "::/0"] }, [
+      'trusted_proxies[1]: "0.0.0.0/0" lets almost anybody',
+      'trusted_proxies[2]: "::/0" lets almost anybody',
+    ]],
+    [{ cors: { origins: ["http://app.example.com"] } }, ['cors.origins[0]: Pages of "http://app.example.com" come']],
+    [{ limits: { json_body_bytes: 1_000_000_000 } }, [
+      "limits.body_budget_bytes: 536870912 is less than `limits.json_b",
+    ]],
+    [{ shutdown: { drain_seconds: 60, images_drain_seconds: 0 } }, ["shutdown.images_drain_seconds: 0 is less than"]],
+  ];
+  for (const [file, expected] of cases) {
+    const found = doubts(file);
+    assertEquals(found.length, expected.length, found.join("\n"));
+    for (const [index, line] of expected.entries()) assert(found[index]?.startsWith(line), `${line}\n${found[index]}`);
+    for (const line of found) assert(!line.includes("0123456789") && !line.includes("\n"), line);
+  }
+});
+
+Deno.test("check prints what would be served, with doubts as lines or JSON, and ends with 1 where there are any", () =>
+  inFolder(async (folder) => {
+    const write = (file: JsonObject) => Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
+    await write({ models: [model({ targets: [ECHO] })] });
+    const good = await run(["check"], { folder });
+    assertEquals([good.code, good.err], [0, ""]);
+    assertStringIncludes(
+      good.out,
+      "  acme/one -> embedded:echo\n    USD per million tokens: prompt 1, completion 10\n",
+    );
+    assertStringIncludes(good.out, "  sluice/echo -> embedded:echo\n    free\n");
+    assert(!good.out.includes("Doubts"));
+    await write({ ...keyed({ base_url: "http://api.example.com/v1" }) });
+    const doubtful = await run(["check"], { folder, env: ENV });
+    assertEquals(doubtful.code, 1);
+    assertStringIncludes(doubtful.out, "\nDoubts (1):\n  upstreams.host.base_url: Prompts and the key go to");
+    const json = await run(["check", "--json"], { folder, env: ENV });
+    assertEquals(json.code, 1);
+    const told = JSON.parse(json.out);
+    assertEquals([told.path, told.models.at(0).targets, told.doubts[0].path], [
+      "sluice.jsonc",
+      ["host:one"],
+      "upstreams.host.base_url",
+    ]);
+    for (const secret of Object.values(ENV)) assert(!`${json.out}${doubtful.out}`.includes(secret));
+  }));
