@@ -14,7 +14,6 @@ const MOST_WAITING = 8_388_608;
 const FLUSH_MS = 1_000;
 
 /** What JSON leaves as it is although a terminal or a reader of lines may take it for more than a character. */
-// deno-lint-ignore no-control-regex
 const UNSAFE = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
 
 /** What a log is made of. */

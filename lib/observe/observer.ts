@@ -123,7 +123,11 @@ class RequestObserver implements Observer {
     record.waits++;
     if (record.streamed) this.#streams++;
     const reader = body.getReader();
+    let isOver = false;
+    // A read that is under way ends, too, when the client leaves.
     const over = () => {
+      if (isOver) return;
+      isOver = true;
       if (record.streamed) this.#streams--;
       this.#release(record);
     };
@@ -132,8 +136,8 @@ class RequestObserver implements Observer {
         try {
           const { done, value } = await reader.read();
           if (done) {
+            if (!isOver) controller.close();
             over();
-            controller.close();
             return;
           }
           record.bytesOut += value.byteLength;

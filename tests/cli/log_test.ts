@@ -1,5 +1,5 @@
-import { assertEquals } from "@std/assert";
-import { createLog } from "../../lib/cli/log.ts";
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { createLog, createLogWriter } from "../../lib/cli/log.ts";
 
 Deno.test("the log writes one JSON object per line, whatever is in an entry", () => {
   const lines: string[] = [];
@@ -13,4 +13,67 @@ Deno.test("the log writes one JSON object per line, whatever is in an entry", ()
     event: "a\nb",
     path: "\u001b[31m\r\n",
   });
+});
+
+Deno.test("a line of the log is one line for every reader, of bounded length, and at or above the level", () => {
+  const lines: string[] = [];
+  let level: "info" | "warn" | "error" = "info";
+  const log = createLog({ write: (line) => void lines.push(line), now: () => 0, level: () => level });
+  const text = "\u009b2J\u007f\u0085\u2028\u2029\u202e\ud800\u0000";
+  log({ level: "info", event: "a", text, long: "x".repeat(100_000) });
+  // deno-lint-ignore no-control-regex
+  assertEquals(lines[0]?.slice(0, -1).match(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202e]/g), null);
+  assert((lines[0]?.length ?? 0) < 4_400);
+  assertEquals(JSON.parse(lines[0] ?? "").text, text);
+  level = "warn";
+  log({ level: "info", event: "b" });
+  log({ level: "warn", event: "c" });
+  level = "error";
+  log({ level: "warn", event: "d" });
+  log({ level: "error", event: "e" });
+  assertEquals(lines.slice(1).map((line) => JSON.parse(line).event), ["c", "e"]);
+});
+
+Deno.test("the writer of the log writes all lines in order, several at a time, also in small pieces", async () => {
+  let text = "";
+  let writes = 0;
+  const writer = createLogWriter({
+    async write(bytes) {
+      writes++;
+      await Promise.resolve();
+      text += new TextDecoder().decode(bytes.subarray(0, 100));
+      return Math.min(100, bytes.length);
+    },
+  });
+  for (let i = 0; i < 1_000; i++) writer.write(`${i}\n`);
+  await writer.flush();
+  assertEquals(text, Array.from({ length: 1_000 }, (_, i) => `${i}\n`).join(""));
+  assert(writes < 60, `${writes} writes`);
+  assertEquals(writer.lost, 0);
+});
+
+Deno.test("a reader of the log that is slow or gone holds up nobody, and what is lost is counted and told", async () => {
+  const open = Promise.withResolvers<void>();
+  let text = "";
+  const writer = createLogWriter({
+    async write(bytes) {
+      await open.promise;
+      text += new TextDecoder().decode(bytes);
+      return bytes.length;
+    },
+  }, { mostWaiting: 100, flushMs: 20 });
+  writer.write("first\n");
+  await Promise.resolve();
+  await Promise.resolve();
+  for (let i = 0; i < 100; i++) writer.write("0123456789\n");
+  await writer.flush();
+  assertEquals([text, writer.lost], ["", 91]);
+  open.resolve();
+  await writer.flush();
+  assertMatch(text, /^first\n(0123456789\n){9}\{.*"log_lines_lost","lines":91\}\n$/);
+
+  const gone = createLogWriter({ write: () => Promise.reject(new Deno.errors.BrokenPipe()) });
+  gone.write("one\n");
+  await gone.flush();
+  assertEquals(gone.lost, 1);
 });
