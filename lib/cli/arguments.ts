@@ -98,6 +98,10 @@ export const COMMANDS = {
     flags: ["key", "model", "image-model", "only", "concurrency", "json"],
     about: "Try any gateway out against the facts of the wire",
   },
+  "fault": {
+    flags: ["hostname", "port", "always"],
+    about: "Start an upstream that misbehaves on request, for rehearsals",
+  },
   "translate": {
     flags: ["config", "from", "to", "vendor"],
     about: "Show what an upstream would be sent for the request body on standard input",
