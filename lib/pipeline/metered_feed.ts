@@ -50,9 +50,9 @@ export function meteredFeed(
   const unsent: (readonly Event[])[] = [];
   /** Counting that the answer has run far ahead of. */
   let behind: Promise<void> | undefined;
-  /** Frames that may be the last with a usage, what came after them, and what of the answer they say. */
+  /** The frame that may be the last with a usage, and what came after it. */
   let held: Frame[] = [];
-  let heldEvents: readonly Event[] = [];
+  /** The latest frame that is no mark. */
   let latest: Frame | undefined;
   let input: Usage = {};
   let said = false;
@@ -92,7 +92,7 @@ export function meteredFeed(
 
   async function finish(step: Step, { usage, reason }: { usage: Usage; reason: FinishReason }): Promise<Step> {
     complete = true;
-    for (const events of [...unsent.splice(0), heldEvents, step.events]) observe(events);
+    for (const events of [...unsent.splice(0), step.events]) observe(events);
     const charged = await read(usage);
     count.stop();
     const absent = gone || hasLeft();
@@ -140,37 +140,24 @@ export function meteredFeed(
     );
   }
 
-  /** An answer that breaks off has no usage: what was held back is passed on only where it says something else. */
+  /** An answer that breaks off has no usage: what was held back is of no use to anyone. */
   function broken(step: Step): Step {
-    const frames = heldEvents.length > 0 ? held : [];
-    queue([...heldEvents, ...step.events]);
+    queue(step.events);
     held = [];
-    heldEvents = [];
-    return { ...step, frames: [...frames, ...step.frames] };
+    return step;
   }
 
   /**
-   * From the frame with the usage on, nothing goes out before the answer is complete. Some tell a usage with everything
-   * that they say: where the answer goes on, that was not the last one.
+   * From the frame with the usage on, nothing goes out before the answer is complete. Where the answer goes on, that was
+   * not the last one: some tell a usage with everything that they say.
    */
-  function holdBack({ frames, events }: Step): Step {
-    const says = events.some(({ type }) => type !== "start");
-    const from = says
-      ? frames.findLastIndex((frame) => codec.tellsUsage(frame))
-      : held.length > 0
-      ? 0
-      : frames.findIndex((frame) => codec.tellsUsage(frame));
+  function holdBack({ frames, events, spoken = 0 }: Step): Step {
+    queue(events);
     latest = frames.findLast(({ data }) => data.startsWith("{")) ?? latest;
-    const passed = says ? held.splice(0) : [];
-    if (from === -1) {
-      queue([...heldEvents, ...events]);
-      heldEvents = [];
-      return { frames: [...passed, ...frames], events };
-    }
+    const passed = spoken > 0 ? held.splice(0) : [];
+    const tells = frames.findIndex((frame, index) => index >= spoken && codec.tellsUsage(frame));
+    const from = held.length > 0 ? 0 : tells === -1 ? frames.length : tells;
     held.push(...frames.slice(from));
-    // Which frame says what is not known: nothing of the step counts as sent before all of it is.
-    queue(says ? heldEvents : events);
-    if (says) heldEvents = events;
     return { frames: [...passed, ...frames.slice(0, from)], events };
   }
 
@@ -198,7 +185,7 @@ export function meteredFeed(
         failed(error);
         count.stop();
         afterwork.add(meter.fail(200));
-        return [...broken({ frames: [], events: [] }).frames, ...feed.fail(error)];
+        return broken({ frames: feed.fail(error), events: [] }).frames;
       },
       cancel: () => feed.cancel(),
     },

@@ -7,7 +7,7 @@ import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Incoming } from "./transport.ts";
-import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
+import { type EventFeed, type FrameFeed, isSaid, type Step } from "./upstream.ts";
 
 /** The answer's frames, as they arrive. */
 export interface FrameSource {
@@ -92,6 +92,7 @@ export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, ma
         step.events.push(...events);
         const error = events.find((event) => event.type === "error");
         step.frames.push(...(error === undefined ? machine.push(frame) : machine.fail(error.error)));
+        if (isSaid(events)) step.spoken = step.frames.length;
         over = events.some(isLast);
         if (over) break;
       }

@@ -17,6 +17,13 @@ export interface EventFeed {
 export interface Step {
   frames: Frame[];
   events: Event[];
+  /** How many of the frames there are up to the last that says something of the answer; absent: 0. */
+  spoken?: number;
+}
+
+/** Whether events say something of the answer, and not only that there will be one. */
+export function isSaid(events: readonly Event[]): boolean {
+  return events.some(({ type }) => type !== "start");
 }
 
 /** A stream of frames that are ready for the client. */
