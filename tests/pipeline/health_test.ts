@@ -1,0 +1,74 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Gateway } from "../../lib/gateway.ts";
+import { metrics } from "../../lib/pipeline/metrics.ts";
+import { readiness, ready } from "../../lib/pipeline/health.ts";
+import { BREAKER, createHealth, type Health } from "../../lib/routing/health.ts";
+import { valueOf } from "../observe/exposition.ts";
+import { startGateway } from "../upstreams/gateway.ts";
+
+const MODEL = {
+  id: "acme/one",
+  targets: [{ upstream: "first", model: "m" }, { upstream: "second", model: "m" }],
+};
+
+/** Targets that were asked; those named do not let the gateway in. */
+function healthWith(refused: readonly string[]): Health {
+  const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0.5 });
+  for (const target of MODEL.targets) {
+    const admission = health.admit({ model: MODEL, target });
+    assert(admission.admitted);
+    const isRefused = refused.includes(target.upstream);
+    health.report(admission.pass, isRefused ? { type: "refused", scope: "upstream" } : { type: "success" });
+  }
+  return health;
+}
+
+Deno.test("readiness follows the store, the ledger and the upstreams, and only the gateway's own make it unavailable", async () => {
+  await using running = startGateway({});
+  const base = running.gateway;
+  const sick = { ...base.ledger, healthy: false };
+  const keys = { ...base.keys, check: () => Promise.reject(new Error("no store")) };
+  const cases: [name: string, gateway: Gateway, status: number, says: string, upstreams: string][] = [
+    ["fresh", base, 200, "ok", "ok"],
+    ["all well", { ...base, health: healthWith([]) } as Gateway, 200, "ok", "ok"],
+    ["one refused", { ...base, health: healthWith(["first"]) } as Gateway, 200, "degraded", "some"],
+    ["all refused", { ...base, health: healthWith(["first", "second"]) } as Gateway, 200, "degraded", "none"],
+    ["no ledger", { ...base, ledger: sick }, 503, "unavailable", "ok"],
+    ["no store", { ...base, keys }, 503, "unavailable", "ok"],
+  ];
+  for (const [name, gateway, status, says, upstreams] of cases) {
+    const response = await ready(gateway);
+    assertEquals([response.status, await response.json()], [status, { status: says }], name);
+    const { status: told, upstreams: stand } = await readiness(gateway);
+    assertEquals([told, stand], [says, upstreams], name);
+  }
+});
+
+Deno.test("metrics show the breakers that are worst, and whether the ledger is healthy", async () => {
+  await using running = startGateway({});
+  const base = running.gateway;
+  const gateway = {
+    ...base,
+    health: healthWith(["second"]),
+    ledger: { ...base.ledger, healthy: false, queued: 7 },
+  } as Gateway;
+  const text = await metrics(gateway).text();
+  assertEquals(valueOf(text, "sluice_breaker_state", { upstream: "first", model: "m" }), "0");
+  assertEquals(valueOf(text, "sluice_breaker_state", { upstream: "second", model: "m" }), "4");
+  assertEquals([valueOf(text, "sluice_ledger_healthy"), valueOf(text, "sluice_ledger_queue")], ["0", "7"]);
+});
+
+Deno.test("/healthz answers while the event loop turns, and tells how late it is", async () => {
+  await using running = startGateway({});
+  const blocked = fetch(`${running.url}/healthz`).then((response) => response.json());
+  const { status, loop_lag_ms, loop_lag_max_ms } = await blocked;
+  assertEquals(status, "ok");
+  assert(Number.isInteger(loop_lag_ms) && loop_lag_max_ms >= loop_lag_ms);
+  const end = running.gateway.observer.loop.start();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  for (const until = performance.now() + 700; performance.now() < until;);
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  end();
+  const late = await (await fetch(`${running.url}/healthz`)).json();
+  assert(late.loop_lag_max_ms >= 150, JSON.stringify(late));
+});
