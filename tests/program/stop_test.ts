@@ -78,10 +78,10 @@ function fileWith(port: number, shutdown: Record<string, number>): string {
 
 function asking({ origin, banner }: Running) {
   const key = /sk-sluice-\S+/.exec(banner)?.[0];
-  return (path: string, body: unknown) =>
+  return (path: string, body: unknown, more: Record<string, string> = {}) =>
     fetch(`${origin}${path}`, {
       method: "POST",
-      headers: { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01" },
+      headers: { authorization: `Bearer ${key}`, "anthropic-version": "2023-06-01", ...more },
       body: JSON.stringify(body),
     });
 }
@@ -114,13 +114,13 @@ Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all en
       const response = await ask(String(path), body);
       return `${response.status} ${model} ${path} ${await response.text()}`;
     });
-    const pictures = Array.from({ length: PICTURES }, async () => {
+    const pictures = Array.from({ length: PICTURES }, async (_, index) => {
       const response = await ask("/v1/images/generations", {
         model: "acme/pictures",
         prompt: "a dot",
         size: "1024x1024",
         quality: "low",
-      });
+      }, index % 2 === 0 ? { "idempotency-key": `job-${index}` } : {});
       return `${response.status} ${await response.text()}`;
     });
     await until(() => host.streams() === STREAMS && host.jobs() === PICTURES);
