@@ -178,6 +178,23 @@ const imagesSchema = z.strictObject({
   }).prefault({}).describe("Repeats of a request under the same Idempotency-Key"),
 });
 
+const routingSchema = z.strictObject({
+  attempts: z.number().int().min(1).max(8).default(3)
+    .describe("Most targets that one request is sent to, repeats included, before its client gets an error"),
+  breaker: z.strictObject({
+    window_ms: z.number().int().min(1000).max(600_000).default(30_000)
+      .describe("Time for which requests count, in milliseconds"),
+    least_requests: z.number().int().min(1).max(10_000).default(10)
+      .describe("Fewer requests within that time do not open it"),
+    failure_percent: z.number().int().min(1).max(100).default(50)
+      .describe("Share of requests that fail, in percent, from which on it opens"),
+    connect_failures: z.number().int().min(1).max(1000).default(5)
+      .describe("Failures to connect, one after another, that open it at once"),
+    open_ms: z.number().int().min(1).max(600_000).default(5_000)
+      .describe("How long it stays open, in milliseconds: twice that when it soon opens again, then three times"),
+  }).prefault({}).describe("When a target that fails is left alone, by upstream and model"),
+});
+
 const shutdownSchema = z.strictObject({
   ready_delay_ms: z.number().int().min(0).max(600_000).default(0)
     .describe("Time in which everything is served still, but /readyz says 503, in milliseconds"),
@@ -211,6 +228,7 @@ export const configSchema = z.strictObject({
   }).prefault({}).describe("Access from web pages"),
   limits: requestLimitsSchema.prefault({}).describe("What a request may cost before it is refused"),
   images: imagesSchema.prefault({}).describe("The image endpoints"),
+  routing: routingSchema.prefault({}).describe("How targets are chosen, and what becomes of those that fail"),
   shutdown: shutdownSchema.prefault({}).describe("What becomes of requests when the gateway is told to stop"),
   keep_alive_seconds: z.number().min(1).max(3600).default(15)
     .describe("Silence on a stream after which a keep-alive is sent, in seconds"),

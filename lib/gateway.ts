@@ -13,6 +13,8 @@ import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
 import { createRunning, type Running } from "./metering/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
+import { type BreakerOptions, createHealth, type Health, type HealthChange } from "./routing/health.ts";
+import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEmbedded } from "./upstreams/embedded/language.ts";
@@ -42,6 +44,9 @@ export interface Gateway {
   readonly running: Running;
   /** Watches requests, for the log and for metrics. */
   readonly observer: Observer;
+  /** How the targets of models are, and how many retries they get. */
+  readonly health: Health;
+  readonly retries: RetryBudgets;
   /** What is still to be done for clients that have gone. */
   readonly afterwork: Afterwork;
   readonly upstreams: ReadonlyMap<string, Upstream>;
@@ -82,6 +87,8 @@ export interface Parts {
   log: (entry: LogEntry) => void;
   /** Absent: the configuration stays as it is. */
   reloader?: Reloader;
+  /** Absent: what this process sees for itself. */
+  health?: Health;
 }
 
 /** What a configuration alone decides. */
@@ -93,8 +100,16 @@ const UPLOAD_WAIT_MS = 30_000;
 
 /** Builds a gateway. Nothing is opened or read that was not handed in. */
 export function createGateway(
-  { config, store, now, monotonic = () => performance.now(), random = Math.random, log, reloader = noReloader(now) }:
-    Parts,
+  {
+    config,
+    store,
+    now,
+    monotonic = () => performance.now(),
+    random = Math.random,
+    log,
+    reloader = noReloader(now),
+    health = ownHealth({ config, now, monotonic, random, log }),
+  }: Parts,
 ): Gateway {
   return {
     ...configured(config),
@@ -105,6 +120,8 @@ export function createGateway(
     limiter: createMemoryLimiter({ monotonic }),
     running: createRunning(),
     observer: createObserver({ monotonic, now }),
+    health,
+    retries: createRetryBudgets(),
     afterwork: createAfterwork(),
     uploads: createUploadGate({
       concurrent: config.images.uploads.concurrent_uploads,
@@ -131,6 +148,7 @@ export function createGateway(
  * shared. Requests that began under the old one finish there.
  */
 export function renewGateway(gateway: Gateway, config: Config): Gateway {
+  gateway.health.obey(breakerOf(config));
   return { ...gateway, ...configured(config), keys: gateway.keys.renewed(config) };
 }
 
@@ -138,6 +156,38 @@ export function renewGateway(gateway: Gateway, config: Config): Gateway {
 export async function retireGateway(gateway: Pick<Gateway, "upstreams" | "imageUpstreams" | "uses">): Promise<void> {
   await gateway.uses.over();
   closeUpstreams(gateway);
+}
+
+function ownHealth(
+  { config, log, ...clocks }: Pick<Gateway, "config" | "now" | "monotonic" | "random" | "log">,
+): Health {
+  return createHealth({
+    breaker: breakerOf(config),
+    ...clocks,
+    changed: (change) => log(describeChange(change)),
+  });
+}
+
+function breakerOf({ routing: { breaker } }: Config): BreakerOptions {
+  return {
+    windowMs: breaker.window_ms,
+    leastSamples: breaker.least_requests,
+    failureShare: breaker.failure_percent / 100,
+    connectFailures: breaker.connect_failures,
+    openMs: breaker.open_ms,
+  };
+}
+
+const CHANGES = {
+  opened: { level: "warn", event: "breaker_opened" },
+  closed: { level: "info", event: "breaker_closed" },
+  key_refused: { level: "error", event: "upstream_key_refused" },
+  key_accepted: { level: "info", event: "upstream_key_accepted" },
+} as const satisfies Record<HealthChange["change"], Pick<LogEntry, "level" | "event">>;
+
+/** A refused key is for the operator to mend: nobody can be asked there until then. */
+function describeChange({ change, upstream, model, scope, forMs }: HealthChange): LogEntry {
+  return { ...CHANGES[change], upstream, model, scope, ...(forMs > 0 && { for_ms: Math.round(forMs) }) };
 }
 
 function configured(config: Config): Configured {

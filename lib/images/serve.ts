@@ -71,6 +71,8 @@ interface Job {
 /** A request that is being answered. */
 interface Running extends Job {
   feed: ImageFeed;
+  /** What tells the client who makes the pictures. */
+  headers: Record<string, string>;
   tally: Tally;
   dropped: Dropped;
   watch: Watch;
@@ -134,9 +136,17 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
     const tally = new Tally(wanted, promptTokens);
     const dropped = new Dropped();
     const suited = withoutPngQuality(wanted, dropped);
-    const feed = await startImages({ gateway, request: suited, model, dropped, signal: watch.signal, meter });
+    const { feed, headers } = await startImages({
+      gateway,
+      requestId: context.requestId,
+      request: suited,
+      model,
+      dropped,
+      signal: watch.signal,
+      meter,
+    });
     context.record.dropped = memberNames(dropped.names);
-    const running: Running = { ...job, feed, tally, dropped, watch };
+    const running: Running = { ...job, feed, headers, tally, dropped, watch };
     const response = wanted.stream ? await streamed(running) : await whole(running, () => client.aborted);
     watch.answered();
     return response;
@@ -163,6 +173,7 @@ async function whole(running: Running, hasLeft: () => boolean): Promise<Response
   const cost = await charge(running, hasLeft() ? { status: LEFT, ending: "abandoned" } : {});
   return new Response(byteStream(writeResult({ request: wanted, created, pictures, usage: tally.usage })), {
     headers: {
+      ...running.headers,
       ...headersOf(tally.size, dropped),
       "content-type": "application/json",
       "x-sluice-cost": cost,
@@ -245,6 +256,7 @@ async function streamed(running: Running): Promise<Response> {
   });
   return new Response(body, {
     headers: {
+      ...running.headers,
       ...headersOf(sizeText(wanted.size), dropped),
       "content-type": "text/event-stream; charset=utf-8",
       "cache-control": "no-cache",

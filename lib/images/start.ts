@@ -1,47 +1,95 @@
 /** From a request to a feed of pictures: an upstream is found, and time and the client's presence are watched. */
-import type { Dropped } from "../canonical/dropped.ts";
+import { Dropped } from "../canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
-import { type ErrorKind, GatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../metering/meter.ts";
-import { planTargets } from "../routing/plan.ts";
+import { attemptsWith, headersOfAttempt } from "../pipeline/targets.ts";
+import type { Pass } from "../routing/health.ts";
+import { planChoices } from "../routing/plan.ts";
+import { type Attempt, attempt } from "../routing/retry.ts";
+import { judge } from "../routing/verdict.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
-
-/** Errors of one target that another target may not have, unless they are final: then pictures may be under way. */
-const NEXT_TARGET: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "overloaded", "timeout"]);
 
 /** What is to be made, and by whom. */
 export interface ImageJob {
-  gateway: Pick<Gateway, "imageUpstreams" | "random">;
+  gateway: Pick<Gateway, "config" | "health" | "retries" | "imageUpstreams" | "monotonic" | "random" | "log">;
+  requestId: string;
   request: ImageRequest;
   model: Model;
   dropped: Dropped;
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
-  meter: Pick<Meter, "attempt" | "first">;
+  meter: Pick<Meter, "attempt" | "first" | "ended">;
+}
+
+/** Work that has started. */
+export interface Started {
+  feed: ImageFeed;
+  /** What tells the client who does it. */
+  headers: Record<string, string>;
 }
 
 /**
- * Tries the targets in turn until one starts. Its pictures may be under way then, so that there is no other try.
+ * Tries the targets in turn until one starts. Its pictures may be under way then, so that there is no other try; nor is
+ * there one after an error that is final.
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
-export async function startImages(job: ImageJob): Promise<ImageFeed> {
-  const { gateway, model, signal } = job;
-  let last: unknown = new GatewayError("overloaded", `Model "${model.id}" has no upstream that could answer`);
-  for (const target of planTargets(model.targets, gateway.random)) {
-    const upstream = gateway.imageUpstreams.get(target.upstream);
-    if (upstream === undefined) continue;
-    job.meter.attempt(target.upstream);
-    try {
-      const feed = await upstream.create({ request: job.request, model, target, signal, dropped: job.dropped });
-      return untilAborted(feed, signal);
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof GatewayError) || error.final || !NEXT_TARGET.has(error.kind)) throw error;
-      last = error;
-    }
+export async function startImages(job: ImageJob): Promise<Started> {
+  const { gateway, requestId, model, signal, meter } = job;
+  const { health, random, imageUpstreams } = gateway;
+  let last: Attempt | undefined;
+  try {
+    const feed = await attempt({
+      ...attemptsWith(gateway, { requestId, signal }),
+      choices: planChoices({
+        models: [{ model, price: { prompt: 0n, completion: 0n } }],
+        facts: (target) => ({
+          slugs: [],
+          isUp: health.away(target) === undefined,
+          isNative: true,
+          isIssuer: false,
+          ...health.speed(target),
+        }),
+        random,
+      }).filter(({ target }) => imageUpstreams.has(target.upstream)),
+      deadlineMs: gateway.config.images.total_ms,
+      once: true,
+      ask: (attempt) => startAt(last = attempt, job),
+      isOver: () => signal.aborted || meter.ended,
+    });
+    return { feed, headers: last === undefined ? {} : headersOfAttempt(last) };
+  } catch (thrown) {
+    signal.throwIfAborted();
+    throw thrown instanceof GatewayError && last !== undefined ? thrown.withHeaders(headersOfAttempt(last)) : thrown;
   }
-  throw last;
+}
+
+async function startAt({ target, pass }: Attempt, job: ImageJob): Promise<ImageFeed> {
+  const { gateway, request, model, dropped, signal, meter } = job;
+  const upstream = gateway.imageUpstreams.get(target.upstream);
+  if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
+  meter.attempt(target.upstream);
+  // What is lost is lost at the target that starts.
+  const tried = new Dropped();
+  const feed = await upstream.create({ request, model, target, signal, dropped: tried });
+  for (const name of tried.names) dropped.add(name);
+  return untilAborted(watched(feed, { pass, job }), signal);
+}
+
+/** What breaks off after it has begun is not tried again, but tells something of its target. */
+function watched(feed: ImageFeed, { pass, job: { gateway, signal } }: { pass: Pass; job: ImageJob }): ImageFeed {
+  return {
+    async read() {
+      try {
+        return await feed.read();
+      } catch (error) {
+        if (!signal.aborted) gateway.health.report(pass, judge(error, { once: true }).outcome);
+        throw error;
+      }
+    },
+    cancel: () => feed.cancel(),
+  };
 }
 
 /** A feed whose reads end with the signal, whether the upstream looks at it or not. */

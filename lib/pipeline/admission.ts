@@ -1,16 +1,20 @@
 /** Whether there is room for a request: limits of rate and concurrency first, then budgets. */
 import { requireCaller } from "../access/caller.ts";
-import type { Prompt, Protocol } from "../canonical/types.ts";
+import type { Protocol } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { ownTimeouts } from "../catalog/timeouts.ts";
 import type { Config } from "../config.ts";
-import type { Gateway } from "../gateway.ts";
+import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
-import { claimsOf } from "../limits/claims.ts";
+import { claimsOf, ownerOf } from "../limits/claims.ts";
+import type { Claim } from "../limits/limiter.ts";
 import { affordableOutput, estimateTokens, mostCost, mostTokens } from "../metering/bound.ts";
 import { budgetClaims } from "../metering/budgets.ts";
 import type { Meter, Wish } from "../metering/meter.ts";
+import type { Amount } from "../metering/money.ts";
 import { sheetAt } from "../metering/price.ts";
+import type { BudgetClaim } from "../store/ledger.ts";
+import type { Candidate } from "./candidates.ts";
 
 /** The most tokens of an answer, set for a request that named no number: what its budget can pay. */
 export interface Cap {
@@ -19,10 +23,11 @@ export interface Cap {
   tokens: number;
 }
 
-/** A prompt that may be answered. */
-export interface Admitted {
-  prompt: Prompt;
+/** A candidate that may answer. */
+export interface Admitted extends Candidate {
   cap: Cap | undefined;
+  /** What it takes of its own limits, where it answers in place of another one. */
+  claims: readonly Claim[];
 }
 
 /** Messages always name a number. */
@@ -35,24 +40,76 @@ const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
 /**
  * Takes what a text request needs of limits and budgets. One that names no most number of tokens could cost as much as the
  * model can say: where a budget cannot pay for that, the number is what the budget can pay.
+ *
+ * It takes the limits of the model that is asked first. What is held pays for the dearest of the models that may answer:
+ * those that the budget cannot pay for are left out. Where there is no room for the first, the next one leads.
+ * @returns who may answer, the one that is asked first leads
  * @throws {GatewayError} `limited`
  */
 export async function admit(
-  prompt: Prompt,
-  { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
-): Promise<Admitted> {
-  const { gateway } = context;
-  const wish = wishOf(model, context);
-  const cap = wish.budgets.length === 0 ? undefined : await capFor(prompt, { model, wish, gateway });
-  const capped = cap === undefined ? prompt : { ...prompt, maxTokens: cap.tokens };
-  const { input, total } = estimateTokens(capped, model);
+  candidates: readonly Candidate[],
+  { meter, context }: { meter: Meter; context: RouteContext },
+): Promise<Admitted[]> {
+  let refusal: unknown;
+  for (const [index, first] of candidates.entries()) {
+    try {
+      return await admitFirst(first, { others: candidates.slice(index + 1), meter, context });
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
+      refusal ??= error;
+    }
+  }
+  throw refusal;
+}
+
+async function admitFirst(
+  first: Candidate,
+  { others, meter, context }: { others: readonly Candidate[]; meter: Meter; context: RouteContext },
+): Promise<Admitted[]> {
+  const budgets = budgetsOf(context);
+  const left = budgets.length === 0 || (others.length === 0 && first.prompt.maxTokens !== undefined)
+    ? undefined
+    : await leastLeft(budgets, context);
+  const cap = left === undefined ? undefined : capFor(first, left);
+  const most = (candidate: Candidate) => mostOf(candidate, { cap, budgets });
+  const payable = others.filter((other) => left === undefined || most(other) <= left);
+  const admitted = [first, ...payable].map((candidate) => withCap(candidate, { cap, context }));
+  const [leader = first] = admitted;
   await meter.admit({
-    ...wish,
-    claims: claimsOf({ caller: requireCaller(context.caller), model, tokens: { input, output: total - input } }),
-    // Without a budget only whether it can cost anything matters.
-    most: mostCost(wish.budgets.length === 0 ? { input: 1, output: 1 } : mostTokens(capped, model), wish.sheet),
+    model: leader.model,
+    sheet: leader.sheet,
+    budgets,
+    claims: claimsFor(leader, context),
+    most: [first, ...payable].map(most).reduce((dearest, amount) => amount > dearest ? amount : dearest),
+    forMs: admitted.reduce((sum, { model }) => sum + longestMs(model, context.gateway.config), 0),
   });
-  return { prompt: capped, cap };
+  return admitted;
+}
+
+/** Without a budget only whether it can cost anything matters. */
+function mostOf(
+  { prompt, model, sheet }: Candidate,
+  { cap, budgets }: { cap: Cap | undefined; budgets: readonly BudgetClaim[] },
+): Amount {
+  if (budgets.length === 0) return mostCost({ input: 1, output: 1 }, sheet);
+  return mostCost(mostTokens(cap === undefined ? prompt : { ...prompt, maxTokens: cap.tokens }, model), sheet);
+}
+
+/** A model that cannot write as much needs no cap. */
+function withCap(
+  candidate: Candidate,
+  { cap, context }: { cap: Cap | undefined; context: RouteContext },
+): Admitted {
+  const { prompt, model } = candidate;
+  const own = cap !== undefined && cap.tokens < model.top_provider.max_completion_tokens ? cap : undefined;
+  const capped = { ...candidate, prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens } };
+  const claims = claimsFor(capped, context).filter((claim) => ownerOf(claim).type === "model");
+  return { ...capped, cap: own, claims };
+}
+
+function claimsFor({ prompt, model }: Candidate, { caller }: RouteContext): Claim[] {
+  const { input, total } = estimateTokens(prompt, model);
+  return claimsOf({ caller: requireCaller(caller), model, tokens: { input, output: total - input } });
 }
 
 /**
@@ -80,25 +137,29 @@ export async function admitReplay(
 }
 
 /** What does not depend on the size of a request. The price is that of this moment, however long the request takes. */
-function wishOf(model: Model, { gateway, caller }: RouteContext): Omit<Wish, "claims" | "most"> {
-  const now = gateway.now();
-  const known = requireCaller(caller);
+function wishOf(model: Model, context: RouteContext): Omit<Wish, "claims" | "most"> {
+  const { gateway, caller } = context;
   return {
     model,
-    sheet: sheetAt(model, { factor: known.group.price_factor, now }),
-    budgets: budgetClaims(known, now),
+    sheet: sheetAt(model, { factor: requireCaller(caller).group.price_factor, now: gateway.now() }),
+    budgets: budgetsOf(context),
     forMs: longestMs(model, gateway.config),
   };
 }
 
-async function capFor(
-  prompt: Prompt,
-  { model, wish: { sheet, budgets }, gateway }: { model: Model; wish: Omit<Wish, "claims" | "most">; gateway: Gateway },
-): Promise<Cap | undefined> {
+function budgetsOf({ gateway, caller }: RouteContext): BudgetClaim[] {
+  return budgetClaims(requireCaller(caller), gateway.now());
+}
+
+/** What is left of the budget with the least. */
+async function leastLeft(budgets: readonly BudgetClaim[], { gateway }: RouteContext): Promise<Amount> {
+  const lefts = await Promise.all(budgets.map((claim) => gateway.ledger.left(claim)));
+  return lefts.reduce((least, amount) => amount < least ? amount : least);
+}
+
+function capFor({ prompt, model, sheet }: Candidate, left: Amount): Cap | undefined {
   if (prompt.maxTokens !== undefined) return undefined;
   const most = mostTokens(prompt, model);
-  const lefts = await Promise.all(budgets.map((claim) => gateway.ledger.left(claim)));
-  const left = lefts.reduce((least, amount) => amount < least ? amount : least);
   if (mostCost(most, sheet) <= left) return undefined;
   const tokens = affordableOutput({ left, inputTokens: most.input, sheet, n: prompt.n });
   return tokens === undefined ? undefined : { param: CAP_PARAMS[prompt.protocol], tokens };

@@ -16,6 +16,11 @@ export function findModel(id: string, context: RouteContext): Model {
   );
 }
 
+/** A model that a text request names to be tried next: not the one that it asks for. @throws {GatewayError} as `findModel` */
+export function findFallback(id: string, context: RouteContext): Model {
+  return findModel(id, { ...context, record: { ...context.record } });
+}
+
 /** The model of an image request. @throws {GatewayError} as `findModel`, and `invalid` where it makes no pictures */
 export function findImageModel(id: string, context: RouteContext): Model {
   const model = findRow(id, context);

@@ -4,9 +4,7 @@
  */
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
-import type { Prompt } from "../canonical/types.ts";
-import type { Model, Target } from "../catalog/model.ts";
-import { type ErrorKind, GatewayError } from "../errors.ts";
+import { GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
 import type { RouteContext } from "../http/router.ts";
 import { type Json, writeJson } from "../json.ts";
@@ -16,42 +14,48 @@ import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { planTargets } from "../routing/plan.ts";
-import type { Answer, ClientRequest, EventFeed } from "../upstreams/upstream.ts";
+import { type Attempt, attempt } from "../routing/retry.ts";
+import { judge } from "../routing/verdict.ts";
+import type { Wishes } from "../routing/wishes.ts";
+import type { Answer, ClientRequest, EventFeed, FrameFeed } from "../upstreams/upstream.ts";
+import { admit, type Admitted } from "./admission.ts";
+import { readReplyTokens } from "./billed_tokens.ts";
+import { findCandidates } from "./candidates.ts";
 import { fitContext } from "./context.ts";
 import { droppedHeader } from "./dropped_header.ts";
-import { findModel } from "./find_model.ts";
 import { inTime, type Late } from "./late.ts";
-import { admit, type Cap } from "./admission.ts";
-import { readReplyTokens } from "./billed_tokens.ts";
+import { measuredFeed } from "./measured_feed.ts";
 import { LEFT, type Metered, metered } from "./metered.ts";
 import { meteredFeed } from "./metered_feed.ts";
 import { pump } from "./pump.ts";
-import { checkModelRules } from "./rules.ts";
+import { attemptsWith, deadlineMs, headersOfAttempt, planTargets } from "./targets.ts";
 import { writtenFeed } from "./written_feed.ts";
 
-/** Errors of one target that another target may not have. */
-const NEXT_TARGET: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "overloaded", "timeout"]);
+/** A model that may answer, and the request as it would get it. */
+interface Run extends Admitted {
+  client: ClientRequest;
+}
 
 /** A request on its way, as every step after the first needs it. */
 interface Job {
   codec: Codec;
   context: RouteContext;
-  client: ClientRequest;
-  model: Model;
-  prompt: Prompt;
   meter: Meter;
-  /** The most tokens that the budget can pay, where the client named no number itself. */
-  cap: Cap | undefined;
-  /** Losses that no target can help. */
-  dropped: Dropped;
-  /** Losses at the target that is being tried. */
-  tried: Dropped;
+  wishes: Wishes;
+  /** Who may answer; the one that is asked first leads. */
+  runs: readonly [Run, ...Run[]];
+  /** The attempt under way, or the last one; absent before the first. */
+  attempted: Attempted | undefined;
   /** Aborted when the client leaves before there is a response, and when the process ends. */
   signal: AbortSignal;
   interrupted: AbortSignal;
   /** Whether the client has left. To be asked before there is a response. */
   hasLeft: () => boolean;
+}
+
+/** An attempt, and what its target cannot do about the prompt. */
+interface Attempted extends Attempt {
+  dropped: Dropped;
 }
 
 /** Answers one text request in the protocol it came in. */
@@ -72,47 +76,43 @@ async function serveMetered(
   codec.checkHeaders?.(header);
   const { value: body, text } = await context.readJson();
   checkBody(codec.schema, body);
-  const asked = codec.readPrompt(body);
-  const model = findModel(asked.model, context);
-  const dropped = new Dropped();
-  const checked = checkModelRules(asked, model, dropped);
-  const { prompt, cap } = await admit(checked, { meter, model, context });
+  const { wishes, candidates } = findCandidates(codec.readPrompt(body), context);
+  const [lead, ...others] = await admit(candidates, { meter, context });
+  if (lead === undefined) throw new TypeError("Cannot answer: nobody was admitted");
   const seconds = () => Math.floor(context.gateway.now() / 1000);
-  const echo: Echo = {
-    requestId: context.requestId,
-    createdAt: seconds(),
-    completedAt: seconds,
-    model: model.id,
-    request: cap === undefined ? body : { ...body, [cap.param]: cap.tokens },
-    prompt,
+  const createdAt = seconds();
+  const runOf = (admitted: Admitted): Run => {
+    const { model, prompt, cap } = admitted;
+    const echo: Echo = {
+      requestId: context.requestId,
+      createdAt,
+      completedAt: seconds,
+      model: model.id,
+      request: cap === undefined ? body : { ...body, [cap.param]: cap.tokens },
+      prompt,
+    };
+    const capped = cap === undefined ? text : spliceMembers(text, { [cap.param]: String(cap.tokens) });
+    return { ...admitted, client: { echo, text: capped, header } };
   };
 
   const gone = new AbortController();
-  const leave = () => model.on_disconnect === "drain" ? undefined : gone.abort();
+  const leave = () => lead.model.on_disconnect === "drain" ? undefined : gone.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
   interrupted.addEventListener("abort", () => gone.abort(interrupted.reason), { once: true });
+  const job: Job = {
+    codec,
+    context,
+    meter,
+    wishes,
+    runs: [runOf(lead), ...others.map(runOf)],
+    attempted: undefined,
+    signal: gone.signal,
+    interrupted,
+    hasLeft: () => request.signal.aborted,
+  };
   try {
-    const client = {
-      echo,
-      text: cap === undefined ? text : spliceMembers(text, { [cap.param]: String(cap.tokens) }),
-      header,
-    };
-    const job: Job = {
-      codec,
-      context,
-      client,
-      model,
-      prompt,
-      meter,
-      cap,
-      dropped,
-      tried: dropped,
-      signal: gone.signal,
-      interrupted,
-      hasLeft: () => request.signal.aborted,
-    };
-    return prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
+    return lead.prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
   } finally {
     // From here on the response's own body tells whether the client is there.
     request.signal.removeEventListener("abort", leave);
@@ -121,68 +121,81 @@ async function serveMetered(
 
 /** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */
 async function answer(job: Job): Promise<Response> {
-  const { gateway } = job.context;
-  let last: unknown = new GatewayError("overloaded", `Model "${job.model.id}" has no upstream that could answer`);
-  for (const target of planTargets(job.model.targets, gateway.random)) {
-    try {
-      return await answerFrom(target, job);
-    } catch (error) {
+  const { context: { gateway, requestId }, meter, runs, wishes, signal } = job;
+  try {
+    const choices = planTargets(runs, { gateway, wishes });
+    return await attempt({
+      ...attemptsWith(gateway, { requestId, signal }),
+      choices,
+      deadlineMs: deadlineMs(choices, gateway),
+      ask: (attempt) => answerFrom(attempt, job),
       // An answer that came and could not be entered in the ledger is not asked for again.
-      if (job.signal.aborted || job.meter.ended) throw error;
-      if (!(error instanceof GatewayError && NEXT_TARGET.has(error.kind))) throw error;
-      last = error;
-      const { upstream, model } = target;
-      const { kind, message } = error;
-      gateway.log({
-        level: "warn",
-        event: "target_failed",
-        request_id: job.context.requestId,
-        upstream,
-        model,
-        kind,
-        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
-        reason: message,
-        ...describeCause(error.cause),
-      });
-    }
+      isOver: () => signal.aborted || meter.ended,
+    });
+  } catch (thrown) {
+    throw thrown instanceof GatewayError ? thrown.withHeaders(attemptHeaders(job)) : thrown;
   }
-  throw last;
 }
 
-async function answerFrom(target: Target, job: Job): Promise<Response> {
-  const { codec, context: { gateway, record }, client, model, prompt, meter, signal } = job;
+async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
+  const { codec, context: { gateway, record }, meter, signal, runs } = job;
+  const { model, target } = attempt;
+  const run = runs.find((run) => run.model === model) ?? runs[0];
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
+  await turnTo(run, meter);
   const dropped = new Dropped();
-  for (const name of job.dropped.names) dropped.add(name);
-  job.tried = dropped;
-  const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  for (const name of run.dropped.names) dropped.add(name);
+  const fitted = await fitContext(run.prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  job.attempted = { ...attempt, dropped };
   meter.attempt(target.upstream);
-  record.protocol = upstream.spokenTo?.(prompt.protocol, target);
-  const given = await upstream.generate({ ...fitted, client, model, target, signal, dropped });
+  record.protocol = upstream.spokenTo?.(run.prompt.protocol, target);
+  const begun = gateway.monotonic();
+  const given = await upstream.generate({ ...fitted, client: run.client, model, target, signal, dropped });
   record.dropped = memberNames(dropped.names);
-  const out: Out = { job, headers: headersOf(job), countInput: fitted.countInput };
-  return prompt.stream ? await streamed(given, out) : await whole(given, out);
+  const out: Out = { job, run, attempt, begun, headers: headersOf(job), countInput: fitted.countInput };
+  return run.prompt.stream ? await streamed(given, out) : await whole(given, out);
 }
 
-/** What is known of an answer before it begins: what could not be said, and what was set for it. */
-function headersOf({ tried, cap }: Job): Record<string, string> {
+/** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
+async function turnTo({ model, sheet, claims }: Run, meter: Meter): Promise<void> {
+  try {
+    await meter.turn({ model, sheet, claims });
+  } catch (error) {
+    throw error instanceof GatewayError && error.kind === "limited" ? error.with({ fault: "unfit" }) : error;
+  }
+}
+
+/** What is known of an answer before it begins: who gives it, what could not be said, and what was set for it. */
+function headersOf(job: Job): Record<string, string> {
+  const { attempted, runs: [lead, ...others] } = job;
+  const { cap, dropped } = others.find(({ model }) => model === attempted?.model) ?? lead;
   return {
-    ...droppedHeader(tried),
+    ...attemptHeaders(job),
+    ...droppedHeader(attempted?.dropped ?? dropped),
     ...(cap !== undefined && { "x-sluice-max-tokens": String(cap.tokens) }),
   };
 }
 
+/** Who was asked last, and how many were. */
+function attemptHeaders({ attempted }: Job): Record<string, string> {
+  return attempted === undefined ? {} : headersOfAttempt(attempted);
+}
+
 interface Out {
   job: Job;
+  run: Run;
+  attempt: Attempt;
+  /** When it began, by the clock that only grows. */
+  begun: number;
   headers: Record<string, string>;
   /** Size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
 }
 
 /** The charge is entered before the first byte goes out: nothing tells the client of an answer that is not. */
-async function whole(given: Answer, { job, headers, countInput }: Out): Promise<Response> {
-  const { codec, client, meter } = job;
+async function whole(given: Answer, { job, run: { client }, headers, countInput }: Out): Promise<Response> {
+  const { codec, meter } = job;
   if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
   const reply = given.type === "text" ? given.reply : await collect(given.feed);
   meter.first();
@@ -213,11 +226,12 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
   return folder.end();
 }
 
-async function streamed(given: Answer, { job, headers, countInput }: Out): Promise<Response> {
+async function streamed(given: Answer, out: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const { codec, client, context: { gateway }, meter, model, prompt, interrupted } = job;
+  const { job, run: { client, model, prompt }, headers, countInput } = out;
+  const { codec, context: { gateway }, meter, interrupted } = job;
   const written = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const { feed, sent, left } = meteredFeed(written, {
+  const { feed, sent, left } = meteredFeed(measured(written, out), {
     meter,
     afterwork: gateway.afterwork,
     codec,
@@ -243,9 +257,24 @@ async function streamed(given: Answer, { job, headers, countInput }: Out): Promi
   return new Response(null, { status: LEFT });
 }
 
+/** What its target did is known when the answer is over. */
+function measured(feed: FrameFeed, { job, attempt: { pass }, begun }: Out): FrameFeed {
+  const { context: { gateway: { health, monotonic } }, signal } = job;
+  return measuredFeed(feed, {
+    monotonic,
+    began: () => health.measure(pass.place, { firstMs: Math.round(monotonic() - begun) }),
+    ended: (tokensPerSecond) => {
+      if (tokensPerSecond !== undefined) health.measure(pass.place, { tokensPerSecond });
+    },
+    broke: (error) => {
+      if (!signal.aborted) health.report(pass, judge(error).outcome);
+    },
+  });
+}
+
 /** What becomes of a stream whose targets take longer than a client or a proxy on the way may wait in silence. */
 function lateOf(job: Job, leave: () => void): Late {
-  const { codec, client, context } = job;
+  const { codec, context, runs: [{ client }] } = job;
   return {
     response: answer(job),
     heartbeat: codec.heartbeat,

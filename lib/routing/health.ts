@@ -109,6 +109,8 @@ export interface Health {
   measure(place: Place, measured: { firstMs?: number; tokensPerSecond?: number }): void;
   speed(place: Place): Speed;
   snapshot(): HealthRow[];
+  /** Takes other numbers for breakers; what is known of targets stays. */
+  obey(breaker: BreakerOptions): void;
 }
 
 /** What health is made of. */
@@ -150,7 +152,7 @@ interface Row {
   readonly place: Place;
   readonly breaker: Gate;
   readonly access: Quarantine;
-  readonly outcomes: OutcomeWindow;
+  outcomes: OutcomeWindow;
   readonly firstMs: Measures;
   readonly tokensPerSecond: Measures;
   /** Targets of the models that it is a target of, by model. */
@@ -176,12 +178,21 @@ export function createHealth(options: HealthOptions): Health {
 
 class MemoryHealth implements Health {
   readonly #options: HealthOptions;
+  #breaker: BreakerOptions;
   readonly #rows = new Map<string, Row>();
   /** Keys of upstreams, by the upstream's name. */
   readonly #keys = new Map<string, Quarantine>();
 
   constructor(options: HealthOptions) {
     this.#options = options;
+    this.#breaker = options.breaker;
+  }
+
+  obey(breaker: BreakerOptions): void {
+    if (breaker.windowMs !== this.#breaker.windowMs) {
+      for (const row of this.#rows.values()) row.outcomes = new OutcomeWindow(breaker.windowMs);
+    }
+    this.#breaker = breaker;
   }
 
   admit({ model, target }: Asked): Admission {
@@ -255,7 +266,7 @@ class MemoryHealth implements Health {
   }
 
   #isBad({ outcomes, unreachable }: Row, now: number): boolean {
-    const { leastSamples, failureShare, connectFailures } = this.#options.breaker;
+    const { leastSamples, failureShare, connectFailures } = this.#breaker;
     if (unreachable >= connectFailures) return true;
     const { samples, failures } = outcomes.read(now);
     return samples >= leastSamples && failures >= samples * failureShare;
@@ -283,7 +294,7 @@ class MemoryHealth implements Health {
   }
 
   #open(row: Row, now: number): void {
-    const { openMs, windowMs } = this.#options.breaker;
+    const { openMs, windowMs } = this.#breaker;
     const soon = row.breaker.isShut || now - row.closedAt < windowMs;
     row.step = soon ? Math.min(MOST_STEPS, row.step + 1) : 1;
     const forMs = this.#jittered(openMs * row.step);
@@ -384,7 +395,7 @@ class MemoryHealth implements Health {
       place: { upstream, model },
       breaker: new Gate(),
       access: { gate: new Gate(), step: 0 },
-      outcomes: new OutcomeWindow(this.#options.breaker.windowMs),
+      outcomes: new OutcomeWindow(this.#breaker.windowMs),
       firstMs: new Measures(),
       tokensPerSecond: new Measures(),
       groups: new Map(),

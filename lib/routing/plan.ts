@@ -137,24 +137,3 @@ function shuffle(choices: readonly Ranked[], random: () => number): Ranked[] {
   for (const group of byWeight.values()) group.sort(native).reverse();
   return drawn.flatMap((choice) => byWeight.get(equals(choice))?.pop() ?? []);
 }
-
-/** The order of targets by priority and weight alone. */
-export function planTargets(targets: readonly Target[], random: () => number): Target[] {
-  const byPriority = Map.groupBy(targets, (target) => target.priority);
-  return [...byPriority.keys()].sort((a, b) => a - b).flatMap((priority) =>
-    shuffleTargets(byPriority.get(priority) ?? [], random)
-  );
-}
-
-/** Draws without putting back. */
-function shuffleTargets(targets: readonly Target[], random: () => number): Target[] {
-  const left = [...targets];
-  const order: Target[] = [];
-  while (left.length > 0) {
-    const total = left.reduce((sum, { weight }) => sum + weight, 0);
-    let point = random() * total;
-    const drawn = left.findIndex(({ weight }) => (point -= weight) < 0);
-    order.push(...left.splice(Math.max(0, drawn), 1));
-  }
-  return order;
-}

@@ -8,8 +8,6 @@ import { judge, type Verdict } from "./verdict.ts";
 /** Times between attempts, in milliseconds: by chance up to the first, doubled each time, up to the last. */
 const BACKOFF_MS = 100;
 const MOST_BACKOFF_MS = 2_000;
-/** Longest wait for a target that says when it can be asked again. */
-const MOST_TOLD_MS = 2_000;
 /** Longest time that one request waits between its attempts, all waits together. */
 const MOST_WAIT_MS = 5_000;
 
@@ -42,7 +40,7 @@ export interface Attempts<T> {
   ask: (attempt: Attempt) => Promise<T>;
   /** Asked after a failure: true where nobody wants another attempt. */
   isOver: () => boolean;
-  /** Told of each failure that may be followed by another attempt. */
+  /** Told of each attempt that failed by no fault of the client's. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
 
@@ -144,7 +142,7 @@ class Run<T> {
   #toldMs(candidate: Candidate): number | undefined {
     const refusal = this.#refusal(candidate);
     if (refusal === undefined || refusal.why === "full") return 0;
-    return refusal.why === "cooling" && refusal.waitMs <= MOST_TOLD_MS ? refusal.waitMs : undefined;
+    return refusal.why === "cooling" ? refusal.waitMs : undefined;
   }
 
   /** Why a candidate cannot be asked; `undefined` where it can. */
@@ -175,14 +173,13 @@ class Run<T> {
       const over = isOver();
       health.report(pass, over ? { type: "neither" } : verdict.outcome);
       budget.end(isRetry, over || type === "neither" ? undefined : "wrong");
-      this.#last = error;
       if (over || !(error instanceof GatewayError)) throw error;
+      if (type !== "neither" || error.kind === "not_found") this.#parts.failed?.({ ...choice, pass, number }, error);
+      // That one could not be asked tells less than that another one failed.
+      if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
       this.#judged(candidate, { verdict, error });
-      if (this.#mayGoOn(verdict)) {
-        this.#parts.failed?.({ ...choice, pass, number }, error);
-        return undefined;
-      }
-      throw error;
+      if (this.#mayGoOn(verdict)) return undefined;
+      throw this.#last;
     }
   }
 

@@ -25,6 +25,14 @@ const NOT_BEGUN: ReadonlySet<Fault | undefined> = new Set<Fault>(["unreachable",
 /** Errors that a model with another context or another moderation may not have. */
 const OF_THE_MODEL: ReadonlySet<string | undefined> = new Set(["context_length_exceeded", "content_policy_violation"]);
 
+/** Longest wait for a target that says when it can be asked again, in milliseconds. */
+const MOST_TOLD_MS = 2_000;
+
+/** Who does not say when is not asked again: the client can wait better. */
+function againAfter(retryAfterMs: number | undefined): Verdict["again"] {
+  return retryAfterMs !== undefined && retryAfterMs <= MOST_TOLD_MS ? "last" : "never";
+}
+
 const NEITHER: Outcome = { type: "neither" };
 const OVER: Verdict = { outcome: NEITHER, again: "never", next: "nobody" };
 
@@ -50,9 +58,9 @@ function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): Verdict {
   }
   switch (kind) {
     case "exhausted":
-      return { outcome: { type: "limited", retryAfterMs }, again: "last", next: "target" };
+      return { outcome: { type: "limited", retryAfterMs }, again: againAfter(retryAfterMs), next: "target" };
     case "overloaded":
-      return { outcome: { type: "busy", retryAfterMs }, again: "last", next: "target" };
+      return { outcome: { type: "busy", retryAfterMs }, again: againAfter(retryAfterMs), next: "target" };
     case "timeout":
       return { outcome: { type: "failure" }, again: "never", next: "target", slow: fault !== "status" };
     case "upstream":

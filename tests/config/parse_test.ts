@@ -58,6 +58,10 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
       uploads: { max_file_bytes: 52_428_800, max_upload_bytes: 67_108_864, max_parts: 32, concurrent_uploads: 4 },
       idempotency: { window_seconds: 3600, max_bytes: 268_435_456 },
     },
+    routing: {
+      attempts: 3,
+      breaker: { window_ms: 30_000, least_requests: 10, failure_percent: 50, connect_failures: 5, open_ms: 5_000 },
+    },
     shutdown: { ready_delay_ms: 0, drain_seconds: 30, images_drain_seconds: 900 },
     keep_alive_seconds: 15,
   });
@@ -288,7 +292,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, upstreams, models, embedded_models, groups, keys, " +
-      "admin, ledger, log, metrics, trusted_proxies, cors, limits, images, shutdown, keep_alive_seconds",
+      "admin, ledger, log, metrics, trusted_proxies, cors, limits, images, routing, shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',
       'keys[0].key.env: The environment variable "CI_KEY" is not set',

@@ -8,6 +8,7 @@ import type { ImageCall, ImageEvent, ImageUpstream } from "../../lib/images/type
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { routes } from "../../routes/manifest.ts";
+import { forgivingHealth } from "../routing/forgiving.ts";
 import { base64Of, png } from "./pictures.ts";
 
 /** A step of a painter: an event, an error that ends it, or a promise to wait for. */
@@ -109,7 +110,14 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
   const store = openMemoryStore();
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
   void store.keys.add(record);
-  const built = createGateway({ config, store, now: () => 1_790_000_000_500, random: () => 0, log: () => {} });
+  const built = createGateway({
+    config,
+    store,
+    now: () => 1_790_000_000_500,
+    random: () => 0,
+    log: () => {},
+    health: forgivingHealth(),
+  });
   const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
   const gateway: Gateway = { ...built, imageUpstreams };
   const server = Deno.serve(

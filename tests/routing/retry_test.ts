@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
+import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
 import { BREAKER, createHealth, type Health } from "../../lib/routing/health.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
@@ -116,7 +116,8 @@ Deno.test("each error goes where the table says", async () => {
       "a a",
     ],
     ["told a long time, alone", { a: fails("exhausted", { retryAfterMs: 2_500 }) }, a, "!exhausted", "a"],
-    ["overloaded twice", { a: fails("overloaded") }, a, "!overloaded", "a a"],
+    ["overloaded, alone", { a: fails("overloaded") }, a, "!overloaded", "a"],
+    ["overloaded for a short time", { a: fails("overloaded", { retryAfterMs: 10 }) }, a, "!overloaded", "a a"],
   ];
   for (const [name, scripts, choices, result, asked] of cases) {
     const [got, who] = await once(scripts, choices);

@@ -8,6 +8,8 @@ Deno.test("judge() follows the table", () => {
     ["upstream", { fault: "unreachable" }, "unreachable", "first", "target"],
     ["timeout", { fault: "unreachable" }, "unreachable", "first", "target"],
     ["exhausted", told, "limited", "last", "target"],
+    ["exhausted", { retryAfterMs: 2_001 }, "limited", "never", "target"],
+    ["exhausted", {}, "limited", "never", "target"],
     ["exhausted", { fault: "credit", final: true }, "refused", "never", "target"],
     ["overloaded", told, "busy", "last", "target"],
     ["upstream", { fault: "status" }, "failure", "never", "target"],

@@ -77,6 +77,8 @@ Deno.test("every target that failed is a line of the log, without keys, addresse
   assertEquals(response.status, 502);
   assertEquals(gateway.logs.map(({ event, upstream, kind, reason }) => [event, upstream, kind, reason]), [
     ["target_failed", "first", "upstream", "The model's vendor does not let the gateway in"],
+    // Without a connection the same one is asked once more.
+    ["target_failed", "second", "upstream", "Cannot reach the model's upstream"],
     ["target_failed", "second", "upstream", "Cannot reach the model's upstream"],
     ["request_failed", undefined, "upstream", undefined],
   ]);
@@ -163,6 +165,7 @@ Deno.test("a model may have targets of every protocol: each gets its own", async
       gemini: { ...upstream("gemini", server.url), base_url: `${server.url}/v1beta` },
     },
     models: [model("acme/one", targets)],
+    routing: { attempts: 4 },
   });
   for (const client of PROTOCOLS) {
     for (let rank = 0; rank < 4; rank++) {

@@ -9,6 +9,7 @@ import type { Protocol } from "../../lib/canonical/types.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
+import { forgivingHealth } from "../routing/forgiving.ts";
 
 /** The key that every upstream of these tests wants: it must never be seen by a client. */
 export const UPSTREAM_KEY = "upstream-key-0123456789";
@@ -47,6 +48,8 @@ export interface GatewayOptions {
   now?: () => number;
   /** Milliseconds that only grow; absent: those of the process. */
   monotonic?: () => number;
+  /** True: targets that fail are taken out. */
+  breakers?: boolean;
 }
 
 /** What may accompany a request. */
@@ -109,7 +112,7 @@ export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonO
 /** Starts a gateway in this process. */
 export function startGateway(
   file: JsonObject,
-  { store = openMemoryStore(), now = () => 0, monotonic }: GatewayOptions = {},
+  { store = openMemoryStore(), now = () => 0, monotonic, breakers = false }: GatewayOptions = {},
 ): TestGateway {
   const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
@@ -126,6 +129,7 @@ export function startGateway(
     random: () => 0,
     log,
     ...(monotonic !== undefined && { monotonic }),
+    ...(!breakers && { health: forgivingHealth() }),
   });
   const app = createApp({ routes, gateway: () => gateway });
   const stop = new AbortController();

@@ -15,7 +15,7 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
       '  "messages":[ {"content":"caf\\u00e9 \\ud83d\\ude00 é","role":"user","x":null} ] ,"seed":9007199254740991 }\n',
     ],
     [
-      '{"provider":{"order":["x"]},"models":["a/b"],"mod\\u0065l":"acme/one","messages":[{"role":"user","content":' +
+      '{"provider":{"order":["one"]},"models":["acme/one"],"mod\\u0065l":"acme/one","messages":[{"role":"user","content":' +
       '[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"stream":false}',
       '{"mod\\u0065l":"real-one","messages":[{"role":"user","content":' +
       '[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"stream":false}',

@@ -1,0 +1,94 @@
+/** The models that may answer a request: the one it asks for, then those it names to try next. */
+import { requireCaller } from "../access/caller.ts";
+import { Dropped } from "../canonical/dropped.ts";
+import type { Prompt } from "../canonical/types.ts";
+import type { Model } from "../catalog/model.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { RouteContext } from "../http/router.ts";
+import { sheetAt, unitPrices } from "../metering/price.ts";
+import { isPayable, readWishes, type Wishes } from "../routing/wishes.ts";
+import type { PriceSheet } from "../store/ledger.ts";
+import { findFallback, findModel } from "./find_model.ts";
+import { checkModelRules } from "./rules.ts";
+
+/** A model that may answer, and what it is asked. */
+export interface Candidate {
+  model: Model;
+  /** The prompt, as this model can answer it. */
+  prompt: Prompt;
+  /** What the model cannot do about it. */
+  dropped: Dropped;
+  /** What it costs. The price is that of this moment, however long the request takes. */
+  sheet: Readonly<PriceSheet>;
+}
+
+/** Who may answer, and what the client wishes about them. */
+export interface Candidates {
+  wishes: Wishes;
+  /** At least one; the one that is asked first leads. */
+  candidates: readonly Candidate[];
+}
+
+/**
+ * Finds the models. One that the key may not use, that cannot do what is asked, or whose price is above what the client
+ * allows is passed over where another one is left.
+ * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's wishes leave none
+ */
+export function findCandidates(asked: Prompt, context: RouteContext): Candidates {
+  const wishes = readWishes(asked.provider, knownSlugs(context.gateway));
+  const ids = new Set([asked.model, ...asked.fallbacks ?? []]);
+  const errors: GatewayError[] = [];
+  const able = [...ids].flatMap((id): Candidate[] => {
+    try {
+      return [candidateOf(id, asked, context)];
+    } catch (thrown) {
+      const error = toGatewayError(thrown);
+      // A model that is not there is a mistake, wherever it is named.
+      if ((error.kind !== "invalid" && error.kind !== "forbidden") || error.code === "model_not_found") throw thrown;
+      errors.push(error);
+      return [];
+    }
+  });
+  const [error] = errors;
+  if (able.length === 0 && error !== undefined) throw error;
+  const candidates = able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
+  if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
+  return { wishes, candidates };
+}
+
+/** The error where the client's wishes leave nobody who could answer: to try again cannot help. */
+export function nobodyLeft(why: string): GatewayError {
+  return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
+}
+
+function candidateOf(id: string, asked: Prompt, context: RouteContext): Candidate {
+  const model = id === asked.model ? findModel(id, context) : fallback(id, asked, context);
+  const dropped = new Dropped();
+  const prompt = checkModelRules(asked, model, dropped);
+  const { group } = requireCaller(context.caller);
+  return { model, prompt, dropped, sheet: sheetAt(model, { factor: group.price_factor, now: context.gateway.now() }) };
+}
+
+function fallback(id: string, { protocol }: Prompt, context: RouteContext): Model {
+  try {
+    return findFallback(id, context);
+  } catch (thrown) {
+    const { kind, message, code } = toGatewayError(thrown);
+    // Not found is what was asked for, not what is wrong with the rest of the request.
+    throw new GatewayError(kind === "not_found" ? "invalid" : kind, message, {
+      param: protocol === "messages" ? "fallbacks" : "models",
+      ...(code !== undefined && { code }),
+    });
+  }
+}
+
+/** What clients may call upstreams: by their names, and by their vendors'. */
+export function slugsOf(name: string, { config }: Pick<Gateway, "config">): readonly string[] {
+  const vendor = config.upstreams[name]?.vendor;
+  return vendor === undefined ? [name] : [name, vendor];
+}
+
+function knownSlugs(gateway: Gateway): ReadonlySet<string> {
+  return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
+}

@@ -1,0 +1,103 @@
+/** Which targets a text request is sent to, and what is learned from each. */
+import type { Prompt } from "../canonical/types.ts";
+import { ownTimeouts } from "../catalog/timeouts.ts";
+import type { Target } from "../catalog/model.ts";
+import type { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { describeCause } from "../http/cause.ts";
+import { unitPrices } from "../metering/price.ts";
+import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
+import type { Attempt, Attempts } from "../routing/retry.ts";
+import type { Wishes } from "../routing/wishes.ts";
+import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
+import { pause } from "./pause.ts";
+
+/** What of a gateway chooses targets. */
+export type Routing = Pick<
+  Gateway,
+  "config" | "health" | "retries" | "upstreams" | "monotonic" | "random" | "log"
+>;
+
+/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where wishes leave none */
+export function planTargets(
+  candidates: readonly Candidate[],
+  { gateway, wishes }: { gateway: Routing; wishes: Wishes },
+): Choice[] {
+  const [first] = candidates;
+  if (first === undefined) return [];
+  const issuers = issuersIn(first.prompt);
+  const choices = planChoices({
+    models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
+    wishes,
+    facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers }),
+    random: gateway.random,
+  });
+  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
+  return choices;
+}
+
+function factsOf(
+  target: Target,
+  { gateway, client, issuers }: { gateway: Routing; client: Prompt["protocol"]; issuers: ReadonlySet<string> },
+): TargetFacts {
+  const upstream = gateway.upstreams.get(target.upstream);
+  return {
+    slugs: slugsOf(target.upstream, gateway),
+    isUp: gateway.health.away(target) === undefined,
+    isNative: (upstream?.spokenTo?.(client, target) ?? client) === client,
+    isIssuer: upstream !== undefined && issuers.size > 0 && issuers.has(upstream.issuerOf(target)),
+    ...gateway.health.speed(target),
+  };
+}
+
+/** Who made the signatures that a prompt carries. */
+function issuersIn({ messages }: Prompt): Set<string> {
+  const issuers = new Set<string>();
+  for (const { blocks } of messages) {
+    for (const block of blocks) {
+      if (block.type === "reasoning" && block.signature !== undefined) issuers.add(block.signature.issuer);
+    }
+  }
+  return issuers;
+}
+
+/** What every request's attempts are made with. */
+export function attemptsWith(
+  gateway: Omit<Routing, "upstreams">,
+  { requestId, signal }: { requestId: string; signal: AbortSignal },
+): Pick<Attempts<unknown>, "health" | "budgets" | "most" | "monotonic" | "random" | "pause" | "failed"> {
+  const { health, retries, config, monotonic, random, log } = gateway;
+  return {
+    health,
+    budgets: retries,
+    most: config.routing.attempts,
+    monotonic,
+    random,
+    pause: (ms) => pause(ms, signal),
+    failed({ target: { upstream, model } }: Attempt, { kind, message, cause }: GatewayError) {
+      log({
+        level: "warn",
+        event: "target_failed",
+        request_id: requestId,
+        upstream,
+        model,
+        kind,
+        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
+        reason: message,
+        ...describeCause(cause),
+      });
+    },
+  };
+}
+
+/** How long after its arrival a request may be tried once more: as long as its first target may take. */
+export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
+  const row = first === undefined ? undefined : config.upstreams[first.target.upstream];
+  if (first === undefined || row === undefined || row.vendor === "embedded") return config.images.total_ms;
+  return ownTimeouts(first).total_ms ?? row.timeouts.total_ms;
+}
+
+/** What a client is told of who answered, or was asked last. */
+export function headersOfAttempt({ model, target, number }: Attempt): Record<string, string> {
+  return { "x-sluice-upstream": target.upstream, "x-sluice-model": model.id, "x-sluice-attempts": String(number) };
+}

@@ -1,0 +1,21 @@
+/** Health that never takes a target out, for tests whose upstreams fail in a row and that are about something else. */
+import { BREAKER, createHealth, type Health } from "../../lib/routing/health.ts";
+
+/** Makes such a health. */
+export function forgivingHealth(): Health {
+  const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0 });
+  return {
+    admit: ({ target: { upstream, model } }) => ({
+      admitted: true,
+      pass: { place: { upstream, model }, tickets: { upstream: OPEN, model: OPEN, breaker: OPEN } },
+    }),
+    away: () => undefined,
+    report() {},
+    measure() {},
+    speed: (place) => health.speed(place),
+    snapshot: () => [],
+    obey() {},
+  };
+}
+
+const OPEN = { epoch: 0 };
