@@ -3,7 +3,7 @@ import type { Protocol } from "../../lib/canonical/types.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { frames, TOLD } from "./spoken.ts";
-import { type Said } from "./stepped.ts";
+import type { Said } from "./stepped.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way } from "./world.ts";
 
 const counter = await loadTokenCounter();

@@ -42,7 +42,8 @@ const UNITS: Readonly<Record<Exclude<keyof BilledTokens, "reasoning">, bigint>> 
 /** The budget of the key, and of its group: 1,000 USD. */
 const BUDGET = 1_000_000_000_000_000n;
 const BUDGET_USD = "1000";
-const LIMITS = { requests_per_minute: 10, tokens_per_minute: 10_000_000, concurrency: 3 };
+const SLOTS = 1_000;
+const LIMITS = { requests_per_minute: 100_000, tokens_per_minute: 100_000_000, concurrency: SLOTS };
 
 /** What a world is made with. */
 export interface WorldOptions {
@@ -68,6 +69,8 @@ export interface World extends AsyncDisposable {
   entry(): Promise<KeptEntry>;
   /** Asserts that nothing is taken or held any more, and that no more was entered. */
   assertSettled(entry: KeptEntry, about: string): Promise<void>;
+  /** Asserts that nothing is taken or held any more, and so much is spent. */
+  assertNothingTaken(spent: bigint, about: string): Promise<void>;
 }
 
 const NOTHING: Said = { steps: [] };
@@ -120,15 +123,18 @@ export function startWorld(options: WorldOptions): World {
       await gateway.gateway.afterwork.done();
       await gateway.gateway.ledger.flush();
       assertEquals((await store.ledger.entries({ after: 0, limit: 10 })).map((entry) => entry.id), [id], about);
+      await this.assertNothingTaken(cost, about);
+    },
+    async assertNothingTaken(cost, about) {
       assertEquals(await store.ledger.holds(), [], about);
       for (const scope of ["key", "group"] as const) {
         const claim = { scope, id: scope === "key" ? gateway.key.id : "default", budget: BUDGET, since: 0 };
         assertEquals(await store.ledger.left(claim), BUDGET - cost, about);
       }
       for (const name of [`key:${gateway.key.id}`, "group:default", "model:acme/one"]) {
-        const claim = { name, unit: "concurrency" as const, limit: 3, cost: 1, reportOnly: false };
+        const claim = { name, unit: "concurrency" as const, limit: SLOTS, cost: 1, reportOnly: false };
         const [standing] = await gateway.gateway.limiter.standings([claim]);
-        assertEquals(standing?.remaining, 3, `${about}: ${name}`);
+        assertEquals(standing?.remaining, SLOTS, `${about}: ${name}`);
       }
     },
     async [Symbol.asyncDispose]() {
