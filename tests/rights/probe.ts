@@ -1,0 +1,64 @@
+/** Tries what the executable must not be able to do, and prints what became of each try as JSON. */
+import { execFileSync } from "node:child_process";
+import { createRequire } from "node:module";
+
+const [outside = "", library = "", code = "", ...addresses] = Deno.args;
+
+/** Node's interface does not say why a program did not run: what it would have made tells. */
+function touchByNode(path: string): void {
+  try {
+    execFileSync("/bin/touch", [path]);
+  } catch {
+    // The next line says so.
+  }
+  Deno.statSync(path);
+}
+
+const TRIES: Readonly<Record<string, () => unknown>> = {
+  "run a program": () => new Deno.Command("/bin/true").outputSync(),
+  "run a program by node": () => touchByNode("./data/made-by-a-program"),
+  "read a file": () => Deno.readTextFileSync(outside),
+  "read /etc/passwd": () => Deno.readTextFileSync("/etc/passwd"),
+  "read /proc/self/environ": () => Deno.readTextFileSync("/proc/self/environ"),
+  "read above the folder": () => Deno.readTextFileSync("../nothing"),
+  "write a file": () => Deno.writeTextFileSync(outside, ""),
+  "write beside the store": () => Deno.writeTextFileSync("./sluice.jsonc", "{}"),
+  "write to /tmp": () => Deno.writeTextFileSync("/tmp/sluice-probe", ""),
+  "link out of the store": () => Deno.symlinkSync("/etc/passwd", "./data/passwd"),
+  "load native code": () => Deno.dlopen(library, {}),
+  "load native code by node": () => createRequire("file:///")(outside.replace(/[^/]*$/, "addon.node")),
+  "evaluate a string": () => globalThis["eval"]("1"),
+  "make a function of a string": () => Function("return 1")(),
+  "ask the system": () => Deno.hostname(),
+  "send a signal": () => Deno.kill(Deno.pid + 1, "SIGUSR1"),
+  "import over the network": () => import(code),
+  // What it must be able to do: shows that the tries are tries.
+  "read the configuration": () => Deno.readTextFileSync("./allowed.txt"),
+  "write the store": () => Deno.writeTextFileSync("./data/allowed", ""),
+};
+
+/** Name of an error; Node's interfaces wrap those of Deno. */
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return "failed";
+  return /^Requires \w+ access/.test(error.message) ? "NotCapable" : error.name;
+}
+
+const found: Record<string, string> = {};
+for (const [what, attempt] of Object.entries(TRIES)) {
+  try {
+    await attempt();
+    found[what] = "done";
+  } catch (error) {
+    found[what] = nameOf(error);
+  }
+}
+for (const address of addresses) {
+  const [hostname = "", port = ""] = address.split(" ");
+  try {
+    (await Deno.connect({ hostname, port: Number(port) })).close();
+    found[`connect to ${hostname}`] = "done";
+  } catch (error) {
+    found[`connect to ${hostname}`] = nameOf(error);
+  }
+}
+await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(found)));
