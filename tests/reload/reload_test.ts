@@ -119,6 +119,7 @@ Deno.test("the admin side tells the configuration in force without secrets, and 
 function wordyHost() {
   const turns: (() => void)[] = [];
   let words = 0;
+  let isOver = false;
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => {
     const frame = (delta: JsonObject, finish: string | null = null) =>
       new TextEncoder().encode(
@@ -133,7 +134,7 @@ function wordyHost() {
     return new Response(
       new ReadableStream({
         async pull(controller) {
-          await new Promise<void>((resolve) => turns.push(resolve));
+          if (!isOver) await new Promise<void>((resolve) => turns.push(resolve));
           if (++words <= 4) return controller.enqueue(frame({ content: `word${words} ` }));
           controller.enqueue(frame({}, "stop"));
           controller.enqueue(new TextEncoder().encode("data: [DONE]\n\n"));
@@ -153,6 +154,11 @@ function wordyHost() {
       }
       turns.shift()?.();
     },
+    /** Says the rest without being asked. */
+    finish() {
+      isOver = true;
+      for (const resolve of turns) resolve();
+    },
     end: () => server.shutdown(),
   };
 }
@@ -171,6 +177,8 @@ Deno.test("a stream goes on through three reloads at the prices it began with, a
   });
   {
     await using world = await startReloadable(priced("0.001"));
+    // Also where something fails: the gateway waits for the stream.
+    using _rest = { [Symbol.dispose]: host.finish };
     const first = world.gateway();
     let closed = 0;
     for (const upstream of first.upstreams.values()) {
