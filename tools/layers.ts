@@ -1,10 +1,6 @@
 /** Checks who may import whom, and a few words that have their place. One line per violation. */
-
-/** A source file: path from the root of the repository, and text. */
-export interface SourceFile {
-  path: string;
-  text: string;
-}
+import { checkAmounts } from "./amounts.ts";
+import { blankComments, readSources, type SourceFile } from "./sources.ts";
 
 /** What one area may import of our own code. An area is a folder, or a file that stands for itself. */
 type Layers = Readonly<Record<string, readonly string[]>>;
@@ -71,6 +67,7 @@ const LAYERS: Layers = {
     "lib/images",
     "lib/limits",
     "lib/metering",
+    "lib/routing",
     "lib/store",
     "lib/upstreams",
   ],
@@ -129,7 +126,13 @@ const LAYERS: Layers = {
     "lib/store",
   ],
   "lib/conform": [],
-  "lib/doctor": ["lib/catalog", "lib/config.ts", "lib/store/sqlite_owner.ts", "lib/upstreams/vendors.ts"],
+  "lib/doctor": [
+    "lib/access/networks.ts",
+    "lib/catalog",
+    "lib/config.ts",
+    "lib/store/sqlite_owner.ts",
+    "lib/upstreams/vendors.ts",
+  ],
   "lib/fault": ["lib/canonical", "lib/http/sse.ts", "lib/protocols"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
   "routes": ["lib/admin", "lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],
@@ -168,7 +171,7 @@ interface Import {
 
 /** Every violation in the files, as `path: what is wrong`. */
 export function checkLayers(files: readonly SourceFile[], layers: Layers = LAYERS): string[] {
-  const stripped = files.map(({ path, text }) => ({ path, text: stripComments(text) }));
+  const stripped = files.map(({ path, text }) => ({ path, text: blankComments(text) }));
   const imports = new Map(stripped.map((file) => [file.path, readImports(file)]));
   return [
     ...stripped.flatMap(({ path }) => checkImports(path, { imports: imports.get(path) ?? [], layers })),
@@ -253,24 +256,10 @@ function resolve(from: string, specifier: string): string {
   return parts.join("/");
 }
 
-/** Blanks comments but keeps lines. Good enough for formatted sources: a `//` after a quote or colon is left alone. */
-function stripComments(text: string): string {
-  return text.replaceAll(/(?<![*"'`])\/\*[\s\S]*?\*\//g, (comment) => comment.replaceAll(/[^\n]/g, " "))
-    .replaceAll(/(^|[\s;{}])\/\/[^\n]*/g, "$1");
-}
-
-async function readSources(path: string): Promise<SourceFile[]> {
-  const info = await Deno.stat(path).catch(() => undefined);
-  if (info === undefined) return [];
-  if (info.isFile) return path.endsWith(".ts") ? [{ path, text: await Deno.readTextFile(path) }] : [];
-  const files: SourceFile[] = [];
-  for await (const entry of Deno.readDir(path)) files.push(...await readSources(`${path}/${entry.name}`));
-  return files;
-}
-
 if (import.meta.main) {
   const files = (await Promise.all(["lib", "routes", "main.ts"].map(readSources))).flat();
-  const violations = checkLayers(files.sort((a, b) => a.path < b.path ? -1 : 1));
+  files.sort((a, b) => a.path < b.path ? -1 : 1);
+  const violations = [...checkLayers(files), ...checkAmounts(files)];
   const out = new TextEncoder().encode(violations.map((line) => `${line}\n`).join(""));
   if (violations.length > 0) {
     await Deno.stderr.write(out);

@@ -1,0 +1,53 @@
+import { assertEquals } from "@std/assert";
+import { checkAmounts } from "../../tools/amounts.ts";
+
+/** What is wrong with a file, without the reasons. */
+function check(path: string, text: string): string[] {
+  return checkAmounts([{ path, text }], {}).map((line) => /"(.*)" is not allowed here/.exec(line)?.[1] ?? line);
+}
+
+const PRICE = "lib/metering/price.ts";
+const LEDGER = "lib/store/sqlite_ledger.ts";
+
+Deno.test("checkAmounts() finds numbers that are made of money, wherever that is", () => {
+  const cases: [path: string, text: string, found: string][] = [
+    ["lib/pipeline/a.ts", "const usd = Number(entry.cost);", "Number(entry.cost)"],
+    ["lib/http/a.ts", "report(Math.round(hold.overrun));", "Math.round(hold.overrun)"],
+    ["lib/admin/a.ts", "sort((a, b) => parseFloat(a.price) - 1);", "parseFloat(a.price)"],
+    [PRICE, "return Number(text);", "Number("],
+    [PRICE, "const half = amount / 2n;", "/"],
+    [PRICE, "const cost = tokens * 7.5e-7;", "7.5e-7"],
+    [PRICE, "const cost = tokens * .5;", ".5"],
+    [PRICE, "const tiny = 1e-12;", "1e-12"],
+    [PRICE, "return Math.floor(x);", "Math.floor"],
+    [PRICE, "return x.toFixed(4);", ".toFixed("],
+    [PRICE, "total /= n;", "/="],
+    [PRICE, "const text = `${a / b}`;", "/"],
+    [LEDGER, "sum += cost * 0.8;", "0.8"],
+    [LEDGER, "const mean = cost / count;", "/"],
+    ["lib/reports/usage.ts", "cost.toFixed(2)", ".toFixed("],
+  ];
+  for (const [path, text, found] of cases) assertEquals(check(path, text), [found], `${path}: ${text}`);
+});
+
+Deno.test("checkAmounts() leaves alone what is no money, and what only looks like it", () => {
+  const cases: [path: string, text: string][] = [
+    ["lib/http/a.ts", "const half = width / 2; const ratio = 0.5;"],
+    ["lib/http/a.ts", "const count = Number(text); Math.max(costs(), 1);"],
+    [PRICE, "// a tenth is 0.1, and 1 / 10\nconst a = 1n;"],
+    [PRICE, "/** `0.00000125` USD / token */\nconst a = 1n;"],
+    [PRICE, 'const text = "0.5 / 2"; const path = `a/b 0.5 ${name}/c`;'],
+    [PRICE, "const match = /^(\\d+)(?:\\.(\\d{1,12}))?$/.exec(text);"],
+    [LEDGER, "const count = Number(row.seq);"],
+  ];
+  for (const [path, text] of cases) assertEquals(check(path, text), [], `${path}: ${text}`);
+});
+
+Deno.test("checkAmounts() allows a line that is excepted, and tells of exceptions that nothing needs", () => {
+  const line = "return product / unit;";
+  const file = (text: string) => [{ path: PRICE, text }];
+  assertEquals(checkAmounts(file(`  ${line}\n`), { [PRICE]: [line] }), []);
+  assertEquals(checkAmounts(file("const a = 1n;"), { [PRICE]: [line] }), [
+    `${PRICE}: has no line "${line}" any more, which tools/amounts.ts excepts`,
+  ]);
+});
