@@ -242,6 +242,37 @@ Deno.test("every response has one line under its id, and one entry where it was 
   }
 });
 
+Deno.test("clients that leave at any moment leave one line each, and nothing open", async () => {
+  await using server = startScripted(() => events(STREAMED.chat.join(""), { chunkBytes: 40 }));
+  await using gateway = startGateway({ ...priced(server.url), keep_alive_seconds: 1 });
+  const asks = Array.from({ length: 150 }, async (_, i) => {
+    const leave = new AbortController();
+    const timer = setTimeout(() => leave.abort(), i % 30);
+    const body = i % 3 === 0
+      ? { ...prompt("chat", { stream: true }), model: "sluice/echo" }
+      : prompt("chat", { stream: i % 3 === 1 });
+    try {
+      await (await gateway.ask("chat", body, { signal: leave.signal })).text();
+    } catch {
+      // It has left.
+    }
+    clearTimeout(timer);
+  });
+  await Promise.all(asks);
+  const until = Date.now() + 5_000;
+  let text = await metricsOf(gateway);
+  while (valueOf(text, "sluice_open_requests") !== "1" && Date.now() < until) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    text = await metricsOf(gateway);
+  }
+  assertEquals([valueOf(text, "sluice_open_requests"), valueOf(text, "sluice_open_streams")], ["1", "0"]);
+  assertEquals(valueOf(text, "sluice_bytes_held"), "0");
+  const seen = gateway.requestLines.filter(({ endpoint }) => endpoint === "chat").map(({ request_id }) => request_id);
+  assertEquals(new Set(seen).size, seen.length);
+  await gateway.gateway.ledger.flush();
+  for (const id of seen) assert((await gateway.gateway.ledger.find(String(id))) !== undefined);
+});
+
 Deno.test("/metrics is for this machine without a proxy, or for whoever has the admin key, or open", async () => {
   const env = { admin: { key: { env: "UPSTREAM_KEY" } } };
   const cases: [file: object, headers: Record<string, string>, status: number][] = [

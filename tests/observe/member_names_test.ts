@@ -1,0 +1,29 @@
+import { assertEquals } from "@std/assert";
+import { editSchema } from "../../lib/images/edit.ts";
+import { generationSchema } from "../../lib/images/generation.ts";
+import { memberName, memberNames } from "../../lib/observe/member_names.ts";
+import { chat } from "../../lib/protocols/chat/mod.ts";
+import { messages } from "../../lib/protocols/messages/mod.ts";
+import { responses } from "../../lib/protocols/responses/mod.ts";
+
+Deno.test("every member that a protocol checks has its name in logs and metrics", () => {
+  const schemas = [chat.schema, responses.schema, messages.schema, generationSchema, editSchema];
+  const names = schemas.flatMap((schema) => Object.keys((schema as { shape?: object }).shape ?? {}));
+  assertEquals(names.length > 60, true);
+  assertEquals(names.filter((name) => memberName(name) !== name && !name.endsWith("[]")), []);
+});
+
+Deno.test("names that clients make up are other, or other below a name that is known", () => {
+  const cases: [string, string][] = [
+    ["top_k", "top_k"],
+    ["reasoning.effort", "reasoning.effort"],
+    ["tools.web_search_20990101", "tools.other"],
+    ["my secret", "other"],
+    ["my.secret", "other"],
+    ["", "other"],
+    ["toString", "other"],
+    ["__proto__.x", "other"],
+  ];
+  for (const [name, expected] of cases) assertEquals(memberName(name), expected, name);
+  assertEquals(memberNames(["a", "top_k", "b"]), ["other", "top_k"]);
+});
