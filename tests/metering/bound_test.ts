@@ -1,0 +1,100 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Block, Prompt } from "../../lib/canonical/types.ts";
+import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/metering/bound.ts";
+import { countPrompt } from "../../lib/metering/count_prompt.ts";
+import { parseUsd } from "../../lib/metering/money.ts";
+import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import type { PriceSheet } from "../../lib/store/ledger.ts";
+import { randomText, seeded } from "./random_text.ts";
+
+const MODEL = {
+  context_length: 200_000,
+  top_provider: { context_length: 200_000, max_completion_tokens: 8_000, is_moderated: false },
+};
+
+const SHEET: PriceSheet = {
+  model: "acme/one",
+  factor: "1",
+  prompt: "0.000003",
+  completion: "0.000015",
+  input_cache_read: "0.0000003",
+  input_cache_write_5m: "0.00000375",
+  input_cache_write_1h: "0.000006",
+};
+
+function prompt(blocks: Block[], members: Partial<Prompt> = {}): Prompt {
+  return {
+    protocol: "chat",
+    model: "acme/one",
+    messages: [{ role: "user", blocks }],
+    tools: [],
+    stop: [],
+    sampling: {},
+    stream: false,
+    ...members,
+  };
+}
+
+Deno.test("mostTokens() is never below what a prompt counts, whatever is in it", async () => {
+  const counter = await loadTokenCounter();
+  const random = seeded(5);
+  for (let round = 0; round < 300; round++) {
+    const text = randomText(random, random(400));
+    const one = prompt([
+      { type: "text", text },
+      { type: "tool_call", id: "c", name: "get", arguments: JSON.stringify({ text }) },
+      { type: "tool_result", callId: "c", blocks: [{ type: "text", text }] },
+    ], { tools: [{ type: "function", name: "get", description: text, parameters: { type: "object" } }] });
+    const counted = await countPrompt(one, counter);
+    const { input } = mostTokens(one, MODEL);
+    assert(input >= counted, `${input} < ${counted} of ${JSON.stringify(text)}`);
+  }
+});
+
+Deno.test("mostTokens() bounds the output by what was asked for, or else by the model, for every answer", () => {
+  const output = (members: Partial<Prompt>) => mostTokens(prompt([], members), MODEL).output;
+  assertEquals(output({}), 8_000);
+  assertEquals(output({ maxTokens: 5 }), 5);
+  assertEquals(output({ maxTokens: 5, n: 3 }), 15);
+  assertEquals(output({ n: 2 }), 16_000);
+});
+
+Deno.test("mostTokens() is never above the context of the model, whatever is sent", () => {
+  const text = "x".repeat(300_000);
+  const file: Block = { type: "media", media: { kind: "url", url: "https://a/b.pdf", mediaType: "application/pdf" } };
+  for (const block of [{ type: "text", text } as Block, file]) {
+    assertEquals(mostTokens(prompt([block]), MODEL).input, MODEL.context_length);
+  }
+  const hosted = prompt([], { tools: [{ type: "hosted", from: "responses", value: { type: "web_search" } }] });
+  assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
+});
+
+Deno.test("mostCost() takes all input at its dearest class", () => {
+  assertEquals(mostCost({ input: 10, output: 2 }, SHEET), 10n * parseUsd("0.000006") + 2n * parseUsd("0.000015"));
+});
+
+Deno.test("affordableOutput() is what the money pays for, to the token, and nothing below the least", () => {
+  const cost = (output: number, n = 1) => mostCost({ input: 100, output: output * n }, SHEET);
+  for (const n of [1, 3]) {
+    for (const output of [LEAST_OUTPUT, 1_000, 123_456]) {
+      const afford = (left: bigint) => affordableOutput({ left, inputTokens: 100, sheet: SHEET, n });
+      assertEquals(afford(cost(output, n)), output);
+      assertEquals(afford(cost(output, n) - 1n), output === LEAST_OUTPUT ? undefined : output - 1);
+    }
+  }
+  const left = (amount: bigint) => affordableOutput({ left: amount, inputTokens: 100, sheet: SHEET });
+  assertEquals([left(0n), left(-1n), left(cost(0))], [undefined, undefined, undefined]);
+  const free = { ...SHEET, prompt: "0", completion: "0", input_cache_read: "0", input_cache_write_5m: "0" };
+  assert((affordableOutput({ left: 0n, inputTokens: 9, sheet: { ...free, input_cache_write_1h: "0" } }) ?? 0) > 1e6);
+});
+
+Deno.test("estimateTokens() is near the count of plain text, and takes the output that was asked for", async () => {
+  const counter = await loadTokenCounter();
+  const one = prompt([{ type: "text", text: "The quick brown fox jumps over the lazy dog. ".repeat(200) }]);
+  const counted = await countPrompt(one, counter);
+  const { input, total } = estimateTokens(one, MODEL);
+  assert(input > counted * 0.5 && input < counted * 2, `${input} for ${counted}`);
+  assertEquals(total - input, 1024);
+  assertEquals(estimateTokens({ ...one, maxTokens: 70 }, MODEL).total - input, 70);
+  assertEquals(estimateTokens({ ...one, maxTokens: 99_999, n: 2 }, MODEL).total - input, 16_000);
+});
