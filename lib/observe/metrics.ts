@@ -1,4 +1,4 @@
-/** The metrics of a gateway: their names, labels and help texts. Labels hold names of the configuration and of this file. */
+/** The metrics of a gateway: names, labels and help texts. Labels hold names of the configuration and of this file. */
 import { formatUsd } from "../metering/money.ts";
 import type { Entry } from "../store/ledger.ts";
 import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
