@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
 import { model, startGateway, upstream, UPSTREAM_KEY } from "./gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
+import { startRaw } from "./raw_server.ts";
 import { events, json, type Script, startScripted } from "./scripted.ts";
 
 /** An address where nobody listens. */
@@ -21,15 +22,27 @@ function twoTargets(first: JsonObject, second: JsonObject): JsonObject {
 
 Deno.test("a target that fails is passed over, unseen by the client", async () => {
   const failures: [name: string, Script][] = [
+    ["408", json(errorBody("chat", "slow"), { status: 408 })],
     ["429", json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "7" } })],
+    ["429, soon over", json(errorBody("chat", "slower"), { status: 429, headers: { "retry-after": "1" } })],
     ["500", json(errorBody("chat", "broken"), { status: 500 })],
+    ["502", { status: 502, headers: { "content-type": "text/html" }, body: "<html>" }],
     ["503", json(errorBody("chat", "busy"), { status: 503 })],
+    ["504", json(errorBody("chat", "slow"), { status: 504 })],
+    ["529", json(errorBody("chat", "busy"), { status: 529 })],
     ["its key refused", json(errorBody("chat", "who"), { status: 401 })],
+    ["its model refused", json(errorBody("chat", "not you"), { status: 403 })],
+    ["no credit", json(errorBody("chat", "pay", "insufficient_quota"), { status: 429 })],
     ["a redirect", { status: 302, headers: { location: "http://127.0.0.1:1/" }, body: "" }],
     ["garbage", { body: "<html>" }],
+    ["a head without a body", json({}, { cutAfterBytes: 0 })],
+    ["half an answer", json(WHOLE.chat, { cutAfterBytes: 40 })],
     ["an error as the first event", events(errorFrame("chat", "busy", "overloaded"))],
     ["an error after a start", events((STREAMED.chat[0] ?? "") + errorFrame("chat", "busy", "overloaded"))],
     ["a stream that ends at once", events("")],
+    ["a stream that ends after a start", events(STREAMED.chat[0] ?? "")],
+    ["half an event", events(STREAMED.chat.slice(0, 2).join("").slice(0, -20))],
+    ["a stream that breaks off", events(STREAMED.chat.join(""), { cutAfterBytes: 10 })],
   ];
   for (const client of PROTOCOLS) {
     let script: Script = { body: "" };
@@ -48,6 +61,7 @@ Deno.test("a target that fails is passed over, unseen by the client", async () =
         const text = await response.text();
         assertEquals(response.status, 200, `${name}: ${text}`);
         assertEquals(response.headers.get("retry-after"), null);
+        assertEquals(answeredBy(response), ["second", "acme/one", "2"]);
         assertMatch(text, stream ? /Hello/ : /Hello there/);
         assert(!stream || text.includes(SUCCESS[client]), text);
         assertEquals(first.requests.length, tried + 1, name);
@@ -55,16 +69,45 @@ Deno.test("a target that fails is passed over, unseen by the client", async () =
     }
     assertEquals(JSON.parse(first.requests[0]?.body ?? "").model, "m-1");
     assertEquals(JSON.parse(second.requests[0]?.body ?? "").model, "m-2");
+    for (const { attempts, upstream } of await gateway.store.ledger.entries({ after: 0, limit: 100 })) {
+      assertEquals([attempts, upstream], [2, "second"]);
+    }
   }
 });
 
-Deno.test("an upstream that refuses connections is passed over", async () => {
-  await using second = startScripted(() => json(WHOLE.chat));
-  await using gateway = startGateway(
-    twoTargets(upstream("openai-compatible", nobody()), upstream("openai-compatible", second.url)),
+/** What the headers say of who answered. */
+function answeredBy({ headers }: Response): (string | null)[] {
+  return ["upstream", "model", "attempts"].map((name) => headers.get(`x-sluice-${name}`));
+}
+
+Deno.test("an upstream that cannot be reached is asked once more, one that says nothing is not, in every protocol", async () => {
+  const silent = Promise.withResolvers<void>();
+  await using mute = startScripted(() => ({ body: "", before: silent.promise }));
+  await using closing = startRaw((connection) => Promise.resolve(connection.close()));
+  await using second = startScripted(({ body }) =>
+    body.includes('"stream":true') ? events(STREAMED.chat.join("")) : json(WHOLE.chat)
   );
-  const response = await gateway.ask("chat", prompt("chat"));
-  assertEquals([response.status, second.requests.length], [200, 1], await response.text());
+  const timeouts = { first_byte_ms: 100, total_ms: 60_000 };
+  const cases: [name: string, url: string, streams: boolean[], attempts: string][] = [
+    ["refused", nobody(), [true, false], "3"],
+    ["closed before an answer", closing.url, [true, false], "2"],
+    // A whole answer may take all the time there is.
+    ["silent", mute.url, [true], "2"],
+  ];
+  for (const [name, url, streams, attempts] of cases) {
+    for (const client of PROTOCOLS) {
+      for (const stream of streams) {
+        // One each: repeats at a target that always fails are soon over.
+        await using gateway = startGateway(
+          twoTargets(upstream("openai-compatible", url, { timeouts }), upstream("openai-compatible", second.url)),
+        );
+        const response = await gateway.ask(client, prompt(client, { stream }));
+        assertMatch(await response.text(), /Hello/);
+        assertEquals(answeredBy(response), ["second", "acme/one", attempts], name);
+      }
+    }
+  }
+  silent.resolve();
 });
 
 Deno.test("every target that failed is a line of the log, without keys, addresses and words of the upstream", async () => {
@@ -98,15 +141,22 @@ Deno.test("losses are those of the target that answered", async () => {
 });
 
 Deno.test("what the client got wrong is no reason to ask another", async () => {
-  const cases: [status: number, answer: number][] = [[400, 400], [413, 413], [422, 400]];
+  const cases: [status: number, answer: number][] = [[400, 400], [404, 404], [413, 413], [422, 400]];
   for (const [status, answer] of cases) {
     await using first = startScripted(() => json(errorBody("chat", "wrong"), { status }));
     await using second = startScripted(() => json(WHOLE.chat));
     await using gateway = startGateway(
       twoTargets(upstream("openai-compatible", first.url), upstream("openai-compatible", second.url)),
+      { breakers: true },
     );
-    const response = await gateway.ask("chat", prompt("chat"));
-    assertEquals([response.status, second.requests.length], [answer, 0], await response.text());
+    for (const client of PROTOCOLS) {
+      for (const stream of [true, false]) {
+        const response = await gateway.ask(client, prompt(client, { stream }));
+        assertEquals([response.status, second.requests.length], [answer, 0], await response.text());
+        assertEquals(answeredBy(response), ["first", "acme/one", "1"]);
+      }
+    }
+    assertEquals(gateway.gateway.health.snapshot().map(({ state, samples }) => [state, samples])[0], ["closed", 0]);
   }
 });
 
