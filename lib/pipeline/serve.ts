@@ -279,7 +279,8 @@ function lateOf(job: Job, leave: () => void): Late {
     response: answer(job),
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(context),
-    headers: () => streamHeaders(headersOf(job)),
+    // Whoever is asked now need not be the one that answers.
+    headers: () => streamHeaders(headersOf({ ...job, attempted: undefined })),
     unanswered: () => context.gateway.afterwork.add(job.meter.fail(LEFT)),
     fail(error) {
       context.gateway.observer.failed(context.record, error);
