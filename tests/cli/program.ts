@@ -25,6 +25,8 @@ export interface Place {
   env?: Record<string, string>;
   /** What is on standard input; absent: nothing. */
   input?: string;
+  /** A command that runs the program, such as a tracer; absent: it is run by itself. */
+  under?: readonly [string, ...string[]];
 }
 
 /** Runs a test in a fresh folder that is removed afterwards. */
@@ -80,10 +82,12 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-function command(args: readonly string[], { folder, env = {}, input }: Place): Deno.Command {
+function command(args: readonly string[], { folder, env = {}, input, under }: Place): Deno.Command {
   const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];
-  return new Deno.Command(Deno.execPath(), {
+  const [program, ...before] = [...under ?? [], Deno.execPath()];
+  return new Deno.Command(program ?? Deno.execPath(), {
     args: [
+      ...before,
       "run",
       "--quiet",
       "--no-check",

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLess } from "@std/assert";
 import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
 import { openStore } from "../../lib/store/open.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
@@ -9,6 +9,12 @@ const KILLS = 24;
 
 /** Clients that ask at one time. */
 const CLIENTS = 12;
+
+/** Longest time from a start after a kill until the gateway is ready, in milliseconds; most starts take less. */
+const READY_MS = 3_000;
+
+/** What all may spend together, in USD. */
+const BUDGET = "100000";
 
 const PROMPT_TOKENS = 7;
 const PRICES = { prompt: "0.000001", completion: "0.000003" };
@@ -97,7 +103,7 @@ function configurationFor(port: number): string {
       pricing: PRICES,
       targets: [{ upstream: "host", model: "one" }],
     }],
-    groups: { default: { budget: { usd: "100000", period: "total" }, limits: { concurrency: 1000 } } },
+    groups: { default: { budget: { usd: BUDGET, period: "total" }, limits: { concurrency: 1000 } } },
   });
 }
 
@@ -163,7 +169,18 @@ async function load(gateway: Running, { key, next }: { key: string; next: () => 
   }));
 }
 
-async function readEntries(folder: string): Promise<{ entries: KeptEntry[]; open: number }> {
+/** Starts the gateway, and waits until it is ready. */
+async function startReady(folder: string): Promise<{ gateway: Running; ms: number }> {
+  const begun = performance.now();
+  const gateway = await start(["serve"], { folder });
+  for (;;) {
+    const response = await fetch(`${gateway.origin}/readyz`);
+    await response.body?.cancel();
+    if (response.status === 200) return { gateway, ms: performance.now() - begun };
+  }
+}
+
+async function readEntries(folder: string): Promise<{ entries: KeptEntry[]; open: number; left: bigint }> {
   const store = openStore(`sqlite:${folder}/data/sluice.db`);
   try {
     const entries: KeptEntry[] = [];
@@ -171,7 +188,10 @@ async function readEntries(folder: string): Promise<{ entries: KeptEntry[]; open
       const page = await store.ledger.entries({ after, limit: 1000 });
       entries.push(...page);
       const last = page.at(-1);
-      if (last === undefined) return { entries, open: (await store.ledger.holds()).length };
+      if (last === undefined) {
+        const claim = { scope: "group" as const, id: "default", budget: parseUsd(BUDGET), since: 0 };
+        return { entries, open: (await store.ledger.holds()).length, left: await store.ledger.left(claim) };
+      }
       after = last.seq;
     }
   } finally {
@@ -229,11 +249,15 @@ Deno.test(`what clients saw complete is in the ledger exactly once through ${KIL
         return one;
       };
       let key: string | undefined;
+      const times: number[] = [];
       for (let kill = 0; kill < KILLS; kill++) {
-        const gateway = await start(["serve"], place);
+        const { gateway, ms } = await startReady(folder);
+        times.push(ms);
         key ??= /sk-sluice-\S+/.exec(gateway.banner)?.[0] ?? "";
         // Holds of the process before are void when the next one serves.
-        assertEquals((await readEntries(folder)).open, 0);
+        const before = await readEntries(folder);
+        const spent = before.entries.reduce((sum, { cost }) => sum + cost, 0n);
+        assertEquals([before.open, before.left], [0, parseUsd(BUDGET) - spent]);
         const loading = load(gateway, { key, next });
         await new Promise((resolve) => setTimeout(resolve, 80 + Math.random() * 320));
         gateway.kill("SIGKILL");
@@ -252,6 +276,7 @@ Deno.test(`what clients saw complete is in the ledger exactly once through ${KIL
       const audit = await run(["audit"], place);
       assertEquals([audit.code, audit.err], [0, ""], audit.out);
 
+      assertLess(times.sort((a, b) => a - b)[KILLS >> 1], READY_MS);
       const seen = Map.groupBy(asked, (each) => each.seen);
       for (const kind of ["complete", "failed", "left", "unknown"] as const) {
         assert((seen.get(kind)?.length ?? 0) > 0, `no request was ${kind}`);
