@@ -391,3 +391,83 @@ Deno.test("meter: tokens that are none cost nothing and free everything", async 
   assertEquals(await store.holds(), []);
   assertEquals((await remaining(limiter))[2], 2);
 });
+
+const OTHER = modelSchema.parse({
+  id: "acme/other",
+  created: 0,
+  context_length: 1000,
+  pricing: { prompt: "0.000000000002", completion: "0.000000000020", input_cache_read: "0" },
+  targets: [{ upstream: "second", model: "other" }],
+});
+
+/** What the other model claims of its own. */
+const OWN: readonly Claim[] = [
+  { name: "model:acme/other", unit: "concurrency", limit: 1, cost: 1, reportOnly: false },
+];
+
+/** What of these claims is left. */
+async function leftOf({ limiter }: Bench, claims: readonly Claim[]): Promise<number[]> {
+  return (await limiter.standings(claims)).map(({ remaining }) => remaining);
+}
+
+Deno.test("meter: a request that turns to another model takes of its limits, pays its price and gives both models' back", async () => {
+  const bench = benchOf();
+  const sheet = sheetAt(OTHER, { factor: "1", now: 0 });
+  const meter = bench.open("r1");
+  await meter.admit(bench.wish());
+  await meter.turn({ model: OTHER, sheet, claims: OWN });
+  // Back and forth: each model's limits are taken once.
+  await meter.turn({ model: MODEL, sheet: bench.wish().sheet, claims: [] });
+  await meter.turn({ model: OTHER, sheet, claims: OWN });
+  assertEquals(await leftOf(bench, OWN), [0]);
+  const full = bench.open("r2");
+  await full.admit(bench.wish());
+  const error = await assertRejects(() => full.turn({ model: OTHER, sheet, claims: OWN }), GatewayError);
+  assertEquals(error.kind, "limited");
+  meter.attempt("second");
+  // 20 tokens at 2, and 30 at 20.
+  assertEquals(await meter.deliver(ANSWER), 640n);
+  await full.fail(429);
+  const [one, two] = await bench.store.entries({ after: 0, limit: 10 });
+  assertEquals([one?.model, one?.sheet?.model, one?.cost], ["acme/other", "acme/other", 640n]);
+  assertEquals(two?.model, "acme/one");
+  assertEquals(await leftOf(bench, OWN), [1]);
+  assertEquals((await leftOf(bench, CLAIMS)).at(-1), 2);
+});
+
+Deno.test("meter: an end that comes while it turns frees what is taken later", async () => {
+  const taking = Promise.withResolvers<void>();
+  const bench = benchOf({
+    limiter: (limiter) => ({
+      ...limiter,
+      take: async (request) => {
+        if (request.id.includes("/")) await taking.promise;
+        return await limiter.take(request);
+      },
+      end: (id, tokens) => limiter.end(id, tokens),
+      undo: (id) => limiter.undo(id),
+      standings: (claims) => limiter.standings(claims),
+    }),
+  });
+  const meter = bench.open("r1");
+  await meter.admit(bench.wish());
+  const turning = assertRejects(() => meter.turn({ model: OTHER, sheet: bench.wish().sheet, claims: OWN }));
+  const failing = meter.fail(499);
+  taking.resolve();
+  await Promise.all([turning, failing]);
+  assertEquals(await leftOf(bench, OWN), [1]);
+  assertEquals((await leftOf(bench, CLAIMS)).at(-1), 2);
+});
+
+Deno.test("meter: a request that was refused may wish for something else, one that was admitted may not", async () => {
+  const bench = benchOf();
+  const holder = bench.open("r1");
+  await holder.admit(bench.wish({ claims: [...CLAIMS, ...OWN] }));
+  const meter = bench.open("r2");
+  await assertRejects(() => meter.admit(bench.wish({ claims: [...CLAIMS, ...OWN] })), GatewayError);
+  await meter.admit(bench.wish());
+  await assertRejects(() => meter.admit(bench.wish()), TypeError);
+  await meter.deliver(ANSWER);
+  await holder.fail(500);
+  assertEquals((await leftOf(bench, [...CLAIMS, ...OWN])).slice(-2), [2, 1]);
+});
