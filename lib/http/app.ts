@@ -6,7 +6,7 @@ import { createFailures, type Failures } from "../access/failures.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
-import type { Gateway } from "../gateway.ts";
+import type { Gateway, LogEntry } from "../gateway.ts";
 import type { RequestRecord } from "../observe/record.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { readJsonBody } from "./body.ts";
@@ -34,6 +34,10 @@ const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
 
 /** Headers that only proxies send. */
 const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+
+/** Lines per minute about those who were turned away, and about requests of nobody that failed. */
+const MOST_REFUSALS_LOGGED = 60;
+const MOST_STRANGERS_LOGGED = 600;
 
 /** Methods that a log names. */
 const KNOWN_METHODS: ReadonlySet<string> = new Set([...METHODS, "HEAD", "OPTIONS", "CONNECT"]);
@@ -92,7 +96,12 @@ export function createApp(options: AppOptions): App {
   /** Observers that know of this app's bodies. */
   const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
-  const senders = { failures: createFailures(clock), crowd: createCrowd(), refusals: createRatedLog(clock) };
+  const senders = {
+    failures: createFailures(clock),
+    crowd: createCrowd(),
+    refusals: createRatedLog({ ...clock, most: MOST_REFUSALS_LOGGED }),
+  };
+  const strangers = createRatedLog({ ...clock, most: MOST_STRANGERS_LOGGED });
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
   async function answer(exchange: Exchange, arrived: () => void): Promise<Response> {
@@ -181,7 +190,7 @@ export function createApp(options: AppOptions): App {
     }
     const record = observer.began(
       { id: requestId, method: KNOWN_METHODS.has(request.method) ? request.method : "other" },
-      { log, logged: gateway.config.log.requests },
+      { log: (line) => isStranger(line) ? strangers(line, log) : log(line), logged: gateway.config.log.requests },
     );
     const exchange: Exchange = { request, info, requestId, gateway, record, origins };
     if (gateway.config.log.client_address) Object.assign(record, { address: addressOf(exchange) });
@@ -273,6 +282,11 @@ async function admitMetrics(
 /** Nothing that the admin side takes is large. */
 function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
   return row?.credential === "admin" ? { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) } : limits;
+}
+
+/** A request that anybody can send, so that anybody could fill the log with it. */
+function isStranger({ key_id, status }: LogEntry): boolean {
+  return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
 }
 
 /** The operator is nobody's key. Who is turned away is logged, never what they sent. */

@@ -86,9 +86,25 @@ Deno.test("a flood of refused admin requests writes 60 lines a minute, and the r
   assert(!JSON.stringify(gateway.logs).includes("wrong-"));
 });
 
+Deno.test("requests of nobody that fail have 600 lines a minute; those of a key have theirs", async () => {
+  await using gateway = startGateway({ log: { requests: "all" } });
+  const lines = () => gateway.requestLines.length;
+  const before = lines();
+  const ask = async (key: string) => {
+    const response = await fetch(`${gateway.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+    await response.body?.cancel();
+    return response.status;
+  };
+  for (let at = 0; at < 700; at++) assertEquals(await ask("nobody"), 401);
+  assertEquals(lines() - before, 600);
+  for (let at = 0; at < 10; at++) assertEquals(await ask(gateway.keys.good), 200);
+  assertEquals(await ask(gateway.keys.poor), 403);
+  assertEquals(lines() - before, 611);
+});
+
 Deno.test("lines are counted by the minute, and the first of the next one says how many were left out", () => {
   let now = 0;
-  const rated = createRatedLog({ monotonic: () => now });
+  const rated = createRatedLog({ monotonic: () => now, most: 60 });
   const lines: LogEntry[] = [];
   const write = (times: number) => {
     for (let at = 0; at < times; at++) rated({ level: "warn", event: "x" }, (entry) => lines.push(entry));
@@ -100,7 +116,10 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   assertEquals(lines.length, 60);
   now = 60_000;
   write(1);
-  assertEquals(lines.slice(60), [{ level: "warn", event: "lines_left_out", count: 41 }, { level: "warn", event: "x" }]);
+  assertEquals(lines.slice(60), [{ level: "warn", event: "lines_left_out", count: 41, of: "x" }, {
+    level: "warn",
+    event: "x",
+  }]);
   now = 120_000;
   write(1);
   assertEquals(lines.length, 63);
