@@ -49,7 +49,9 @@ export async function conform(
 export function readOrigin(text: string): string {
   const url = URL.parse(text);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.search === "";
-  if (!isPlain) throw new UsageError(`Expected an address such as "https://gateway.example.com", without user and query`);
+  if (!isPlain) {
+    throw new UsageError(`Expected an address such as "https://gateway.example.com", without user and query`);
+  }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/v1$/, "");
 }
 

@@ -31,7 +31,7 @@ function body(context: Context, more: JsonObject = {}): JsonObject {
 }
 
 function made(context: Context): Promise<Answer> {
-  return context.once("images whole", async () => context.good({ path: context.path("images"), body: body(context) }));
+  return context.once("images whole", () => context.good({ path: context.path("images"), body: body(context) }));
 }
 
 /** Fails unless the base64 holds a PNG, JPEG or WebP. */

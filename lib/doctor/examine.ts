@@ -15,7 +15,7 @@ export interface Examination extends Look {
   /** Path of the configuration's file; absent: it is built in. */
   path?: string;
   /** Absent: what is in front is not looked at. */
-  public?: Omit<Public, "timeoutMs">;
+  public?: Omit<Public, "timeoutMs" | "trusted">;
   /** Whether a gateway answers where the configuration listens. */
   isServing: () => Promise<boolean>;
 }
@@ -27,7 +27,7 @@ export async function examine({ config, path, isServing, public: from, ...look }
   );
   const [store, through, looked] = await Promise.all([
     lookAtStore(config, isServing),
-    from === undefined ? [] : lookThrough({ ...from, timeoutMs: look.timeoutMs }),
+    from === undefined ? [] : lookThrough({ ...from, trusted: config.trusted_proxies, timeoutMs: look.timeoutMs }),
     Promise.all(hosts.map(({ name, host }) => lookAtUpstream(name, { host, models: modelsAt(name, config), look }))),
   ]);
   const findings = [

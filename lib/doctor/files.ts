@@ -1,5 +1,7 @@
 /** The files of the store: who may read them, whether they can be written, and who else does. */
+import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { promisify } from "node:util";
 import type { Config } from "../config.ts";
 import { takeOwnership } from "../store/sqlite_owner.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
@@ -31,11 +33,7 @@ export async function lookAtStore(
       notes.wrong(`"${folder}" is no folder`, "Name another path as store");
       return notes.found;
     }
-    checkMode(notes, { path: folder, mode: info.mode, wanted: 0o700 });
-    for (const file of FILES.map((end) => `${path}${end}`)) {
-      const found = await Deno.stat(file).catch(absent);
-      if (found !== undefined) checkMode(notes, { path: file, mode: found.mode, wanted: 0o600 });
-    }
+    await checkModes(notes, { folder, path });
     await checkRoom(notes, folder);
     await checkOwner(notes, path, isServing);
   } catch (error) {
@@ -55,19 +53,18 @@ function absent(error: unknown): undefined {
   throw error;
 }
 
-function checkMode(
-  notes: Notes,
-  { path, mode, wanted }: { path: string; mode: number | null; wanted: number },
-): void {
-  // Not every system has modes.
-  if (mode === null) return;
-  const bits = mode & 0o777;
-  const octal = wanted.toString(8).padStart(4, "0");
-  if ((bits & 0o077) === 0) return notes.ok(`"${path}" is its owner's alone (${bits.toString(8).padStart(4, "0")})`);
-  notes.doubt(
-    `"${path}" is open to others of this machine (${bits.toString(8).padStart(4, "0")})`,
-    `Run chmod ${octal} on it`,
-  );
+/** Keys are kept as hashes, but bills and names are nobody else's business. Not every system has modes. */
+async function checkModes(notes: Notes, { folder, path }: { folder: string; path: string }): Promise<void> {
+  const wanted = [{ place: folder, octal: "0700" }, ...FILES.map((end) => ({ place: path + end, octal: "0600" }))];
+  let open = 0;
+  for (const { place, octal } of wanted) {
+    const mode = (await Deno.stat(place).catch(absent))?.mode ?? 0;
+    if ((mode & 0o077) === 0) continue;
+    open++;
+    const bits = (mode & 0o777).toString(8).padStart(4, "0");
+    notes.doubt(`"${place}" is open to others of this machine (${bits})`, `Run chmod ${octal} on it`);
+  }
+  if (open === 0) notes.ok(`"${folder}" and its files are their owner's alone`);
 }
 
 /** Writes into the folder, as much as shows whether a disk is nearly full. */
@@ -95,9 +92,8 @@ async function checkRoom(notes: Notes, folder: string): Promise<void> {
 async function freeBytes(folder: string): Promise<number | undefined> {
   const { state } = await Deno.permissions.query({ name: "sys", kind: "statfs" });
   if (state !== "granted") return undefined;
-  const { statfs } = await import("node:fs/promises");
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
+  const { bavail, bsize } = await promisify(statfs)(folder);
+  return Number(bavail) * Number(bsize);
 }
 
 async function checkOwner(notes: Notes, path: string, isServing: () => Promise<boolean>): Promise<void> {

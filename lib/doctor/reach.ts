@@ -73,20 +73,38 @@ async function lookAtTls(notes: Notes, { hostname, port, took, now, timeoutMs }:
   const where = `${hostname}:${port}`;
   try {
     const { version, validTo } = await shakeHands({ hostname, port, timeoutMs });
-    const end = validTo === undefined ? NaN : Date.parse(validTo);
-    const days = Math.floor((end - now()) / DAY_MS);
-    const until = Number.isNaN(end) ? "" : `, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
-    const text = `${where} can be reached (${took}), with ${version ?? "TLS"}${until}`;
-    if (days < SOON_DAYS) notes.doubt(`${text}: ${days} days`, "Tell its operator, or renew it, if it is yours");
-    else notes.ok(text);
+    tellCertificate(notes, { text: `${where} can be reached (${took})`, version, validTo, now });
     return true;
   } catch (error) {
-    notes.wrong(
-      `TLS with ${where} fails: ${reasonOf(error)}`,
-      "Name the certificate of its authority in DENO_CERT, or set DENO_TLS_CA_STORE to system, if you trust it",
-    );
+    tlsFails(notes, where, error);
     return false;
   }
+}
+
+/** Tells that a host's certificate is not believed, or that there is none. */
+export function tlsFails(notes: Notes, where: string, error: unknown): void {
+  notes.wrong(
+    `TLS with ${where} fails: ${reasonOf(error)}`,
+    "Name the certificate of its authority in DENO_CERT, or set DENO_TLS_CA_STORE to system, if you trust it",
+  );
+}
+
+/** Tells version and end of the certificate, as far as they are known. */
+export function tellCertificate(
+  notes: Notes,
+  { text, version = "TLS", validTo, now }: {
+    text: string;
+    version: string | undefined;
+    validTo: string | undefined;
+    now: () => number;
+  },
+): void {
+  const end = validTo === undefined ? NaN : Date.parse(validTo);
+  if (Number.isNaN(end)) return notes.ok(`${text}, with ${version}`);
+  const days = Math.floor((end - now()) / DAY_MS);
+  const whole = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
+  if (days >= SOON_DAYS) notes.ok(whole);
+  else notes.doubt(`${whole}: ${days} days`, "Tell its operator, or renew it, if it is yours");
 }
 
 function shakeHands(

@@ -1,4 +1,5 @@
 /** Through whatever is in front: whether streams arrive as they are sent, and who the gateway thinks is calling. */
+import { isWithin } from "../access/networks.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 
 /** Pieces of the paced stream, and the pause between two of them in milliseconds. */
@@ -20,6 +21,8 @@ export interface Public {
   model: string;
   /** Silence to try, in milliseconds; absent: none. */
   longMs?: number;
+  /** Networks of the proxies whose word the gateway takes. */
+  trusted: readonly string[];
   timeoutMs: number;
 }
 
@@ -161,6 +164,13 @@ async function lookAtSilence(notes: Notes, look: Public, longMs: number): Promis
 async function lookAtAddress(notes: Notes, look: Public): Promise<void> {
   const seen = await shownAddress(look, {});
   if (seen === undefined) return;
+  const own = await ownAddress(look.url);
+  if (own !== undefined && isWithin(own, look.trusted)) {
+    return notes.doubt(
+      `Whose address the gateway sees could not be tried: this machine (${own}) is one of the trusted proxies`,
+      "Run the same command on another machine",
+    );
+  }
   const forged = await shownAddress(look, { "x-forwarded-for": FORGED });
   if (forged === FORGED) {
     return notes.wrong(
@@ -168,7 +178,6 @@ async function lookAtAddress(notes: Notes, look: Public): Promise<void> {
       "Have the proxy append to that header or set it anew, and name only proxies in trusted_proxies",
     );
   }
-  const own = await ownAddress(look.url);
   if (seen === own) return notes.ok(`The gateway sees the client's address (${seen})`);
   if (isPrivate(seen)) {
     return notes.doubt(

@@ -4,7 +4,7 @@ import { addressOf, type Vendor, vendorOf } from "../upstreams/vendors.ts";
 import { baseUrlOf, type Host } from "./address.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 import { proxyFor } from "./proxies.ts";
-import { reach, type Steps } from "./reach.ts";
+import { reach, type Steps, tlsFails } from "./reach.ts";
 
 /** Largest list of models that is read, in UTF-16 code units. */
 const LIST_LENGTH = 8 * 1024 * 1024;
@@ -106,6 +106,11 @@ async function ask(
       ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }),
     };
   } catch (error) {
+    // Older runtimes find this out no sooner.
+    if (/certificate/.test(reasonOf(error))) {
+      tlsFails(notes, new URL(base).host, error);
+      return undefined;
+    }
     const late = error instanceof DOMException && error.name === "TimeoutError";
     notes.wrong(
       late ? `No answer within ${look.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,

@@ -9,7 +9,7 @@ import { turn } from "../../metering/pace.ts";
 import { loadTokenCounter } from "../../metering/tokens.ts";
 import { requireAll } from "../../translate/require_all.ts";
 import { refuseMembers } from "../../translate/rest.ts";
-import type { Call, EventFeed, Upstream } from "../upstream.ts";
+import type { EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { type Pace, readPace } from "./pace.ts";
 import { spell } from "./spell.ts";

@@ -1,0 +1,171 @@
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { lookAtClock } from "../../lib/doctor/clock.ts";
+import { type Finding, notesOn, withoutSecrets } from "../../lib/doctor/finding.ts";
+import { lookAtStore } from "../../lib/doctor/files.ts";
+import { lookAtProxies, proxyFor } from "../../lib/doctor/proxies.ts";
+import { tellCertificate } from "../../lib/doctor/reach.ts";
+import { lookAtSettings } from "../../lib/doctor/settings.ts";
+import { examine } from "../../lib/doctor/examine.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { takeOwnership } from "../../lib/store/sqlite_owner.ts";
+import { inFolder } from "../cli/program.ts";
+import { json, startScripted } from "../upstreams/scripted.ts";
+
+const KEY = "upstream-key-0123456789";
+
+function lines(findings: readonly Finding[]): string[] {
+  return findings.map(({ level, what }) => `${level}: ${what}`);
+}
+
+Deno.test("a clock more than 5 s away from the upstreams' is in doubt; one upstream that differs alone is not", () => {
+  const cases: [number[], string][] = [
+    [[], ""],
+    [[0, 4_900], "ok: It agrees with the upstreams (2 asked)"],
+    [[60_000, 61_000, 0], "doubt: This machine's clock is 60.0 s behind the upstreams"],
+    [[-60_000], "doubt: This machine's clock is 60.0 s ahead of the upstreams"],
+    [[0, 0, 99_000], "ok: It agrees with the upstreams (3 asked)"],
+  ];
+  for (const [ahead, line] of cases) assertEquals(lines(lookAtClock(ahead))[0] ?? "", line);
+});
+
+Deno.test("a clock that is off is found through an upstream", async () => {
+  await using server = startScripted(() => json({ data: [] }));
+  const config = parseConfig(
+    { upstreams: { one: { vendor: "vllm", base_url: `${server.url}/v1` } }, store: "memory:" },
+    () => undefined,
+  );
+  const look = { config, env: () => undefined, timeoutMs: 5_000, isServing: () => Promise.resolve(false) };
+  const right = await examine({ ...look, now: Date.now });
+  assertEquals(right.filter(({ about }) => about === "clock").map(({ level }) => level), ["ok"]);
+  const off = await examine({ ...look, now: () => Date.now() + 60_000 });
+  assertMatch(
+    lines(off.filter(({ about }) => about === "clock"))[0] ?? "",
+    /^doubt: .* \d\d\.\d s ahead of the upstreams/,
+  );
+});
+
+Deno.test("a certificate that ends soon is in doubt", () => {
+  const certificate = (validTo: string | undefined) => {
+    const notes = notesOn("x");
+    tellCertificate(notes, { text: "It answers", version: "TLSv1.3", validTo, now: () => Date.UTC(2026, 0, 1) });
+    return lines(notes.found)[0];
+  };
+  assertEquals(
+    certificate("Jan 10 00:00:00 2026 GMT"),
+    "doubt: It answers, with TLSv1.3, certificate until 2026-01-10: 9 days",
+  );
+  assertEquals(certificate("Jan 30 00:00:00 2026 GMT"), "ok: It answers, with TLSv1.3, certificate until 2026-01-30");
+  assertEquals(certificate(undefined), "ok: It answers, with TLSv1.3");
+});
+
+Deno.test("proxyFor() reads the environment as fetch does", () => {
+  const cases: [Record<string, string>, string, string | undefined][] = [
+    [{}, "http://a.test/", undefined],
+    [{ HTTP_PROXY: "http://p" }, "http://a.test/", "http://p"],
+    [{ http_proxy: "http://p" }, "http://a.test/", "http://p"],
+    [{ HTTP_PROXY: "http://p" }, "https://a.test/", undefined],
+    [{ HTTPS_PROXY: "http://p" }, "https://a.test/", "http://p"],
+    [{ ALL_PROXY: "http://p" }, "https://a.test/", "http://p"],
+    [{ ALL_PROXY: "http://p", NO_PROXY: "a.test" }, "https://b.a.test/", undefined],
+    [{ ALL_PROXY: "http://p", NO_PROXY: ".a.test" }, "https://b.a.test/", undefined],
+    [{ ALL_PROXY: "http://p", NO_PROXY: "a.test" }, "https://xa.test/", "http://p"],
+    [{ ALL_PROXY: "http://p", NO_PROXY: "x, 10.0.0.0/8" }, "http://10.1.2.3:9/", undefined],
+    [{ ALL_PROXY: "http://p", NO_PROXY: "10.0.0.0/8" }, "http://11.1.2.3:9/", "http://p"],
+    [{ ALL_PROXY: "http://p", NO_PROXY: "*" }, "http://a.test/", "http://p"],
+  ];
+  for (const [env, url, proxy] of cases) assertEquals(proxyFor(url, (name) => env[name]), proxy, JSON.stringify(env));
+});
+
+Deno.test("proxies are told without their passwords, and one for a near host is in doubt", () => {
+  const env: Record<string, string> = { ALL_PROXY: "http://ann:secret@proxy.test:3128", NO_PROXY: "*" };
+  const found = lookAtProxies([{ name: "far", url: "https://api.test/v1" }, {
+    name: "near",
+    url: "http://10.0.0.7:8000/v1",
+  }], (name) => env[name]);
+  assertEquals(lines(found), [
+    'ok: Upstream "far" is reached through http://proxy.test:3128',
+    'doubt: Upstream "near" is reached through http://proxy.test:3128, although it is near (10.0.0.7)',
+    "doubt: NO_PROXY is *, which has no effect here",
+  ]);
+});
+
+Deno.test("a valid configuration may be in doubt", () => {
+  const cases: [JsonObject, RegExp][] = [
+    [{ upstreams: { a: { vendor: "openai", api_key: { env: "K" } } } }, /No model has a target at upstream "a"/],
+    [
+      { upstreams: { a: { vendor: "vllm", base_url: "http://far.test/v1", api_key: { env: "K" } } } },
+      /travels unencrypted to far.test/,
+    ],
+    [{ listen: { hostname: "0.0.0.0" } }, /listens on 0.0.0.0 without TLS/],
+    [{ groups: { default: { ips: ["10.0.0.0/8"] } } }, /rules about addresses, and no trusted_proxies/],
+    [{ store: "memory:" }, /keys and bills end with the process/],
+  ];
+  for (const [file, form] of cases) {
+    const doubts = lookAtSettings(parseConfig(file, () => KEY), "f.jsonc").filter(({ level }) => level === "doubt");
+    assertEquals(doubts.filter(({ what }) => form.test(what)).length, 1, JSON.stringify(doubts));
+  }
+  const near = { upstreams: { a: { vendor: "vllm", base_url: "http://127.0.0.1:1/v1", api_key: { env: "K" } } } };
+  assertEquals(lines(lookAtSettings(parseConfig(near, () => KEY), undefined)), [
+    "ok: There is no file: the built-in one is valid",
+    'doubt: No model has a target at upstream "a"',
+  ]);
+});
+
+Deno.test("files of the store: modes, room and owner", async () => {
+  await inFolder(async (folder) => {
+    const stopped = () => Promise.resolve(false);
+    const store = `sqlite:${folder}/data/sluice.db`;
+    assertEquals(lines(await lookAtStore({ store }, stopped)), [
+      `ok: "${folder}/data" is not there yet; it is made at the first start`,
+    ]);
+    await Deno.mkdir(`${folder}/data`, { mode: 0o755 });
+    await Deno.writeTextFile(`${folder}/data/sluice.db`, "");
+    await Deno.chmod(`${folder}/data/sluice.db`, 0o644);
+    await Deno.writeTextFile(`${folder}/data/sluice.db-owner`, "");
+    await Deno.chmod(`${folder}/data/sluice.db-owner`, 0o600);
+    const open = await lookAtStore({ store }, stopped);
+    assertEquals(lines(open).slice(0, 2), [
+      `doubt: "${folder}/data" is open to others of this machine (0755)`,
+      `doubt: "${folder}/data/sluice.db" is open to others of this machine (0644)`,
+    ]);
+    assertEquals(open[0]?.advice, "Run chmod 0700 on it");
+    assertMatch(lines(open)[2] ?? "", /can be written to/);
+    assertEquals(lines(open).at(-1), "ok: No gateway is serving from it");
+
+    await Deno.chmod(`${folder}/data`, 0o700);
+    await Deno.chmod(`${folder}/data/sluice.db`, 0o600);
+    assertEquals(
+      lines(await lookAtStore({ store }, stopped))[0],
+      `ok: "${folder}/data" and its files are their owner's alone`,
+    );
+
+    const owner = takeOwnership(`${folder}/data/sluice.db-owner`);
+    assertMatch(lines(await lookAtStore({ store }, stopped)).at(-1) ?? "", /^doubt: Another process serves from it/);
+    assertEquals(
+      lines(await lookAtStore({ store }, () => Promise.resolve(true))).at(-1),
+      "ok: A gateway is serving from it, and answers",
+    );
+    owner.close();
+    // Nothing of the look stays behind.
+    const left = (await Array.fromAsync(Deno.readDir(`${folder}/data`))).map(({ name }) => name);
+    assertEquals(left.sort(), ["sluice.db", "sluice.db-owner"]);
+    const file = `sqlite:${folder}/data/sluice.db/more.db`;
+    assertMatch(lines(await lookAtStore({ store: file }, stopped))[0] ?? "", /^wrong: .* is no folder$/);
+  });
+});
+
+Deno.test({
+  name: "a folder that cannot be written to is wrong",
+  ignore: Deno.build.os !== "linux",
+  async fn() {
+    const found = await lookAtStore({ store: "sqlite:/proc/self/sluice.db" }, () => Promise.resolve(false));
+    assertEquals(found.filter(({ level }) => level === "wrong").length, 1);
+    assertStringIncludes(lines(found).join("\n"), 'wrong: "/proc/self" cannot be written to');
+  },
+});
+
+Deno.test("no finding shows a secret", () => {
+  const finding: Finding = { about: "x", level: "wrong", what: `It said ${KEY}`, advice: `Not ${KEY}` };
+  assertEquals(withoutSecrets([finding], [KEY]), [{ ...finding, what: "It said [secret]", advice: "Not [secret]" }]);
+});

@@ -1,0 +1,201 @@
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import type { Finding } from "../../lib/doctor/finding.ts";
+import type { Host } from "../../lib/doctor/address.ts";
+import { lookAtUpstream, type Looked } from "../../lib/doctor/upstream.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { json, type Played, type Script, startScripted } from "../upstreams/scripted.ts";
+
+const KEY = "upstream-key-0123456789";
+const LIST = { object: "list", data: [{ id: "one" }, { id: "two" }] };
+
+function hostOf(row: JsonObject): Host {
+  const { upstreams: { host } } = parseConfig({ upstreams: { host: row } }, () => KEY);
+  if (host === undefined || host.vendor === "embedded") throw new TypeError("Expected a host");
+  return host;
+}
+
+function look(host: Host, { models = ["one"], timeoutMs = 5_000 } = {}): Promise<Looked> {
+  return lookAtUpstream("host", { host, models, look: { env: () => undefined, now: Date.now, timeoutMs } });
+}
+
+function lines(findings: readonly Finding[]): string[] {
+  return findings.filter(({ what }) => !what.includes("can be reached")).map(({ level, what }) => `${level}: ${what}`);
+}
+
+const hasKey = ({ headers }: Played) => headers.get("authorization") === `Bearer ${KEY}`;
+const refusal: Script = json({ error: { message: "no" } }, { status: 401 });
+const bad: Script = json({ error: { message: "model is missing" } }, { status: 400 });
+
+interface Case {
+  name: string;
+  vendor?: string;
+  keyless?: true;
+  models?: string[];
+  play: (request: Played) => Script;
+  /** Begin of each line but the one about the way. */
+  says: string[];
+}
+
+const CASES: Case[] = [
+  {
+    name: "a good key and a known model",
+    play: (request) => hasKey(request) ? json(LIST) : refusal,
+    says: ["ok: It takes the key", "ok: It knows every model that targets name (1)"],
+  },
+  {
+    name: "a refused key",
+    play: () => refusal,
+    says: ["wrong: It refuses the key: 401"],
+  },
+  {
+    name: "a forbidden key",
+    play: () => json({}, { status: 403 }),
+    says: ["wrong: It refuses the key: 403"],
+  },
+  {
+    name: "an unknown model",
+    models: ["one", "three"],
+    play: (request) => hasKey(request) ? json(LIST) : refusal,
+    says: ["ok: It takes the key", 'doubt: Its list of 2 models does not have "three"'],
+  },
+  {
+    name: "a list that is open to everybody, and a refused key",
+    play: ({ method }) => method === "GET" ? json(LIST) : refusal,
+    says: ["wrong: It refuses the key: 401", "ok: It knows every model"],
+  },
+  {
+    name: "a list that is open to everybody, and a good key",
+    play: ({ method }) => method === "GET" ? json(LIST) : bad,
+    says: ["ok: It refuses an empty request with 400, and not the key", "ok: It knows every model"],
+  },
+  {
+    name: "no list, and a good key",
+    play: ({ method }) => method === "GET" ? json({}, { status: 404 }) : bad,
+    says: ["ok: It refuses an empty request with 400, and not the key"],
+  },
+  {
+    name: "no list, and a refused key",
+    play: ({ method }) => method === "GET" ? json({}, { status: 404 }) : refusal,
+    says: ["wrong: It refuses the key: 401"],
+  },
+  {
+    name: "nothing at all at the address",
+    play: () => json({}, { status: 404 }),
+    says: ["wrong: It answers 404 for its list of models and for its endpoint"],
+  },
+  {
+    name: "a redirect",
+    play: () => json({}, { status: 308, headers: { location: "https://elsewhere.example/v1/models?key=1" } }),
+    says: ["wrong: It redirects (308) to https://elsewhere.example/v1/models, which is not followed"],
+  },
+  {
+    name: "a page of HTML",
+    play: (request) => hasKey(request) ? { body: "<html>Welcome</html>" } : refusal,
+    says: ["ok: It takes the key", "doubt: What it gives as its list of models is none"],
+  },
+  {
+    name: "a host that is ill",
+    play: () => json({}, { status: 503 }),
+    says: ["doubt: It answers 503 at the moment"],
+  },
+  {
+    name: "a host without key",
+    keyless: true,
+    play: () => json(LIST),
+    says: ["ok: It wants no key for its list of models", "ok: It knows every model"],
+  },
+  {
+    name: "a host that wants a key and has none",
+    keyless: true,
+    play: () => refusal,
+    says: ["wrong: It wants a key: 401"],
+  },
+  {
+    name: "Anthropic's list",
+    vendor: "anthropic",
+    play: ({ headers, path }) =>
+      headers.get("x-api-key") === KEY && headers.has("anthropic-version") && path === "/v1/models?limit=1000"
+        ? json({ data: [{ type: "model", id: "one" }], has_more: false })
+        : refusal,
+    says: ["ok: It takes the key", "ok: It knows every model"],
+  },
+  {
+    name: "Google's list",
+    vendor: "gemini",
+    play: ({ headers }) =>
+      headers.get("x-goog-api-key") === KEY ? json({ models: [{ name: "models/one" }] }) : json({}, { status: 403 }),
+    says: ["ok: It takes the key", "ok: It knows every model"],
+  },
+  {
+    name: "Google's refusal",
+    vendor: "gemini",
+    play: () =>
+      json({ error: { code: 400, message: "API key not valid. Please pass a valid API key." } }, { status: 400 }),
+    says: ["wrong: It refuses the key: 400"],
+  },
+];
+
+Deno.test("an upstream is looked at, and what is found is told", async (t) => {
+  for (const { name, vendor = "openai-compatible", keyless, models, play, says } of CASES) {
+    await t.step(name, async () => {
+      await using server = startScripted(play);
+      const path = vendor === "anthropic" ? "" : "/v1";
+      const host = hostOf({
+        vendor,
+        base_url: server.url + path,
+        ...(keyless === undefined && { api_key: { env: "KEY" } }),
+      });
+      const { findings, aheadMs } = await look(host, models === undefined ? {} : { models });
+      const told = lines(findings);
+      assertEquals(told.length, says.length, told.join("\n"));
+      says.forEach((begin, index) => assertStringIncludes(told[index] ?? "", begin));
+      assert(Math.abs(aheadMs ?? 0) < 3_000);
+      // Nothing that could be billed was asked for.
+      for (const { body } of server.requests) assert(body === "" || body === "{}", body);
+      for (const { level, advice } of findings) assertEquals(advice === undefined, level === "ok");
+    });
+  }
+});
+
+Deno.test("an upstream that says nothing is told after the time limit, one that is late with its time", async () => {
+  const never = Promise.withResolvers<void>();
+  await using silent = startScripted(() => json(LIST, { before: never.promise }));
+  const host = hostOf({ vendor: "vllm", base_url: `${silent.url}/v1` });
+  assertEquals(lines((await look(host, { timeoutMs: 150 })).findings), ["wrong: No answer within 0.15 s"]);
+
+  await using late = startScripted(() => json(LIST));
+  // A clock that takes four seconds for each look at it.
+  let time = Date.now();
+  const slow = { env: () => undefined, now: () => time += 4_000, timeoutMs: 5_000 };
+  const { findings } = await lookAtUpstream("late", {
+    host: hostOf({ vendor: "vllm", base_url: `${late.url}/v1` }),
+    models: [],
+    look: slow,
+  });
+  assertMatch(lines(findings)[0] ?? "", /^doubt: It took 4.0 s/);
+});
+
+Deno.test("an upstream that cannot be reached is told with the step that failed", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  listener.close();
+  const closed = await look(hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${port}/v1` }));
+  assertMatch(lines(closed.findings)[0] ?? "", /^wrong: 127.0.0.1:\d+ cannot be connected to/);
+  // A name with an empty part is refused without asking anybody.
+  const nameless = await look(hostOf({ vendor: "vllm", base_url: "http://no..name/v1" }));
+  assertMatch(lines(nameless.findings)[0] ?? "", /^wrong: The name no..name cannot be found/);
+});
+
+Deno.test("an upstream whose authority nobody knows is told", async () => {
+  const files = new URL("../fixtures/tls/", import.meta.url);
+  const tls = {
+    cert: await Deno.readTextFile(new URL("server.pem", files)),
+    key: await Deno.readTextFile(new URL("server.key", files)),
+  };
+  await using server = startScripted(() => json(LIST), tls);
+  const { findings } = await look(hostOf({ vendor: "vllm", base_url: `${server.url}/v1` }));
+  assertMatch(lines(findings)[0] ?? "", /^wrong: TLS with 127.0.0.1:\d+ fails/);
+  assertStringIncludes(findings.at(-1)?.advice ?? "", "DENO_CERT");
+  assertEquals(server.requests.length, 0);
+});
