@@ -121,13 +121,13 @@ Deno.test("files of the store: modes, room and owner", async () => {
     ]);
     await Deno.mkdir(`${folder}/data`, { mode: 0o755 });
     await Deno.writeTextFile(`${folder}/data/sluice.db`, "");
-    await Deno.chmod(`${folder}/data/sluice.db`, 0o644);
+    await Deno.chmod(`${folder}/data/sluice.db`, 0o640);
     await Deno.writeTextFile(`${folder}/data/sluice.db-owner`, "");
     await Deno.chmod(`${folder}/data/sluice.db-owner`, 0o600);
     const open = await lookAtStore({ store }, stopped);
     assertEquals(lines(open).slice(0, 2), [
       `doubt: "${folder}/data" is open to others of this machine (0755)`,
-      `doubt: "${folder}/data/sluice.db" is open to others of this machine (0644)`,
+      `doubt: "${folder}/data/sluice.db" is open to others of this machine (0640)`,
     ]);
     assertEquals(open[0]?.advice, "Run chmod 0700 on it");
     assertMatch(lines(open)[2] ?? "", /can be written to/);
