@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import type { Gateway } from "../../lib/gateway.ts";
 import { metrics } from "../../lib/pipeline/metrics.ts";
 import { readiness, ready } from "../../lib/pipeline/health.ts";
-import { BREAKER, createHealth, type Health } from "../../lib/routing/health.ts";
+import { BREAKER, type Health } from "../../lib/routing/health.ts";
+import { createHealth } from "../../lib/routing/memory_health.ts";
 import { valueOf } from "../observe/exposition.ts";
 import { startGateway } from "../upstreams/gateway.ts";
 

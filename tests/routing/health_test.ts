@@ -3,13 +3,13 @@ import {
   type Admission,
   type Asked,
   BREAKER,
-  createHealth,
   type Health,
   type HealthChange,
   type Outcome,
   type Pass,
   type Place,
 } from "../../lib/routing/health.ts";
+import { createHealth } from "../../lib/routing/memory_health.ts";
 import { ReferenceHealth, type ReferencePass } from "./health_reference.ts";
 import { oneOf, seeded } from "./seeded.ts";
 
@@ -336,4 +336,15 @@ Deno.test("the snapshot tells until when, in Unix time", () => {
     failures: 10,
     samples: 10,
   }]);
+});
+
+Deno.test("other numbers are taken for what comes; what is known of targets stays", () => {
+  const one = asked(place("a"));
+  const { health, send, state } = clocked();
+  send(one, 1, { type: "refused", scope: "model" });
+  health.obey({ ...BREAKER, leastSamples: 2, windowMs: 60_000 });
+  assertEquals(state(one.target), "quarantined");
+  const other = asked(place("b"));
+  send(other, 2, FAILURE);
+  assertEquals(state(other.target), "open");
 });
