@@ -1,9 +1,4 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
-import { authenticate } from "../access/authenticate.ts";
-import { authenticateAdmin } from "../access/authenticate_admin.ts";
-import type { Caller } from "../access/caller.ts";
-import { createFailures, type Failures } from "../access/failures.ts";
-import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
@@ -11,13 +6,12 @@ import type { RequestRecord } from "../observe/record.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
-import { clientAddress } from "./client_address.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
-import { createCrowd, type Crowd } from "./crowd.ts";
+import { addressOf, admit, createSenders, enter, noSuchRoute, type Visit } from "./door.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
 import { checkHead } from "./head.ts";
-import { createRatedLog, type RatedLog } from "./line_rate.ts";
+import { createRatedLog } from "./line_rate.ts";
 import { createRequestIds } from "./request_id.ts";
 import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
@@ -29,14 +23,7 @@ const SHOW = "x-sluice-show";
 /** Largest JSON body of an admin request, in bytes. */
 const ADMIN_BODY_BYTES = 65_536;
 
-/** Addresses of this machine. */
-const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
-
-/** Headers that only proxies send. */
-const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
-
-/** Lines per minute about those who were turned away, and about requests of nobody that failed. */
-const MOST_REFUSALS_LOGGED = 60;
+/** Lines per minute about requests of nobody that failed. */
 const MOST_STRANGERS_LOGGED = 600;
 
 /** Methods that a log names. */
@@ -62,25 +49,13 @@ export interface AppOptions {
 export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Response>;
 
 /** A request on its way, with what is known of it so far. */
-interface Exchange {
-  readonly request: Request;
-  readonly info: Deno.ServeHandlerInfo | undefined;
-  readonly requestId: string;
-  readonly gateway: Gateway;
+interface Exchange extends Visit {
   /** What is known of it, for the log and for metrics. */
   readonly record: RequestRecord;
   /** The client's address, where a caller with a good key wants to know what the gateway takes for it. */
   shown?: string | undefined;
   /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
   origins: readonly string[];
-}
-
-/** What an app knows of those who send requests, from one request to the next. */
-interface Senders {
-  readonly failures: Failures;
-  readonly crowd: Crowd;
-  /** Lines about those who were turned away. */
-  readonly refusals: RatedLog;
 }
 
 /**
@@ -96,11 +71,7 @@ export function createApp(options: AppOptions): App {
   /** Observers that know of this app's bodies. */
   const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
-  const senders = {
-    failures: createFailures(clock),
-    crowd: createCrowd(),
-    refusals: createRatedLog({ ...clock, most: MOST_REFUSALS_LOGGED }),
-  };
+  const senders = createSenders(clock);
   const strangers = createRatedLog({ ...clock, most: MOST_STRANGERS_LOGGED });
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
@@ -132,13 +103,9 @@ export function createApp(options: AppOptions): App {
     }
     if (drain.phase !== "serving" && turnsAway(drain, match.route.path)) throw stopping();
     const row = access[accessKey(method, match.route)];
-    const caller = row?.credential === "admin"
-      ? await admitAdmin(exchange, senders)
-      : row?.credential === "metrics"
-      ? await admitMetrics(exchange, senders)
-      : await admit(exchange, { row, ...senders });
+    const caller = await admit(exchange, { row, senders });
     if (caller !== undefined && request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
-    const leave = caller === undefined ? nothing : enter(exchange, senders.crowd);
+    const leave = caller === undefined ? undefined : enter(exchange, senders);
 
     if (caller !== undefined) {
       Object.assign(record, { keyId: caller.keyId, keyName: caller.keyName, group: caller.groupName });
@@ -166,8 +133,8 @@ export function createApp(options: AppOptions): App {
       return response;
     } finally {
       // An answer is under way until its last byte is.
-      if (answered && leave !== nothing && exchange.info !== undefined) exchange.info.completed.then(leave, leave);
-      else leave();
+      if (leave !== undefined && answered && exchange.info !== undefined) exchange.info.completed.then(leave, leave);
+      else leave?.();
       budget.release(reserved);
       void reading?.then(({ bytes }) => budget.release(bytes), () => {});
     }
@@ -266,19 +233,6 @@ function isElsewhere(path: string, { surface, gateway }: { surface: Surface; gat
   return path === "/metrics" && surface === "public" && gateway.config.admin?.listen !== undefined;
 }
 
-/** They want its key; where there is none, they are for callers on this machine that no proxy stands in front of. */
-async function admitMetrics(
-  exchange: Exchange,
-  senders: Senders,
-): Promise<undefined> {
-  const { request: { headers }, info, gateway: { config: { admin, metrics } } } = exchange;
-  if (metrics.public) return;
-  if (admin !== undefined) return await admitAdmin(exchange, senders);
-  const peer = peerOf(info);
-  const isNear = peer !== undefined && LOOPBACK.test(peer);
-  if (!isNear || PROXY_HEADERS.some((name) => headers.has(name))) throw noSuchRoute();
-}
-
 /** Nothing that the admin side takes is large. */
 function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
   return row?.credential === "admin" ? { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) } : limits;
@@ -287,89 +241,6 @@ function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
 /** A request that anybody can send, so that anybody could fill the log with it. */
 function isStranger({ key_id, status }: LogEntry): boolean {
   return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
-}
-
-/** The operator is nobody's key. Who is turned away is logged, never what they sent. */
-async function admitAdmin(exchange: Exchange, senders: Senders): Promise<undefined> {
-  const { request, requestId, gateway: { config, log } } = exchange;
-  const { admin } = config;
-  if (admin === undefined) throw noSuchRoute();
-  try {
-    await guarded(exchange, { ...senders, check: () => authenticateAdmin(request.headers, admin) });
-  } catch (error) {
-    const { message } = toGatewayError(error);
-    const address = addressOf(exchange);
-    const { method } = request;
-    senders.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
-    throw error;
-  }
-}
-
-/** Who asks, where the route wants to know, and whether they may. */
-async function admit(
-  exchange: Exchange,
-  { row, ...senders }: Senders & { row: Access | undefined },
-): Promise<Caller | undefined> {
-  const { request, gateway } = exchange;
-  if (row?.credential === "none") return undefined;
-  if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
-    throw new GatewayError("forbidden", "Cannot use this endpoint");
-  }
-  const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(exchange) };
-  const caller = await guarded(exchange, { ...senders, check: () => authenticate(request.headers, gate) });
-  if (row.protocol !== undefined) requireProtocol(caller, row.protocol);
-  requireEndpoint(caller, row.endpoint);
-  return caller;
-}
-
-/** Looks at a credential, unless too many wrong ones came from the same address: then at nothing, and no store is asked. */
-async function guarded<T>(
-  exchange: Exchange,
-  { failures, refusals, check }: Senders & { check: () => T | Promise<T> },
-): Promise<T> {
-  const { request: { headers }, requestId, gateway: { log } } = exchange;
-  const credential = `${headers.get("x-api-key") ?? ""}\n${headers.get("authorization") ?? ""}`;
-  const address = failures.watching ? addressOf(exchange) : undefined;
-  failures.admit(address, credential);
-  try {
-    const found = await check();
-    failures.worked(address, credential);
-    return found;
-  } catch (error) {
-    // A request without a key is no try to find one.
-    if (toGatewayError(error).kind === "unauthenticated" && credential !== "\n") {
-      const from = addressOf(exchange);
-      if (failures.failed(from)) {
-        refusals({ level: "warn", event: "address_refused", request_id: requestId, address: from }, log);
-      }
-    }
-    throw error;
-  }
-}
-
-/** Counts a request among those of its address, where that is limited. What it returns counts it no longer. */
-function enter(exchange: Exchange, crowd: Crowd): () => void {
-  const most = exchange.gateway.config.limits.requests_per_client;
-  const address = most === undefined ? undefined : addressOf(exchange);
-  return most === undefined || address === undefined ? nothing : crowd.enter(address, most);
-}
-
-/** Where the client is; absent where nobody knows. */
-function addressOf({ request, info, gateway }: Exchange): string | undefined {
-  return clientAddress({
-    peer: peerOf(info),
-    forwardedFor: request.headers.get("x-forwarded-for"),
-    trusted: gateway.config.trusted_proxies,
-  });
-}
-
-function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
-  const peer = info?.remoteAddr;
-  return peer?.transport === "tcp" ? peer.hostname : undefined;
-}
-
-function noSuchRoute(): GatewayError {
-  return new GatewayError("not_found", "Cannot find this path: no such route");
 }
 
 /** Clients that try a WebSocket first fall back to plain requests when they see this, before any key is looked at. */

@@ -1,0 +1,156 @@
+/** Who comes in: credentials and permissions, with bounds for those who try and for those who crowd. */
+import { authenticate } from "../access/authenticate.ts";
+import { authenticateAdmin } from "../access/authenticate_admin.ts";
+import type { Caller } from "../access/caller.ts";
+import { createFailures, type Failures } from "../access/failures.ts";
+import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
+import type { Access } from "../access/table.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { clientAddress } from "./client_address.ts";
+import { createCrowd, type Crowd } from "./crowd.ts";
+import { createRatedLog, type RatedLog } from "./line_rate.ts";
+
+/** Addresses of this machine. */
+const LOOPBACK = /^(?:127\.|::1$|::ffff:127\.)/;
+
+/** Headers that only proxies send. */
+const PROXY_HEADERS = ["x-forwarded-for", "x-real-ip", "forwarded", "via"];
+
+/** Lines per minute about those who were turned away. */
+const MOST_REFUSALS_LOGGED = 60;
+
+/** A request at the door. */
+export interface Visit {
+  readonly request: Request;
+  readonly info: Deno.ServeHandlerInfo | undefined;
+  readonly requestId: string;
+  readonly gateway: Gateway;
+}
+
+/** What an app knows of those who send requests, from one request to the next. */
+export interface Senders {
+  readonly failures: Failures;
+  readonly crowd: Crowd;
+  /** Lines about those who were turned away. */
+  readonly refusals: RatedLog;
+}
+
+/** Starts with nobody known. `monotonic`: milliseconds that only grow. */
+export function createSenders(clock: { monotonic: () => number }): Senders {
+  return {
+    failures: createFailures(clock),
+    crowd: createCrowd(),
+    refusals: createRatedLog({ ...clock, most: MOST_REFUSALS_LOGGED }),
+  };
+}
+
+/**
+ * Lets in whom a row of the access table lets in. Returns the caller, where the row wants one.
+ * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for what is not there
+ */
+export async function admit(
+  visit: Visit,
+  { row, senders }: { row: Access | undefined; senders: Senders },
+): Promise<Caller | undefined> {
+  if (row?.credential === "admin") return await admitAdmin(visit, senders);
+  if (row?.credential === "metrics") return await admitMetrics(visit, senders);
+  return await admitCaller(visit, { row, ...senders });
+}
+
+/** Metrics want the admin key; where there is none, they are for callers on this machine that no proxy stands in front of. */
+async function admitMetrics(
+  visit: Visit,
+  senders: Senders,
+): Promise<undefined> {
+  const { request: { headers }, info, gateway: { config: { admin, metrics } } } = visit;
+  if (metrics.public) return;
+  if (admin !== undefined) return await admitAdmin(visit, senders);
+  const peer = peerOf(info);
+  const isNear = peer !== undefined && LOOPBACK.test(peer);
+  if (!isNear || PROXY_HEADERS.some((name) => headers.has(name))) throw noSuchRoute();
+}
+
+/** The operator is nobody's key. Who is turned away is logged, never what they sent. */
+async function admitAdmin(visit: Visit, senders: Senders): Promise<undefined> {
+  const { request, requestId, gateway: { config, log } } = visit;
+  const { admin } = config;
+  if (admin === undefined) throw noSuchRoute();
+  try {
+    await guarded(visit, { ...senders, check: () => authenticateAdmin(request.headers, admin) });
+  } catch (error) {
+    const { message } = toGatewayError(error);
+    const address = addressOf(visit);
+    const { method } = request;
+    senders.refusals({ level: "warn", event: "admin_refused", request_id: requestId, method, address, message }, log);
+    throw error;
+  }
+}
+
+/** Who asks, where the route wants to know, and whether they may. */
+async function admitCaller(
+  visit: Visit,
+  { row, ...senders }: Senders & { row: Access | undefined },
+): Promise<Caller | undefined> {
+  const { request, gateway } = visit;
+  if (row?.credential === "none") return undefined;
+  if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
+    throw new GatewayError("forbidden", "Cannot use this endpoint");
+  }
+  const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(visit) };
+  const caller = await guarded(visit, { ...senders, check: () => authenticate(request.headers, gate) });
+  if (row.protocol !== undefined) requireProtocol(caller, row.protocol);
+  requireEndpoint(caller, row.endpoint);
+  return caller;
+}
+
+/** Looks at a credential, unless too many wrong ones came from the same address: then at nothing, and no store is asked. */
+async function guarded<T>(
+  visit: Visit,
+  { failures, refusals, check }: Senders & { check: () => T | Promise<T> },
+): Promise<T> {
+  const { request: { headers }, requestId, gateway: { log } } = visit;
+  const credential = `${headers.get("x-api-key") ?? ""}\n${headers.get("authorization") ?? ""}`;
+  const address = failures.watching ? addressOf(visit) : undefined;
+  failures.admit(address, credential);
+  try {
+    const found = await check();
+    failures.worked(address, credential);
+    return found;
+  } catch (error) {
+    // A request without a key is no try to find one.
+    if (toGatewayError(error).kind === "unauthenticated" && credential !== "\n") {
+      const from = addressOf(visit);
+      if (failures.failed(from)) {
+        refusals({ level: "warn", event: "address_refused", request_id: requestId, address: from }, log);
+      }
+    }
+    throw error;
+  }
+}
+
+/** Counts a request among those of its address, where that is limited. What it returns counts it no longer. */
+export function enter(visit: Visit, { crowd }: Senders): (() => void) | undefined {
+  const most = visit.gateway.config.limits.requests_per_client;
+  const address = most === undefined ? undefined : addressOf(visit);
+  return most === undefined || address === undefined ? undefined : crowd.enter(address, most);
+}
+
+/** Where the client is; absent where nobody knows. */
+export function addressOf({ request, info, gateway }: Visit): string | undefined {
+  return clientAddress({
+    peer: peerOf(info),
+    forwardedFor: request.headers.get("x-forwarded-for"),
+    trusted: gateway.config.trusted_proxies,
+  });
+}
+
+function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
+  const peer = info?.remoteAddr;
+  return peer?.transport === "tcp" ? peer.hostname : undefined;
+}
+
+/** What is said of a path that is not there, or that must not be seen to be. */
+export function noSuchRoute(): GatewayError {
+  return new GatewayError("not_found", "Cannot find this path: no such route");
+}
