@@ -1,0 +1,178 @@
+/** What the SDKs make of limits and budgets: the class of the error, and when they come again. */
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { sharedGateway } from "./gateway.ts";
+import { anthropic, caught, openai, testAnthropic, testOpenai } from "./sdks.ts";
+import { ECHO } from "./upstreams.ts";
+
+const SECRETS = {
+  free: "free-key-of-the-tests",
+  narrow: "narrow-key-of-the-tests",
+  poor: "poor-key-of-the-tests",
+};
+
+/** The model inside the gateway, at a price. */
+const PRICED = "acme/priced";
+
+const gateway = sharedGateway({
+  config: {
+    groups: {
+      free: {},
+      narrow: { key_limits: { concurrency: 1 } },
+      poor: { key_budget: { usd: "0.001", period: "month" } },
+    },
+    models: [{
+      id: PRICED,
+      created: 1,
+      context_length: 400_000,
+      pricing: { prompt: "0.00001", completion: "0.00001" },
+      targets: [{ upstream: "embedded", model: "echo" }],
+    }],
+  },
+  keys: SECRETS,
+});
+
+const LONG = { role: "user" as const, content: "one two three ".repeat(20_000) };
+const HELLO = { role: "user" as const, content: "Hello" };
+
+/** A request that takes the only slot until it is told to leave: nobody reads it. */
+async function takeSlot(url: string): Promise<() => Promise<void>> {
+  const leave = new AbortController();
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${SECRETS.narrow}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: ECHO, stream: true, messages: [LONG] }),
+    signal: leave.signal,
+  });
+  assertEquals(response.status, 200);
+  return async () => {
+    leave.abort();
+    await response.body?.cancel().catch(() => {});
+  };
+}
+
+/** When another try was made, in milliseconds after the first. */
+async function secondTry(tries: number[], free: () => Promise<void>): Promise<number> {
+  while (tries.length < 2) {
+    if (tries.length === 1) await free();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  const [first = 0, second = 0] = tries;
+  return second - first;
+}
+
+/** `fetch` that notes when it is called. */
+function timed(tries: number[]): typeof fetch {
+  return (input, init) => {
+    tries.push(performance.now());
+    return fetch(input, init);
+  };
+}
+
+testOpenai(
+  "a limit is a RateLimitError with its wait, and is tried again when it was said",
+  gateway,
+  async ({ Sdk, gateway }) => {
+    const leave = await takeSlot(gateway.url);
+    const impatient = openai(Sdk, gateway, SECRETS.narrow);
+    const calls = [
+      () => impatient.chat.completions.create({ model: ECHO, messages: [HELLO] }),
+      () => impatient.responses.create({ model: ECHO, input: "Hello" }),
+    ];
+    for (const call of calls) {
+      const error = await caught(Sdk.RateLimitError, call());
+      assertEquals([error.status, error.type, error.code], [429, "requests", "rate_limit_exceeded"]);
+      assertMatch(error.message, /Please try again in \d+(\.\d+)?s$/);
+      const waitMs = Number(error.headers?.get("retry-after-ms"));
+      assert(waitMs >= 1_000 && waitMs <= 5_000, `${waitMs}`);
+    }
+
+    const tries: number[] = [];
+    const patient = new Sdk({
+      baseURL: `${gateway.url}/v1`,
+      apiKey: SECRETS.narrow,
+      maxRetries: 2,
+      fetch: timed(tries),
+    });
+    const [answer, gap] = await Promise.all([
+      patient.chat.completions.create({ model: ECHO, messages: [HELLO] }),
+      secondTry(tries, leave),
+    ]);
+    assertEquals(answer.choices[0]?.message.content, "Hello");
+    assert(gap >= 990 && gap < 6_500, `${gap}`);
+  },
+);
+
+testAnthropic(
+  "a limit is a RateLimitError with its wait, and is tried again when it was said",
+  gateway,
+  async ({ Sdk, gateway }) => {
+    const leave = await takeSlot(gateway.url);
+    const request = { model: ECHO, max_tokens: 100, messages: [HELLO] };
+    const error = await caught(Sdk.RateLimitError, anthropic(Sdk, gateway, SECRETS.narrow).messages.create(request));
+    assertEquals(error.status, 429);
+    assertStringIncludes(error.message, "rate_limit_error");
+    assert(Number(error.headers?.get("retry-after")) >= 1);
+
+    const tries: number[] = [];
+    const patient = new Sdk({
+      baseURL: `${gateway.url}/anthropic`,
+      apiKey: SECRETS.narrow,
+      authToken: null,
+      maxRetries: 2,
+      fetch: timed(tries),
+    });
+    const [answer, gap] = await Promise.all([patient.messages.create(request), secondTry(tries, leave)]);
+    assertStringIncludes(JSON.stringify(answer.content), "Hello");
+    assert(gap >= 990 && gap < 6_500, `${gap}`);
+  },
+);
+
+testOpenai(
+  "a budget that is used up is a RateLimitError that is not tried again",
+  gateway,
+  async ({ Sdk, gateway }) => {
+    const tries: number[] = [];
+    const client = new Sdk({ baseURL: `${gateway.url}/v1`, apiKey: SECRETS.poor, maxRetries: 3, fetch: timed(tries) });
+    const most = { model: PRICED, messages: [HELLO], max_completion_tokens: 5_000 };
+    const error = await caught(Sdk.RateLimitError, client.chat.completions.create(most));
+    assertEquals([error.status, error.type, error.code], [429, "insufficient_quota", "insufficient_quota"]);
+    assertEquals(tries.length, 1);
+  },
+);
+
+testAnthropic(
+  "a budget that is used up is a RateLimitError that is not tried again",
+  gateway,
+  async ({ Sdk, gateway }) => {
+    const tries: number[] = [];
+    const client = new Sdk({
+      baseURL: `${gateway.url}/anthropic`,
+      apiKey: SECRETS.poor,
+      authToken: null,
+      maxRetries: 3,
+      fetch: timed(tries),
+    });
+    const request = { model: PRICED, max_tokens: 5_000, messages: [HELLO] };
+    const error = await caught(Sdk.RateLimitError, client.messages.create(request));
+    assertStringIncludes(error.message, "rate_limit_error");
+    assertEquals(tries.length, 1);
+  },
+);
+
+testOpenai("a stream tells its cost with its last usage", gateway, async ({ Sdk, gateway }) => {
+  const client = openai(Sdk, gateway, SECRETS.free);
+  const stream = await client.chat.completions.create({
+    model: PRICED,
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [HELLO],
+  });
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  const last = chunks.findLast(({ usage }) => usage !== undefined && usage !== null);
+  const { prompt_tokens = 0, completion_tokens = 0 } = last?.usage ?? {};
+  assertEquals(
+    last,
+    { ...last, sluice_cost: `0.0000${prompt_tokens + completion_tokens}`.replace(/0+$/, "") } as typeof last,
+  );
+});
