@@ -168,10 +168,13 @@ async function turnTo({ model, sheet, claims }: Run, meter: Meter): Promise<void
 
 /** What is known of an answer before it begins: who gives it, what could not be said, and what was set for it. */
 function headersOf(job: Job): Record<string, string> {
-  const { attempted, runs: [lead, ...others] } = job;
+  return { ...attemptHeaders(job), ...changeHeaders(job) };
+}
+
+/** What could not be said to whoever was asked last, and what was set for it. */
+function changeHeaders({ attempted, runs: [lead, ...others] }: Job): Record<string, string> {
   const { cap, dropped } = others.find(({ model }) => model === attempted?.model) ?? lead;
   return {
-    ...attemptHeaders(job),
     ...droppedHeader(attempted?.dropped ?? dropped),
     ...(cap !== undefined && { "x-sluice-max-tokens": String(cap.tokens) }),
   };
@@ -280,7 +283,7 @@ function lateOf(job: Job, leave: () => void): Late {
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(context),
     // Whoever is asked now need not be the one that answers.
-    headers: () => streamHeaders(headersOf({ ...job, attempted: undefined })),
+    headers: () => streamHeaders(changeHeaders(job)),
     unanswered: () => context.gateway.afterwork.add(job.meter.fail(LEFT)),
     fail(error) {
       context.gateway.observer.failed(context.record, error);

@@ -156,7 +156,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
         upstreams: { mine: { vendor: "embedded" } },
         ...(model({ targets: [{ upstream: "mine", model: "canvas" }] }) as JsonObject),
       },
-      'models[0].targets[0].model: The embedded upstream has no language model "canvas"; known: echo',
+      'models[0].targets[0].model: The embedded upstream has no language model "canvas"; known: echo, fault',
     ],
     [
       "an image model at the embedded language model",
