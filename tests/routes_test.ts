@@ -21,7 +21,9 @@ function pathOf(path: string): string {
 function refusal(row: Access, role: string, by: keyof typeof HEADERS): 401 | 403 | undefined {
   if (row.credential === "none") return undefined;
   if (row.credential === "bearer" && by === "x_api_key") return 401;
-  if (row.credential === "admin" || row.credential === "metrics") return role === "admin" && by !== "x_api_key" ? undefined : 401;
+  if (row.credential === "admin" || row.credential === "metrics") {
+    return role === "admin" && by !== "x_api_key" ? undefined : 401;
+  }
   if (["stranger", "revoked", "expired", "admin"].includes(role)) return 401;
   if (role === "speechless") return row.protocol === undefined ? undefined : 403;
   return role === "good" ? undefined : 403;
