@@ -1,80 +1,21 @@
-import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
-import type { BudgetClaim } from "../../lib/store/ledger.ts";
+import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { openStore } from "../../lib/store/open.ts";
 import type { Store } from "../../lib/store/store.ts";
-import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
-import { prompt, PROTOCOLS } from "../upstreams/said.ts";
+import type { TestGateway, TestKey } from "../upstreams/gateway.ts";
+import { PROTOCOLS } from "../upstreams/said.ts";
+import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
 import { usd } from "./bills.ts";
-import { frames, TOLD, whole } from "./spoken.ts";
-import { type Asked, type Said, startStepped, type Stepped } from "./stepped.ts";
+import { frames } from "./spoken.ts";
+import type { Asked, Said } from "./stepped.ts";
+import { entriesOf } from "./world.ts";
 
 /** Clients that ask at one time, and what their budget pays for. */
 const CLIENTS = 64;
 const PAID = 100;
+const BUDGET = BigInt(PAID) * COST;
 const ROUNDS = 30;
-
-/** The output's price in 1e-12 USD, and all that a request can cost: its input is free. */
-const PRICE = 10_000_000n;
-const PRICING = { prompt: "0", completion: "0.00001" };
-const COST = BigInt(TOLD.completion) * PRICE;
-
-/** The member that names a most number of tokens. */
-const MOST: Readonly<Record<Protocol, string>> = {
-  chat: "max_completion_tokens",
-  responses: "max_output_tokens",
-  messages: "max_tokens",
-};
-
-interface Budgeted extends AsyncDisposable {
-  gateway: TestGateway;
-  upstream: Stepped;
-}
-
-/** A gateway whose one upstream speaks a protocol. */
-function startBudgeted(
-  { says = answer("chat"), spoken = "chat", row = {}, groups = {}, store, now }: {
-    says?: (asked: Asked) => Said;
-    spoken?: Protocol;
-    row?: JsonObject;
-    groups?: JsonObject;
-    store?: Store;
-    now?: () => number;
-  } = {},
-): Budgeted {
-  const one = startStepped(says);
-  const vendor = spoken === "messages" ? "anthropic" : "openai";
-  const gateway = startGateway({
-    upstreams: { one: upstream(vendor, one.url, { protocols: [spoken] }) },
-    models: [
-      model("acme/one", [{ upstream: "one", model: "m" }], { pricing: PRICING, ...row }),
-      model("acme/free", [{ upstream: "one", model: "m" }]),
-    ],
-    groups: { default: {}, ...groups },
-  }, { ...(store !== undefined && { store }), ...(now !== undefined && { now }) });
-  return {
-    gateway,
-    upstream: one,
-    async [Symbol.asyncDispose]() {
-      await gateway[Symbol.asyncDispose]();
-      await one[Symbol.asyncDispose]();
-    },
-  };
-}
-
-function answer(spoken: Protocol): (asked: Asked) => Said {
-  return ({ stream }) => {
-    if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
-    const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "told");
-    return { steps: [...opening, ...pieces, ...ending] };
-  };
-}
-
-/** A prompt whose answer may have no more tokens than it will. */
-function asking(protocol: Protocol, more: JsonObject = {}): JsonObject {
-  return prompt(protocol, { [MOST[protocol]]: TOLD.completion, ...more });
-}
 
 /** Every store, in a place of its own. */
 const STORES: readonly [name: string, open: (folder: string) => Store][] = [
@@ -82,35 +23,318 @@ const STORES: readonly [name: string, open: (folder: string) => Store][] = [
   ["sqlite", (folder) => openStore(`sqlite:${folder}/sluice.db`, { own: true })],
 ];
 
+async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir();
+  try {
+    await work(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Clients that ask one request after another until one is refused. Gives how many were answered. */
+async function race(
+  gateway: TestGateway,
+  keys: readonly TestKey[],
+  seen: () => Promise<void> = () => Promise.resolve(),
+): Promise<number[]> {
+  const answered = keys.map(() => 0);
+  await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
+    const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
+    const index = client % keys.length;
+    const key = keys[index];
+    for (let status = 200; status === 200;) {
+      const more = key === undefined ? {} : { key };
+      const response = await gateway.ask(protocol, asking(protocol, { stream: client % 4 < 2 }), more);
+      await response.text();
+      status = response.status;
+      if (status === 200) answered[index] = (answered[index] ?? 0) + 1;
+      else assertEquals(status, 429);
+      await seen();
+    }
+  }));
+  return answered;
+}
+
+/** What the requests of a key cost, by the ledger. */
+async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
+  await gateway.gateway.afterwork.done();
+  await gateway.gateway.ledger.flush();
+  const entries = await gateway.store.ledger.entries({ after: 0, limit: 100_000 });
+  return entries.filter((entry) => entry.keyId === keyId).reduce((sum, { cost }) => sum + cost, 0n);
+}
+
 for (const [name, open] of STORES) {
   Deno.test(`${name}: of ${CLIENTS} clients that race for a budget, exactly ${PAID} requests are paid for`, async () => {
-    const folder = await Deno.makeTempDir();
-    try {
+    await withFolder(async (folder) => {
       await using budgeted = startBudgeted({ store: open(folder) });
       const { gateway, upstream } = budgeted;
-      const { ledger } = gateway.store;
       for (let round = 1; round <= ROUNDS; round++) {
-        const budget = { usd: usd(BigInt(PAID) * COST), period: "total" } as const;
-        const key = await gateway.addKey({ rules: { budget } });
-        const claim: BudgetClaim = { scope: "key", id: key.id, budget: BigInt(PAID) * COST, since: 0 };
-        let paid = 0;
+        const key = await gateway.addKey(worth(BUDGET));
+        const left = () => leftOf(gateway, { id: key.id, budget: BUDGET });
+        const paid = await race(gateway, [key], async () => assert(await left() >= 0n));
+        assertEquals([paid, upstream.asked.length], [[PAID], PAID * round]);
+        assertEquals([await left(), await costOf(gateway, key.id)], [0n, BUDGET]);
+      }
+      assertEquals(await gateway.store.ledger.holds(), []);
+    });
+  });
+
+  Deno.test(`${name}: ${CLIENTS} requests at one time: exactly as many are asked as can be held`, async () => {
+    await withFolder(async (folder) => {
+      let gate = Promise.withResolvers<void>();
+      const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+      await using budgeted = startBudgeted({ store: open(folder), says });
+      const { gateway, upstream } = budgeted;
+      for (let round = 1; round <= 10; round++) {
+        gate = Promise.withResolvers();
+        const key = await gateway.addKey(worth(20n * COST));
+        const asked = Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
+          const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";
+          const response = await gateway.ask(protocol, asking(protocol), { key });
+          await response.text();
+          return response.status;
+        }));
+        const refused = await entriesOf(gateway.store.ledger, CLIENTS * (round - 1) + CLIENTS - 20);
+        assertEquals(refused.slice(-44).every(({ ending, held }) => ending === "refused" && held === 0n), true);
+        assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), Array(20).fill(COST));
+        gate.resolve();
+        assertEquals((await asked).filter((status) => status === 200).length, 20);
+        assertEquals([upstream.asked.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
+      }
+    });
+  });
+
+  Deno.test(`${name}: requests that end in every way never overspend a budget, and leave the rest of it to others`, async () => {
+    await withFolder(async (folder) => {
+      await using budgeted = startBudgeted({ store: open(folder), says: mixed() });
+      const { gateway } = budgeted;
+      for (let round = 1; round <= 10; round++) {
+        const key = await gateway.addKey(worth(BUDGET));
+        const left = () => leftOf(gateway, { id: key.id, budget: BUDGET });
         await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
           const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
-          for (let status = 200; status === 200;) {
-            const response = await gateway.ask(protocol, asking(protocol, { stream: client % 2 === 0 }), { key });
-            await response.text();
-            status = response.status;
-            if (status === 200) paid++;
-            else assertEquals(status, 429);
-            assert(await ledger.left(claim) >= 0n);
+          for (let times = 0; times < 4; times++) {
+            const leave = new AbortController();
+            // Most of what is held comes back: the answer is shorter.
+            const body = asking(protocol, { [MOST[protocol]]: 40, stream: true });
+            const response = await gateway.ask(protocol, body, { key, signal: leave.signal });
+            if (client % 8 === 7) {
+              await response.body?.getReader().read();
+              leave.abort();
+            } else await response.text();
+            assert(await left() >= 0n);
           }
         }));
-        assertEquals([paid, upstream.asked.length], [PAID, PAID * round]);
-        assertEquals(await ledger.left(claim), 0n);
+        const cost = await costOf(gateway, key.id);
+        assert(cost > 0n && cost < BUDGET, `${cost}`);
+        assertEquals([await gateway.store.ledger.holds(), await left()], [[], BUDGET - cost]);
       }
-      assertEquals(await ledger.holds(), []);
-    } finally {
-      await Deno.remove(folder, { recursive: true });
-    }
+    });
+  });
+
+  Deno.test(`${name}: a key's budget and its group's are both kept; what one refuses takes nothing of the other`, async () => {
+    await withFolder(async (folder) => {
+      for (let round = 1; round <= 10; round++) {
+        const groups = { two: { budget: { usd: usd(3n * BUDGET / 2n), period: "total" } } };
+        await using budgeted = startBudgeted({ store: open(`${folder}/${round}`), groups });
+        const { gateway } = budgeted;
+        const [one, two, unlimited] = await Promise.all([
+          gateway.addKey({ group: "two", ...worth(BUDGET) }),
+          gateway.addKey({ group: "two", ...worth(BUDGET) }),
+          gateway.addKey({ group: "two" }),
+        ]);
+        const [first = 0, second = 0] = await race(gateway, [one, two]);
+        // Together all of the group's; of each key's own no more than there is.
+        assertEquals(first + second, PAID * 3 / 2);
+        assert(first <= PAID && second <= PAID, `${first} and ${second}`);
+        for (const [key, paid] of [[one, first], [two, second]] as const) {
+          assertEquals(await leftOf(gateway, { id: key.id, budget: BUDGET }), BigInt(PAID - paid) * COST);
+        }
+        const ofGroup = { scope: "group", id: "two", budget: 3n * BUDGET / 2n } as const;
+        assertEquals([await leftOf(gateway, ofGroup), await gateway.store.ledger.holds()], [0n, []]);
+        const refusal = await gateway.ask("chat", asking("chat"), { key: unlimited });
+        assertMatch((await refusal.json()).error.message, /of the budget of group "two" \(0\.0075 USD in all\)\. It/);
+        assertEquals(refusal.status, 429);
+      }
+    });
   });
 }
+
+/** Answers in every way, in turn. */
+function mixed(): (asked: Asked) => Said {
+  let count = 0;
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  const ways: Said[] = [
+    { steps: [...opening, ...pieces, ...ending] },
+    { status: 500, steps: ["{}"] },
+    { steps: [...opening, ...pieces, ...ending] },
+    { steps: [...opening, ...pieces] },
+    { steps: [...opening, ...pieces, ...ending] },
+    { steps: opening },
+    { steps: [...opening, ...pieces, ...ending] },
+  ];
+  return () => ways[count++ % ways.length] ?? { steps: [] };
+}
+
+Deno.test("a refusal names the budget, says when it starts anew, and that no wait helps, in the words of each protocol", async () => {
+  // A Thursday.
+  const now = () => Date.UTC(2026, 0, 15, 12);
+  const amount = usd(COST - 1n);
+  const cases: [period: string, words: string][] = [
+    ["day", "per day{}). It starts anew on 2026-01-16 at 00:00 UTC"],
+    ["week", "per week{}). It starts anew on 2026-01-19 at 00:00 UTC"],
+    ["month", "per month{}). It starts anew on 2026-02-01 at 00:00 UTC"],
+    ["total", "in all{}). It never starts anew"],
+  ];
+  for (const [period, words] of cases) {
+    for (const owner of ["key", "group"] as const) {
+      const budget = { usd: amount, period };
+      const groups = { small: owner === "key" ? { key_budget: budget } : { budget } };
+      await using budgeted = startBudgeted({ groups, now });
+      const { gateway, upstream } = budgeted;
+      const key = await gateway.addKey({ group: "small" });
+      const whose = owner === "key" ? "this API key" : 'group "small"';
+      const state = owner === "key" ? `, of which ${amount} USD is left` : "";
+      const message =
+        `Cannot pay for this request: it may cost up to ${usd(COST)} USD, more than is left of the budget ` +
+        `of ${whose} (${amount} USD ${words.replace("{}", state)}`;
+      for (const protocol of PROTOCOLS) {
+        for (const stream of [false, true]) {
+          const response = await gateway.ask(protocol, asking(protocol, { stream }), { key });
+          const { headers } = response;
+          const body = await response.json();
+          const id = headers.get("x-request-id");
+          assertEquals(
+            body,
+            protocol === "messages"
+              ? { type: "error", error: { type: "rate_limit_error", message }, request_id: id }
+              : { error: { message, type: "insufficient_quota", param: null, code: "insufficient_quota" } },
+          );
+          const names = ["x-should-retry", "retry-after", "retry-after-ms", "x-sluice-cost", "x-sluice-max-tokens"];
+          assertEquals(
+            [response.status, ...names.map((name) => headers.get(name))],
+            [429, "false", null, null, "0", null],
+          );
+        }
+      }
+      const entries = await entriesOf(gateway.store.ledger, 6);
+      assert(
+        entries.every(({ status, ending, cost, held }) =>
+          status === 429 && ending === "refused" && cost === 0n && held === 0n
+        ),
+      );
+      assertEquals([upstream.asked.length, await gateway.store.ledger.holds()], [0, []]);
+    }
+  }
+});
+
+Deno.test("a refusal of a budget takes nothing of the limits", async () => {
+  const limits = { requests_per_minute: 1, tokens_per_minute: 1_000, concurrency: 1 };
+  await using budgeted = startBudgeted({ groups: { limited: { limits, key_limits: limits } }, row: { limits } });
+  const { gateway } = budgeted;
+  const key = await gateway.addKey({ group: "limited", ...worth(COST) });
+  for (let times = 0; times < 3; times++) {
+    const response = await gateway.ask("messages", asking("messages", { max_tokens: 100 }), { key });
+    assertMatch(await response.text(), /Cannot pay/);
+    const left = ["requests", "tokens"].map((unit) => response.headers.get(`x-ratelimit-remaining-${unit}`));
+    assertEquals([response.status, ...left], [429, "1", "1000"]);
+  }
+  const paid = await gateway.ask("messages", asking("messages"), { key });
+  await paid.text();
+  assertEquals(paid.status, 200);
+});
+
+Deno.test("a budget of the calendar starts anew; a request belongs to the day that it began on", async () => {
+  const midnight = Date.UTC(2026, 0, 16);
+  let now = midnight - 1_000;
+  const gate = Promise.withResolvers<void>();
+  const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
+  const groups = { daily: { key_budget: { usd: usd(COST), period: "day" } } };
+  await using budgeted = startBudgeted({ groups, now: () => now, says });
+  const { gateway, upstream } = budgeted;
+  const key = await gateway.addKey({ group: "daily" });
+  const ask = async () => {
+    const response = await gateway.ask("chat", asking("chat"), { key });
+    await response.text();
+    return response.status;
+  };
+  const late = ask();
+  await upstream.until(1);
+  assertEquals(await ask(), 429);
+  now = midnight;
+  gate.resolve();
+  assertEquals(await late, 200);
+  assertEquals([await ask(), await ask()], [200, 429]);
+  const day = midnight / 86_400_000;
+  const spent = (await entriesOf(gateway.store.ledger, 4)).filter(({ cost }) => cost > 0n);
+  assertEquals(spent.map(({ at, cost }) => [Math.floor(at / 86_400_000), cost]), [[day - 1, COST], [day, COST]]);
+});
+
+/** Endings without a charge. */
+const FREE_ENDINGS: readonly [name: string, says: Said, more?: JsonObject][] = [
+  ["an upstream that breaks", { status: 500, steps: ["{}"] }],
+  ["an upstream that is busy", { status: 503, steps: ["{}"] }],
+  ["an upstream that refuses", { status: 400, steps: ['{"error":{"message":"No","type":"invalid_request_error"}}'] }],
+  ["an upstream that has no money", { status: 429, steps: ['{"error":{"code":"insufficient_quota"}}'] }],
+  ["no answer at all", { steps: [] }],
+  ["an answer that is none", { steps: ["<html>"] }],
+  ["an answer that is cut", { steps: ['{"id":'], cut: true }],
+  ["an empty stream", { steps: [] }, { stream: true }],
+  ["a stream that is cut", { steps: frames("chat", ["Hello "], "told").opening, cut: true }, { stream: true }],
+  ["a stream without an end", { steps: frames("chat", ["Hello "], "told").pieces }, { stream: true }],
+  ["an error in a stream", { steps: ['data: {"error":{"message":"No"}}\n\n'] }, { stream: true }],
+];
+
+Deno.test("what was held for a request without a charge pays for the next one", async () => {
+  let said: Said = { steps: [] };
+  await using budgeted = startBudgeted({ says: () => said });
+  const { gateway } = budgeted;
+  for (const protocol of PROTOCOLS) {
+    // Exactly one request: what is not given back is missed at once.
+    const key = await gateway.addKey(worth(COST));
+    const entryOf = async (response: Response): Promise<KeptEntry | undefined> => {
+      await response.text();
+      await gateway.gateway.afterwork.done();
+      await gateway.gateway.ledger.flush();
+      return await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
+    };
+    for (const [name, says, more] of FREE_ENDINGS) {
+      said = says;
+      const entry = await entryOf(await gateway.ask(protocol, asking(protocol, more), { key }));
+      assertEquals([entry?.ending, entry?.cost, entry?.held], ["failed", 0n, COST], `${protocol}: ${name}`);
+    }
+    const leave = new AbortController();
+    const before = budgeted.upstream.asked.length;
+    said = { steps: [], before: new Promise(() => {}) };
+    const left = gateway.ask(protocol, asking(protocol), { key, signal: leave.signal }).catch(() => {});
+    await budgeted.upstream.until(before + 1);
+    leave.abort();
+    await left;
+    await budgeted.upstream.asked[before]?.gone;
+    await gateway.gateway.afterwork.done();
+    await gateway.gateway.ledger.flush();
+    said = answer("chat")({ stream: false } as Asked);
+    const entry = await entryOf(await gateway.ask(protocol, asking(protocol), { key }));
+    assertEquals([entry?.status, entry?.cost, entry?.held], [200, COST, COST], protocol);
+    assertEquals(await leftOf(gateway, { id: key.id, budget: COST }), 0n);
+  }
+});
+
+Deno.test("an upstream that says more than it may is not paid for by the customer", async () => {
+  await using budgeted = startBudgeted();
+  const { gateway } = budgeted;
+  for (const protocol of PROTOCOLS) {
+    for (const stream of [false, true]) {
+      const held = COST * 3n / 5n;
+      const key = await gateway.addKey(worth(held));
+      const response = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: 3, stream }), { key });
+      assertEquals(response.status, 200);
+      await response.text();
+      const entry = await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
+      assertEquals([entry?.cost, entry?.held, entry?.overrun], [held, held, COST - held]);
+      if (!stream) assertEquals(response.headers.get("x-sluice-cost"), usd(held));
+      assertEquals(await leftOf(gateway, { id: key.id, budget: held }), 0n);
+    }
+  }
+});
