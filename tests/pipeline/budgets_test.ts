@@ -1,340 +1,348 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import type { KeptEntry } from "../../lib/store/ledger.ts";
+import type { BudgetClaim } from "../../lib/store/ledger.ts";
 import { openStore } from "../../lib/store/open.ts";
 import type { Store } from "../../lib/store/store.ts";
-import type { TestGateway, TestKey } from "../upstreams/gateway.ts";
-import { PROTOCOLS } from "../upstreams/said.ts";
-import { answer, asking, COST, leftOf, MOST, startBudgeted, worth } from "./budgeted.ts";
-import { usd } from "./bills.ts";
-import { frames } from "./spoken.ts";
-import type { Asked, Said } from "./stepped.ts";
-import { entriesOf } from "./world.ts";
+import { inFolder } from "../store/in_folder.ts";
+import {
+  type GatewayOptions,
+  model,
+  startGateway,
+  type TestGateway,
+  type TestKey,
+  upstream,
+} from "../upstreams/gateway.ts";
+import { prompt, PROTOCOLS } from "../upstreams/said.ts";
+import { frames, whole } from "./spoken.ts";
+import { type Asked, type Said, startStepped, type Stepped } from "./stepped.ts";
+import { entriesOf, spokenBy, type Way } from "./world.ts";
 
-/** Clients that ask at one time, and what their budget pays for. */
 const CLIENTS = 64;
-const PAID = 100;
-const BUDGET = BigInt(PAID) * COST;
 const ROUNDS = 30;
+/** Requests that the budget of a race pays for, and those that are asked for. */
+const PAID = 100;
+const ASKED = 150;
 
-/** Every store, in a place of its own. */
-const STORES: readonly [name: string, open: (folder: string) => Store][] = [
-  ["memory", () => openStore("memory:")],
-  ["sqlite", (folder) => openStore(`sqlite:${folder}/sluice.db`, { own: true })],
-];
-
-async function withFolder(work: (folder: string) => Promise<void>): Promise<void> {
-  const folder = await Deno.makeTempDir();
-  try {
-    await work(folder);
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
+/** USD in 1e-12 USD. */
+function pico(usd: number): bigint {
+  return BigInt(Math.round(usd * 1e9)) * 1_000n;
 }
 
-/** Clients that ask one request after another until one is refused. Gives how many were answered. */
-async function race(
-  gateway: TestGateway,
-  keys: readonly TestKey[],
-  seen: () => Promise<void> = () => Promise.resolve(),
-): Promise<number[]> {
-  const answered = keys.map(() => 0);
-  await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
-    const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
-    const index = client % keys.length;
-    const key = keys[index];
-    for (let status = 200; status === 200;) {
-      const more = key === undefined ? {} : { key };
-      const response = await gateway.ask(protocol, asking(protocol, { stream: client % 4 < 2 }), more);
-      await response.text();
-      status = response.status;
-      if (status === 200) answered[index] = (answered[index] ?? 0) + 1;
-      else assertEquals(status, 429);
-      await seen();
-    }
-  }));
-  return answered;
+function claimOf(scope: "key" | "group", id: string, usd: number): BudgetClaim {
+  return { scope, id, budget: pico(usd), since: 0 };
 }
 
-/** What the requests of a key cost, by the ledger. */
-async function costOf(gateway: TestGateway, keyId: string): Promise<bigint> {
-  await gateway.gateway.afterwork.done();
-  await gateway.gateway.ledger.flush();
-  const entries = await gateway.store.ledger.entries({ after: 0, limit: 100_000 });
-  return entries.filter((entry) => entry.keyId === keyId).reduce((sum, { cost }) => sum + cost, 0n);
-}
-
-for (const [name, open] of STORES) {
-  Deno.test(`${name}: of ${CLIENTS} clients that race for a budget, exactly ${PAID} requests are paid for`, async () => {
-    await withFolder(async (folder) => {
-      await using budgeted = startBudgeted({ store: open(folder) });
-      const { gateway, upstream } = budgeted;
-      for (let round = 1; round <= ROUNDS; round++) {
-        const key = await gateway.addKey(worth(BUDGET));
-        const left = () => leftOf(gateway, { id: key.id, budget: BUDGET });
-        const paid = await race(gateway, [key], async () => assert(await left() >= 0n));
-        assertEquals([paid, upstream.asked.length], [[PAID], PAID * round]);
-        assertEquals([await left(), await costOf(gateway, key.id)], [0n, BUDGET]);
-      }
-      assertEquals(await gateway.store.ledger.holds(), []);
-    });
-  });
-
-  Deno.test(`${name}: ${CLIENTS} requests at one time: exactly as many are asked as can be held`, async () => {
-    await withFolder(async (folder) => {
-      let gate = Promise.withResolvers<void>();
-      const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
-      await using budgeted = startBudgeted({ store: open(folder), says });
-      const { gateway, upstream } = budgeted;
-      for (let round = 1; round <= 10; round++) {
-        gate = Promise.withResolvers();
-        const key = await gateway.addKey(worth(20n * COST));
-        const asked = Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
-          const protocol = PROTOCOLS[index % PROTOCOLS.length] ?? "chat";
-          const response = await gateway.ask(protocol, asking(protocol), { key });
-          await response.text();
-          return response.status;
-        }));
-        const refused = await entriesOf(gateway.store.ledger, CLIENTS * (round - 1) + CLIENTS - 20);
-        assertEquals(refused.slice(-44).every(({ ending, held }) => ending === "refused" && held === 0n), true);
-        assertEquals((await gateway.store.ledger.holds()).map(({ amount }) => amount), Array(20).fill(COST));
-        gate.resolve();
-        assertEquals((await asked).filter((status) => status === 200).length, 20);
-        assertEquals([upstream.asked.length, await costOf(gateway, key.id)], [20 * round, 20n * COST]);
-      }
-    });
-  });
-
-  Deno.test(`${name}: requests that end in every way never overspend a budget, and leave the rest of it to others`, async () => {
-    await withFolder(async (folder) => {
-      await using budgeted = startBudgeted({ store: open(folder), says: mixed() });
-      const { gateway } = budgeted;
-      for (let round = 1; round <= 10; round++) {
-        const key = await gateway.addKey(worth(BUDGET));
-        const left = () => leftOf(gateway, { id: key.id, budget: BUDGET });
-        await Promise.all(Array.from({ length: CLIENTS }, async (_, client) => {
-          const protocol = PROTOCOLS[client % PROTOCOLS.length] ?? "chat";
-          for (let times = 0; times < 4; times++) {
-            const leave = new AbortController();
-            // Most of what is held comes back: the answer is shorter.
-            const body = asking(protocol, { [MOST[protocol]]: 40, stream: true });
-            const response = await gateway.ask(protocol, body, { key, signal: leave.signal });
-            if (client % 8 === 7) {
-              await response.body?.getReader().read();
-              leave.abort();
-            } else await response.text();
-            assert(await left() >= 0n);
-          }
-        }));
-        const cost = await costOf(gateway, key.id);
-        assert(cost > 0n && cost < BUDGET, `${cost}`);
-        assertEquals([await gateway.store.ledger.holds(), await left()], [[], BUDGET - cost]);
-      }
-    });
-  });
-
-  Deno.test(`${name}: a key's budget and its group's are both kept; what one refuses takes nothing of the other`, async () => {
-    await withFolder(async (folder) => {
-      for (let round = 1; round <= 10; round++) {
-        const groups = { two: { budget: { usd: usd(3n * BUDGET / 2n), period: "total" } } };
-        await using budgeted = startBudgeted({ store: open(`${folder}/${round}`), groups });
-        const { gateway } = budgeted;
-        const [one, two, unlimited] = await Promise.all([
-          gateway.addKey({ group: "two", ...worth(BUDGET) }),
-          gateway.addKey({ group: "two", ...worth(BUDGET) }),
-          gateway.addKey({ group: "two" }),
-        ]);
-        const [first = 0, second = 0] = await race(gateway, [one, two]);
-        // Together all of the group's; of each key's own no more than there is.
-        assertEquals(first + second, PAID * 3 / 2);
-        assert(first <= PAID && second <= PAID, `${first} and ${second}`);
-        for (const [key, paid] of [[one, first], [two, second]] as const) {
-          assertEquals(await leftOf(gateway, { id: key.id, budget: BUDGET }), BigInt(PAID - paid) * COST);
-        }
-        const ofGroup = { scope: "group", id: "two", budget: 3n * BUDGET / 2n } as const;
-        assertEquals([await leftOf(gateway, ofGroup), await gateway.store.ledger.holds()], [0n, []]);
-        const refusal = await gateway.ask("chat", asking("chat"), { key: unlimited });
-        assertMatch((await refusal.json()).error.message, /of the budget of group "two" \(0\.0075 USD in all\)\. It/);
-        assertEquals(refusal.status, 429);
-      }
-    });
+/** A model inside the gateway whose answers have exactly as many tokens as are asked for, and whose prompts are free. */
+function embedded(id: string, completion: string, more: JsonObject = {}): JsonObject {
+  return model(id, [{ upstream: "embedded", model: "echo" }], {
+    pricing: { prompt: "0", completion },
+    context_length: 100_000,
+    ...more,
   });
 }
 
-/** Answers in every way, in turn. */
-function mixed(): (asked: Asked) => Said {
-  let count = 0;
-  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
-  const ways: Said[] = [
-    { steps: [...opening, ...pieces, ...ending] },
-    { status: 500, steps: ["{}"] },
-    { steps: [...opening, ...pieces, ...ending] },
-    { steps: [...opening, ...pieces] },
-    { steps: [...opening, ...pieces, ...ending] },
-    { steps: opening },
-    { steps: [...opening, ...pieces, ...ending] },
-  ];
-  return () => ways[count++ % ways.length] ?? { steps: [] };
+const TALK = "one two three four five six seven eight nine ten eleven twelve";
+
+/** Asks for ten tokens. */
+function tenTokens(protocol: Protocol, more: JsonObject = {}): JsonObject {
+  const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
+  // One protocol takes no less than 16.
+  const said = protocol === "responses" ? { input: TALK } : { messages: [{ role: "user", content: TALK }] };
+  return prompt(protocol, { ...said, [most]: protocol === "responses" ? 16 : 10, ...more });
 }
 
-Deno.test("a refusal names the budget, says when it starts anew, and that no wait helps, in the words of each protocol", async () => {
-  // A Thursday.
-  const now = () => Date.UTC(2026, 0, 15, 12);
-  const amount = usd(COST - 1n);
-  const cases: [period: string, words: string][] = [
-    ["day", "per day{}). It starts anew on 2026-01-16 at 00:00 UTC"],
-    ["week", "per week{}). It starts anew on 2026-01-19 at 00:00 UTC"],
-    ["month", "per month{}). It starts anew on 2026-02-01 at 00:00 UTC"],
-    ["total", "in all{}). It never starts anew"],
-  ];
-  for (const [period, words] of cases) {
-    for (const owner of ["key", "group"] as const) {
-      const budget = { usd: amount, period };
-      const groups = { small: owner === "key" ? { key_budget: budget } : { budget } };
-      await using budgeted = startBudgeted({ groups, now });
-      const { gateway, upstream } = budgeted;
-      const key = await gateway.addKey({ group: "small" });
-      const whose = owner === "key" ? "this API key" : 'group "small"';
-      const state = owner === "key" ? `, of which ${amount} USD is left` : "";
-      const message =
-        `Cannot pay for this request: it may cost up to ${usd(COST)} USD, more than is left of the budget ` +
-        `of ${whose} (${amount} USD ${words.replace("{}", state)}`;
-      for (const protocol of PROTOCOLS) {
-        for (const stream of [false, true]) {
-          const response = await gateway.ask(protocol, asking(protocol, { stream }), { key });
-          const { headers } = response;
-          const body = await response.json();
-          const id = headers.get("x-request-id");
-          assertEquals(
-            body,
-            protocol === "messages"
-              ? { type: "error", error: { type: "rate_limit_error", message }, request_id: id }
-              : { error: { message, type: "insufficient_quota", param: null, code: "insufficient_quota" } },
-          );
-          const names = ["x-should-retry", "retry-after", "retry-after-ms", "x-sluice-cost", "x-sluice-max-tokens"];
-          assertEquals(
-            [response.status, ...names.map((name) => headers.get(name))],
-            [429, "false", null, null, "0", null],
-          );
-        }
+async function race(store: Store): Promise<void> {
+  await using gateway = startGateway({ models: [embedded("acme/one", "0.00001")] }, { store });
+  const usd = PAID * 10 * 0.00001;
+  for (let round = 0; round < ROUNDS; round++) {
+    const key = await gateway.addKey({ rules: { budget: { usd: String(usd), period: "total" } } });
+    const claim = claimOf("key", key.id, usd);
+    const statuses: number[] = [];
+    let asked = 0;
+    await Promise.all(Array.from({ length: CLIENTS }, async (_, index) => {
+      const protocol = index % 2 === 0 ? "chat" : "messages";
+      while (asked < ASKED) {
+        asked++;
+        const response = await gateway.ask(protocol, tenTokens(protocol, { stream: index % 3 === 0 }), { key });
+        await response.text();
+        statuses.push(response.status);
+        assert(await store.ledger.left(claim) >= 0n, "it is overspent");
       }
-      const entries = await entriesOf(gateway.store.ledger, 6);
-      assert(
-        entries.every(({ status, ending, cost, held }) =>
-          status === 429 && ending === "refused" && cost === 0n && held === 0n
-        ),
-      );
-      assertEquals([upstream.asked.length, await gateway.store.ledger.holds()], [0, []]);
-    }
-  }
-});
-
-Deno.test("a refusal of a budget takes nothing of the limits", async () => {
-  const limits = { requests_per_minute: 1, tokens_per_minute: 1_000, concurrency: 1 };
-  await using budgeted = startBudgeted({ groups: { limited: { limits, key_limits: limits } }, row: { limits } });
-  const { gateway } = budgeted;
-  const key = await gateway.addKey({ group: "limited", ...worth(COST) });
-  for (let times = 0; times < 3; times++) {
-    const response = await gateway.ask("messages", asking("messages", { max_tokens: 100 }), { key });
-    assertMatch(await response.text(), /Cannot pay/);
-    const left = ["requests", "tokens"].map((unit) => response.headers.get(`x-ratelimit-remaining-${unit}`));
-    assertEquals([response.status, ...left], [429, "1", "1000"]);
-  }
-  const paid = await gateway.ask("messages", asking("messages"), { key });
-  await paid.text();
-  assertEquals(paid.status, 200);
-});
-
-Deno.test("a budget of the calendar starts anew; a request belongs to the day that it began on", async () => {
-  const midnight = Date.UTC(2026, 0, 16);
-  let now = midnight - 1_000;
-  const gate = Promise.withResolvers<void>();
-  const says = (asked: Asked): Said => ({ ...answer("chat")(asked), before: gate.promise });
-  const groups = { daily: { key_budget: { usd: usd(COST), period: "day" } } };
-  await using budgeted = startBudgeted({ groups, now: () => now, says });
-  const { gateway, upstream } = budgeted;
-  const key = await gateway.addKey({ group: "daily" });
-  const ask = async () => {
-    const response = await gateway.ask("chat", asking("chat"), { key });
-    await response.text();
-    return response.status;
-  };
-  const late = ask();
-  await upstream.until(1);
-  assertEquals(await ask(), 429);
-  now = midnight;
-  gate.resolve();
-  assertEquals(await late, 200);
-  assertEquals([await ask(), await ask()], [200, 429]);
-  const day = midnight / 86_400_000;
-  const spent = (await entriesOf(gateway.store.ledger, 4)).filter(({ cost }) => cost > 0n);
-  assertEquals(spent.map(({ at, cost }) => [Math.floor(at / 86_400_000), cost]), [[day - 1, COST], [day, COST]]);
-});
-
-/** Endings without a charge. */
-const FREE_ENDINGS: readonly [name: string, says: Said, more?: JsonObject][] = [
-  ["an upstream that breaks", { status: 500, steps: ["{}"] }],
-  ["an upstream that is busy", { status: 503, steps: ["{}"] }],
-  ["an upstream that refuses", { status: 400, steps: ['{"error":{"message":"No","type":"invalid_request_error"}}'] }],
-  ["an upstream that has no money", { status: 429, steps: ['{"error":{"code":"insufficient_quota"}}'] }],
-  ["no answer at all", { steps: [] }],
-  ["an answer that is none", { steps: ["<html>"] }],
-  ["an answer that is cut", { steps: ['{"id":'], cut: true }],
-  ["an empty stream", { steps: [] }, { stream: true }],
-  ["a stream that is cut", { steps: frames("chat", ["Hello "], "told").opening, cut: true }, { stream: true }],
-  ["a stream without an end", { steps: frames("chat", ["Hello "], "told").pieces }, { stream: true }],
-  ["an error in a stream", { steps: ['data: {"error":{"message":"No"}}\n\n'] }, { stream: true }],
-];
-
-Deno.test("what was held for a request without a charge pays for the next one", async () => {
-  let said: Said = { steps: [] };
-  await using budgeted = startBudgeted({ says: () => said });
-  const { gateway } = budgeted;
-  for (const protocol of PROTOCOLS) {
-    // Exactly one request: what is not given back is missed at once.
-    const key = await gateway.addKey(worth(COST));
-    const entryOf = async (response: Response): Promise<KeptEntry | undefined> => {
-      await response.text();
-      await gateway.gateway.afterwork.done();
-      await gateway.gateway.ledger.flush();
-      return await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
-    };
-    for (const [name, says, more] of FREE_ENDINGS) {
-      said = says;
-      const entry = await entryOf(await gateway.ask(protocol, asking(protocol, more), { key }));
-      assertEquals([entry?.ending, entry?.cost, entry?.held], ["failed", 0n, COST], `${protocol}: ${name}`);
-    }
-    const leave = new AbortController();
-    const before = budgeted.upstream.asked.length;
-    said = { steps: [], before: new Promise(() => {}) };
-    const left = gateway.ask(protocol, asking(protocol), { key, signal: leave.signal }).catch(() => {});
-    await budgeted.upstream.until(before + 1);
-    leave.abort();
-    await left;
-    await budgeted.upstream.asked[before]?.gone;
-    await gateway.gateway.afterwork.done();
+    }));
+    assertEquals(statuses.filter((status) => status === 200).length, PAID, `round ${round}`);
+    assertEquals(statuses.filter((status) => status === 429).length, asked - PAID);
     await gateway.gateway.ledger.flush();
-    said = answer("chat")({ stream: false } as Asked);
-    const entry = await entryOf(await gateway.ask(protocol, asking(protocol), { key }));
-    assertEquals([entry?.status, entry?.cost, entry?.held], [200, COST, COST], protocol);
-    assertEquals(await leftOf(gateway, { id: key.id, budget: COST }), 0n);
+    assertEquals([await store.ledger.left(claim), await store.ledger.holds()], [0n, []]);
+  }
+  const entries = await store.ledger.usage({ since: 0, until: 1, by: "key" });
+  assertEquals(entries.map(({ cost }) => cost), Array.from({ length: ROUNDS }, () => pico(usd)));
+}
+
+Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in memory`, () =>
+  race(openStore("memory:")));
+
+Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in a file`, () =>
+  inFolder((folder) => race(openStore(`sqlite:${folder}/sluice.db`, { own: true }))));
+
+interface Bounded extends AsyncDisposable {
+  gateway: TestGateway;
+  upstream: Stepped;
+}
+
+/** A gateway in front of an upstream that answers at once, where `acme/one` costs 0.00001 USD per token of its answers. */
+function startBounded(
+  { protocol, way }: { protocol: Protocol; way: Way },
+  { groups, more = {}, says, options }: {
+    groups: JsonObject;
+    more?: JsonObject;
+    says?: (asked: Asked) => Said;
+    options?: GatewayOptions;
+  },
+): Bounded {
+  const spoken = spokenBy(protocol, way);
+  const one = startStepped(
+    says ?? (({ stream }) => {
+      if (!stream) return { steps: [whole(spoken, "Hello there", "told")] };
+      const { opening, pieces, ending } = frames(spoken, ["Hello ", "there"], "told");
+      return { steps: [...opening, ...pieces, ...ending] };
+    }),
+  );
+  const vendor = spoken === "messages" ? "anthropic" : "openai";
+  const targets = [{ upstream: "one", model: "m" }];
+  const gateway = startGateway({
+    upstreams: { one: upstream(vendor, one.url, { protocols: [spoken] }) },
+    models: [
+      model("acme/one", targets, {
+        pricing: { prompt: "0", completion: "0.00001" },
+        context_length: 200_000,
+        top_provider: { max_completion_tokens: 50_000 },
+        ...more,
+      }),
+      model("acme/free", targets),
+      model("acme/dear", targets, {
+        pricing: { prompt: "0.000001", completion: "0.00001" },
+        top_provider: { max_completion_tokens: 50_000 },
+      }),
+    ],
+    groups,
+  }, options);
+  return {
+    gateway,
+    upstream: one,
+    async [Symbol.asyncDispose]() {
+      await gateway[Symbol.asyncDispose]();
+      await one[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function budget(usd: string): JsonObject {
+  return { usd, period: "total" };
+}
+
+async function ask(
+  gateway: TestGateway,
+  protocol: Protocol,
+  more: JsonObject = {},
+  key: TestKey = gateway.key,
+): Promise<{ status: number; headers: Headers; text: string }> {
+  const response = await gateway.ask(protocol, prompt(protocol, more), { key });
+  return { status: response.status, headers: response.headers, text: await response.text() };
+}
+
+Deno.test("a request that a budget cannot pay for is refused in each protocol's words, and no SDK comes again", async () => {
+  for (const protocol of PROTOCOLS) {
+    const most = { chat: "max_completion_tokens", responses: "max_output_tokens", messages: "max_tokens" }[protocol];
+    for (const stream of [false, true]) {
+      await using bounded = startBounded({ protocol, way: "relayed" }, {
+        groups: { default: { key_budget: budget("0.01") } },
+      });
+      const { gateway, upstream } = bounded;
+      const { status, headers, text } = await ask(gateway, protocol, { [most]: 1_001, stream });
+      assertEquals([status, upstream.asked.length], [429, 0], text);
+      const { error } = JSON.parse(text);
+      assertEquals(
+        [error.type, error.code],
+        protocol === "messages" ? ["rate_limit_error", undefined] : ["insufficient_quota", "insufficient_quota"],
+      );
+      assertMatch(
+        error.message,
+        /^Cannot pay for this request: it may cost up to 0\.01001 USD, more than is left of the budget of this API key \(0\.01 USD in all, of which 0\.01 USD is left\)/,
+      );
+      assertEquals(
+        ["x-should-retry", "retry-after", "retry-after-ms", "x-sluice-cost"].map((name) => headers.get(name)),
+        ["false", null, null, "0"],
+      );
+      assertEquals((await ask(gateway, protocol, { [most]: 1_000, stream })).status, 200);
+    }
   }
 });
 
-Deno.test("an upstream that says more than it may is not paid for by the customer", async () => {
-  await using budgeted = startBudgeted();
-  const { gateway } = budgeted;
-  for (const protocol of PROTOCOLS) {
-    for (const stream of [false, true]) {
-      const held = COST * 3n / 5n;
-      const key = await gateway.addKey(worth(held));
-      const response = await gateway.ask(protocol, asking(protocol, { [MOST[protocol]]: 3, stream }), { key });
-      assertEquals(response.status, 200);
-      await response.text();
-      const entry = await gateway.store.ledger.find(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
-      assertEquals([entry?.cost, entry?.held, entry?.overrun], [held, held, COST - held]);
-      if (!stream) assertEquals(response.headers.get("x-sluice-cost"), usd(held));
-      assertEquals(await leftOf(gateway, { id: key.id, budget: held }), 0n);
-    }
+/** What an upstream was told of the most tokens. */
+function mostOf({ body }: Asked): unknown {
+  return body.max_completion_tokens ?? body.max_tokens ?? body.max_output_tokens;
+}
+
+for (const way of ["relayed", "translated"] as const) {
+  for (const protocol of ["chat", "responses"] as const) {
+    Deno.test(`${protocol} ${way}: a request that names no maximum gets what the budget pays, and the upstream is told`, async () => {
+      for (const stream of [false, true]) {
+        await using bounded = startBounded({ protocol, way }, { groups: { default: { key_budget: budget("0.01") } } });
+        const { gateway, upstream } = bounded;
+        const { status, headers, text } = await ask(gateway, protocol, { stream });
+        assertEquals([status, headers.get("x-sluice-max-tokens")], [200, "1000"], text);
+        assertEquals(upstream.asked.map(mostOf), [1_000]);
+        if (protocol === "responses" && !stream && way === "translated") {
+          assertEquals(JSON.parse(text).max_output_tokens, 1_000);
+        }
+        const [entry] = await entriesOf(gateway.store.ledger, 1);
+        assertEquals([entry?.held, entry?.cost], [pico(0.01), 50_000_000n]);
+        // What the first one cost is gone.
+        assertEquals((await ask(gateway, protocol, { stream })).headers.get("x-sluice-max-tokens"), "995");
+        assertEquals(await gateway.store.ledger.left(claimOf("key", gateway.key.id, 0.01)), pico(0.0099));
+      }
+    });
   }
+}
+
+Deno.test("what the prompt may cost comes off first, at its dearest", async () => {
+  await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+    groups: { default: { key_budget: budget("0.01") } },
+  });
+  const { gateway, upstream } = bounded;
+  const { headers } = await ask(gateway, "chat", { model: "acme/dear" });
+  const [entry] = await entriesOf(gateway.store.ledger, 1);
+  const tokens = Number(headers.get("x-sluice-max-tokens"));
+  assertEquals(upstream.asked.map(mostOf), [tokens]);
+  assert(tokens > 900 && tokens < 1_000, `${tokens}`);
+  assert(entry !== undefined && entry.held <= pico(0.01) && entry.held > pico(0.01) - pico(0.00001));
+});
+
+Deno.test("a budget that pays for next to nothing refuses, and one that pays for everything sets no maximum", async () => {
+  for (const [usd, status, header] of [["0.00255", 429, null], ["0.00256", 200, "256"], ["0.5", 200, null]] as const) {
+    await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+      groups: { default: { key_budget: budget(usd) } },
+    });
+    const answer = await ask(bounded.gateway, "chat");
+    assertEquals([answer.status, answer.headers.get("x-sluice-max-tokens")], [status, header], usd);
+    assertEquals(bounded.upstream.asked.map(mostOf), status === 429 ? [] : [header === null ? undefined : 256]);
+  }
+});
+
+Deno.test("several answers share what the budget pays", async () => {
+  await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+    groups: { default: { key_budget: budget("0.01") } },
+  });
+  const { headers } = await ask(bounded.gateway, "chat", { n: 3 });
+  assertEquals(headers.get("x-sluice-max-tokens"), "333");
+});
+
+Deno.test("a key's budget and its group's count together, and what one refuses takes nothing of the other", async () => {
+  await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+    groups: { default: { budget: budget("0.01"), key_budget: budget("0.006") } },
+  });
+  const { gateway } = bounded;
+  const second = await gateway.addKey();
+  const left = async () => [
+    await gateway.store.ledger.left(claimOf("key", gateway.key.id, 0.006)),
+    await gateway.store.ledger.left(claimOf("key", second.id, 0.006)),
+    await gateway.store.ledger.left(claimOf("group", "default", 0.01)),
+  ];
+  // Its own budget is the smaller one.
+  assertMatch((await ask(gateway, "chat", { max_completion_tokens: 700 })).text, /budget of this API key/);
+  assertEquals(await left(), [pico(0.006), pico(0.006), pico(0.01)]);
+  assertEquals((await ask(gateway, "chat", { max_completion_tokens: 600 })).status, 200);
+  assertEquals(await left(), [pico(0.00595), pico(0.006), pico(0.00995)]);
+  assertEquals((await ask(gateway, "chat")).headers.get("x-sluice-max-tokens"), "595");
+  for (let times = 0; times < 45; times++) {
+    await Promise.all([gateway.key, second].map((key) => ask(gateway, "chat", { max_completion_tokens: 300 }, key)));
+  }
+  const [own = 0n, other = 0n, group = 0n] = await left();
+  assertEquals(pico(0.012) - own - other, pico(0.01) - group);
+  const third = await gateway.addKey();
+  const refused = await ask(gateway, "chat", { max_completion_tokens: 595 }, third);
+  assertEquals(refused.status, 429);
+  // Of others it is not told what they left.
+  assertMatch(refused.text, /budget of group \\"default\\" \(0\.01 USD in all\)\. It never starts anew/);
+});
+
+Deno.test("models without a price are never refused, also where a budget is used up or overdrawn", async () => {
+  await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+    groups: { default: { key_budget: budget("0.00005") } },
+  });
+  const { gateway } = bounded;
+  assertEquals((await ask(gateway, "chat", { max_completion_tokens: 5 })).status, 200);
+  assertEquals((await ask(gateway, "chat", { max_completion_tokens: 1 })).status, 429);
+  for (const protocol of PROTOCOLS) {
+    const { status, headers } = await ask(gateway, protocol, { model: "acme/free" });
+    assertEquals([status, headers.get("x-sluice-cost"), headers.get("x-sluice-max-tokens")], [200, "0", null]);
+  }
+  const entries = await entriesOf(gateway.store.ledger, 5);
+  assertEquals(entries.slice(2).map(({ cost, held }) => [cost, held]), [[0n, 0n], [0n, 0n], [0n, 0n]]);
+});
+
+Deno.test("a request pays the price of its beginning, with the factor of its group", async () => {
+  const from = Date.parse("2027-01-01T00:00:00Z");
+  let now = from - 1;
+  const gate = Promise.withResolvers<void>();
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+    groups: { default: {}, dear: { price_factor: "1.25" } },
+    more: {
+      pricing: { prompt: "0.000002", completion: "0.00001", input_cache_read: "0.000001" },
+      price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0.000004", completion: "0.00002" }],
+    },
+    says: ({ stream }) => ({
+      steps: stream ? [...opening, ...pieces, gate.promise, ...ending] : [whole("chat", "Hello there", "told")],
+    }),
+    options: { now: () => now },
+  });
+  const { gateway } = bounded;
+  const dear = await gateway.addKey({ group: "dear" });
+  const body = prompt("chat", { stream: true, stream_options: { include_usage: true } });
+  const early = await Promise.all([gateway.ask("chat", body), gateway.ask("chat", body, { key: dear })]);
+  now = from;
+  const costs = [];
+  for (const key of [gateway.key, dear]) costs.push((await ask(gateway, "chat", {}, key)).headers.get("x-sluice-cost"));
+  gate.resolve();
+  for (const response of early) costs.push(/"sluice_cost":"([^"]+)"/.exec(await response.text())?.[1]);
+  // 7 tokens of prompt, 4 from a cache (at the price of the prompt where it has none of its own), 5 of completion.
+  assertEquals(costs, ["0.000144", "0.00018", "0.000068", "0.000085"]);
+  const entries = await entriesOf(gateway.store.ledger, 4);
+  assertEquals(entries.map(({ sheet, cost }) => [sheet?.completion, sheet?.factor, cost]), [
+    ["0.00002", "1", 144_000_000n],
+    ["0.00002", "1.25", 180_000_000n],
+    ["0.00001", "1", 68_000_000n],
+    ["0.00001", "1.25", 85_000_000n],
+  ]);
+});
+
+Deno.test("a budget starts anew with its period, and a request counts in the period in which it began", async () => {
+  let now = Date.parse("2026-11-30T23:59:59Z");
+  const gate = Promise.withResolvers<void>();
+  const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
+  await using bounded = startBounded({ protocol: "chat", way: "relayed" }, {
+    groups: { default: { key_budget: { usd: "0.01", period: "month" } } },
+    says: ({ stream }) => ({
+      steps: stream ? [...opening, ...pieces, gate.promise, ...ending] : [whole("chat", "Hello there", "told")],
+    }),
+    options: { now: () => now },
+  });
+  const { gateway } = bounded;
+  const late = await gateway.ask("chat", prompt("chat", { stream: true, max_completion_tokens: 1_000 }));
+  const refused = await ask(gateway, "chat", { max_completion_tokens: 1_000 });
+  assertMatch(
+    refused.text,
+    /per month, of which 0 USD is left and 0\.01 USD is held.*It starts anew on 2026-12-01 at 00:00 UTC/,
+  );
+  now += 1_000;
+  assertEquals((await ask(gateway, "chat", { max_completion_tokens: 1_000 })).status, 200);
+  gate.resolve();
+  await late.text();
+  await entriesOf(gateway.store.ledger, 3);
+  const day = Math.floor(now / 86_400_000);
+  const claim = (since: number) => ({ scope: "key" as const, id: gateway.key.id, budget: pico(0.01), since });
+  assertEquals(await gateway.store.ledger.left(claim(day)), pico(0.00995));
+  assertEquals(await gateway.store.ledger.left(claim(day - 30)), pico(0.0099));
 });
