@@ -7,7 +7,7 @@ import { stopSignals } from "./shutdown.ts";
 
 /** Where it listens unless it is told otherwise. */
 const HOSTNAME = "127.0.0.1";
-const PORT = 8791;
+const PORT = 8795;
 
 /** Serves faults. Returns the exit code. @throws {UsageError} */
 export async function fault({ values }: Pick<Invocation, "values">): Promise<number> {
