@@ -41,8 +41,10 @@ const ASKED = prompt("chat", { stream: true, stream_options: { include_usage: tr
 
 Deno.test("a usage with every piece holds nothing of the answer back, and the last one is the bill", async () => {
   const goOn = Promise.withResolvers<void>();
-  const steps = withRunningUsage(["alpha ", "beta ", "gamma"]);
-  await using world = startChat([...steps.slice(0, 3), goOn.promise, ...steps.slice(3)]);
+  const [first = "", ...steps] = withRunningUsage(["alpha ", "beta ", "gamma"]);
+  // The first one says nothing, and comes alone.
+  const soon = new Promise((resolve) => setTimeout(resolve, 30));
+  await using world = startChat([first, soon, ...steps.slice(0, 2), goOn.promise, ...steps.slice(2)]);
   const response = await world.gateway.ask("chat", ASKED);
   const reader = response.body?.getReader();
   assert(reader !== undefined);

@@ -3,7 +3,7 @@ import type { Protocol } from "../../lib/canonical/types.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { frames, TOLD } from "./spoken.ts";
-import type { Said } from "./stepped.ts";
+import type { Said, Step } from "./stepped.ts";
 import { chargeOf, priceOf, spokenBy, startWorld, tokens, type Way } from "./world.ts";
 
 const counter = await loadTokenCounter();
@@ -107,4 +107,28 @@ Deno.test("a slow client that reads now and then gets all of its stream", async 
   const entry = await world.entry();
   assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
   await world.assertSettled(entry, "slow");
+});
+
+function* slowly(frames: readonly string[]): Generator<Step> {
+  for (const frame of frames) {
+    yield new Promise((resolve) => setTimeout(resolve, 150));
+    yield frame;
+  }
+}
+
+Deno.test("a client that waits for its model is there, however long that takes", async () => {
+  for (const way of ["relayed", "translated"] as const) {
+    const { opening, pieces, ending } = frames(spokenBy("chat", way), ["one ", "two"], "told");
+    await using world = startWorld({
+      protocol: "chat",
+      way,
+      says: () => ({ steps: slowly([...opening, ...pieces, ...ending]) }),
+      config: { limits: { answer_unread_ms: 60 } },
+    });
+    const response = await world.gateway.ask("chat", prompt("chat", { stream: true }));
+    const text = await response.text();
+    assert(text.includes("[DONE]"), text);
+    const entry = await world.entry();
+    assertEquals([entry.ending, entry.tokens], ["end", tokens(TOLD)]);
+  }
 });
