@@ -2,7 +2,7 @@
  * Keeps binary fractions away from money. Amounts are of the type `bigint`, which the compiler lets nobody mix with
  * numbers; what is left are the ways from one to the other, and prices that are read as numbers. One line per violation.
  */
-import { blankComments, type SourceFile } from "./sources.ts";
+import type { SourceFile } from "./sources.ts";
 
 /** Files that work with amounts: nothing here makes a fraction, or a number of an amount. */
 const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map((name) => `lib/metering/${name}.ts`);
@@ -27,10 +27,6 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/limits/window.ts": [
     // Requests, tokens or slots.
     "const given = Math.min(amount, bucket.amount);",
-  ],
-  "lib/metering/budgets.ts": [
-    // Days.
-    "return Math.floor(now / MS_PER_DAY);",
   ],
 };
 
@@ -79,7 +75,7 @@ export function checkAmounts(files: readonly SourceFile[], exceptions = EXCEPTIO
 
 function checkFile({ path, text }: SourceFile, exceptions: readonly string[]): string[] {
   const lines = text.split("\n");
-  const code = blankTexts(blankComments(text));
+  const code = blankTexts(text);
   return rulesOf(path).flatMap(({ pattern, why }) =>
     [...code.matchAll(pattern)].flatMap((match) => {
       const number = code.slice(0, match.index).split("\n").length;
@@ -101,40 +97,53 @@ function checkStale({ path, text }: SourceFile, exceptions: Readonly<Record<stri
   );
 }
 
-/** Blanks what stands in quotes and regular expressions; code within template strings stays. */
-function blankTexts(code: string): string {
-  const quoted = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/;
-  // A slash after an operator or an opening bracket begins an expression, any other divides.
-  const expression =
-    /(?<=(?:^|[(,=:[!&|?{};\n]|=>|return)\s*)\/(?![/*])(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/;
-  const plain = code.replaceAll(
-    new RegExp(`${quoted.source}|${expression.source}`, "g"),
-    (text) => text.replaceAll(/[^\n]/g, " "),
-  );
-  return blankTemplates(plain);
+const QUOTED = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/y;
+const COMMENT = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y;
+/** From a backtick, or from the end of code within a template, up to the next code or the end. */
+const TEMPLATE = /[`}](?:[^`\\$]|\\[\s\S]|\$(?!\{))*(?:`|\$\{)/y;
+const EXPRESSION = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y;
+/** What a regular expression may follow. After anything else a slash divides. */
+const BEFORE_EXPRESSION = /(?:^|[(,=:[!&|?{};+>]|\breturn)\s*$/;
+
+/** Blanks comments, what stands in quotes, and regular expressions. Lines stay, and so does code within templates. */
+function blankTexts(text: string): string {
+  let code = "";
+  /** For each template whose code is open: how many braces are open in it. */
+  const templates: number[] = [];
+  for (let at = 0; at < text.length;) {
+    const char = text.charAt(at);
+    const braces = templates.at(-1);
+    const isTemplate = char === "`" || (char === "}" && braces === 0);
+    const found = isTemplate ? take(TEMPLATE, { text, at }) : literalAt(text, { at, code });
+    if (char === "}" && braces === 0) templates.pop();
+    else if (braces !== undefined && char === "{") templates[templates.length - 1] = braces + 1;
+    else if (braces !== undefined && char === "}") templates[templates.length - 1] = braces - 1;
+    if (isTemplate && found?.endsWith("${") === true) templates.push(0);
+    code += found === undefined ? char : found.replaceAll(/[^\n]/g, " ");
+    at += found?.length ?? 1;
+  }
+  return code;
 }
 
-/** Blanks the texts of template strings, however deep they are nested. */
-function blankTemplates(code: string): string {
-  let blanked = "";
-  /** For each template that is open: how many braces are open in its code; -1 in its text. */
-  const templates: number[] = [];
-  for (let at = 0; at < code.length; at++) {
-    const char = code.charAt(at);
-    const depth = templates.at(-1);
-    const isText = depth === -1;
-    if (char === "`") {
-      if (isText) templates.pop();
-      else templates.push(-1);
-    } else if (isText && char === "\\") {
-      blanked += "  ";
-      at++;
-      continue;
-    } else if (isText && char === "$" && code.charAt(at + 1) === "{") templates[templates.length - 1] = 0;
-    else if (depth !== undefined && !isText && char === "{" && code.charAt(at - 1) !== "$") {
-      templates[templates.length - 1] = depth + 1;
-    } else if (depth !== undefined && !isText && char === "}") templates[templates.length - 1] = depth - 1;
-    blanked += isText && char !== "\n" ? " " : char;
+/** The comment, text or regular expression that begins at a place; `undefined` where code goes on. */
+function literalAt(text: string, { at, code }: { at: number; code: string }): string | undefined {
+  switch (text.charAt(at)) {
+    case '"':
+    case "'":
+      return take(QUOTED, { text, at });
+    case "/": {
+      const comment = take(COMMENT, { text, at });
+      if (comment !== undefined) return comment;
+      // Only the last line decides, or everything before it would be looked through at each slash.
+      const line = code.slice(code.lastIndexOf("\n") + 1);
+      return BEFORE_EXPRESSION.test(line) ? take(EXPRESSION, { text, at }) : undefined;
+    }
+    default:
+      return undefined;
   }
-  return blanked;
+}
+
+function take(pattern: RegExp, { text, at }: { text: string; at: number }): string | undefined {
+  pattern.lastIndex = at;
+  return pattern.exec(text)?.[0];
 }

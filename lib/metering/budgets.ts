@@ -2,20 +2,15 @@
 import type { Caller } from "../access/caller.ts";
 import type { Budget } from "../config.ts";
 import { GatewayError } from "../errors.ts";
+import { DAY_MS, dayOf } from "../store/days.ts";
 import type { BudgetClaim, HoldAnswer } from "../store/ledger.ts";
 import { type Amount, formatUsd, parseUsd } from "./money.ts";
 
 type Period = Budget["period"];
 
-const MS_PER_DAY = 86_400_000;
 const DAYS_PER_WEEK = 7;
 /** 1970-01-01 was a Thursday: three days after a Monday. */
 const WEEKDAY_OF_FIRST_DAY = 3;
-
-/** The day of a moment in Unix milliseconds: days since 1970-01-01, by UTC. */
-export function dayOf(now: number): number {
-  return Math.floor(now / MS_PER_DAY);
-}
 
 /** First day of the period that a moment in Unix milliseconds is in: days since 1970-01-01, by UTC; 0 for `total`. */
 export function periodStart(period: Period, now: number): number {
@@ -82,7 +77,7 @@ export function budgetError(
   const state = claim.scope === "key" ? `, of which ${leftText(left, onHold)}` : "";
   const renewal = claim.until === undefined
     ? "It never starts anew"
-    : `It starts anew on ${new Date(claim.until * MS_PER_DAY).toISOString().slice(0, 10)} at 00:00 UTC`;
+    : `It starts anew on ${new Date(claim.until * DAY_MS).toISOString().slice(0, 10)} at 00:00 UTC`;
   return new GatewayError(
     "limited",
     `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +

@@ -28,7 +28,8 @@ export function sheetAt(model: Model, { factor, now }: { factor: string; now: nu
   let byFactor = sheets.get(pricing);
   if (byFactor === undefined) sheets.set(pricing, byFactor = new Map());
   let sheet = byFactor.get(factor);
-  if (sheet === undefined) {
+  // Rows that were made of one another share their prices, and not their ids.
+  if (sheet?.model !== model.id) {
     const { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h } = pricing;
     const classes = { prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h };
     byFactor.set(factor, sheet = Object.freeze({ model: model.id, factor, ...classes }));

@@ -69,6 +69,45 @@ Deno.test("mostTokens() is never above the context of the model, whatever is sen
   assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
 });
 
+Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it stands", () => {
+  const bare = mostTokens(prompt([]), MODEL).input;
+  const bytes = (mediaType: string, base64: string): Block => ({
+    type: "media",
+    media: { kind: "bytes", mediaType, base64 },
+  });
+  const result = (block: Block): Block => ({ type: "tool_result", callId: "c", blocks: [block] });
+  const signature = { issuer: "a", value: "s".repeat(3000) };
+  const rest = { from: "chat", members: { title: "t".repeat(2000) } } as const;
+  const cases: [block: Block, least: number, most: number][] = [
+    [bytes("image/png", btoa("x".repeat(100_000))), 4784, 5100],
+    [result(bytes("image/png", "")), 4784, 5100],
+    [{ type: "media", media: { kind: "url", url: "https://a/b.png" } }, 4784, 5100],
+    [bytes("text/plain", btoa("x".repeat(999))), 999, 1100],
+    [bytes("application/pdf", btoa("x".repeat(30_001))), 30_001, 30_100],
+    [bytes("application/pdf", btoa("x")), 4784, 5100],
+    [{ type: "reasoning", text: "", hidden: true, signature }, 3000, 3100],
+    [{ type: "text", text: "", rest }, 2000, 2100],
+    [{ type: "foreign", from: "messages", value: { text: "f".repeat(500) } }, 500, 600],
+    [{ type: "text", text: "\ud800".repeat(100) }, 300, 400],
+  ];
+  for (const [block, least, most] of cases) {
+    const more = mostTokens(prompt([block]), MODEL).input - bare;
+    assert(more >= least && more <= most, `${more} for ${JSON.stringify(block).slice(0, 80)}`);
+  }
+});
+
+Deno.test("mostTokens() and estimateTokens() take no longer than a look at the bytes", () => {
+  const large = prompt([{ type: "text", text: "Größe and more ".repeat(700_000) }]);
+  mostTokens(large, MODEL);
+  const start = performance.now();
+  for (let round = 0; round < 10; round++) {
+    mostTokens(large, MODEL);
+    estimateTokens(large, MODEL);
+  }
+  const ms = (performance.now() - start) / 20;
+  assert(ms < 100, `${ms} ms for 10 MB`);
+});
+
 Deno.test("mostCost() takes all input at its dearest class", () => {
   assertEquals(mostCost({ input: 10, output: 2 }, SHEET), 10n * parseUsd("0.000006") + 2n * parseUsd("0.000015"));
 });

@@ -1,9 +1,10 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Caller } from "../../lib/access/caller.ts";
 import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
-import { budgetClaims, budgetError, dayOf, periodEnd, periodStart } from "../../lib/metering/budgets.ts";
+import { budgetClaims, budgetError, periodEnd, periodStart } from "../../lib/metering/budgets.ts";
 import { parseUsd } from "../../lib/metering/money.ts";
-import { openaiError } from "../../lib/protocols/error_bodies.ts";
+import { anthropicError, openaiError } from "../../lib/protocols/error_bodies.ts";
+import { dayOf } from "../../lib/store/days.ts";
 
 function day(text: string): number {
   return dayOf(Date.parse(`${text}T00:00:00Z`));
@@ -82,5 +83,13 @@ Deno.test("budgetError() names the budget and its next beginning, is final, and 
     assert(error !== undefined);
     assertEquals([error.status, error.final, error.retryAfterMs], [429, true, undefined]);
     assertEquals([openaiError(error).type, openaiError(error).code], ["insufficient_quota", "insufficient_quota"]);
+    assertEquals(anthropicError(error).type, "rate_limit_error");
   }
+});
+
+Deno.test("budgetError() says that a total never starts anew, and of an overdrawn budget that nothing is left", () => {
+  const [claim] = budgetClaims(caller({ key_budget: { usd: "5", period: "total" } }), Date.UTC(2026, 10, 21));
+  assert(claim !== undefined);
+  const { message } = budgetError({ held: false, claim, left: -1n, onHold: 0n }, { most: 1n });
+  assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It never starts anew$/);
 });

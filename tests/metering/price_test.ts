@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { pricingAt } from "../../lib/catalog/pricing.ts";
 import { charge, NO_TOKENS, readUsage } from "../../lib/metering/billed.ts";
@@ -84,6 +85,28 @@ Deno.test("a cost grows with every class of tokens, adds up, and leaves out reas
   assertEquals(formatUsd(costOfTokens(some, SHEET)), "0.0003315");
 });
 
+Deno.test("pictures cost what the tariff says", () => {
+  const canvas = EMBEDDED_MODELS.find(({ id }) => id === "sluice/canvas");
+  assert(canvas !== undefined);
+  const sheet = sheetAt(canvas, { factor: "1", now: 0 });
+  const cases: [tokens: Partial<BilledTokens>, usd: string][] = [
+    [{ completion: 7_024 }, "0.031608"],
+    [{ completion: 1_000_000 }, "4.5"],
+    [{ prompt: 1_000_000 }, "0.75"],
+    [{ prompt: 9, completion: 3 * 7_024 }, "0.09483075"],
+    [{}, "0"],
+  ];
+  for (const [tokens, usd] of cases) assertEquals(formatUsd(costOfTokens({ ...NO_TOKENS, ...tokens }, sheet)), usd);
+});
+
+Deno.test("a sheet that may still change is read anew each time", () => {
+  const sheet = { ...SHEET };
+  const one = { ...NO_TOKENS, prompt: 1 };
+  assertEquals(costOfTokens(one, sheet), parseUsd("0.000003"));
+  sheet.factor = "2";
+  assertEquals(costOfTokens(one, sheet), parseUsd("0.000006"));
+});
+
 Deno.test("numbers that are no counts are never charged", () => {
   for (const count of [-1, 0.5, NaN, Infinity, 2 ** 53]) {
     assertThrows(() => costOfTokens({ ...NO_TOKENS, prompt: count }, SHEET), RangeError, "Cannot charge");
@@ -123,6 +146,7 @@ Deno.test("prices change at their moment, and a request keeps those of its begin
   assertEquals(costOfTokens({ ...NO_TOKENS, prompt: 1 }, begun), parseUsd("2"));
   assert(sheetAt(model, { factor: "1", now: noon + 1 }) === begun, "the same prices are the same sheet");
   assert(sheetAt(model, { factor: "2", now: noon }) !== begun);
+  assertEquals(sheetAt({ ...model, id: "acme/two" }, { factor: "1", now: noon }), { ...begun, model: "acme/two" });
 });
 
 Deno.test("what was held is the most that is charged; the rest is the house's", () => {

@@ -23,6 +23,11 @@ Deno.test("checkAmounts() finds numbers that are made of money, wherever that is
     [PRICE, "return x.toFixed(4);", ".toFixed("],
     [PRICE, "total /= n;", "/="],
     [PRICE, "const text = `${a / b}`;", "/"],
+    [PRICE, "const text = `it's ${a / b} isn't`;", "/"],
+    [PRICE, "const text = `a ${{ b: `'${c / d}` }} \"`;", "/"],
+    [PRICE, "const text = `${a}` + b / c + `}`;", "/"],
+    [PRICE, 'const at = "//"; const half = total / 2;', "/"],
+    [PRICE, "const short = (a + b)\n  / 2;", "/"],
     [LEDGER, "sum += cost * 0.8;", "0.8"],
     [LEDGER, "const mean = cost / count;", "/"],
     ["lib/reports/usage.ts", "cost.toFixed(2)", ".toFixed("],
@@ -38,6 +43,8 @@ Deno.test("checkAmounts() leaves alone what is no money, and what only looks lik
     [PRICE, "/** `0.00000125` USD / token */\nconst a = 1n;"],
     [PRICE, 'const text = "0.5 / 2"; const path = `a/b 0.5 ${name}/c`;'],
     [PRICE, "const match = /^(\\d+)(?:\\.(\\d{1,12}))?$/.exec(text);"],
+    [PRICE, "const slash = /[/]0.5/.test(`it's 1/2`) ? 1n : 2n; // 0.5"],
+    [PRICE, "const text = `a\\`${{ b: `${c}/d` }}/0.5`;"],
     [LEDGER, "const count = Number(row.seq);"],
   ];
   for (const [path, text] of cases) assertEquals(check(path, text), [], `${path}: ${text}`);
