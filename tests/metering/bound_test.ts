@@ -57,6 +57,7 @@ Deno.test("mostTokens() bounds the output by what was asked for, or else by the 
   assertEquals(output({ maxTokens: 5 }), 5);
   assertEquals(output({ maxTokens: 5, n: 3 }), 15);
   assertEquals(output({ n: 2 }), 16_000);
+  assertEquals(output({ maxTokens: 1_000_000_000, n: 2 }), 16_000);
 });
 
 Deno.test("mostTokens() is never above the context of the model, whatever is sent", () => {
@@ -71,6 +72,8 @@ Deno.test("mostTokens() is never above the context of the model, whatever is sen
 
 Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it stands", () => {
   const bare = mostTokens(prompt([]), MODEL).input;
+  const tool = mostTokens(prompt([], { tools: [{ type: "function", name: "f" }] }), MODEL).input - bare;
+  assert(tool > 804, `${tool} for a tool: vendors say how tools are used`);
   const bytes = (mediaType: string, base64: string): Block => ({
     type: "media",
     media: { kind: "bytes", mediaType, base64 },
@@ -125,6 +128,8 @@ Deno.test("affordableOutput() is what the money pays for, to the token, and noth
   assertEquals([left(0n), left(-1n), left(cost(0))], [undefined, undefined, undefined]);
   const free = { ...SHEET, prompt: "0", completion: "0", input_cache_read: "0", input_cache_write_5m: "0" };
   assert((affordableOutput({ left: 0n, inputTokens: 9, sheet: { ...free, input_cache_write_1h: "0" } }) ?? 0) > 1e6);
+  const freeOutput = { ...SHEET, completion: "0" };
+  assertEquals(affordableOutput({ left: parseUsd("0.000005"), inputTokens: 1, sheet: freeOutput }), undefined);
 });
 
 Deno.test("estimateTokens() is near the count of plain text, and takes the output that was asked for", async () => {
