@@ -4,7 +4,7 @@ import { ConfigError } from "../config.ts";
 import { loadConfig, type LoadedConfig } from "../config/load.ts";
 import type { Route } from "../http/router.ts";
 import { StoreError } from "../store/store.ts";
-import { helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
+import { type CommandName, helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
 import { audit } from "./audit.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
@@ -89,12 +89,22 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
   }
 }
 
-function load({ values }: Invocation): Promise<LoadedConfig> {
+function load({ command, values }: Invocation): Promise<LoadedConfig> {
   return loadConfig({
     flags: values,
-    env: (name) => Deno.env.get(name),
+    env: USE_SECRETS.has(command) ? (name) => Deno.env.get(name) : envWithout,
     readTextFile: (path) => Deno.readTextFile(path),
   });
+}
+
+/** Commands that need the secrets of the configuration. All others read and change what is kept, from any shell. */
+const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor"]);
+
+/** The environment, with something in the place of each secret that is not set. */
+function envWithout(name: string): string | undefined {
+  const value = Deno.env.get(name);
+  if (value !== undefined && value !== "") return value;
+  return /^SLUICE_(CONFIG|HOSTNAME|PORT|STORE)$/.test(name) ? value : `no-secret-in-${name}`;
 }
 
 function print(text: string): number {

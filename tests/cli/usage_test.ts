@@ -72,3 +72,22 @@ Deno.test("usage says in one line what it cannot do, and makes no store", () =>
     }
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
+
+Deno.test("commands that only read and change what is kept need no secrets; those that use them do", () =>
+  inFolder(async (folder) => {
+    const file = {
+      admin: { key: { env: "SECRET_ADMIN_KEY_OF_TEST" } },
+      upstreams: { host: { vendor: "openai", api_key: { env: "SECRET_HOST_KEY_OF_TEST" } } },
+      keys: [{ name: "ci", key: { env: "SECRET_CI_KEY_OF_TEST" } }],
+    };
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
+    assertEquals((await run(["keys", "add", "bob"], { folder })).code, 0);
+    for (const command of [["usage"], ["keys", "list"], ["audit"], ["prune"]]) {
+      const { code, err } = await run(command, { folder });
+      assertEquals([code, err], [0, ""], command.join(" "));
+    }
+    for (const command of [["check"], ["serve"]]) {
+      const { code, err } = await run(command, { folder });
+      assertEquals([code, /SECRET_ADMIN_KEY_OF_TEST.*not set/.test(err)], [1, true], command.join(" "));
+    }
+  }));
