@@ -4,6 +4,14 @@ import type { Endpoint } from "./access/table.ts";
 import { limitsSchema, modelSchema } from "./catalog/model.ts";
 import { timeoutsSchema } from "./catalog/timeouts.ts";
 import { isNetwork } from "./access/networks.ts";
+import {
+  LIMITS_STORE_FORMS,
+  LIMITS_STORE_PATTERN,
+  type LimitsAddress,
+  STORE_FORMS,
+  STORE_PATTERN,
+  type StoreAddress,
+} from "./config/address.ts";
 import type { Secret } from "./secret.ts";
 import { type VendorName, VENDORS } from "./upstreams/vendors.ts";
 
@@ -19,9 +27,6 @@ export const ENDPOINTS = [
 
 /** Spans of time a budget is for. Those of the calendar begin at midnight UTC. */
 export const PERIODS = ["day", "week", "month", "total"] as const;
-
-/** `sqlite:PATH` or `memory:`. */
-export const STORE_PATTERN = /^(sqlite:.+|memory:)$/;
 
 /** Names of groups, keys and upstreams. */
 export const nameSchema = z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, {
@@ -204,12 +209,32 @@ const shutdownSchema = z.strictObject({
     .describe("The same for pictures, which take minutes and would cost as much again, in seconds"),
 });
 
+const nodesSchema = z.strictObject({
+  config: z.enum(["own", "store"]).default("own")
+    .describe("Whose configuration a node obeys: its own file's, or the one that was put into the store last"),
+  key_age_seconds: z.number().int().min(0).max(86_400).default(300)
+    .describe("How long keys that a node has seen go on to serve while the store is out of reach, in seconds"),
+  journal: z.string().min(1).nullable().default("./data/journal")
+    .describe(
+      "File for entries that wait for a store that is out of reach; null: none, requests that cost are refused",
+    ),
+  journal_entries: z.number().int().min(1).max(10_000_000).default(100_000)
+    .describe("Most entries that wait; from then on requests that cost are refused"),
+  limits_outage: z.enum(["local", "closed"]).default("local")
+    .describe("While `limits_store` is out of reach: each node's share of every limit, or no request that has limits"),
+  limits_timeout_ms: z.number().int().min(10).max(10_000).default(250)
+    .describe("How long `limits_store` may take to answer before it counts as out of reach, in milliseconds"),
+});
+
 /** The whole file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
   listen: listenSchema.prefault({}).describe("Where the gateway listens"),
-  store: z.string().regex(STORE_PATTERN, { error: 'Expected "sqlite:PATH" or "memory:"' })
-    .default("sqlite:./data/sluice.db").describe('Where keys are kept: "sqlite:PATH" or "memory:"'),
+  store: z.string().regex(STORE_PATTERN, { error: `Expected ${STORE_FORMS}` }).default("sqlite:./data/sluice.db")
+    .describe(`Where keys and bills are kept: ${STORE_FORMS}; an address with a password belongs into SLUICE_STORE`),
+  limits_store: z.string().regex(LIMITS_STORE_PATTERN, { error: `Expected ${LIMITS_STORE_FORMS}` }).default("memory:")
+    .describe(`Where limits are counted: ${LIMITS_STORE_FORMS}; one with a password belongs into SLUICE_LIMITS_STORE`),
+  nodes: nodesSchema.prefault({}).describe("Several gateways on one store, and what they do while it is out of reach"),
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Where models run, by name; `embedded` is always there"),
   models: z.array(modelSchema).default([]).describe("The catalog, beside the embedded models"),
@@ -269,7 +294,9 @@ type Parsed = z.output<typeof configSchema>;
 
 /** The configuration in force: every default filled in, `default` among the groups, `embedded` among the upstreams. */
 export type Config = Readonly<
-  Omit<Parsed, "$schema" | "keys" | "upstreams" | "admin"> & {
+  Omit<Parsed, "$schema" | "keys" | "upstreams" | "admin" | "store" | "limits_store"> & {
+    store: StoreAddress;
+    limits_store: LimitsAddress;
     keys: readonly ConfiguredKey[];
     admin?: AdminConfig;
     upstreams: Readonly<Record<string, UpstreamConfig>>;

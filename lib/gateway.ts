@@ -90,6 +90,8 @@ export interface Parts {
   reloader?: Reloader;
   /** Absent: what this process sees for itself. */
   health?: Health;
+  /** Absent: limits are counted in this process alone. */
+  limiter?: Limiter;
 }
 
 /** What a configuration alone decides. */
@@ -110,6 +112,7 @@ export function createGateway(
     log,
     reloader = noReloader(now),
     health = ownHealth({ config, now, monotonic, random, log }),
+    limiter = createMemoryLimiter({ monotonic }),
   }: Parts,
 ): Gateway {
   return {
@@ -118,7 +121,7 @@ export function createGateway(
     store,
     keys: createKeyRing({ config, store: store.keys, now }),
     ledger: createLedger({ store: store.ledger, now, monotonic, log }),
-    limiter: createMemoryLimiter({ monotonic }),
+    limiter,
     running: createRunning(),
     observer: createObserver({ monotonic, now }),
     health,
@@ -225,11 +228,12 @@ function shuttingDown(): GatewayError {
 
 /** Ends all work, frees the connections to the upstreams, and enters what is to be entered. */
 export async function closeGateway(gateway: Gateway): Promise<void> {
-  const { ledger, afterwork } = gateway;
+  const { ledger, limiter, afterwork } = gateway;
   await stopRequests(gateway);
   closeUpstreams(gateway);
   await afterwork.done();
   await ledger.close();
+  await limiter.close();
 }
 
 function closeUpstreams({ upstreams, imageUpstreams }: Pick<Gateway, "upstreams" | "imageUpstreams">): void {

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 const VALUES = {
   config: "FILE",
   store: "ADDRESS",
+  "limits-store": "ADDRESS",
   hostname: "NAME",
   port: "N",
   group: "GROUP",
@@ -54,7 +55,7 @@ interface Syntax {
   about: string;
 }
 
-const LISTEN: readonly Flag[] = ["config", "store", "hostname", "port"];
+const LISTEN: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port"];
 const FILES: readonly Flag[] = ["config", "store"];
 const RULES: readonly Flag[] = [
   ...["group", "expires", "models", "endpoints", "ips"] as const,
@@ -195,8 +196,9 @@ export function helpText(): string {
   });
   return `Sluice: one gateway in front of every model.\n\nUsage: sluice [COMMAND] [FLAGS]\n\n${lines.join("")}
 Without --config, SLUICE_CONFIG names the file, else ./sluice.jsonc is read where it exists.
-SLUICE_HOSTNAME, SLUICE_PORT and SLUICE_STORE stand for the flags of the same names.
-ADDRESS is sqlite:PATH or memory: (keys of a memory: store end with the process).
+SLUICE_HOSTNAME, SLUICE_PORT, SLUICE_STORE and SLUICE_LIMITS_STORE stand for the flags of the same names.
+ADDRESS is sqlite:PATH, memory: (its keys end with the process) or postgres://USER:PASSWORD@HOST/DATABASE,
+for --limits-store memory: or redis://:PASSWORD@HOST.
 WHEN is a span such as 30d or a day such as 2027-01-01, TIME a span such as 90s, 15m, 24h or 30d.
 Spans of --since and --until count back from now. WHAT is key, group, model or day.
 IDS, NAMES and NETWORKS are lists such as "acme/*,beta/one", "chat,models" or "10.0.0.0/8,2001:db8::1".

@@ -4,6 +4,7 @@ import { createCatalog } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import type { Config, Group } from "../config.ts";
+import { shownAddress } from "../config/address.ts";
 import { listenersOf } from "../http/surface.ts";
 import { formatUsd, parseUsd } from "../metering/money.ts";
 import { type Doubt, doubtText } from "./doubts/doubt.ts";
@@ -44,7 +45,7 @@ function checkText({ config, path, models, doubts, now }: Checked): string {
     `Configuration: ${path ?? "built in (there is no file)"}`,
     `Listens on:    ${config.listen.hostname}:${config.listen.port}`,
     `Admin side:    ${adminSide(config)}`,
-    `Store:         ${config.store}`,
+    `Store:         ${shownAddress(config.store)}`,
     "",
     `Models (${models.length}):`,
     ...models.flatMap((model) => [`  ${model.id} -> ${targetsOf(model).join(", ")}`, `    ${priceText(model, now)}`]),
@@ -64,7 +65,7 @@ function checkObject({ config, path, models, doubts, now }: Checked): Record<str
     path: path ?? null,
     listen: config.listen,
     admin: listenersOf(config).find(({ surface }) => surface !== "public") ?? null,
-    store: config.store,
+    store: shownAddress(config.store),
     models: models.map((model) => ({ id: model.id, targets: targetsOf(model), pricing: pricingAt(model, now) })),
     groups: Object.fromEntries(
       Object.entries(config.groups).map(([name, group]) => [name, { ...group, usable: usableBy(group, models) }]),

@@ -96,10 +96,10 @@ export async function keys(
   command: KeysCommand,
   { config, operand, values, switches }: Pick<Invocation, "operand" | "values" | "switches"> & { config: Config },
 ): Promise<number> {
-  if (config.store === "memory:") {
+  if (config.store.kind === "memory") {
     return refuse('Cannot reach the keys: the store is "memory:", which only the running gateway can see');
   }
-  const store = openStore(config.store);
+  const store = await openStore(config.store);
   try {
     await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
     return 0;

@@ -5,6 +5,7 @@ import { createReloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import { describeCause } from "../http/cause.ts";
+import type { Limiter } from "../limits/limiter.ts";
 import type { Store } from "../store/store.ts";
 
 /** What it is made of. */
@@ -13,15 +14,24 @@ export interface LiveParts {
   loaded: LoadedConfig;
   load: () => Promise<LoadedConfig>;
   store: Store;
+  /** Absent: limits are counted in this process alone. */
+  limiter?: Limiter;
   /** Unix time in milliseconds. */
   now: () => number;
   log: (entry: LogEntry) => void;
 }
 
 /** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
-export function startLive({ loaded, load, store, now, log }: LiveParts): () => Gateway {
+export function startLive({ loaded, load, store, limiter, now, log }: LiveParts): () => Gateway {
   const reloader = createReloader({ first: loaded, load, now, log, apply });
-  let gateway = createGateway({ config: loaded.config, store, now, log, reloader });
+  let gateway = createGateway({
+    config: loaded.config,
+    store,
+    ...(limiter !== undefined && { limiter }),
+    now,
+    log,
+    reloader,
+  });
   function apply(config: Gateway["config"]): void {
     const old = gateway;
     gateway = renewGateway(old, config);

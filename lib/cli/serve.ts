@@ -10,8 +10,9 @@ import { createDrain, type Drain } from "../http/drain.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
 import { type Listener, listenersOf } from "../http/surface.ts";
+import { type LimiterOptions, openLimiter } from "../limits/open.ts";
 import { openStore } from "../store/open.ts";
-import type { Store } from "../store/store.ts";
+import type { SharedStoreOptions, Store } from "../store/store.ts";
 import { firstStartText, laterStartText, originOf } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
 import { createLog, createLogWriter } from "./log.ts";
@@ -38,13 +39,14 @@ export interface ServeOptions {
 
 /** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
-  const store = openStore(config.store, { own: true });
   const lines = createLogWriter(Deno.stderr);
   let level = () => config.log.level;
   const log = createLog({ write: lines.write, now: Date.now, level: () => level() });
+  const store = await openStore(config.store, { own: true, shared: sharedStoreOptions(config, log) });
+  const limiter = await openLimiter(config.limits_store, limiterOptions(config, log));
   const forget = keepRunning(log);
   const loaded = { config, ...(path !== undefined && { path }) };
-  const current = startLive({ loaded, load: loaderOf(flags, path), store, now: Date.now, log });
+  const current = startLive({ loaded, load: loaderOf(flags, path), store, limiter, now: Date.now, log });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
   const endLoopWatch = current().observer.loop.start();
@@ -76,6 +78,25 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     await (isCut ? Promise.race([closing, new Promise((resolve) => setTimeout(resolve, CUT_MS))]) : closing);
     await lines.flush();
   }
+}
+
+/** How this process gets along without a store that it shares with others. */
+function sharedStoreOptions({ nodes }: Config, log: Gateway["log"]): SharedStoreOptions {
+  return {
+    keyAgeMs: nodes.key_age_seconds * 1000,
+    ...(nodes.journal !== null && { journal: nodes.journal }),
+    journalEntries: nodes.journal_entries,
+    log,
+  };
+}
+
+function limiterOptions({ nodes }: Config, log: Gateway["log"]): LimiterOptions {
+  return {
+    monotonic: () => performance.now(),
+    outage: nodes.limits_outage,
+    timeoutMs: nodes.limits_timeout_ms,
+    log,
+  };
 }
 
 interface Ending {

@@ -1,18 +1,16 @@
 /** The store that commands read beside the running gateway. */
 import type { Config } from "../config.ts";
+import type { StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreError } from "../store/store.ts";
-
-/** What stands in front of the path in the address of a store that is a file. */
-const SQLITE = "sqlite:";
 
 /** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} where there is no such store */
 export async function withStored(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
 ): Promise<number> {
-  requireFile(config.store);
-  const store = openStore(config.store);
+  if (config.store.kind !== "postgres") requireFile(config.store);
+  const store = await openStore(config.store);
   try {
     return await act(store);
   } finally {
@@ -24,11 +22,14 @@ export async function withStored(
  * The path of the file that the store is kept in.
  * @throws {StoreError} where there is none: a command that only reads must not make one
  */
-export function requireFile(address: string): string {
-  if (address === "memory:") {
+export function requireFile(address: StoreAddress): string {
+  if (address.kind === "memory") {
     throw new StoreError('Cannot read the store: it is "memory:", which only the running gateway can see');
   }
-  const path = address.slice(SQLITE.length);
+  if (address.kind === "postgres") {
+    throw new StoreError("Cannot read the store as a file: it is a Postgres database, which has tools of its own");
+  }
+  const { path } = address;
   if (!isThere(path)) throw new StoreError(`Cannot read the store "${path}": there is no such file`);
   return path;
 }

@@ -1,5 +1,6 @@
 /** Members of the configuration that hold from the start of the process to its end. */
 import type { Config } from "../config.ts";
+import { isSameAddress, type LimitsAddress, type StoreAddress } from "./address.ts";
 
 /** A configuration with the fixed members of another, and the names of those that it would have changed. */
 export interface Kept {
@@ -14,12 +15,21 @@ export function keepFixed(first: Config, next: Config): Kept {
     if (JSON.stringify(one) !== JSON.stringify(other)) ignored.push(path);
     return one;
   };
+  const keepAddress = <Address extends StoreAddress | LimitsAddress>(
+    path: string,
+    [one, other]: readonly [Address, Address],
+  ): Address => {
+    if (!isSameAddress(one, other)) ignored.push(path);
+    return one;
+  };
   const { admin, ...rest } = next;
   const { uploads, idempotency } = first.images;
   const config: Config = {
     ...rest,
     listen: keep("listen", [first.listen, next.listen]),
-    store: keep("store", [first.store, next.store]),
+    store: keepAddress("store", [first.store, next.store]),
+    limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
+    nodes: keep("nodes", [first.nodes, next.nodes]),
     images: {
       ...next.images,
       uploads: {

@@ -1,6 +1,7 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
-import { type Config, ConfigError, STORE_PATTERN } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import { isObject, type Json, JsonError } from "../json.ts";
+import { LIMITS_STORE_FORMS, LIMITS_STORE_PATTERN, namesPassword, STORE_FORMS, STORE_PATTERN } from "./address.ts";
 import type { Env } from "./cross.ts";
 import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
@@ -17,6 +18,7 @@ export interface ConfigFlags {
   hostname?: string;
   port?: string;
   store?: string;
+  "limits-store"?: string;
 }
 
 /** What the loader reads from. */
@@ -44,7 +46,7 @@ export async function loadConfig({ flags, env, readTextFile }: ConfigSources): P
   const text = await read(named, readTextFile);
   const path = text === undefined ? undefined : named ?? DEFAULT_FILE;
   const file = text === undefined ? {} : parseFile(text, path ?? DEFAULT_FILE);
-  const problems: string[] = [];
+  const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
   try {
     const config = parseConfig(merged, env);
@@ -83,6 +85,19 @@ function parseFile(text: string, path: string): Json {
   }
 }
 
+/** Files get copied, committed and mailed. The environment does not. */
+function passwordProblems(file: Json): string[] {
+  if (!isObject(file)) return [];
+  return (["store", "limits_store"] as const).flatMap((member) => {
+    const address = file[member];
+    if (typeof address !== "string" || namesPassword(address) === false) return [];
+    if (namesPassword(address) === undefined) {
+      return [`${member}: Expected an address: this one has no host, or no port that can be`];
+    }
+    return [`${member}: A password does not belong in the file: put the address into SLUICE_${member.toUpperCase()}`];
+  });
+}
+
 interface Overrides {
   flags: ConfigFlags;
   env: Env;
@@ -101,16 +116,24 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     if (port <= 65_535) listen.port = port;
     else problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
   });
+  // What is refused may hold a password: it is not told.
   pick("store", (value, name) => {
     if (STORE_PATTERN.test(value)) merged.store = value;
-    else problems.push(`${name}: Expected "sqlite:PATH" or "memory:", not "${value}"`);
+    else problems.push(`${name}: Expected ${STORE_FORMS}`);
+  });
+  pick("limits-store", (value, name) => {
+    if (LIMITS_STORE_PATTERN.test(value)) merged.limits_store = value;
+    else problems.push(`${name}: Expected ${LIMITS_STORE_FORMS}`);
   });
   if (isObject(file.listen) || Object.keys(listen).length > 0 && file.listen === undefined) merged.listen = listen;
   return merged;
 
-  function pick(flag: "hostname" | "port" | "store", set: (value: string, name: string) => void): void {
+  function pick(
+    flag: Exclude<keyof ConfigFlags, "config">,
+    set: (value: string, name: string) => void,
+  ): void {
     const typed = flags[flag];
-    const variable = `SLUICE_${flag.toUpperCase()}`;
+    const variable = `SLUICE_${flag.toUpperCase().replace("-", "_")}`;
     if (typed !== undefined) return set(typed, `--${flag}`);
     const value = env(variable);
     if (value !== undefined && value !== "") set(value, variable);

@@ -12,6 +12,7 @@ import {
 import type { z } from "zod";
 import type { Json } from "../json.ts";
 import { Secret } from "../secret.ts";
+import { readLimitsAddress, readStoreAddress } from "./address.ts";
 import { crossProblems, type Env } from "./cross.ts";
 import { schemaProblems } from "./problems.ts";
 
@@ -33,6 +34,8 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
   const { $schema: _, admin, ...config } = parsed.data;
   return {
     ...config,
+    store: readStoreAddress(config.store),
+    limits_store: readLimitsAddress(config.limits_store),
     upstreams: {
       [EMBEDDED_UPSTREAM]: { vendor: "embedded" },
       ...Object.fromEntries(Object.entries(config.upstreams).map(([name, row]) => [name, withSecret(row, env)])),

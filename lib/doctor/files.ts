@@ -20,8 +20,8 @@ export async function lookAtStore(
   isServing: () => Promise<boolean>,
 ): Promise<Finding[]> {
   const notes = notesOn("store");
-  if (store === "memory:") return notes.found;
-  const path = resolve(store.slice("sqlite:".length));
+  if (store.kind !== "sqlite") return notes.found;
+  const path = resolve(store.path);
   const folder = dirname(path);
   try {
     const info = await Deno.stat(folder).catch(absent);

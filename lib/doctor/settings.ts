@@ -32,7 +32,7 @@ export function lookAtSettings(config: Config, path: string | undefined): Findin
       "Name the proxy in trusted_proxies if there is one: without, its address is everybody's",
     );
   }
-  if (config.store === "memory:") {
+  if (config.store.kind === "memory") {
     notes.doubt(
       'The store is "memory:": keys and bills end with the process',
       'Use "sqlite:PATH" for anything but a trial',

@@ -55,11 +55,16 @@ export interface Limiter {
   take(request: { id: string; claims: readonly Claim[]; forMs: number }): Promise<Taking>;
   /**
    * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
+   * @returns how its limits stand afterwards; nothing where the id is not known
    * @throws {RangeError} where that is no number of tokens; the slots are free and the estimate stands
    */
-  end(id: string, tokens: number): Promise<void>;
+  end(id: string, tokens: number): Promise<Standing[]>;
   /** Takes a request back as if it had never been. */
   undo(id: string): Promise<void>;
   /** How these limits stand now. */
   standings(claims: readonly Claim[]): Promise<Standing[]>;
+  /** Whether the limits hold for all nodes. False while each keeps to a share of its own, or admits nothing. */
+  readonly healthy: boolean;
+  /** Frees what it holds. */
+  close(): Promise<void>;
 }

@@ -118,7 +118,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     async end(id, tokens) {
       const now = clock();
       const taken = forget(id, now);
-      if (taken === undefined) return;
+      if (taken === undefined) return [];
       for (const claim of taken.claims) {
         if (claim.unit === "concurrency") find(claim)?.remove(claim.cost, taken.leaseEnd);
       }
@@ -128,6 +128,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
         const window = tokens > claim.cost ? findOrAdd(claim, now) : find(claim);
         window?.correct(claim.cost, { actual: tokens, end: taken.windowEnd, now });
       }
+      return standingsOf(taken.claims, now);
     },
     undo(id) {
       const taken = forget(id, clock());
@@ -137,6 +138,8 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       return Promise.resolve();
     },
     standings: (claims) => Promise.resolve(standingsOf(claims, clock())),
+    healthy: true,
+    close: () => Promise.resolve(),
     get size() {
       return counts.size + requests.size;
     },

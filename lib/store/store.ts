@@ -3,6 +3,61 @@ import type { AnswerStore } from "./answers.ts";
 import type { KeyStore } from "./keys.ts";
 import type { LedgerStore } from "./ledger.ts";
 
+/** A configuration that the nodes of a store have in common: the text of its file. It names secrets and holds none. */
+export interface SharedConfig {
+  /** Grows with every text that is put. */
+  version: number;
+  text: string;
+  /** Unix time in milliseconds, by the store's clock. */
+  at: number;
+}
+
+/** The configuration that nodes have in common. */
+export interface SharedConfigs {
+  /** The one that was put last; `undefined` where there never was any. */
+  latest(): Promise<SharedConfig | undefined>;
+  /** Puts a text for all nodes. The one that is there already is not put again. Returns its version. */
+  put(text: string): Promise<number>;
+  /** Calls back soon after another one was put, at the latest after some seconds. Returns the function that ends that. */
+  watch(changed: () => void): () => void;
+}
+
+/** What a store of several nodes has beside. */
+export interface SharedStore {
+  readonly configs: SharedConfigs;
+  /** Whether the store answers, and what this node gets along with while it does not. */
+  reach(): StoreReach;
+}
+
+/** How far a node is without its store. */
+export interface StoreReach {
+  /** False from the first thing that failed to the first that worked again. */
+  up: boolean;
+  /** Milliseconds since it was out of reach first; 0 while it is up. */
+  downMs: number;
+  /** Entries that wait in the journal. */
+  waiting: number;
+}
+
+/** How a node gets along without its store for a while. */
+export interface SharedStoreOptions {
+  /** How long keys that were seen before serve without it, in milliseconds. */
+  keyAgeMs: number;
+  /** Path of the file for entries that wait; absent: there is none, and nothing can be entered meanwhile. */
+  journal?: string;
+  /** Most entries that wait. */
+  journalEntries: number;
+  /** Told of what happens to it. */
+  log: (line: StoreLine) => void;
+}
+
+/** A line of the log about a store. */
+export interface StoreLine {
+  level: "info" | "warn" | "error";
+  event: string;
+  [fact: string]: string | number | boolean | undefined;
+}
+
 /** Where keys, the ledger and answers are kept. Reads see what another process wrote before them. */
 export interface Store {
   readonly keys: KeyStore;
@@ -10,6 +65,8 @@ export interface Store {
   readonly ledger: LedgerStore;
   /** Finished answers, for repeats of their requests. */
   readonly answers: AnswerStore;
+  /** What a store of several nodes has beside; absent where one process alone serves from it. */
+  readonly shared?: SharedStore;
   /** Frees what the store holds. The store cannot be used afterwards. */
   close(): Promise<void>;
 }

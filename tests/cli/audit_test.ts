@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { DAY_MS, someEntries } from "../reports/entries.ts";
 import { startBilled } from "./billed_gateway.ts";
 import { inFolder, run } from "./program.ts";
@@ -39,7 +39,7 @@ Deno.test("prune forgets what is older than the configuration keeps, and the sum
   inFolder(async (folder) => {
     await Deno.mkdir(`${folder}/data`);
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, '{ "ledger": { "keep_days": 30 } }');
-    const store = openStore(`sqlite:${folder}/data/sluice.db`, { own: true });
+    const store = openSqliteStore(`${folder}/data/sluice.db`, { own: true });
     const now = Date.now();
     const old = someEntries(1200).map((entry, index) => ({ ...entry, at: now - 40 * DAY_MS + index }));
     const young = someEntries(300, { firstId: 5000 }).map((entry, index) => ({

@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { ConfigError } from "../../lib/config.ts";
+import { shownAddress } from "../../lib/config/address.ts";
 import { type ConfigFlags, loadConfig, type LoadedConfig } from "../../lib/config/load.ts";
 
 interface World {
@@ -52,7 +53,7 @@ Deno.test("loadConfig() puts the environment over the file and flags over both",
   const env = { SLUICE_HOSTNAME: "b", SLUICE_PORT: "2", SLUICE_STORE: "sqlite:b" };
   const seen = async (world: World) => {
     const { config } = await load(world);
-    return [config.listen.hostname, config.listen.port, config.store];
+    return [config.listen.hostname, config.listen.port, shownAddress(config.store)];
   };
   assertEquals(await seen({ files }), ["a", 1, "sqlite:a"]);
   assertEquals(await seen({ files, env }), ["b", 2, "sqlite:b"]);

@@ -33,7 +33,16 @@ function problems(file: Json, variables: Record<string, string> = {}): string[] 
 Deno.test("parseConfig() fills an empty file with defaults", () => {
   assertEquals(parseConfig({}), {
     listen: { hostname: "127.0.0.1", port: 8790 },
-    store: "sqlite:./data/sluice.db",
+    store: { kind: "sqlite", path: "./data/sluice.db" },
+    limits_store: { kind: "memory" },
+    nodes: {
+      config: "own",
+      key_age_seconds: 300,
+      journal: "./data/journal",
+      journal_entries: 100_000,
+      limits_outage: "local",
+      limits_timeout_ms: 250,
+    },
     upstreams: { embedded: { vendor: "embedded" } },
     models: [],
     embedded_models: true,

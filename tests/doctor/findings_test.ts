@@ -115,7 +115,7 @@ Deno.test("a valid configuration may be in doubt", () => {
 Deno.test("files of the store: modes, room and owner", async () => {
   await inFolder(async (folder) => {
     const stopped = () => Promise.resolve(false);
-    const store = `sqlite:${folder}/data/sluice.db`;
+    const store = { kind: "sqlite", path: `${folder}/data/sluice.db` } as const;
     assertEquals(lines(await lookAtStore({ store }, stopped)), [
       `ok: "${folder}/data" is not there yet; it is made at the first start`,
     ]);
@@ -150,7 +150,7 @@ Deno.test("files of the store: modes, room and owner", async () => {
     // Nothing of the look stays behind.
     const left = (await Array.fromAsync(Deno.readDir(`${folder}/data`))).map(({ name }) => name);
     assertEquals(left.sort(), ["sluice.db", "sluice.db-owner"]);
-    const file = `sqlite:${folder}/data/sluice.db/more.db`;
+    const file = { kind: "sqlite", path: `${folder}/data/sluice.db/more.db` } as const;
     assertMatch(lines(await lookAtStore({ store: file }, stopped))[0] ?? "", /^wrong: .* is no folder$/);
   });
 });
@@ -159,7 +159,10 @@ Deno.test({
   name: "a folder that cannot be written to is wrong",
   ignore: Deno.build.os !== "linux",
   async fn() {
-    const found = await lookAtStore({ store: "sqlite:/proc/self/sluice.db" }, () => Promise.resolve(false));
+    const found = await lookAtStore(
+      { store: { kind: "sqlite", path: "/proc/self/sluice.db" } },
+      () => Promise.resolve(false),
+    );
     assertEquals(found.filter(({ level }) => level === "wrong").length, 1);
     assertStringIncludes(lines(found).join("\n"), 'wrong: "/proc/self" cannot be written to');
   },

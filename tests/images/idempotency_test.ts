@@ -9,14 +9,15 @@ import {
   type RepeatableRequest,
 } from "../../lib/images/idempotency.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 
 const HASH = "a".repeat(64);
 const MIB = 1024 * 1024;
 
 function idempotency(change: Partial<IdempotencyParts> = {}): Idempotency {
   return createIdempotency({
-    store: openStore("memory:"),
+    store: openMemoryStore(),
     now: () => 0,
     windowMs: 1000,
     maxBytes: 1000,
@@ -203,7 +204,7 @@ Deno.test("an answer too large to keep is remembered as done", async () => {
 });
 
 Deno.test("answers share a limit; the oldest give way and are remembered as done", async () => {
-  const store = openStore("memory:");
+  const store = openMemoryStore();
   const once = idempotency({ store, maxBytes: 10, maxAnswerBytes: 6, maxAnswers: 4 });
   const give = (key: string, text: string) => once.run(request(() => Promise.resolve(answer(text)), { key }));
   for (const [key, text] of [["a", "aaaa"], ["b", "bbbb"], ["c", "cccccc"]] as const) await give(key, text);
@@ -224,7 +225,7 @@ Deno.test("answers survive a restart, piece by piece, and go with their time", a
     for (let at = 0; at < body.length; at += 65_536) crypto.getRandomValues(body.subarray(at, at + 65_536));
     const big = { ...answer(""), body };
     const run = async (work: RepeatableRequest["work"]) => {
-      const store = openStore(`sqlite:${folder}/sluice.db`);
+      const store = openSqliteStore(`${folder}/sluice.db`);
       const once = idempotency({ store, now: () => now, maxBytes: 64 * MIB, maxAnswerBytes: 32 * MIB });
       try {
         let longest = 0;
@@ -256,7 +257,7 @@ Deno.test("answers survive a restart, piece by piece, and go with their time", a
 });
 
 Deno.test("an answer that cannot be written is given all the same, and reported", async () => {
-  const { answers } = openStore("memory:");
+  const { answers } = openMemoryStore();
   const causes: unknown[] = [];
   const full = new Error("database or disk is full");
   const once = idempotency({
@@ -318,7 +319,7 @@ function farAway(answers: AnswerStore, turns: () => number): AnswerStore {
 
 /** Answers that are not found before the test says so. */
 function lookedFor() {
-  const { answers } = openStore("memory:");
+  const { answers } = openMemoryStore();
   const looks: { go: () => void; fail: (error: Error) => void }[] = [];
   const find: AnswerStore["find"] = (scope, key) => {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -413,7 +414,7 @@ async function simulate(
     return ((state ^ (state >>> 13)) >>> 0) % limit;
   };
   const [windowMs, maxBytes, maxAnswerBytes] = [100, 60, 30];
-  const store = openStore(address);
+  const store = address === "memory:" ? openMemoryStore() : openSqliteStore(address.slice("sqlite:".length));
   const far = farAway(store.answers, () => below(4));
   let now = 0;
   let serial = 0;

@@ -58,7 +58,7 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
   },
   "one that forgets to free slots at the end": {
     words: "never free again",
-    spoil: (monotonic) => ({ ...methodsOf(createMemoryLimiter({ monotonic })), end: () => Promise.resolve() }),
+    spoil: (monotonic) => ({ ...methodsOf(createMemoryLimiter({ monotonic })), end: () => Promise.resolve([]) }),
   },
   "one that forgets to take back": {
     words: "never free again",
@@ -151,6 +151,6 @@ for (const [name, { words, spoil }] of Object.entries(BROKEN)) {
 }
 
 /** The bare methods: a spread leaves out what a getter gives. */
-function methodsOf({ take, end, undo, standings }: Limiter): Limiter {
-  return { take, end, undo, standings };
+function methodsOf({ take, end, undo, standings, healthy, close }: Limiter): Limiter {
+  return { take, end, undo, standings, healthy, close };
 }

@@ -132,7 +132,7 @@ Deno.test("meter: without limits and budgets, and where nothing can cost, nobody
   const refuse = () => Promise.reject(new Error("Nobody should ask"));
   const { open, wish, store } = benchOf({
     store: (store) => ({ ...store, hold: refuse }),
-    limiter: () => ({ take: refuse, end: refuse, undo: refuse, standings: refuse }),
+    limiter: (limiter) => ({ ...limiter, take: refuse, end: refuse, undo: refuse, standings: refuse }),
   });
   const cases: [string, Partial<Wish>][] = [
     ["no rules", { claims: [], budgets: [] }],

@@ -1,7 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import type { Store } from "../../lib/store/store.ts";
 import type { TestGateway, TestKey } from "../upstreams/gateway.ts";
 import { PROTOCOLS } from "../upstreams/said.ts";
@@ -20,8 +21,8 @@ const ROUNDS = 10;
 
 /** Every store, in a place of its own. */
 const STORES: readonly [name: string, open: (folder: string) => Store][] = [
-  ["memory", () => openStore("memory:")],
-  ["sqlite", (folder) => openStore(`sqlite:${folder}/sluice.db`, { own: true })],
+  ["memory", () => openMemoryStore()],
+  ["sqlite", (folder) => openSqliteStore(`${folder}/sluice.db`, { own: true })],
 ];
 
 /** Clients that ask one request after another until one is refused. Gives how many were answered. */

@@ -2,7 +2,8 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BudgetClaim } from "../../lib/store/ledger.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { inFolder } from "../store/in_folder.ts";
 import {
@@ -79,11 +80,10 @@ async function race(store: Store): Promise<void> {
   assertEquals(entries.map(({ cost }) => cost), Array.from({ length: ROUNDS }, () => pico(usd)));
 }
 
-Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in memory`, () =>
-  race(openStore("memory:")));
+Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in memory`, () => race(openMemoryStore()));
 
 Deno.test(`${CLIENTS} clients race for a budget of exactly ${PAID} requests, in a file`, () =>
-  inFolder((folder) => race(openStore(`sqlite:${folder}/sluice.db`, { own: true }))));
+  inFolder((folder) => race(openSqliteStore(`${folder}/sluice.db`, { own: true }))));
 
 interface Bounded extends AsyncDisposable {
   gateway: TestGateway;

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { inFolder, run, start } from "../cli/program.ts";
 import { assertTold, createLoad, KEY, writeConfig } from "./load.ts";
 
@@ -30,7 +30,7 @@ Deno.test("told to end under load, it enters whatever was answered, ends the res
     assert(ms >= DRAIN_MS - 100, `${ms} ms`);
     assertLess(ms, DRAIN_MS + 2_000);
 
-    const store = openStore(`sqlite:${folder}/sluice.db`);
+    const store = openSqliteStore(`${folder}/sluice.db`);
     const entries = await store.ledger.entries({ after: 0, limit: 100_000 });
     const [holds, left] = [
       await store.ledger.holds(),

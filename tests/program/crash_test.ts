@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 
@@ -181,7 +181,7 @@ async function startReady(folder: string): Promise<{ gateway: Running; ms: numbe
 }
 
 async function readEntries(folder: string): Promise<{ entries: KeptEntry[]; open: number; left: bigint }> {
-  const store = openStore(`sqlite:${folder}/data/sluice.db`);
+  const store = openSqliteStore(`${folder}/data/sluice.db`);
   try {
     const entries: KeptEntry[] = [];
     for (let after = 0;;) {

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
+import { shownAddress } from "../../lib/config/address.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { seeded } from "../metering/random_text.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
@@ -68,7 +69,7 @@ Deno.test("the same content changes nothing, another secret does, and what needs
   assertEquals(await reloader.reload("admin"), { outcome: "changed", ignored });
   const { config } = gateway();
   assertEquals(
-    [config.listen.port, config.store, config.admin?.listen, config.keep_alive_seconds],
+    [config.listen.port, shownAddress(config.store), config.admin?.listen, config.keep_alive_seconds],
     [8790, "sqlite:./data/sluice.db", undefined, 20],
   );
   assertEquals(logs.map(({ level, event, member, version }) => [level, event, member, version]), [

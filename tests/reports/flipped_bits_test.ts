@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { auditLedger, type AuditReport } from "../../lib/reports/audit.ts";
 import { findDamage } from "../../lib/store/integrity.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { inFolder } from "../cli/program.ts";
 import { entryOf, someEntries, tokensOf } from "./entries.ts";
@@ -24,7 +24,7 @@ function entries(): Entry[] {
 
 /** A store with these entries, closed. */
 async function writeStore(path: string): Promise<void> {
-  const store = openStore(`sqlite:${path}`, { own: true });
+  const store = openSqliteStore(`${path}`, { own: true });
   await store.ledger.append(entries());
   await store.close();
 }
@@ -32,7 +32,7 @@ async function writeStore(path: string): Promise<void> {
 /** What the audit says of a file; `undefined` where it cannot even be opened. */
 async function audit(path: string): Promise<AuditReport | undefined> {
   try {
-    const store = openStore(`sqlite:${path}`);
+    const store = openSqliteStore(`${path}`);
     try {
       return await auditLedger(store.ledger, { damage: findDamage(path) });
     } finally {

@@ -1,30 +1,31 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { openStore } from "../../lib/store/open.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { answer, ROOM, testAnswers } from "./behaviours_answers.ts";
 import { inFolder } from "./in_folder.ts";
 
 testAnswers("the memory store", async (test) => {
-  const store = openStore("memory:");
+  const store = openMemoryStore();
   await test(store.answers);
   await store.close();
 });
 
 testAnswers("the SQLite store", (test) =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/sluice.db`);
+    const store = openSqliteStore(`${folder}/sluice.db`);
     await test(store.answers);
     await store.close();
   }));
 
 Deno.test("the SQLite store keeps answers between starts", () =>
   inFolder(async (folder) => {
-    const first = openStore(`sqlite:${folder}/sluice.db`);
+    const first = openSqliteStore(`${folder}/sluice.db`);
     const { id } = await first.answers.begin(answer(), ROOM);
     await first.answers.write(id, 0, Uint8Array.of(1, 2, 3));
     await first.answers.seal(id);
     const unseen = await first.answers.begin(answer({ key: "unseen" }), ROOM);
     await first.close();
-    const second = openStore(`sqlite:${folder}/sluice.db`);
+    const second = openSqliteStore(`${folder}/sluice.db`);
     assertEquals(await second.answers.find("s", "k"), { ...answer(), id });
     assertEquals(await second.answers.read(id, 0), Uint8Array.of(1, 2, 3));
     assertEquals(await second.answers.find("s", "unseen"), undefined);
@@ -34,7 +35,7 @@ Deno.test("the SQLite store keeps answers between starts", () =>
 
 Deno.test("the SQLite store prunes a little at a time", () =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/sluice.db`);
+    const store = openSqliteStore(`${folder}/sluice.db`);
     const { id } = await store.answers.begin(answer({ bytes: 40 }), ROOM);
     for (let part = 0; part < 40; part++) await store.answers.write(id, part, Uint8Array.of(part));
     await store.answers.seal(id);
@@ -47,7 +48,7 @@ Deno.test("the SQLite store prunes a little at a time", () =>
 
 Deno.test("what the SQLite store cannot do with answers rejects", () =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/sluice.db`);
+    const store = openSqliteStore(`${folder}/sluice.db`);
     await store.close();
     const { answers } = store;
     const calls: (() => Promise<unknown>)[] = [

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { backupStore } from "../../lib/store/backup.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { entry, readChain } from "./behaviours_ledger.ts";
 import { key } from "./behaviours_keys.ts";
@@ -28,7 +28,7 @@ function dump(file: string): unknown[] {
 
 Deno.test("a copy of the store has everything that is in it", () =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/sluice.db`, { own: true });
+    const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
     await store.keys.add(key());
     await store.ledger.append([entry({ cost: 2n ** 63n - 1n }), entry({ id: "ü\n'", at: 0 })]);
     await store.close();
@@ -41,7 +41,7 @@ Deno.test("a copy of the store has everything that is in it", () =>
 Deno.test("a copy that is made while the gateway serves is one moment of it, and can be served from", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
-    const store = openStore(`sqlite:${path}`, { own: true });
+    const store = openSqliteStore(`${path}`, { own: true });
     const batch = (name: string) => Array.from({ length: 100 }, (_, index) => entry({ id: `${name}-${index}` }));
     for (let index = 0; index < 30; index++) await store.ledger.append(batch(`before${index}`));
     let copied = false;
@@ -59,7 +59,7 @@ Deno.test("a copy that is made while the gateway serves is one moment of it, and
       if (name.startsWith("sluice.db")) await Deno.remove(`${folder}/${name}`);
     }
     await Deno.rename(`${folder}/copy.db`, path);
-    const restored = openStore(`sqlite:${path}`, { own: true });
+    const restored = openSqliteStore(`${path}`, { own: true });
     const kept = await readChain(restored.ledger);
     assert(kept.length >= 3000 && kept.length < all.length && kept.length % 100 === 0);
     assertEquals(kept, all.slice(0, kept.length));
@@ -71,7 +71,7 @@ Deno.test("a copy that is made while the gateway serves is one moment of it, and
 Deno.test("a copy is never written over, and a failed one leaves nothing", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
-    const store = openStore(`sqlite:${path}`, { own: true });
+    const store = openSqliteStore(`${path}`, { own: true });
     await Deno.writeTextFile(`${folder}/there`, "mine");
     const fails = async (from: string, to: string, words: string) => {
       const error = await assertRejects(() => backupStore(from, to), StoreError, words);

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "../../lib/store/migrations.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { WalSync } from "../../lib/store/wal_sync.ts";
 import { DAY, entry, hold, MIDNIGHT, ofKey, readChain, SHEET } from "./behaviours_ledger.ts";
@@ -35,12 +35,12 @@ function many(count: number, name = "r"): ReturnType<typeof entry>[] {
 
 Deno.test("the SQLite ledger goes on after a restart", () =>
   inFolder(async (folder) => {
-    const address = `sqlite:${folder}/${FILE}`;
-    const first = openStore(address, { own: true });
+    const path = `${folder}/${FILE}`;
+    const first = openSqliteStore(path, { own: true });
     await first.ledger.append([entry({ id: "a" }), entry({ id: "b", sheet: { ...SHEET, factor: "2" } })]);
     const before = [await readChain(first.ledger), await first.ledger.days(0)];
     await first.close();
-    const second = openStore(address, { own: true });
+    const second = openSqliteStore(path, { own: true });
     assertEquals([await readChain(second.ledger), await second.ledger.days(0)], before);
     assertEquals(await second.ledger.left(ofKey(1000n)), 800n);
     assertEquals(await second.ledger.append([entry({ id: "a" }), entry({ id: "c" })]), [false, true]);
@@ -50,7 +50,7 @@ Deno.test("the SQLite ledger goes on after a restart", () =>
 
 Deno.test("the SQLite ledger enters the requests of a crashed process as lost", () =>
   inFolder(async (folder) => {
-    const crashing = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const crashing = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await crashing.ledger.hold(hold({ id: "running", amount: 70n, claims: [ofKey(200n)] }));
     await crashing.ledger.hold(hold({ id: "done", amount: 10n, claims: [ofKey(200n)] }));
     await crashing.ledger.append([entry({ id: "other", cost: 30n })]);
@@ -58,21 +58,21 @@ Deno.test("the SQLite ledger enters the requests of a crashed process as lost", 
     await copyFiles(folder, `${folder}/copy`);
     await crashing.close();
 
-    const next = openStore(`sqlite:${folder}/copy/${FILE}`, { own: true });
+    const next = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
     assertEquals(await next.ledger.holds(), []);
     const kept = (await readChain(next.ledger)).map(({ id, ending, cost, held }) => [id, ending, cost, held]);
     assertEquals(kept, [["other", "end", 30n, 0n], ["done", "end", 8n, 10n], ["running", "lost", 0n, 70n]]);
     assertEquals(await next.ledger.left(ofKey(200n)), 162n);
     await next.close();
-    const again = openStore(`sqlite:${folder}/copy/${FILE}`, { own: true });
+    const again = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
     assertEquals((await readChain(again.ledger)).length, 3);
     await again.close();
   }));
 
 Deno.test("the SQLite ledger notes holds with the next entries, those that ended before not at all", () =>
   inFolder(async (folder) => {
-    const { ledger, close } = openStore(`sqlite:${folder}/${FILE}`, { own: true });
-    const guest = openStore(`sqlite:${folder}/${FILE}`);
+    const { ledger, close } = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const guest = openSqliteStore(`${folder}/${FILE}`);
     const noted = async () => (await guest.ledger.holds()).map(({ id, leaseUntil }) => [id, leaseUntil]);
     const { leaseUntil } = hold();
     await ledger.hold(hold({ id: "a", amount: 1n }));
@@ -91,8 +91,8 @@ Deno.test("the SQLite ledger notes holds with the next entries, those that ended
 
 Deno.test("the SQLite ledger can be read, and entered into by its owner alone", () =>
   inFolder(async (folder) => {
-    const owner = openStore(`sqlite:${folder}/${FILE}`, { own: true });
-    const guest = openStore(`sqlite:${folder}/${FILE}`);
+    const owner = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const guest = openSqliteStore(`${folder}/${FILE}`);
     await owner.ledger.append(many(3));
     assertEquals(await readChain(guest.ledger), await readChain(owner.ledger));
     assertEquals(await guest.ledger.find("r1"), await owner.ledger.find("r1"));
@@ -114,23 +114,23 @@ Deno.test("the SQLite ledger can be read, and entered into by its owner alone", 
 
 Deno.test("a SQLite store has one owner at a time", () =>
   inFolder(async (folder) => {
-    const address = `sqlite:${folder}/${FILE}`;
-    const first = openStore(address, { own: true });
+    const path = `${folder}/${FILE}`;
+    const first = openSqliteStore(path, { own: true });
     await Deno.symlink(`${folder}/${FILE}`, `${folder}/link.db`);
     for (const name of [FILE, "link.db"]) {
-      const open = () => openStore(`sqlite:${folder}/${name}`, { own: true });
+      const open = () => openSqliteStore(`${folder}/${name}`, { own: true });
       assertThrows(open, StoreError, `Cannot open the store "${folder}/${name}": another gateway is serving from it`);
     }
     await first.ledger.append([entry()]);
     await first.close();
-    const second = openStore(address, { own: true });
+    const second = openSqliteStore(path, { own: true });
     assertEquals((await readChain(second.ledger)).length, 1);
     await second.close();
   }));
 
 Deno.test("a SQLite store whose owner was killed has every entry that was acknowledged, and may be owned", () =>
   inFolder(async (folder) => {
-    const address = `sqlite:${folder}/${FILE}`;
+    const path = `${folder}/${FILE}`;
     const child = new Deno.Command(Deno.execPath(), {
       args: ["run", "--no-prompt", "--allow-read", "--allow-write", writerPath(), folder, "1000000"],
       stdin: "piped",
@@ -143,14 +143,14 @@ Deno.test("a SQLite store whose owner was killed has every entry that was acknow
       assert(!done, said);
       said += value;
     }
-    assertThrows(() => openStore(address, { own: true }), StoreError, "another gateway is serving from it");
+    assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "another gateway is serving from it");
     child.kill("SIGKILL");
     for (let next = await reader.read(); !next.done; next = await reader.read()) said += next.value;
     await child.stdin.close().catch(() => {});
     await child.status;
 
     const acked = [...said.matchAll(/acked (\w+)\n/g)].map(([, id]) => id);
-    const store = openStore(address, { own: true });
+    const store = openSqliteStore(path, { own: true });
     const kept = await readChain(store.ledger);
     assertEquals(kept.slice(0, acked.length).map(({ id }) => id), acked);
     // One more may have been on its way, and then the open hold of the dead.
@@ -223,7 +223,7 @@ Deno.test("the SQLite ledger takes nothing more when the disk fails, and has all
     assertStringIncludes(refused[0] ?? "", "disk I/O error");
     for (const line of refused.slice(1)) assertStringIncludes(line, "the disk or the file failed before");
     assertEquals(lines.slice(-3), refused);
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const kept = (await readChain(store.ledger)).map(({ id }) => `acked ${id}`);
     assertEquals(kept.filter((line) => line !== "acked open"), lines.slice(0, -3));
     await store.close();
@@ -245,7 +245,7 @@ Deno.test("a sync that fails fails all that wait for it, and all after it", asyn
 
 Deno.test("the SQLite ledger refuses changes behind its back", () =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await store.ledger.append(many(5));
     const db = new DatabaseSync(`${folder}/${FILE}`);
     const columns = db.prepare("PRAGMA table_info(entries)").all().map(({ name }) => String(name)).join(", ");
@@ -280,7 +280,7 @@ Deno.test("the SQLite ledger refuses changes behind its back", () =>
 
 Deno.test("a bit that flips anywhere in the entries or price sheets breaks the chain", async () => {
   await inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const all = many(20).map((each) => ({ ...each, id: `${each.id}z`, held: 7n, overrun: 3n, images: 1 }));
     await store.ledger.append(all);
     await store.close();
@@ -303,11 +303,11 @@ Deno.test("a bit that flips anywhere in the entries or price sheets breaks the c
       const file = `${folder}/${index}.db`;
       await Deno.copyFile(`${folder}/${FILE}`, file);
       tamper(file, damage);
-      const guest = openStore(`sqlite:${file}`);
+      const guest = openSqliteStore(`${file}`);
       await assertRejects(() => readChain(guest.ledger), Error, undefined, damage);
       await guest.close();
       const words = `Cannot open the store "${file}": `;
-      assertThrows(() => openStore(`sqlite:${file}`, { own: true }), StoreError, words, damage);
+      assertThrows(() => openSqliteStore(`${file}`, { own: true }), StoreError, words, damage);
       await Deno.remove(file);
     }
   });
@@ -322,7 +322,7 @@ function flip(name: unknown, type: unknown): string {
 
 Deno.test("entries wait in the background while another process writes, and are then entered", () =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const other = new DatabaseSync(`${folder}/${FILE}`);
     other.exec("BEGIN IMMEDIATE");
     let ticks = 0;
@@ -344,7 +344,7 @@ Deno.test("entries wait in the background while another process writes, and are 
 
 Deno.test("a step that fails leaves the ledger as it was, and usable", () =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     await store.ledger.append([entry({ id: "a", cost: 2n ** 63n - 1n })]);
     await store.ledger.hold(hold({ id: "b", amount: 5n, claims: [] }));
     const before = await readChain(store.ledger);
@@ -368,7 +368,7 @@ Deno.test("a file of the shape before the ledger gets one", () =>
     for (const step of MIGRATIONS.slice(0, 3)) db.exec(step);
     db.exec("PRAGMA user_version = 3");
     db.close();
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     assertEquals(await store.ledger.append([entry()]), [true]);
     assertEquals(await store.ledger.prune(DAY + 1), false);
     await store.close();
@@ -376,7 +376,7 @@ Deno.test("a file of the shape before the ledger gets one", () =>
 
 Deno.test("entries are small, come fast, and their space is given back when they are pruned", async () => {
   await inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
     const [count, size] = [100_000, 100];
     let [longest, last] = [0, performance.now()];
     const ticking = setInterval(() => {
@@ -410,7 +410,7 @@ Deno.test("entries are small, come fast, and their space is given back when they
     while (await store.ledger.prune(DAY + 1)) assert(calls++ < 2000);
     await store.close();
     assertLess((await Deno.stat(`${folder}/${FILE}`)).size, before / 10);
-    const next = openStore(`sqlite:${folder}/${FILE}`, { own: true });
+    const next = openSqliteStore(`${folder}/${FILE}`, { own: true });
     assertEquals((await next.ledger.start()).seq, count);
     assertEquals((await next.ledger.days(0)).reduce((sum, { requests }) => sum + requests, 0), count);
     await next.close();
@@ -449,6 +449,6 @@ Deno.test("a store that is served from and cannot be opened says whose fault it 
   inFolder(async (folder) => {
     const path = `${folder}/none/${FILE}`;
     await Deno.writeTextFile(`${folder}/none`, "");
-    const error = assertThrows(() => openStore(`sqlite:${path}`, { own: true }), StoreError);
+    const error = assertThrows(() => openSqliteStore(`${path}`, { own: true }), StoreError);
     assertStringIncludes(error.message, `Cannot open the store "${path}": `);
   }));

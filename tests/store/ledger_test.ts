@@ -1,16 +1,17 @@
-import { openStore } from "../../lib/store/open.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { testLedger } from "./behaviours_ledger.ts";
 import { inFolder } from "./in_folder.ts";
 
 testLedger("the memory ledger", async (test) => {
-  const store = openStore("memory:");
+  const store = openMemoryStore();
   await test(store.ledger);
   await store.close();
 });
 
 testLedger("the SQLite ledger", (test) =>
   inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/sluice.db`, { own: true });
+    const store = openSqliteStore(`${folder}/sluice.db`, { own: true });
     try {
       await test(store.ledger);
     } finally {

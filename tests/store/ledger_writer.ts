@@ -3,7 +3,7 @@
  * Says `acked ID` after each entry is durable, or `refused ID: why`, after which it removes the file `ballast` and goes on;
  * three refusals are enough. It stays until its standard input ends.
  */
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { entry, hold } from "./behaviours_ledger.ts";
 
 const [folder = "", count = "0"] = Deno.args;
@@ -13,7 +13,7 @@ async function say(text: string): Promise<void> {
   await Deno.stdout.write(encoder.encode(`${text}\n`));
 }
 
-const { ledger, close } = openStore(`sqlite:${folder}/sluice.db`, { own: true });
+const { ledger, close } = openSqliteStore(`${folder}/sluice.db`, { own: true });
 await ledger.hold(hold({ id: "open", amount: 5n }));
 let refused = 0;
 for (let index = 0; index < Number(count) && refused < 3; index++) {

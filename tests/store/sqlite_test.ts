@@ -1,24 +1,24 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "../../lib/store/migrations.ts";
-import { openStore } from "../../lib/store/open.ts";
+import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { hash, key } from "./behaviours_keys.ts";
 import { inFolder } from "./in_folder.ts";
 
 Deno.test("the SQLite store keeps keys between starts", () =>
   inFolder(async (folder) => {
-    const first = openStore(`sqlite:${folder}/sluice.db`);
+    const first = openSqliteStore(`${folder}/sluice.db`);
     await first.keys.add(key({ disabled: true }));
     await first.close();
-    const second = openStore(`sqlite:${folder}/sluice.db`);
+    const second = openSqliteStore(`${folder}/sluice.db`);
     assertEquals(await second.keys.list(), [key({ disabled: true })]);
     await second.close();
   }));
 
 Deno.test("the SQLite store sees at once what another one of the same file wrote", () =>
   inFolder(async (folder) => {
-    const [one, two] = [openStore(`sqlite:${folder}/sluice.db`), openStore(`sqlite:${folder}/sluice.db`)];
+    const [one, two] = [openSqliteStore(`${folder}/sluice.db`), openSqliteStore(`${folder}/sluice.db`)];
     assertEquals(await two.keys.findByHash(key().hash, 0), undefined);
     await one.keys.add(key());
     assertEquals(await two.keys.findByHash(key().hash, 0), key());
@@ -36,7 +36,7 @@ Deno.test("the SQLite store brings a file of the first shape up to date", () =>
     db.exec("PRAGMA user_version = 1");
     db.exec("INSERT INTO keys VALUES ('key_1', 'ci', printf('%064d', 0), 'default', 1000, 0, NULL)");
     db.close();
-    const store = openStore(`sqlite:${path}`);
+    const store = openSqliteStore(`${path}`);
     assertEquals(await store.keys.list(), [key({ hash: "0".repeat(64) })]);
     assertEquals(await store.keys.rotate("key_1", { hash: hash("b"), until: 5000 }), true);
     await store.close();
@@ -44,7 +44,7 @@ Deno.test("the SQLite store brings a file of the first shape up to date", () =>
 
 Deno.test("the SQLite store makes its folder and file for the owner only", async () => {
   await inFolder(async (folder) => {
-    const store = openStore(`sqlite:${folder}/deep/data/sluice.db`, { own: true });
+    const store = openSqliteStore(`${folder}/deep/data/sluice.db`, { own: true });
     await store.keys.add(key());
     if (Deno.build.os !== "windows") {
       const mode = (path: string) => (Deno.statSync(`${folder}/${path}`).mode ?? 0) & 0o777;
@@ -59,7 +59,7 @@ Deno.test("the SQLite store makes its folder and file for the owner only", async
 
 Deno.test("the SQLite store writes through a log, with every commit on the disk", () =>
   inFolder(async (folder) => {
-    await openStore(`sqlite:${folder}/sluice.db`).close();
+    await openSqliteStore(`${folder}/sluice.db`).close();
     const db = new DatabaseSync(`${folder}/sluice.db`);
     assertEquals(Object.values(db.prepare("PRAGMA journal_mode").get() ?? {}), ["wal"]);
     assertEquals(Object.values(db.prepare("PRAGMA user_version").get() ?? {}), [MIGRATIONS.length]);
@@ -82,12 +82,12 @@ Deno.test("the SQLite store writes through a log, with every commit on the disk"
 Deno.test("the SQLite store refuses a file that is no database, is damaged or newer", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
-    const refuse = (words: string) => assertThrows(() => openStore(`sqlite:${path}`, { own: true }), StoreError, words);
+    const refuse = (words: string) => assertThrows(() => openSqliteStore(`${path}`, { own: true }), StoreError, words);
     await Deno.writeTextFile(path, "this is no database at all, and long enough to be looked at".repeat(100));
     refuse(`Cannot open the store "${path}"`);
     await Deno.remove(path);
 
-    const store = openStore(`sqlite:${path}`);
+    const store = openSqliteStore(`${path}`);
     for (let index = 0; index < 200; index++) {
       await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
     }
@@ -108,7 +108,7 @@ Deno.test("the SQLite store refuses a file that is no database, is damaged or ne
 Deno.test("the SQLite store looks through a large file in part, and where it is not served from not at all", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
-    const store = openStore(`sqlite:${path}`);
+    const store = openSqliteStore(`${path}`);
     for (let index = 0; index < 200; index++) {
       await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
     }
@@ -122,7 +122,7 @@ Deno.test("the SQLite store looks through a large file in part, and where it is 
       await file.seek((page - 1) * 4096, Deno.SeekMode.Start);
       await file.write(new Uint8Array(4096).fill(0xff));
     };
-    const own = () => openStore(`sqlite:${path}`, { own: true });
+    const own = () => openSqliteStore(`${path}`, { own: true });
 
     db.exec("INSERT INTO answer_pieces VALUES (1, 0, zeroblob(10000))");
     db.close();
@@ -138,11 +138,11 @@ Deno.test("the SQLite store looks through a large file in part, and where it is 
     await own().close();
     await damage(keys);
     assertThrows(own, StoreError, "Cannot open the store");
-    await openStore(`sqlite:${path}`).close();
+    await openSqliteStore(`${path}`).close();
   }));
 
 Deno.test("openStore() takes :memory: after sqlite: as the name of a file", () =>
   inFolder(async (folder) => {
-    await openStore(`sqlite:${folder}/:memory:`).close();
+    await openSqliteStore(`${folder}/:memory:`).close();
     assert((await Deno.stat(`${folder}/:memory:`)).isFile);
   }));

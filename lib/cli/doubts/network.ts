@@ -37,7 +37,7 @@ function listenDoubts({ listen, admin, trusted_proxies }: Config): Doubt[] {
 }
 
 function storeDoubts({ store }: Config): Doubt[] {
-  return store === "memory:"
+  return store.kind === "memory"
     ? [{ path: "store", message: 'Keys and bills are gone when the process ends: use "sqlite:PATH" to keep them' }]
     : [];
 }

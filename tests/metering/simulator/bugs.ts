@@ -235,7 +235,7 @@ export const BUGS: readonly Bug[] = [
   {
     name: "slots are not freed",
     breaks: ["I17", "limits"],
-    variant: { limiter: (limiter) => ({ ...limiter, end: () => Promise.resolve() }) },
+    variant: { limiter: (limiter) => ({ ...limiter, end: () => Promise.resolve([]) }) },
   },
   {
     name: "limits are looked at, then taken",

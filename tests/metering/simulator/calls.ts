@@ -70,5 +70,7 @@ export function limiterBeyond(limiter: Limiter, cross: Border): Limiter {
     end: (id, tokens) => cross("end", () => limiter.end(id, tokens)),
     undo: (id) => cross("undo", () => limiter.undo(id)),
     standings: (claims) => cross("standings", () => limiter.standings(claims)),
+    healthy: true,
+    close: () => limiter.close(),
   };
 }

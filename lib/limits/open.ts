@@ -1,0 +1,24 @@
+/** Finds the limiter that the configuration names. */
+import type { LimitsAddress } from "../config/address.ts";
+import type { Limiter } from "./limiter.ts";
+import { createMemoryLimiter } from "./memory.ts";
+
+/** What a limiter is opened with. */
+export interface LimiterOptions {
+  /** Milliseconds of a clock that never goes back. */
+  monotonic: () => number;
+  /** While the shared counts are out of reach: this node's share of every limit, or nothing that has limits. */
+  outage: "local" | "closed";
+  /** How long the shared counts may take to answer before they count as out of reach, in milliseconds. */
+  timeoutMs: number;
+  /** Told of what happens to them. */
+  log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
+}
+
+/** Opens a limiter. One that is out of reach at the start is waited for as at any other time. */
+export async function openLimiter(address: LimitsAddress, options: LimiterOptions): Promise<Limiter> {
+  if (address.kind === "memory") return createMemoryLimiter(options);
+  // Only who uses it pays for loading it.
+  const { openRedisLimiter } = await import("./shared.ts");
+  return await openRedisLimiter(address.url, options);
+}

@@ -1,0 +1,2 @@
+/** Tables of the answers. */
+export const ANSWERS_SHAPE = ``;

@@ -1,0 +1,2 @@
+/** Tables of the configs. */
+export const CONFIGS_SHAPE = ``;

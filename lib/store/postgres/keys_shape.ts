@@ -1,0 +1,2 @@
+/** Tables of the keys. */
+export const KEYS_SHAPE = ``;

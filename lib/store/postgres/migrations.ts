@@ -1,0 +1,8 @@
+/** The shape of the database, step by step. Append only: a released step never changes. */
+import { ANSWERS_SHAPE } from "./answers_shape.ts";
+import { CONFIGS_SHAPE } from "./configs_shape.ts";
+import { KEYS_SHAPE } from "./keys_shape.ts";
+import { LEDGER_SHAPE } from "./ledger_shape.ts";
+
+/** The number of these that have run is the version of the shape. */
+export const MIGRATIONS: readonly string[] = [KEYS_SHAPE, LEDGER_SHAPE, ANSWERS_SHAPE, CONFIGS_SHAPE];
