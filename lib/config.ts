@@ -220,6 +220,8 @@ const nodesSchema = z.strictObject({
     ),
   journal_entries: z.number().int().min(1).max(10_000_000).default(100_000)
     .describe("Most entries that wait; from then on requests that cost are refused"),
+  lease_seconds: z.number().int().min(1).max(600).default(30)
+    .describe("How long what a node holds of budgets and slots outlives it, in seconds"),
   limits_outage: z.enum(["local", "closed"]).default("local")
     .describe("While `limits_store` is out of reach: each node's share of every limit, or no request that has limits"),
   limits_timeout_ms: z.number().int().min(10).max(10_000).default(250)

@@ -120,7 +120,7 @@ export function createGateway(
     reloader,
     store,
     keys: createKeyRing({ config, store: store.keys, now }),
-    ledger: createLedger({ store: store.ledger, now, monotonic, log }),
+    ledger: createLedger({ store: store.ledger, now, monotonic, leaseMs: config.nodes.lease_seconds * 1000, log }),
     limiter,
     running: createRunning(),
     observer: createObserver({ monotonic, now }),

@@ -95,6 +95,7 @@ function limiterOptions({ nodes }: Config, log: Gateway["log"]): LimiterOptions 
     monotonic: () => performance.now(),
     outage: nodes.limits_outage,
     timeoutMs: nodes.limits_timeout_ms,
+    leaseMs: nodes.lease_seconds * 1000,
     log,
   };
 }

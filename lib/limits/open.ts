@@ -11,6 +11,8 @@ export interface LimiterOptions {
   outage: "local" | "closed";
   /** How long the shared counts may take to answer before they count as out of reach, in milliseconds. */
   timeoutMs: number;
+  /** How long the slots of this process outlive it, in milliseconds. */
+  leaseMs: number;
   /** Told of what happens to them. */
   log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
 }

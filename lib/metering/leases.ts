@@ -9,6 +9,8 @@ export interface LeasesParts {
   now: () => number;
   /** Milliseconds that only grow. */
   monotonic: () => number;
+  /** How long a hold lives without a renewal, in milliseconds. */
+  leaseMs: number;
   later: Later;
   log: Log;
 }
@@ -28,9 +30,8 @@ export interface Leases {
   close(): void;
 }
 
-/** How long a hold lives without renewal, and how often it is renewed, in milliseconds. */
-const LEASE_MS = 60_000;
-const RENEW_MS = 20_000;
+/** Renewals within the time that a hold lives without one: two may fail. */
+const RENEWALS = 3;
 
 /** The hold of a request, in Unix milliseconds. */
 interface Lease {
@@ -43,7 +44,7 @@ interface Lease {
 }
 
 /** Starts with no holds. */
-export function createLeases({ store, now, monotonic, later, log }: LeasesParts): Leases {
+export function createLeases({ store, now, monotonic, leaseMs, later, log }: LeasesParts): Leases {
   const open = new Map<string, Lease>();
   let offset = 0;
   let cancel: (() => void) | undefined;
@@ -61,7 +62,7 @@ export function createLeases({ store, now, monotonic, later, log }: LeasesParts)
     cancel = later(() => {
       cancel = undefined;
       void tick();
-    }, RENEW_MS);
+    }, leaseMs / RENEWALS);
   }
 
   async function tick(): Promise<void> {
@@ -75,7 +76,7 @@ export function createLeases({ store, now, monotonic, later, log }: LeasesParts)
   }
 
   async function renew(): Promise<void> {
-    const until = clock() + LEASE_MS;
+    const until = clock() + leaseMs;
     const usual: string[] = [];
     const last: [string, Lease][] = [];
     for (const [id, lease] of open) {
@@ -114,7 +115,7 @@ export function createLeases({ store, now, monotonic, later, log }: LeasesParts)
   return {
     async hold(hold, forMs) {
       const at = clock();
-      const lease = { until: at + LEASE_MS, last: at + Math.ceil(forMs) + LEASE_MS, lives: true };
+      const lease = { until: at + leaseMs, last: at + Math.ceil(forMs) + leaseMs, lives: true };
       open.set(hold.id, lease);
       schedule();
       try {

@@ -4,6 +4,9 @@ import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
 import { createLeases } from "./leases.ts";
 import type { Amount } from "./money.ts";
 
+/** How long a hold lives without a renewal where nobody says so, in milliseconds. */
+const LEASE_MS = 60_000;
+
 /** What it is made of. */
 export interface LedgerParts {
   store: LedgerStore;
@@ -11,6 +14,8 @@ export interface LedgerParts {
   now: () => number;
   /** Milliseconds that only grow; absent: since the process began. */
   monotonic?: () => number;
+  /** How long what is held outlives this process, in milliseconds; absent: a minute. */
+  leaseMs?: number;
   /** Absent: the timers of the process. */
   later?: Later;
   /** Absent: nothing is told. */
@@ -52,9 +57,10 @@ export interface Ledger {
 
 /** Opens the ledger of a process over its store. */
 export function createLedger(
-  { store, now, monotonic = () => performance.now(), later = withTimeout, log = silent }: LedgerParts,
+  { store, now, monotonic = () => performance.now(), leaseMs = LEASE_MS, later = withTimeout, log = silent }:
+    LedgerParts,
 ): Ledger {
-  const leases = createLeases({ store, now, monotonic, later, log });
+  const leases = createLeases({ store, now, monotonic, leaseMs, later, log });
   const queue = createEntryQueue({
     append: (entries) => store.append(entries),
     onEnd: leases.end,

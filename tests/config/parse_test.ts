@@ -40,6 +40,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
       key_age_seconds: 300,
       journal: "./data/journal",
       journal_entries: 100_000,
+      lease_seconds: 30,
       limits_outage: "local",
       limits_timeout_ms: 250,
     },
