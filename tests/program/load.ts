@@ -26,8 +26,9 @@ export interface Tried {
   completion: number;
   /** Whether the upstream has said all of its answer. */
   finished: boolean;
-  /** The gateway's id, as soon as the client knows it. */
+  /** The gateway's id and status, as soon as the client knows them. */
   id?: string;
+  status?: number;
   /** What the client was told to pay: it has seen the whole of its answer. */
   paid?: string;
 }
@@ -110,6 +111,7 @@ export function createLoad(random: () => number): Load {
       }),
       signal: leave.signal,
     });
+    one.status = response.status;
     one.id = response.headers.get("x-request-id")?.replace("req_", "") ?? "";
     if (way === "left") {
       await response.body?.getReader().read();
