@@ -11,6 +11,9 @@ export const LIMITS_STORE_PATTERN = /^(memory:|rediss?:\/\/.+)$/;
 export const STORE_FORMS = '"sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"';
 export const LIMITS_STORE_FORMS = '"memory:" or "redis://HOST"';
 
+/** What is said of an address that has the form and is none. */
+export const NO_ADDRESS = "Expected an address: this one has no host, or no port that can be";
+
 /** Where keys and bills are kept. The address of a server may hold a password. */
 export type StoreAddress = { kind: "memory" } | { kind: "sqlite"; path: string } | { kind: "postgres"; url: Secret };
 

@@ -1,7 +1,14 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
 import { type Config, ConfigError } from "../config.ts";
 import { isObject, type Json, JsonError } from "../json.ts";
-import { LIMITS_STORE_FORMS, LIMITS_STORE_PATTERN, namesPassword, STORE_FORMS, STORE_PATTERN } from "./address.ts";
+import {
+  LIMITS_STORE_FORMS,
+  LIMITS_STORE_PATTERN,
+  namesPassword,
+  NO_ADDRESS,
+  STORE_FORMS,
+  STORE_PATTERN,
+} from "./address.ts";
 import type { Env } from "./cross.ts";
 import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
@@ -92,7 +99,7 @@ function passwordProblems(file: Json): string[] {
     const address = file[member];
     if (typeof address !== "string" || namesPassword(address) === false) return [];
     if (namesPassword(address) === undefined) {
-      return [`${member}: Expected an address: this one has no host, or no port that can be`];
+      return [`${member}: ${NO_ADDRESS}`];
     }
     return [`${member}: A password does not belong in the file: put the address into SLUICE_${member.toUpperCase()}`];
   });
@@ -116,17 +123,22 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     if (port <= 65_535) listen.port = port;
     else problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
   });
-  // What is refused may hold a password: it is not told.
   pick("store", (value, name) => {
-    if (STORE_PATTERN.test(value)) merged.store = value;
-    else problems.push(`${name}: Expected ${STORE_FORMS}`);
+    if (isUsable(STORE_PATTERN, { value, name, forms: STORE_FORMS })) merged.store = value;
   });
   pick("limits-store", (value, name) => {
-    if (LIMITS_STORE_PATTERN.test(value)) merged.limits_store = value;
-    else problems.push(`${name}: Expected ${LIMITS_STORE_FORMS}`);
+    if (isUsable(LIMITS_STORE_PATTERN, { value, name, forms: LIMITS_STORE_FORMS })) merged.limits_store = value;
   });
   if (isObject(file.listen) || Object.keys(listen).length > 0 && file.listen === undefined) merged.listen = listen;
   return merged;
+
+  /** What is refused may hold a password: it is not told. */
+  function isUsable(pattern: RegExp, { value, name, forms }: { value: string; name: string; forms: string }): boolean {
+    if (!pattern.test(value)) problems.push(`${name}: Expected ${forms}`);
+    else if (namesPassword(value) === undefined) problems.push(`${name}: ${NO_ADDRESS}`);
+    else return true;
+    return false;
+  }
 
   function pick(
     flag: Exclude<keyof ConfigFlags, "config">,

@@ -70,9 +70,13 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     case "too_big":
       return [[path, `Expected at most ${issue.maximum}${unitOf(issue.origin)}, not ${sizeOf(found)}`]];
     default:
-      // A key written in place of a variable's name must not reach the console.
-      return [[path, path.at(-1) === "env" ? issue.message : `${issue.message}, not ${show(found)}`]];
+      return [[path, isSecretive(path) ? issue.message : `${issue.message}, not ${show(found)}`]];
   }
+}
+
+/** A key written in place of a variable's name, or a password within an address, must not reach the console. */
+function isSecretive(path: Path): boolean {
+  return path.at(-1) === "env" || path.length === 1 && (path[0] === "store" || path[0] === "limits_store");
 }
 
 /** The values a discriminated union knows. */

@@ -50,7 +50,7 @@ Deno.test("readArguments() says in one line what it does not know", () => {
     ["keys", 'Unknown command "keys"'],
     ["keys drop ci", 'Unknown command "keys drop"'],
     ["constructor", 'Unknown command "constructor"'],
-    ["serve --prot 1", 'Unknown flag "--prot" of "serve"; known: --config, --store, --hostname, --port'],
+    ["serve --prot 1", 'Unknown flag "--prot" of "serve"; known: --config, --store, --limits-store'],
     ["-p 1", 'Unknown flag "-p" of "serve"'],
     ["check --group a", 'Unknown flag "--group" of "check"'],
     ["version --json", 'Unknown flag "--json" of "version"; known: none'],

@@ -70,13 +70,55 @@ Deno.test("loadConfig() reports wrong flags together with mistakes of the file",
   };
   const [port, store, hostname, unknown, ...more] = await problems(world);
   assertEquals(port, '--port: Expected a port from 0 to 65535, not "80x"');
-  assertEquals(store, 'SLUICE_STORE: Expected "sqlite:PATH" or "memory:", not "redis:"');
+  assertEquals(store, 'SLUICE_STORE: Expected "sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"');
   assertEquals(hostname, "listen.hostname: Expected at least 1 characters, not 0");
   assertEquals(unknown?.slice(0, 21), "prots: Unknown member");
   assertEquals(more, []);
   assertEquals(await problems({ env: { SLUICE_PORT: "65536" } }), [
     'SLUICE_PORT: Expected a port from 0 to 65535, not "65536"',
   ]);
+});
+
+Deno.test("loadConfig() takes the address of the limits as it takes that of the store", async () => {
+  const files = { "sluice.jsonc": '{ "limits_store": "redis://file" }' };
+  const env = { SLUICE_LIMITS_STORE: "rediss://:pw@env" };
+  const seen = async (world: World) => shownAddress((await load(world)).config.limits_store);
+  assertEquals(await seen({}), "memory:");
+  assertEquals(await seen({ files }), "redis://file");
+  assertEquals(await seen({ files, env }), "rediss://env");
+  assertEquals(await seen({ files, env, flags: { "limits-store": "redis://:pw@flag:1" } }), "redis://flag:1");
+});
+
+Deno.test("loadConfig() refuses a password in the file, says where it belongs, and never shows it", async () => {
+  const cases: [string, string, string][] = [
+    ["store", "postgres://sluice:hunter2@db/sluice", "SLUICE_STORE"],
+    ["store", "postgres://db/sluice?user=sluice&password=hunter2", "SLUICE_STORE"],
+    ["limits_store", "redis://:hunter2@cache", "SLUICE_LIMITS_STORE"],
+  ];
+  for (const [member, address, variable] of cases) {
+    assertEquals(await problems({ files: { "sluice.jsonc": JSON.stringify({ [member]: address }) } }), [
+      `${member}: A password does not belong in the file: put the address into ${variable}`,
+    ]);
+  }
+});
+
+Deno.test("loadConfig() shows no part of an address that it refuses", async () => {
+  const file = (store: string): World => ({ files: { "sluice.jsonc": JSON.stringify({ store }) } });
+  const worlds: World[] = [
+    ...["mysql://sluice:hunter2@db/sluice", "postgres:/sluice:hunter2@db", "postgres://sluice:hunter2@db:99999/s"]
+      .flatMap((address): World[] => [
+        file(address),
+        { env: { SLUICE_STORE: address } },
+        { flags: { store: address } },
+        { env: { SLUICE_LIMITS_STORE: address } },
+        { flags: { "limits-store": address } },
+      ]),
+    { env: { SLUICE_LIMITS_STORE: "redis://:hunter2@cache:99999" } },
+  ];
+  for (const world of worlds) {
+    const lines = await problems(world);
+    assertEquals(lines.filter((line) => line.includes("hunter2")), [], JSON.stringify(world));
+  }
 });
 
 Deno.test("loadConfig() names the place of a mistake in the file's text", async () => {

@@ -232,7 +232,11 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     ],
     ["a port out of range", { listen: { port: 70000 } }, "listen.port: Expected at most 65535, not 70000"],
     ["half a port", { listen: { port: 1.5 } }, "listen.port: Expected a whole number, not 1.5"],
-    ["a bad store", { store: "mysql:" }, 'store: Expected "sqlite:PATH" or "memory:", not "mysql:"'],
+    [
+      "a bad store",
+      { store: "mysql:" },
+      'store: Expected "sqlite:PATH", "memory:" or "postgres://USER@HOST/DATABASE"',
+    ],
     [
       "a bad glob",
       { groups: { g: { models: ["a b"] } } },
@@ -301,8 +305,9 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     }),
     [
       'models[0].created: Expected a number, not "now"',
-      "prot: Unknown member; known here: $schema, listen, store, upstreams, models, embedded_models, groups, keys, " +
-      "admin, ledger, log, metrics, trusted_proxies, cors, limits, images, routing, shutdown, keep_alive_seconds",
+      "prot: Unknown member; known here: $schema, listen, store, limits_store, nodes, upstreams, models, " +
+      "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, cors, limits, images, routing, " +
+      "shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',
       'keys[0].key.env: The environment variable "CI_KEY" is not set',
