@@ -228,6 +228,9 @@ const nodesSchema = z.strictObject({
     .describe("How long `limits_store` may take to answer before it counts as out of reach, in milliseconds"),
 });
 
+/** Most isolates of one process. */
+export const MOST_WORKERS = 64;
+
 /** The whole file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
@@ -236,6 +239,8 @@ export const configSchema = z.strictObject({
     .describe(`Where keys and bills are kept: ${STORE_FORMS}; an address with a password belongs into SLUICE_STORE`),
   limits_store: z.string().regex(LIMITS_STORE_PATTERN, { error: `Expected ${LIMITS_STORE_FORMS}` }).default("memory:")
     .describe(`Where limits are counted: ${LIMITS_STORE_FORMS}; one with a password belongs into SLUICE_LIMITS_STORE`),
+  workers: z.number().int().min(1).max(MOST_WORKERS).default(1)
+    .describe("Isolates of this process that answer requests, all on the one port: for more cores than one"),
   nodes: nodesSchema.prefault({}).describe("Several gateways on one store, and what they do while it is out of reach"),
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Where models run, by name; `embedded` is always there"),

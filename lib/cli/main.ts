@@ -104,7 +104,7 @@ const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor
 function envWithout(name: string): string | undefined {
   const value = Deno.env.get(name);
   if (value !== undefined && value !== "") return value;
-  return /^SLUICE_(CONFIG|HOSTNAME|PORT|STORE|LIMITS_STORE)$/.test(name) ? value : `no-secret-in-${name}`;
+  return /^SLUICE_(CONFIG|HOSTNAME|PORT|STORE|LIMITS_STORE|WORKERS)$/.test(name) ? value : `no-secret-in-${name}`;
 }
 
 function print(text: string): number {

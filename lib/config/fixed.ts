@@ -29,6 +29,7 @@ export function keepFixed(first: Config, next: Config): Kept {
     listen: keep("listen", [first.listen, next.listen]),
     store: keepAddress("store", [first.store, next.store]),
     limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
+    workers: keep("workers", [first.workers, next.workers]),
     nodes: keep("nodes", [first.nodes, next.nodes]),
     images: {
       ...next.images,

@@ -1,5 +1,5 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
-import { type Config, ConfigError } from "../config.ts";
+import { type Config, ConfigError, MOST_WORKERS } from "../config.ts";
 import { isObject, type Json, JsonError } from "../json.ts";
 import {
   LIMITS_STORE_FORMS,
@@ -26,6 +26,7 @@ export interface ConfigFlags {
   port?: string;
   store?: string;
   "limits-store"?: string;
+  workers?: string;
 }
 
 /** What the loader reads from. */
@@ -128,6 +129,11 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
   });
   pick("limits-store", (value, name) => {
     if (isUsable(LIMITS_STORE_PATTERN, { value, name, forms: LIMITS_STORE_FORMS })) merged.limits_store = value;
+  });
+  pick("workers", (value, name) => {
+    const workers = /^\d{1,9}$/.test(value) ? Number(value) : NaN;
+    if (workers >= 1 && workers <= MOST_WORKERS) merged.workers = workers;
+    else problems.push(`${name}: Expected a number from 1 to ${MOST_WORKERS}, not "${value}"`);
   });
   if (isObject(file.listen) || Object.keys(listen).length > 0 && file.listen === undefined) merged.listen = listen;
   return merged;

@@ -132,3 +132,23 @@ Deno.test("loadConfig() refuses a named file that does not exist", async () => {
     'Cannot read the configuration "gone.jsonc": there is no such file',
   ]);
 });
+
+Deno.test("loadConfig() takes the number of workers from the file, the environment and the flag", async () => {
+  const files = { "sluice.jsonc": '{ "workers": 2 }' };
+  const cases: [World, number][] = [
+    [{}, 1],
+    [{ files }, 2],
+    [{ files, env: { SLUICE_WORKERS: "3" } }, 3],
+    [{ files, env: { SLUICE_WORKERS: "3" }, flags: { workers: "4" } }, 4],
+    [{ files, env: { SLUICE_WORKERS: "" } }, 2],
+  ];
+  for (const [world, workers] of cases) assertEquals((await load(world)).config.workers, workers);
+});
+
+Deno.test("loadConfig() refuses a number of workers that is none", async () => {
+  for (const text of ["0", "65", "1.5", "-1", "all", "1e1", " 2"]) {
+    const line = `Expected a number from 1 to 64, not "${text}"`;
+    assertEquals(await problems({ flags: { workers: text } }), [`--workers: ${line}`]);
+    assertEquals(await problems({ env: { SLUICE_WORKERS: text } }), [`SLUICE_WORKERS: ${line}`]);
+  }
+});

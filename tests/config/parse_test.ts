@@ -35,6 +35,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     listen: { hostname: "127.0.0.1", port: 8790 },
     store: { kind: "sqlite", path: "./data/sluice.db" },
     limits_store: { kind: "memory" },
+    workers: 1,
     nodes: {
       config: "own",
       key_age_seconds: 300,
@@ -305,7 +306,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     }),
     [
       'models[0].created: Expected a number, not "now"',
-      "prot: Unknown member; known here: $schema, listen, store, limits_store, nodes, upstreams, models, " +
+      "prot: Unknown member; known here: $schema, listen, store, limits_store, workers, nodes, upstreams, models, " +
       "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, cors, limits, images, routing, " +
       "shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
