@@ -13,7 +13,7 @@ import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
 import { createRunning, type Running } from "./metering/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
-import type { BreakerOptions, Health, HealthChange } from "./routing/health.ts";
+import type { BreakerOptions, Health, HealthChange, HealthRow } from "./routing/health.ts";
 import { createHealth } from "./routing/memory_health.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
@@ -66,6 +66,36 @@ export interface Gateway {
   /** Numbers from 0 up to, not including, 1. */
   readonly random: () => number;
   readonly log: (entry: LogEntry) => void;
+  /** Isolates of the process that answer requests: each has this part of what bounds the memory of the process. */
+  readonly isolates: number;
+  /** What they tell together; absent: this one is alone. */
+  readonly whole?: Whole;
+}
+
+/** What the isolates of one process tell together. */
+export interface Whole {
+  /** The metrics of the process, as Prometheus reads them. */
+  metrics(): Promise<string>;
+  /** How each isolate is. */
+  health(): Promise<IsolateHealth[]>;
+}
+
+/** How one isolate is, for the operator. */
+export interface IsolateHealth {
+  /** Whether the store of keys answers. */
+  store: boolean;
+  /** Whether the ledger can be written. */
+  ledger: boolean;
+  /** Entries on their way into the ledger. */
+  ledgerQueue: number;
+  /** Targets that it has asked so far. */
+  targets: HealthRow[];
+  openRequests: number;
+  openStreams: number;
+  uptimeMs: number;
+  /** Longest delay of its event loop in the last while, in milliseconds. */
+  lagMs: number;
+  heapUsedBytes: number;
 }
 
 /** One line of the log: an event with its facts; never a key, a prompt or an answer. */
@@ -92,6 +122,11 @@ export interface Parts {
   health?: Health;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
+  /** Absent: repeats are known of in this isolate alone. */
+  idempotency?: Idempotency;
+  /** Absent: this isolate is alone in its process. */
+  isolates?: number;
+  whole?: Whole;
 }
 
 /** What a configuration alone decides. */
@@ -113,6 +148,9 @@ export function createGateway(
     reloader = noReloader(now),
     health = ownHealth({ config, now, monotonic, random, log }),
     limiter = createMemoryLimiter({ monotonic }),
+    idempotency = ownIdempotency({ config, store, now, log }),
+    isolates = 1,
+    whole,
   }: Parts,
 ): Gateway {
   return {
@@ -128,22 +166,17 @@ export function createGateway(
     retries: createRetryBudgets(),
     afterwork: createAfterwork(),
     uploads: createUploadGate({
-      concurrent: config.images.uploads.concurrent_uploads,
-      waiting: WAITING_UPLOADS,
+      concurrent: Math.ceil(config.images.uploads.concurrent_uploads / isolates),
+      waiting: Math.ceil(WAITING_UPLOADS / isolates),
       waitMs: UPLOAD_WAIT_MS,
     }),
-    idempotency: createIdempotency({
-      store,
-      now,
-      report: (cause) => log({ level: "warn", event: "answer_not_kept", cause: nameOf(cause) }),
-      windowMs: config.images.idempotency.window_seconds * 1000,
-      maxBytes: config.images.idempotency.max_bytes,
-      waitMs: config.images.total_ms,
-    }),
+    idempotency,
     now,
     monotonic,
     random,
     log,
+    isolates,
+    ...(whole !== undefined && { whole }),
   };
 }
 
@@ -169,6 +202,17 @@ function ownHealth(
     breaker: breakerOf(config),
     ...clocks,
     changed: (change) => log(describeChange(change)),
+  });
+}
+
+function ownIdempotency({ config, store, now, log }: Pick<Gateway, "config" | "store" | "now" | "log">): Idempotency {
+  return createIdempotency({
+    store,
+    now,
+    report: (cause) => log({ level: "warn", event: "answer_not_kept", cause: nameOf(cause) }),
+    windowMs: config.images.idempotency.window_seconds * 1000,
+    maxBytes: config.images.idempotency.max_bytes,
+    waitMs: config.images.total_ms,
   });
 }
 

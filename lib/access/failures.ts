@@ -31,10 +31,15 @@ export interface Failures {
    * @throws {GatewayError} `limited` for an address that has sent too many wrong ones
    */
   admit(address: string | undefined, credential: string): void;
-  /** A credential was wrong. Returns true where it was one too many: the address is not listened to from now on. */
+  /** A credential was wrong. Gives true where it was one too many: the address is not listened to from now on. */
+  failed(address: string | undefined): boolean | Promise<boolean>;
+  /** A credential was right. Returns true where that is news from an address that is watched. */
+  worked(address: string | undefined, credential: string): boolean;
+}
+
+/** What one isolate has seen: it knows at once. */
+export interface OwnFailures extends Failures {
   failed(address: string | undefined): boolean;
-  /** A credential was right. */
-  worked(address: string | undefined, credential: string): void;
 }
 
 /** What is known of one address. */
@@ -47,7 +52,7 @@ interface Watched {
 }
 
 /** Starts with nobody watched. `monotonic`: milliseconds that only grow. */
-export function createFailures({ monotonic }: { monotonic: () => number }): Failures {
+export function createFailures({ monotonic }: { monotonic: () => number }): OwnFailures {
   /** By neighbourhood, the oldest first. */
   const watched = new Map<string, Watched>();
 
@@ -88,7 +93,11 @@ export function createFailures({ monotonic }: { monotonic: () => number }): Fail
     },
     worked(address, credential) {
       const found = find(address);
-      if (found !== undefined && found.working.size < MOST_WORKING) found.working.add(hashKey(credential));
+      if (found === undefined || found.working.size >= MOST_WORKING) return false;
+      const hash = hashKey(credential);
+      const isNew = !found.working.has(hash);
+      found.working.add(hash);
+      return isNew;
     },
   };
 }

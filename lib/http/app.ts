@@ -8,7 +8,7 @@ import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
-import { addressOf, admit, createSenders, enter, noSuchRoute, type Visit } from "./door.ts";
+import { addressOf, admit, createSenders, enter, noSuchRoute, type Senders, type Visit } from "./door.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
 import { checkHead } from "./head.ts";
 import { createRatedLog } from "./line_rate.ts";
@@ -43,6 +43,8 @@ export interface AppOptions {
   nextRequestId?: () => string;
   /** How near its end the server is; absent: it serves for ever. */
   drain?: Drain;
+  /** What is known of those who send requests beyond this app; absent: nothing is. */
+  senders?: Partial<Pick<Senders, "failures" | "crowd">>;
 }
 
 /** Answers a request. Never rejects. Without `info` nobody knows where it comes from. */
@@ -71,8 +73,9 @@ export function createApp(options: AppOptions): App {
   /** Observers that know of this app's bodies. */
   const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
-  const senders = createSenders(clock);
-  const strangers = createRatedLog({ ...clock, most: MOST_STRANGERS_LOGGED });
+  const { isolates } = options.gateway();
+  const senders = createSenders({ ...clock, ...options.senders, isolates });
+  const strangers = createRatedLog({ ...clock, most: Math.ceil(MOST_STRANGERS_LOGGED / isolates) });
   const nextRequestId = options.nextRequestId ?? createRequestIds();
 
   async function answer(exchange: Exchange, arrived: () => void): Promise<Response> {
@@ -105,12 +108,12 @@ export function createApp(options: AppOptions): App {
     const row = access[accessKey(method, match.route)];
     const caller = await admit(exchange, { row, senders });
     if (caller !== undefined && request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
-    const leave = caller === undefined ? undefined : enter(exchange, senders);
+    const leave = caller === undefined ? undefined : await enter(exchange, senders);
 
     if (caller !== undefined) {
       Object.assign(record, { keyId: caller.keyId, keyName: caller.keyName, group: caller.groupName });
     }
-    const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config));
+    const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config, isolates));
     let reading: ReturnType<typeof readJsonBody> | undefined;
     let reserved = 0;
     let answered = false;

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 export interface BodyLimits {
   /** Bytes of one JSON body. */
   jsonBytes: number;
-  /** Bytes of all request bodies that are being handled, in the whole process. */
+  /** Bytes of all request bodies that are being handled in this isolate. */
   budgetBytes: number;
   /** Longest time without a byte. */
   gapMs: number;
@@ -18,11 +18,13 @@ export interface BodyLimits {
   totalMs: number;
 }
 
-/** The operator's limits. */
-export function bodyLimits({ limits }: Config): BodyLimits {
+/** The operator's limits. Isolates of one process share its memory: each has its part, and room for the largest body. */
+export function bodyLimits({ limits, images }: Config, isolates = 1): BodyLimits {
+  const largest = Math.max(limits.json_body_bytes, images.uploads.max_upload_bytes);
+  const part = Math.max(Math.floor(limits.body_budget_bytes / isolates), largest);
   return {
     jsonBytes: limits.json_body_bytes,
-    budgetBytes: limits.body_budget_bytes,
+    budgetBytes: Math.min(part, limits.body_budget_bytes),
     gapMs: limits.body_gap_ms,
     graceMs: limits.body_grace_ms,
     minBytesPerSecond: limits.body_min_bytes_per_second,

@@ -8,11 +8,16 @@ const RETRY_MS = 1_000;
 /** Requests under way, by address. */
 export interface Crowd {
   /** Counts one more; what it returns counts it no longer. @throws {GatewayError} `limited` where `most` run already */
+  enter(address: string, most: number): (() => void) | Promise<() => void>;
+}
+
+/** The requests of one isolate: it knows at once. */
+export interface OwnCrowd extends Crowd {
   enter(address: string, most: number): () => void;
 }
 
 /** Starts with nobody. Only addresses with requests under way are remembered. */
-export function createCrowd(): Crowd {
+export function createCrowd(): OwnCrowd {
   const running = new Map<string, number>();
   return {
     enter(address, most) {

@@ -36,12 +36,19 @@ export interface Senders {
   readonly refusals: RatedLog;
 }
 
-/** Starts with nobody known. `monotonic`: milliseconds that only grow. */
-export function createSenders(clock: { monotonic: () => number }): Senders {
+/** What a process knows of senders: `failures` and `crowd` of all its isolates, and how many these are. */
+export interface SendersParts extends Partial<Pick<Senders, "failures" | "crowd">> {
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  isolates?: number;
+}
+
+/** Starts with nobody known, where it is not told of whoever is. */
+export function createSenders({ monotonic, failures, crowd, isolates = 1 }: SendersParts): Senders {
   return {
-    failures: createFailures(clock),
-    crowd: createCrowd(),
-    refusals: createRatedLog({ ...clock, most: MOST_REFUSALS_LOGGED }),
+    failures: failures ?? createFailures({ monotonic }),
+    crowd: crowd ?? createCrowd(),
+    refusals: createRatedLog({ monotonic, most: Math.ceil(MOST_REFUSALS_LOGGED / isolates) }),
   };
 }
 
@@ -121,7 +128,7 @@ async function guarded<T>(
     // A request without a key is no try to find one.
     if (toGatewayError(error).kind === "unauthenticated" && credential !== "\n") {
       const from = addressOf(visit);
-      if (failures.failed(from)) {
+      if (await failures.failed(from)) {
         refusals({ level: "warn", event: "address_refused", request_id: requestId, address: from }, log);
       }
     }
@@ -130,7 +137,7 @@ async function guarded<T>(
 }
 
 /** Counts a request among those of its address, where that is limited. What it returns counts it no longer. */
-export function enter(visit: Visit, { crowd }: Senders): (() => void) | undefined {
+export function enter(visit: Visit, { crowd }: Senders): ReturnType<Crowd["enter"]> | undefined {
   const most = visit.gateway.config.limits.requests_per_client;
   const address = most === undefined ? undefined : addressOf(visit);
   return most === undefined || address === undefined ? undefined : crowd.enter(address, most);

@@ -1,5 +1,5 @@
 /** Health: is the process alive, and can it answer. */
-import type { Gateway } from "../gateway.ts";
+import type { Gateway, IsolateHealth } from "../gateway.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
 import { jsonResponse } from "./serve.ts";
 
@@ -42,9 +42,35 @@ export async function ready(gateway: Gateway): Promise<Response> {
 
 /** How ready the gateway is, and why. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
-  const store = await gateway.keys.check().then(() => true, () => false);
-  const ledger = gateway.ledger.healthy;
-  const upstreams = standing(healthRows(gateway));
+  const store = await isStoreThere(gateway);
+  return readinessOf({ store, ledger: gateway.ledger.healthy, targets: healthRows(gateway) });
+}
+
+/** How this isolate is. */
+export async function isolateHealth(gateway: Gateway): Promise<IsolateHealth> {
+  const { observer, ledger } = gateway;
+  return {
+    store: await isStoreThere(gateway),
+    ledger: ledger.healthy,
+    ledgerQueue: ledger.queued,
+    targets: healthRows(gateway),
+    openRequests: observer.open.requests,
+    openStreams: observer.open.streams,
+    uptimeMs: observer.uptimeMs,
+    lagMs: observer.loop.lagMs,
+    heapUsedBytes: Deno.memoryUsage().heapUsed,
+  };
+}
+
+function isStoreThere({ keys }: Gateway): Promise<boolean> {
+  return keys.check().then(() => true, () => false);
+}
+
+/** What makes an isolate, or all of them, ready. */
+export function readinessOf(
+  { store, ledger, targets }: Pick<IsolateHealth, "store" | "ledger" | "targets">,
+): Readiness {
+  const upstreams = standing(targets);
   const status = !store || !ledger ? "unavailable" : upstreams === "ok" ? "ok" : "degraded";
   return { status, store, ledger, upstreams };
 }

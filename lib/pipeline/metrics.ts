@@ -14,17 +14,9 @@ const STATES: Readonly<Record<HealthRow["state"], number>> = {
   quarantined: 4,
 };
 
-/** `GET /metrics`, in Prometheus's text format 0.0.4. */
-export function metrics(gateway: Gateway): Response {
-  const { observer, ledger, reloader } = gateway;
-  const text = observer.metrics({
-    ledgerQueue: () => ledger.queued,
-    ledgerHealthy: () => ledger.healthy,
-    configVersion: () => reloader.status().version,
-    breakers: () => breakers(gateway),
-    memory: () => Deno.memoryUsage(),
-    version: denoJson.version,
-  });
+/** `GET /metrics`, in Prometheus's text format 0.0.4: of the whole process. */
+export async function metrics(gateway: Gateway): Promise<Response> {
+  const text = await gateway.whole?.metrics() ?? metricsText(gateway);
   const body = new TextEncoder().encode(text);
   return new Response(body, {
     headers: {
@@ -32,6 +24,19 @@ export function metrics(gateway: Gateway): Response {
       "content-length": String(body.byteLength),
       "cache-control": "no-store",
     },
+  });
+}
+
+/** The metrics of this isolate. */
+export function metricsText(gateway: Gateway): string {
+  const { observer, ledger, reloader } = gateway;
+  return observer.metrics({
+    ledgerQueue: () => ledger.queued,
+    ledgerHealthy: () => ledger.healthy,
+    configVersion: () => reloader.status().version,
+    breakers: () => breakers(gateway),
+    memory: () => Deno.memoryUsage(),
+    version: denoJson.version,
   });
 }
 

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { createFailures, type Failures } from "../../lib/access/failures.ts";
+import { createFailures, type OwnFailures } from "../../lib/access/failures.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
-function isAdmitted(failures: Failures, address: string | undefined, credential = "some key"): boolean {
+function isAdmitted(failures: OwnFailures, address: string | undefined, credential = "some key"): boolean {
   try {
     failures.admit(address, credential);
     return true;
@@ -12,7 +12,7 @@ function isAdmitted(failures: Failures, address: string | undefined, credential 
   }
 }
 
-function fail(failures: Failures, address: string | undefined, times: number): boolean[] {
+function fail(failures: OwnFailures, address: string | undefined, times: number): boolean[] {
   return Array.from({ length: times }, () => failures.failed(address));
 }
 
