@@ -39,6 +39,11 @@ export interface Wish {
   budgets: readonly BudgetClaim[];
   /** The most it can cost. */
   most: Amount;
+  /**
+   * The most it can cost where a budget has no more than this left for it: it asks for less then. More than that where it
+   * cannot. Absent: it asks for all or nothing.
+   */
+  within?: (left: Amount) => Amount;
   /** Longest time it can last, in milliseconds. */
   forMs: number;
 }
@@ -54,6 +59,9 @@ export interface Delivered {
   source: UsageSource;
   images?: number;
 }
+
+/** Most times that a request asks budgets for less: once for each of two, and for what others take meanwhile. */
+const MOST_LESS = 3;
 
 /**
  * One request on its way. It ends once: with `deliver`, `fail` or `refuse`, whichever is first. Whatever it took of limits
@@ -72,8 +80,11 @@ export interface Meter {
    * @throws {GatewayError} `limited`; then the model stays the one before
    */
   turn(to: Pick<Wish, "model" | "sheet" | "claims">): Promise<void>;
-  /** How the limits it counts against stand; after its end, with its real number of tokens. Empty before `admit`. */
-  standings(): Promise<Standing[]>;
+  /**
+   * How the limits it counts against stood when it took of them; after its end, with its real number of tokens. Nobody is
+   * asked for that. Empty before `admit`.
+   */
+  standings(): Standing[];
   /** An upstream is asked. */
   attempt(upstream: string): void;
   /** The first event or byte of the answer is there. */
@@ -132,6 +143,8 @@ class RequestMeter implements Meter {
   #admitting: Promise<void> | undefined;
   /** Names under which something was taken of limits, as far as is known. */
   #taken: string[] = [];
+  /** How limits stood under each of these names, and when, by the clock that only grows. */
+  readonly #stood = new Map<string, { standings: readonly Standing[]; at: number }>();
   #admitted = false;
   /** Models whose own limits were taken of. */
   readonly #models = new Set<Model>();
@@ -161,6 +174,7 @@ class RequestMeter implements Meter {
   async admit(wish: Wish): Promise<void> {
     if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#wish = wish;
+    this.#stood.clear();
     if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
     const needsHold = wish.most > 0n && wish.budgets.length > 0;
     if (wish.claims.length > 0 || needsHold) await this.#during(this.#take(wish, needsHold));
@@ -205,6 +219,8 @@ class RequestMeter implements Meter {
     // Before the answer: should there be none, whatever was taken goes back all the same.
     this.#taken.push(name);
     const taking = await limiter.take({ id: name, claims, forMs });
+    // What a model in place of another refuses tells nothing of the one that answers.
+    if (taking.admitted || name === id) this.#stand(name, taking.standings);
     if (!taking.admitted) {
       this.#taken.pop();
       const claim = taking.over.find(({ reportOnly }) => !reportOnly);
@@ -217,15 +233,22 @@ class RequestMeter implements Meter {
     }
   }
 
-  async #hold({ model, budgets, most, forMs }: Wish): Promise<void> {
+  /** All of it where there is plenty. Only what is refused is looked at more closely. */
+  async #hold({ model, budgets, most, within, forMs }: Wish): Promise<void> {
     const { id, keyId, group, endpoint } = this.#arrival;
-    const hold = { id, at: this.#at, keyId, group, model: model.id, endpoint, amount: most, claims: budgets };
-    const answer = await this.#parts.ledger.hold(hold, forMs);
-    if (!answer.held) {
-      this.#parts.observer?.refused(answer.claim.scope, "usd");
-      throw budgetError(answer, { most });
+    let amount = most;
+    for (let less = 0;; less++) {
+      const hold = { id, at: this.#at, keyId, group, model: model.id, endpoint, amount, claims: budgets };
+      const answer = await this.#parts.ledger.hold(hold, forMs);
+      if (answer.held) break;
+      const smaller = less < MOST_LESS ? within?.(answer.left) : undefined;
+      if (smaller === undefined || smaller > answer.left) {
+        this.#parts.observer?.refused(answer.claim.scope, "usd");
+        throw budgetError(answer, { most: smaller ?? amount });
+      }
+      amount = smaller;
     }
-    this.#held = most;
+    this.#held = amount;
   }
 
   /** Gives limits back as if the request had never been. */
@@ -233,21 +256,29 @@ class RequestMeter implements Meter {
     for (const name of this.#taken.splice(0)) {
       try {
         await this.#parts.limiter.undo(name);
+        this.#stand(name, (this.#stood.get(name)?.standings ?? []).map(withoutCost));
       } catch (cause) {
         this.#report(cause);
       }
     }
   }
 
-  /** Frees the slots; the estimate of tokens gives way to their number. */
+  /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. */
   async #release(tokens: number): Promise<void> {
-    for (const name of this.#taken.splice(0)) {
-      try {
-        await this.#parts.limiter.end(name, tokens);
-      } catch (cause) {
-        this.#report(cause);
-      }
-    }
+    await Promise.all(
+      this.#taken.splice(0).map(async (name) => {
+        try {
+          const standings = await this.#parts.limiter.end(name, tokens);
+          if (standings.length > 0) this.#stand(name, standings);
+        } catch (cause) {
+          this.#report(cause);
+        }
+      }),
+    );
+  }
+
+  #stand(name: string, standings: readonly Standing[]): void {
+    this.#stood.set(name, { standings, at: this.#parts.monotonic() });
   }
 
   /** Slots that could not be freed are free again when the request could not last longer. */
@@ -257,9 +288,11 @@ class RequestMeter implements Meter {
     this.#parts.log({ level: "error", event: "limits_not_freed", request_id: id, cause: name });
   }
 
-  async standings(): Promise<Standing[]> {
-    const claims = this.#wish?.claims ?? [];
-    return claims.length === 0 ? [] : await this.#parts.limiter.standings(claims);
+  standings(): Standing[] {
+    const now = this.#parts.monotonic();
+    return [...this.#stood.values()].flatMap(({ standings, at }) =>
+      standings.map((standing) => ({ ...standing, resetMs: Math.max(0, standing.resetMs - (now - at)) }))
+    );
   }
 
   attempt(upstream: string): void {
@@ -277,11 +310,14 @@ class RequestMeter implements Meter {
     if (wish === undefined) throw new TypeError("Cannot charge a request that was not admitted");
     this.#ended = true;
     const { tokens, source, status, ending, images = 0 } = delivered;
+    let released: Promise<void> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet } = wish;
       const { cost, overrun } = charge({ tokens, sheet, held: this.#held });
       const entry = { ...this.#entry(status, ending), tokens, source, sheet, cost, overrun, images };
+      // Neither waits for the other, and the client for both.
+      released = this.#release(limitedTokens(tokens));
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
@@ -292,7 +328,7 @@ class RequestMeter implements Meter {
       await this.#note(cause instanceof GatewayError ? cause.status : 500, "failed");
       throw cause;
     } finally {
-      await this.#release(limitedTokens(tokens));
+      await (released ?? this.#release(limitedTokens(tokens)));
       this.#done.resolve();
     }
   }
@@ -350,4 +386,10 @@ class RequestMeter implements Meter {
 /** Tokens that count against limits: all but those read from a cache. */
 function limitedTokens({ prompt, input_cache_write_5m, input_cache_write_1h, completion }: BilledTokens): number {
   return prompt + input_cache_write_5m + input_cache_write_1h + completion;
+}
+
+/** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
+function withoutCost({ claim, remaining, resetMs }: Standing): Standing {
+  const rest = Math.min(claim.limit, remaining + claim.cost);
+  return { claim, remaining: rest, resetMs: rest === claim.limit ? 0 : resetMs };
 }

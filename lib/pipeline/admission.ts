@@ -2,7 +2,6 @@
 import { requireCaller } from "../access/caller.ts";
 import type { Protocol } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
-import { ownTimeouts } from "../catalog/timeouts.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
@@ -15,6 +14,7 @@ import type { Amount } from "../metering/money.ts";
 import { sheetAt } from "../metering/price.ts";
 import type { BudgetClaim } from "../store/ledger.ts";
 import type { Candidate } from "./candidates.ts";
+import { targetMs } from "./targets.ts";
 
 /** The most tokens of an answer, set for a request that named no number: what its budget can pay. */
 export interface Cap {
@@ -67,23 +67,61 @@ async function admitFirst(
   { others, meter, context }: { others: readonly Candidate[]; meter: Meter; context: RouteContext },
 ): Promise<Admitted[]> {
   const budgets = budgetsOf(context);
-  const left = budgets.length === 0 || (others.length === 0 && first.prompt.maxTokens !== undefined)
-    ? undefined
-    : await leastLeft(budgets, context);
-  const cap = left === undefined ? undefined : capFor(first, left);
-  const most = (candidate: Candidate) => mostOf(candidate, { cap, budgets });
-  const payable = others.filter((other) => left === undefined || most(other) <= left);
-  const admitted = [first, ...payable].map((candidate) => withCap(candidate, { cap, context }));
-  const [leader = first] = admitted;
+  const claims = claimsFor(first, context);
+  let plan = planFor({ first, others, budgets });
+  const canBeLess = others.length > 0 || first.prompt.maxTokens === undefined;
   await meter.admit({
-    model: leader.model,
-    sheet: leader.sheet,
+    model: first.model,
+    sheet: first.sheet,
     budgets,
-    claims: claimsFor(leader, context),
-    most: [first, ...payable].map(most).reduce((dearest, amount) => amount > dearest ? amount : dearest),
-    forMs: admitted.reduce((sum, { model }) => sum + longestMs(model, context.gateway.config), 0),
+    claims,
+    most: plan.most,
+    // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
+    ...(canBeLess && {
+      within(left) {
+        plan = planFor({ first, others, budgets, left });
+        return plan.most;
+      },
+    }),
+    forMs: [first, ...others].reduce((sum, { model }) => sum + longestMs(model, context.gateway.config), 0),
   });
-  return admitted;
+  const { cap, payable } = plan;
+  return [
+    { ...withCap(first, cap), claims: claims.filter(isOfModel) },
+    ...payable.map((other) => {
+      const capped = withCap(other, cap);
+      return { ...capped, claims: claimsFor(capped, context).filter(isOfModel) };
+    }),
+  ];
+}
+
+/** Who may answer, and what is set aside for that. */
+interface Plan {
+  cap: Cap | undefined;
+  /** Of the others, those that the budgets can pay for. */
+  payable: readonly Candidate[];
+  most: Amount;
+}
+
+/** What budgets pay for where the one with the least has so much left; where nobody asked, everything. */
+function planFor(
+  { first, others, budgets, left }: {
+    first: Candidate;
+    others: readonly Candidate[];
+    budgets: readonly BudgetClaim[];
+    left?: Amount;
+  },
+): Plan {
+  const cap = left === undefined ? undefined : capFor(first, left);
+  const payable: Candidate[] = [];
+  let most = mostOf(first, { cap, budgets });
+  for (const other of others) {
+    const own = mostOf(other, { cap, budgets });
+    if (left !== undefined && own > left) continue;
+    payable.push(other);
+    if (own > most) most = own;
+  }
+  return { cap, payable, most };
 }
 
 /** Without a budget only whether it can cost anything matters. */
@@ -96,15 +134,14 @@ function mostOf(
 }
 
 /** A model that cannot write as much needs no cap. */
-function withCap(
-  candidate: Candidate,
-  { cap, context }: { cap: Cap | undefined; context: RouteContext },
-): Admitted {
+function withCap(candidate: Candidate, cap: Cap | undefined): Omit<Admitted, "claims"> {
   const { prompt, model } = candidate;
   const own = cap !== undefined && cap.tokens < model.top_provider.max_completion_tokens ? cap : undefined;
-  const capped = { ...candidate, prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens } };
-  const claims = claimsFor(capped, context).filter((claim) => ownerOf(claim).type === "model");
-  return { ...capped, cap: own, claims };
+  return { ...candidate, prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens }, cap: own };
+}
+
+function isOfModel(claim: Claim): boolean {
+  return ownerOf(claim).type === "model";
 }
 
 function claimsFor({ prompt, model }: Candidate, { caller }: RouteContext): Claim[] {
@@ -151,12 +188,6 @@ function budgetsOf({ gateway, caller }: RouteContext): BudgetClaim[] {
   return budgetClaims(requireCaller(caller), gateway.now());
 }
 
-/** What is left of the budget with the least. */
-async function leastLeft(budgets: readonly BudgetClaim[], { gateway }: RouteContext): Promise<Amount> {
-  const lefts = await Promise.all(budgets.map((claim) => gateway.ledger.left(claim)));
-  return lefts.reduce((least, amount) => amount < least ? amount : least);
-}
-
 function capFor({ prompt, model, sheet }: Candidate, left: Amount): Cap | undefined {
   if (prompt.maxTokens !== undefined) return undefined;
   const most = mostTokens(prompt, model);
@@ -166,10 +197,6 @@ function capFor({ prompt, model, sheet }: Candidate, left: Amount): Cap | undefi
 }
 
 /** Longest time a request can last: every target may take all of its time. */
-function longestMs(model: Model, { upstreams, images }: Config): number {
-  return model.targets.reduce((sum, target) => {
-    const row = upstreams[target.upstream];
-    if (row === undefined || row.vendor === "embedded") return sum + images.total_ms;
-    return sum + (ownTimeouts({ model, target }).total_ms ?? row.timeouts.total_ms);
-  }, 0);
+function longestMs(model: Model, config: Config): number {
+  return model.targets.reduce((sum, target) => sum + targetMs({ model, target }, config), 0);
 }

@@ -41,16 +41,16 @@ export async function metered(
       interrupted: interruption.signal,
       handOver: () => void (own = false),
     });
-    for (const [name, value] of Object.entries(await limits())) response.headers.set(name, value);
+    for (const [name, value] of Object.entries(limits())) response.headers.set(name, value);
     return response;
   } catch (thrown) {
     const error = toGatewayError(thrown);
     if (own) await meter.fail(request.signal.aborted ? LEFT : statusOf(error, endpoint));
-    throw error.withHeaders({ ...await limits().catch(() => ({})), "x-sluice-cost": "0" });
+    throw error.withHeaders({ ...limits(), "x-sluice-cost": "0" });
   }
 
-  async function limits(): Promise<Record<string, string>> {
-    return limitHeaders(await meter.standings(), gateway.now());
+  function limits(): Record<string, string> {
+    return limitHeaders(meter.standings(), gateway.now());
   }
 }
 

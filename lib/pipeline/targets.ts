@@ -2,6 +2,7 @@
 import type { Prompt } from "../canonical/types.ts";
 import { ownTimeouts } from "../catalog/timeouts.ts";
 import type { Target } from "../catalog/model.ts";
+import type { Config } from "../config.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../http/cause.ts";
@@ -90,11 +91,16 @@ export function attemptsWith(
   };
 }
 
+/** How long a target may take for a whole answer, in milliseconds. */
+export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { upstreams, images }: Config): number {
+  const row = upstreams[target.upstream];
+  if (row === undefined || row.vendor === "embedded") return images.total_ms;
+  return ownTimeouts({ model, target }).total_ms ?? row.timeouts.total_ms;
+}
+
 /** How long after its arrival a request may be tried once more: as long as its first target may take. */
 export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
-  const row = first === undefined ? undefined : config.upstreams[first.target.upstream];
-  if (first === undefined || row === undefined || row.vendor === "embedded") return config.images.total_ms;
-  return ownTimeouts(first).total_ms ?? row.timeouts.total_ms;
+  return first === undefined ? config.images.total_ms : targetMs(first, config);
 }
 
 /** What a client is told of who answered, or was asked last. */
