@@ -1,5 +1,10 @@
 /** What the operator sees when the gateway starts: how to reach it, and with what. Values in, text out. */
+import { namesPassword } from "../config/address.ts";
+import type { ConfigFlags } from "../config/load.ts";
 import type { KeyRecord } from "../store/keys.ts";
+
+/** Stands for the address of an app on Deno Deploy, which the platform does not tell it. */
+export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
 
 /** Where a gateway can be reached from its own machine, such as `http://localhost:8790`. */
 export function originOf({ hostname, port }: { hostname: string; port: number }): string {
@@ -66,6 +71,26 @@ export interface LaterStart extends Origins {
   configured: readonly string[];
   /** The command that adds a key. */
   addCommand: string;
+}
+
+/**
+ * The command that adds a key, for this program as it was started: the executable, or the source under Deno. An address with
+ * a password is left to the environment, where other users of the machine do not see it; and on Deno Deploy nothing can be
+ * typed, so that it is a command for one's own machine.
+ */
+export function addCommand(
+  { config, store }: ConfigFlags,
+  { isStandalone, isDeployed }: { isStandalone: boolean; isDeployed: boolean },
+): string {
+  const isHidden = isDeployed || store !== undefined && namesPassword(store) !== false;
+  const program = isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
+  return [
+    ...(isHidden ? ["SLUICE_STORE=ADDRESS"] : []),
+    program,
+    "keys add NAME",
+    ...(config === undefined ? [] : ["--config", config]),
+    ...(store === undefined || isHidden ? [] : ["--store", store]),
+  ].join(" ");
 }
 
 /** Which keys there are, and how to make another one. */

@@ -9,6 +9,7 @@ import { listenersOf } from "../http/surface.ts";
 import { formatUsd, parseUsd } from "../metering/money.ts";
 import { type Doubt, doubtText } from "./doubts/doubt.ts";
 import { doubtsOf } from "./doubts/doubts.ts";
+import { journalDoubts } from "./doubts/journal.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
 
@@ -17,6 +18,8 @@ export interface Check {
   config: Config;
   /** The file; absent: there is none. */
   path?: string;
+  /** Name of the variable that holds the text; absent: none does. */
+  variable?: string;
   /** True: as JSON. */
   json?: boolean;
   /** Unix time in milliseconds; absent: the present. */
@@ -24,28 +27,30 @@ export interface Check {
 }
 
 /** Prints what would be served, and every doubt. Returns 1 where there is any. */
-export function check({ config, path, json = false, now = Date.now() }: Check): number {
-  const doubts = doubtsOf(config, now);
+export function check({ config, path, variable, json = false, now = Date.now() }: Check): number {
+  const doubts = [...doubtsOf(config, now), ...journalDoubts(config)];
   const { models } = createCatalog(config);
-  const all: Checked = { config, path, models, doubts, now };
+  const all: Checked = { config, source: path ?? variable, models, doubts, now };
   writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));
   return doubts.length === 0 ? 0 : 1;
 }
 
 interface Checked {
   config: Config;
-  path: string | undefined;
+  /** Absent: the configuration is built in. */
+  source: string | undefined;
   models: readonly Model[];
   doubts: readonly Doubt[];
   now: number;
 }
 
-function checkText({ config, path, models, doubts, now }: Checked): string {
+function checkText({ config, source, models, doubts, now }: Checked): string {
   const lines = [
-    `Configuration: ${path ?? "built in (there is no file)"}`,
+    `Configuration: ${source ?? "built in (there is no file)"}`,
     `Listens on:    ${config.listen.hostname}:${config.listen.port}`,
     `Admin side:    ${adminSide(config)}`,
     `Store:         ${shownAddress(config.store)}`,
+    ...(config.limits_store.kind === "memory" ? [] : [`Limits:        ${shownAddress(config.limits_store)}`]),
     "",
     `Models (${models.length}):`,
     ...models.flatMap((model) => [`  ${model.id} -> ${targetsOf(model).join(", ")}`, `    ${priceText(model, now)}`]),
@@ -60,12 +65,13 @@ function checkText({ config, path, models, doubts, now }: Checked): string {
   return `${lines.join("\n")}\n`;
 }
 
-function checkObject({ config, path, models, doubts, now }: Checked): Record<string, unknown> {
+function checkObject({ config, source, models, doubts, now }: Checked): Record<string, unknown> {
   return {
-    path: path ?? null,
+    path: source ?? null,
     listen: config.listen,
     admin: listenersOf(config).find(({ surface }) => surface !== "public") ?? null,
     store: shownAddress(config.store),
+    limits_store: shownAddress(config.limits_store),
     models: models.map((model) => ({ id: model.id, targets: targetsOf(model), pricing: pricingAt(model, now) })),
     groups: Object.fromEntries(
       Object.entries(config.groups).map(([name, group]) => [name, { ...group, usable: usableBy(group, models) }]),

@@ -1,7 +1,7 @@
 /** The command line: reads it, loads the configuration, runs the command. */
 import denoJson from "../../deno.json" with { type: "json" };
 import { ConfigError } from "../config.ts";
-import { loadConfig, type LoadedConfig } from "../config/load.ts";
+import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
 import type { Route } from "../http/router.ts";
 import { StoreError } from "../store/store.ts";
 import { type CommandName, helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
@@ -51,12 +51,17 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
   if (command === "doctor") {
     return await doctor(invocation, { load: () => load(invocation), env: (name) => Deno.env.get(name) });
   }
-  const { config, path } = await load(invocation);
+  const { config, path, variable } = await load(invocation);
   switch (command) {
     case "serve":
       return await serve({ config, routes, flags: invocation.values, ...(path !== undefined && { path }) });
     case "check":
-      return check({ config, ...(path !== undefined && { path }), json: invocation.switches.has("json") });
+      return check({
+        config,
+        ...(path !== undefined && { path }),
+        ...(variable !== undefined && { variable }),
+        json: invocation.switches.has("json"),
+      });
     case "translate":
       return translate({
         config,
@@ -104,6 +109,7 @@ const USE_SECRETS: ReadonlySet<CommandName> = new Set(["serve", "check", "doctor
 function envWithout(name: string): string | undefined {
   const value = Deno.env.get(name);
   if (value !== undefined && value !== "") return value;
+  if (PLAIN_VARIABLES.has(name)) return value;
   return /^SLUICE_(CONFIG|HOSTNAME|PORT|STORE|LIMITS_STORE|WORKERS)$/.test(name) ? value : `no-secret-in-${name}`;
 }
 

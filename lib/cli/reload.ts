@@ -1,4 +1,5 @@
 /** The gateway of a process whose configuration may change while it serves. */
+import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import { DEFAULT_FILE, loadConfig } from "../config/load.ts";
 import { createReloader } from "../config/reloader.ts";
@@ -53,8 +54,12 @@ export function loaderOf(flags: ConfigFlags, path: string | undefined): () => Pr
     });
 }
 
-/** Reloads when the process is told to (SIGHUP), and when the file changes. Returns the function that ends it. */
+/**
+ * Reloads when the process is told to (SIGHUP), and when the file changes. Returns the function that ends it. On Deno Deploy
+ * nobody can do either: another file is another deployment.
+ */
 export function startReloading({ reloader, log }: Pick<Gateway, "reloader" | "log">, path = DEFAULT_FILE): () => void {
+  if (isOnDeploy((name) => Deno.env.get(name))) return () => {};
   const onSignal = () => void reloader.reload("signal");
   const hasSignal = Deno.build.os !== "windows";
   if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);

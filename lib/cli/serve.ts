@@ -3,6 +3,7 @@ import { issueKey } from "../access/keys.ts";
 import { mayUse } from "../access/permissions.ts";
 import { isLanguageModel } from "../catalog/catalog.ts";
 import { type Config, groupOf } from "../config.ts";
+import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTexts } from "../gateway.ts";
 import { createApp } from "../http/app.ts";
@@ -13,7 +14,7 @@ import { type Listener, listenersOf } from "../http/surface.ts";
 import { type LimiterOptions, openLimiter } from "../limits/open.ts";
 import { openStore } from "../store/open.ts";
 import type { SharedStoreOptions, Store } from "../store/store.ts";
-import { firstStartText, laterStartText, originOf } from "./banner.ts";
+import { addCommand, DEPLOYED_ORIGIN, firstStartText, laterStartText, originOf } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
 import { createLog, createLogWriter } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -214,8 +215,9 @@ function originsOf(
   { admin }: Pick<Config, "admin">,
   [clients, operator = clients]: readonly [Server, ...Server[]],
 ): { origin: string; admin?: string } {
-  const origin = originOf(clients.addr);
-  return admin === undefined ? { origin } : { origin, admin: originOf(operator.addr) };
+  const originAt = (addr: Deno.NetAddr): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(addr);
+  const origin = originAt(clients.addr);
+  return admin === undefined ? { origin } : { origin, admin: originAt(operator.addr) };
 }
 
 function whyNot(error: unknown, change: string): string {
@@ -248,7 +250,12 @@ async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<
       return;
     }
   }
-  writeOut(laterStartText({ ...origins, keys: await store.keys.list(), configured, addCommand: addCommand(flags) }));
+  const command = addCommand(flags, { isStandalone: Deno.build.standalone, isDeployed: isDeployed() });
+  writeOut(laterStartText({ ...origins, keys: await store.keys.list(), configured, addCommand: command }));
+}
+
+function isDeployed(): boolean {
+  return isOnDeploy((name) => Deno.env.get(name));
 }
 
 /** True for a model that a key of the default group can be tried with. */
@@ -256,14 +263,4 @@ function isUsable({ config, catalog }: Gateway, id: string): boolean {
   const model = catalog.find(id);
   const group = groupOf(config, "default");
   return model !== undefined && group !== undefined && isLanguageModel(model) && mayUse({ group, rules: {} }, id);
-}
-
-/** The command for this program as it was started: the executable, or the source under Deno. */
-function addCommand({ config, store }: ServeOptions["flags"]): string {
-  const program = Deno.build.standalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
-  const flags = [
-    ...(config === undefined ? [] : ["--config", config]),
-    ...(store === undefined ? [] : ["--store", store]),
-  ];
-  return [program, "keys add NAME", ...flags].join(" ");
 }

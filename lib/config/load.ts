@@ -10,11 +10,18 @@ import {
   STORE_PATTERN,
 } from "./address.ts";
 import type { Env } from "./cross.ts";
+import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 
 /** Read when neither a flag nor the environment names a file, and it exists. */
 export const DEFAULT_FILE = "sluice.jsonc";
+
+/** The variable that holds the text of the configuration where there is no place for a file. */
+const TEXT_VARIABLE = "SLUICE_CONFIG_TEXT";
+
+/** Variables that are read beside those of flags and secrets: they mean something when they are not set, too. */
+export const PLAIN_VARIABLES: ReadonlySet<string> = new Set(["SLUICE_EPHEMERAL", TEXT_VARIABLE, ...DEPLOY_VARIABLES]);
 
 /** Largest configuration, in characters. */
 const MOST_CHARACTERS = 8 * 1024 * 1024;
@@ -39,31 +46,46 @@ export interface ConfigSources {
 /** A configuration and where it came from. */
 export interface LoadedConfig {
   config: Config;
-  /** Path of the file; absent: the built-in configuration. */
+  /** Path of the file; absent: the text of a variable, or the built-in configuration. */
   path?: string;
+  /** Name of the variable that holds its text; absent where none does. */
+  variable?: string;
 }
 
 /**
- * Loads the configuration: `--config FILE`, else `SLUICE_CONFIG`, else `./sluice.jsonc` where it exists, else built in.
- * An empty `SLUICE_*` variable counts as unset.
+ * Loads the configuration: `--config FILE`, else `SLUICE_CONFIG`, else the text in `SLUICE_CONFIG_TEXT`, else
+ * `./sluice.jsonc` where it exists, else built in. An empty `SLUICE_*` variable counts as unset.
  *
  * @throws {ConfigError} with every mistake
  */
-export async function loadConfig({ flags, env, readTextFile }: ConfigSources): Promise<LoadedConfig> {
-  const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
-  const text = await read(named, readTextFile);
-  const path = text === undefined ? undefined : named ?? DEFAULT_FILE;
-  const file = text === undefined ? {} : parseFile(text, path ?? DEFAULT_FILE);
+export async function loadConfig({ flags, env: own, readTextFile }: ConfigSources): Promise<LoadedConfig> {
+  const isDeployed = isOnDeploy(own);
+  const env = isDeployed ? deployEnv(own) : own;
+  const { text, ...from } = await find({ flags, env, readTextFile });
+  const file = text === undefined ? {} : parseFile(text, from.path ?? from.variable ?? DEFAULT_FILE);
   const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
   try {
-    const config = parseConfig(merged, env);
-    if (problems.length === 0) return { config, ...(path !== undefined && { path }) };
+    const parsed = parseConfig(isDeployed ? deployFile(merged) : merged, env);
+    const config = isDeployed ? deployConfig(parsed) : parsed;
+    if (isDeployed) problems.push(...deployProblems(config, env));
+    if (problems.length === 0) return { config, ...from };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     problems.push(...error.problems);
   }
   throw new ConfigError(problems);
+}
+
+/** The text and where it came from; no text: nobody names any, and there is none where it would be. */
+async function find(
+  { flags, env, readTextFile }: ConfigSources,
+): Promise<{ text?: string } & Pick<LoadedConfig, "path" | "variable">> {
+  const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
+  const given = named === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
+  if (given !== undefined) return { text: given, variable: TEXT_VARIABLE };
+  const text = await read(named, readTextFile);
+  return text === undefined ? {} : { text, path: named ?? DEFAULT_FILE };
 }
 
 async function read(

@@ -17,7 +17,7 @@ export interface ConfigStatus {
   version: number;
   /** When it came into force, ISO 8601. */
   loaded_at: string;
-  /** Path of its file; `built in` where there is none. */
+  /** Path of its file, or name of the variable that holds its text; `built in` where there is neither. */
   source: string;
   /** Why the latest one was refused; absent where it was not. */
   last_error?: { at: string; problems: string[] };
@@ -142,8 +142,8 @@ export function noReloader(now: () => number): Reloader {
   return { status: () => status, reload: () => Promise.resolve({ outcome: "refused", problems }) };
 }
 
-function sourceOf({ path }: LoadedConfig): string {
-  return path ?? "built in";
+function sourceOf({ path, variable }: LoadedConfig): string {
+  return path ?? variable ?? "built in";
 }
 
 /** What makes two configurations the same: all they say, secrets included, without keeping these. */

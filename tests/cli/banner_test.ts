@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { firstStartText, laterStartText, originOf } from "../../lib/cli/banner.ts";
+import { addCommand, firstStartText, laterStartText, originOf } from "../../lib/cli/banner.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
 
 Deno.test("originOf() is an address that a client on the same machine can use", () => {
@@ -11,6 +11,22 @@ Deno.test("originOf() is an address that a client on the same machine can use", 
     ["gateway.example", "http://gateway.example:80"],
   ];
   for (const [hostname, origin] of cases) assertEquals(originOf({ hostname, port: 80 }), origin);
+});
+
+Deno.test("addCommand() is a command for this program, and shows no password", () => {
+  const here = { isStandalone: true, isDeployed: false };
+  const cases: [Parameters<typeof addCommand>, string][] = [
+    [[{}, here], "sluice keys add NAME"],
+    [[{}, { ...here, isStandalone: false }], "npx -y deno@2.9.6 task sluice keys add NAME"],
+    [[{ config: "a.jsonc", store: "sqlite:b" }, here], "sluice keys add NAME --config a.jsonc --store sqlite:b"],
+    [[{ store: "postgres://u@db/s" }, here], "sluice keys add NAME --store postgres://u@db/s"],
+    [[{ store: "postgres://u:hunter2@db/s" }, here], "SLUICE_STORE=ADDRESS sluice keys add NAME"],
+    [
+      [{}, { isStandalone: false, isDeployed: true }],
+      "SLUICE_STORE=ADDRESS npx -y deno@2.9.6 task sluice keys add NAME",
+    ],
+  ];
+  for (const [args, text] of cases) assertEquals(addCommand(...args), text);
 });
 
 Deno.test("the first start tells key, curl line and settings of the usual clients", () => {

@@ -58,6 +58,7 @@ Deno.test("what is as it should be raises no doubt", () => {
     { cors: { origins: ["https://app.example.com", "http://localhost:3000"] } },
     { groups: { team: { models: ["sluice/*"], key_budget: { usd: "50" }, limits: { tokens_per_minute: 100_000 } } } },
     { keys: [{ name: "ci", key: { env: "CI_KEY" } }] },
+    { store: "postgres://db/sluice", limits_store: "redis://cache", nodes: { config: "store" } },
     { models: [model({ price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0", completion: "0" }] })] },
   ];
   for (const file of files) assertEquals(doubts(file), [], JSON.stringify(file));
@@ -151,6 +152,9 @@ Deno.test("each doubt names the member and what to do", () => {
       ["admin: The admin side listens on every interface"],
     ],
     [{ store: "memory:" }, ["store: Keys and bills are gone when the process ends"]],
+    [{ store: "postgres://db/sluice" }, ["limits_store: Several nodes can share this store, but each counts limits"]],
+    [{ limits_store: "redis://cache" }, ["limits_store: Limits are counted together with other nodes, but no other"]],
+    [{ nodes: { config: "store" } }, ["nodes.config: Only a Postgres database holds a configuration"]],
     [{ trusted_proxies: ["10.0.0.0/8", "0.0.0.0/0", "::/0"] }, [
       'trusted_proxies[1]: "0.0.0.0/0" lets almost anybody',
       'trusted_proxies[2]: "::/0" lets almost anybody',
@@ -194,4 +198,35 @@ Deno.test("check prints what would be served, with doubts as lines or JSON, and 
       "upstreams.host.base_url",
     ]);
     for (const secret of Object.values(ENV)) assert(!`${json.out}${doubtful.out}`.includes(secret));
+  }));
+
+Deno.test("check names the stores without passwords, and a journal that cannot be written", () =>
+  inFolder(async (folder) => {
+    const env = {
+      SLUICE_STORE: "postgres://sluice:hunter2@db.example/sluice",
+      SLUICE_LIMITS_STORE: "redis://:hunter2@cache.example:6380",
+      SLUICE_CONFIG_TEXT: '{ "nodes": { "journal": "./kept/journal" } }',
+    };
+    const good = await run(["check"], { folder, env });
+    assertEquals([good.code, good.err], [0, ""], good.out);
+    assertStringIncludes(good.out, "Configuration: SLUICE_CONFIG_TEXT\n");
+    assertStringIncludes(good.out, "Store:         postgres://sluice@db.example/sluice\n");
+    assertStringIncludes(good.out, "Limits:        redis://cache.example:6380\n");
+    await Deno.writeTextFile(`${folder}/kept`, "no folder");
+    const bad = await run(["check", "--json"], { folder, env });
+    assertEquals(bad.code, 1);
+    const told = JSON.parse(bad.out);
+    assertEquals([told.path, told.store, told.limits_store, told.doubts.length, told.doubts[0].path], [
+      "SLUICE_CONFIG_TEXT",
+      "postgres://sluice@db.example/sluice",
+      "redis://cache.example:6380",
+      1,
+      "nodes.journal",
+    ]);
+    const none = await run(["check"], {
+      folder,
+      env: { ...env, SLUICE_CONFIG_TEXT: '{ "nodes": { "journal": null } }' },
+    });
+    assertEquals(none.code, 0, none.out);
+    assertEquals([good, bad, none].filter(({ out, err }) => (out + err).includes("hunter2")), []);
   }));

@@ -48,6 +48,22 @@ Deno.test("loadConfig() takes the file of the flag, then of the environment, the
   }
 });
 
+Deno.test("loadConfig() takes the text of SLUICE_CONFIG_TEXT where nobody names a file", async () => {
+  const files = { "sluice.jsonc": '{ "listen": { "port": 3 } }', "a.jsonc": '{ "listen": { "port": 4 } }' };
+  const env = { SLUICE_CONFIG_TEXT: '{ "listen": { "port": 5 } } // text' };
+  const seen = async (world: World) => {
+    const { config, path, variable } = await load({ files, ...world });
+    return [config.listen.port, path, variable];
+  };
+  assertEquals(await seen({ env }), [5, undefined, "SLUICE_CONFIG_TEXT"]);
+  assertEquals(await seen({ env: { SLUICE_CONFIG_TEXT: "" } }), [3, "sluice.jsonc", undefined]);
+  assertEquals(await seen({ env, flags: { config: "a.jsonc" } }), [4, "a.jsonc", undefined]);
+  assertEquals(await seen({ env: { ...env, SLUICE_CONFIG: "a.jsonc" } }), [4, "a.jsonc", undefined]);
+  assertEquals(await problems({ env: { SLUICE_CONFIG_TEXT: '{\n  "listen": {,}\n}' } }), [
+    'SLUICE_CONFIG_TEXT:2:14: Expected the name of a member in "…"',
+  ]);
+});
+
 Deno.test("loadConfig() puts the environment over the file and flags over both", async () => {
   const files = { "sluice.jsonc": '{ "listen": { "hostname": "a", "port": 1 }, "store": "sqlite:a" }' };
   const env = { SLUICE_HOSTNAME: "b", SLUICE_PORT: "2", SLUICE_STORE: "sqlite:b" };

@@ -5,12 +5,14 @@ import { groupDoubts } from "./groups.ts";
 import { limitDoubts } from "./limits.ts";
 import { modelDoubts } from "./models.ts";
 import { networkDoubts } from "./network.ts";
+import { nodeDoubts } from "./nodes.ts";
 import { upstreamDoubts } from "./upstreams.ts";
 
 /** Doubts about a configuration, in the order of its members. `now` in Unix milliseconds. */
 export function doubtsOf(config: Config, now: number): Doubt[] {
   return [
     ...networkDoubts(config),
+    ...nodeDoubts(config),
     ...upstreamDoubts(config),
     ...modelDoubts(config, now),
     ...groupDoubts(config),

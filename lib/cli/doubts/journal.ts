@@ -1,0 +1,15 @@
+/** A doubt that needs a look at the disk: where entries wait for a store that is out of reach. */
+import type { Config } from "../../config.ts";
+import { whyNotWritable } from "../../doctor/journal.ts";
+import type { Doubt } from "./doubt.ts";
+
+/** A doubt about the journal where it cannot be written. Only a store of several nodes needs one. */
+export function journalDoubts({ store, nodes }: Pick<Config, "store" | "nodes">): Doubt[] {
+  if (store.kind !== "postgres" || nodes.journal === null) return [];
+  const why = whyNotWritable(nodes.journal);
+  return why === undefined ? [] : [{
+    path: "nodes.journal",
+    message: `"${nodes.journal}" cannot be written (${why}): name another file, or null to refuse requests that cost ` +
+      "while the store is out of reach",
+  }];
+}

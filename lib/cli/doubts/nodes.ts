@@ -1,0 +1,31 @@
+/** Doubts about several gateways on one store. */
+import type { Config } from "../../config.ts";
+import type { Doubt } from "./doubt.ts";
+
+/** Doubts about what nodes share, and what each would have for itself. */
+export function nodeDoubts({ store, limits_store, nodes }: Config): Doubt[] {
+  const doubts: Doubt[] = [];
+  if (store.kind === "postgres" && limits_store.kind === "memory") {
+    doubts.push({
+      path: "limits_store",
+      message:
+        "Several nodes can share this store, but each counts limits by itself: put the address of a Redis server " +
+        "into SLUICE_LIMITS_STORE, unless there is one node or nothing is limited",
+    });
+  }
+  if (store.kind !== "postgres" && limits_store.kind === "redis") {
+    doubts.push({
+      path: "limits_store",
+      message:
+        "Limits are counted together with other nodes, but no other node can share this store: put the address " +
+        "of a Postgres database into SLUICE_STORE, or leave `limits_store` out",
+    });
+  }
+  if (store.kind !== "postgres" && nodes.config === "store") {
+    doubts.push({
+      path: "nodes.config",
+      message: "Only a Postgres database holds a configuration for its nodes: without it each obeys its own file",
+    });
+  }
+  return doubts;
+}

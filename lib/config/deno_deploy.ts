@@ -1,0 +1,110 @@
+/**
+ * Deno Deploy: several instances of the program that come and go, on disks that go with them, and nobody to type flags.
+ * What the platform tells of itself takes the place of flags, and what each instance would keep for itself is refused.
+ */
+import type { Config } from "../config.ts";
+import { isObject, type Json } from "../json.ts";
+import type { Env } from "./cross.ts";
+
+/** Variables of the platform that are read, beside those of Sluice. */
+export const DEPLOY_VARIABLES: readonly string[] = [
+  "DENO_DEPLOY",
+  "DATABASE_URL",
+  ...["PGHOST", "PGPORT", "PGDATABASE", "PGUSER", "PGPASSWORD", "PGSSLMODE"],
+  "REDIS_URL",
+];
+
+/** What `Deno.serve` itself would listen on: the platform looks there, unless it names an address of its own. */
+const LISTEN = { hostname: "0.0.0.0", port: 8000 };
+
+/** The platform kills an instance five seconds after it told it to end: bills must be written until then. */
+const DRAIN_SECONDS = 3;
+
+/** True where the program runs on Deno Deploy. */
+export function isOnDeploy(env: Env): boolean {
+  const said = env("DENO_DEPLOY") ?? "";
+  return said !== "" && said !== "0" && said !== "false";
+}
+
+/** The environment, with the attached database as the store and `REDIS_URL` for limits where nothing else is said. */
+export function deployEnv(env: Env): Env {
+  return (name) => {
+    const value = env(name);
+    if (value !== undefined && value !== "") return value;
+    if (name === "SLUICE_STORE") return attachedDatabase(env);
+    return name === "SLUICE_LIMITS_STORE" ? env("REDIS_URL") : value;
+  };
+}
+
+/** The file, listening where the platform looks unless it says otherwise. */
+export function deployFile(file: Json): Json {
+  if (!isObject(file) || file.listen !== undefined && !isObject(file.listen)) return file;
+  return { ...file, listen: { ...LISTEN, ...file.listen } };
+}
+
+/** What the configuration of an instance is in any case: nothing on its disk, one listener, an end within its time. */
+export function deployConfig(config: Config): Config {
+  const { shutdown } = config;
+  return {
+    ...config,
+    workers: 1,
+    nodes: { ...config.nodes, journal: null },
+    shutdown: {
+      ready_delay_ms: 0,
+      drain_seconds: Math.min(shutdown.drain_seconds, DRAIN_SECONDS),
+      images_drain_seconds: Math.min(shutdown.images_drain_seconds, DRAIN_SECONDS),
+    },
+  };
+}
+
+/** What an instance cannot do, or would do for itself alone. `SLUICE_EPHEMERAL=yes` allows the latter. */
+export function deployProblems(config: Config, env: Env): string[] {
+  const problems: string[] = [];
+  if (config.admin?.listen !== undefined) {
+    problems.push("admin.listen: Deno Deploy has one listener: leave it out, and the admin side is under /admin");
+  }
+  if (env("SLUICE_EPHEMERAL") === "yes") return problems;
+  if (config.store.kind !== "postgres") {
+    problems.push(
+      "store: On Deno Deploy keys and bills would end with each instance: attach a Postgres database or set " +
+        "SLUICE_STORE to its address (SLUICE_EPHEMERAL=yes allows it for a trial)",
+    );
+  }
+  if (config.limits_store.kind !== "redis" && hasLimits(config)) {
+    problems.push(
+      "limits_store: On Deno Deploy each instance would count limits for itself: set SLUICE_LIMITS_STORE or REDIS_URL " +
+        "to the address of a Redis server (SLUICE_EPHEMERAL=yes allows it for a trial)",
+    );
+  }
+  return problems;
+}
+
+/** Whether anything is limited by the configuration. Keys of the store may have limits beside. */
+export function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | "keys">): boolean {
+  return models.some(({ limits }) => limits !== undefined) ||
+    Object.values(groups).some(({ limits, key_limits }) => limits !== undefined || key_limits !== undefined) ||
+    keys.some(({ rules }) => rules.limits !== undefined);
+}
+
+/** The address of the database that is attached to the app; `undefined` where there is none. */
+function attachedDatabase(env: Env): string | undefined {
+  const address = env("DATABASE_URL") ?? "";
+  if (/^postgres(ql)?:/.test(address) && URL.canParse(address)) return withTls(address, env);
+  const host = env("PGHOST") ?? "";
+  if (host === "") return undefined;
+  const url = new URL(`postgres://${host.includes(":") ? `[${host}]` : host}`);
+  url.username = encodeURIComponent(env("PGUSER") ?? "");
+  url.password = encodeURIComponent(env("PGPASSWORD") ?? "");
+  url.port = env("PGPORT") ?? "";
+  url.pathname = `/${env("PGDATABASE") ?? ""}`;
+  return withTls(url.href, env);
+}
+
+/** The platform tells beside the address whether the database wants TLS. */
+function withTls(address: string, env: Env): string {
+  const mode = env("PGSSLMODE") ?? "";
+  const url = URL.parse(address);
+  if (url === null || mode === "" || url.searchParams.has("sslmode") || url.searchParams.has("ssl")) return address;
+  url.searchParams.set("sslmode", mode);
+  return url.href;
+}

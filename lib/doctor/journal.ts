@@ -1,0 +1,35 @@
+/** Whether a file can be written where the configuration wants it. */
+import { dirname, resolve } from "node:path";
+import { reasonOf } from "./finding.ts";
+
+/** Why this file cannot be written, tried out beside it; `undefined` where it can. Folders that are not there are made later. */
+export function whyNotWritable(path: string): string | undefined {
+  const file = resolve(path);
+  if (Deno.permissions.querySync({ name: "write", path: file }).state !== "granted") {
+    return "this program was made for other folders";
+  }
+  try {
+    if (Deno.statSync(file).isDirectory) return "there is a folder of this name";
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) return reasonOf(error);
+  }
+  const trial = `${nearestFolder(file)}/.sluice-check-${crypto.randomUUID()}`;
+  try {
+    Deno.writeFileSync(trial, new Uint8Array(), { createNew: true, mode: 0o600 });
+    Deno.removeSync(trial);
+    return undefined;
+  } catch (error) {
+    return reasonOf(error).replace(`: open '${trial}'`, "");
+  }
+}
+
+/** The innermost folder around the file that is there. */
+function nearestFolder(file: string): string {
+  const folder = dirname(file);
+  try {
+    Deno.statSync(folder);
+    return folder;
+  } catch (error) {
+    return error instanceof Deno.errors.NotFound && folder !== dirname(folder) ? nearestFolder(folder) : folder;
+  }
+}
