@@ -86,8 +86,9 @@ async function remaining(limiter: Limiter): Promise<number[]> {
 Deno.test("meter: a request takes limits, then holds, then is charged, and everything is free again", async () => {
   const { open, wish, store, ledger, limiter, clock } = benchOf();
   const meter = open("a");
-  assertEquals(await meter.standings(), []);
+  assertEquals(meter.standings(), []);
   await meter.admit(wish());
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
   assertEquals(await ledger.left(BUDGET), 6_000n);
   assertEquals(await remaining(limiter), [4, 700, 1]);
   meter.attempt("first");
@@ -101,7 +102,7 @@ Deno.test("meter: a request takes limits, then holds, then is charged, and every
   assertEquals(await ledger.left(BUDGET), 9_680n);
   // Tokens read from a cache do not count.
   assertEquals(await remaining(limiter), [4, 950, 2]);
-  assertEquals((await meter.standings()).map(({ remaining }) => remaining), [4, 950, 2]);
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 950, 2]);
   const { check: _, ...entry } = await store.find("a") ?? {};
   assertEquals(entry, {
     id: "a",
@@ -141,13 +142,146 @@ Deno.test("meter: without limits and budgets, and where nothing can cost, nobody
   for (const [id, members] of cases) {
     const meter = open(id);
     await meter.admit(wish(members));
-    assertEquals(await meter.standings(), []);
+    assertEquals(meter.standings(), []);
     await meter.deliver(ANSWER);
     assertEquals((await store.find(id))?.held, 0n);
   }
   const failed = open("failed");
   await failed.admit(wish({ claims: [], budgets: [] }));
   await failed.fail(502);
+});
+
+Deno.test("meter: it knows how its limits stand without asking, and how long ago that was", async () => {
+  const { open, wish, limiter, clock } = benchOf({
+    limiter: (limiter) => ({ ...limiter, standings: () => Promise.reject(new Error("Nobody should ask")) }),
+  });
+  const meter = open("a");
+  await meter.admit(wish());
+  for (const ms of [0, 1_500, 20_000]) {
+    await clock.pass(ms);
+    assertEquals(meter.standings(), await limiter.standings(CLAIMS), `${ms}`);
+  }
+  // What another one took since is not known.
+  await open("b").admit(wish());
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  await meter.fail(500);
+  assertEquals(meter.standings(), await limiter.standings(CLAIMS));
+  await clock.pass(100_000);
+  assertEquals(meter.standings().map(({ resetMs }) => resetMs), [0, 0, 0]);
+});
+
+Deno.test("meter: how limits stand that a budget gave back, and those of a second wish alone", async () => {
+  const { open, wish, limiter } = benchOf();
+  const meter = open("a");
+  await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
+  assertEquals(meter.standings(), await limiter.standings(CLAIMS));
+  await open("b").admit(wish());
+  await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  const requests = CLAIMS.slice(0, 1);
+  await meter.admit(wish({ claims: requests }));
+  assertEquals(meter.standings(), await limiter.standings(requests));
+});
+
+const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
+
+Deno.test("meter: a budget that has no room for all of it is asked for less, while the limits stay taken", async () => {
+  const cases: { name: string; most: bigint; within?: (left: bigint) => bigint; asked: bigint[]; held: bigint }[] = [
+    { name: "there is room", most: 8_000n, within: (left) => left, asked: [8_000n], held: 8_000n },
+    { name: "all or nothing", most: 9_000n, asked: [9_000n], held: 0n },
+    { name: "one budget has less", most: 9_000n, within: (left) => left, asked: [9_000n, 8_000n], held: 8_000n },
+    {
+      name: "both have, each another amount",
+      most: 20_000n,
+      within: (left) => left - 1n,
+      asked: [20_000n, 9_999n, 7_999n],
+      held: 7_999n,
+    },
+    { name: "it cannot be less", most: 20_000n, within: () => 8_500n, asked: [20_000n, 8_500n], held: 0n },
+  ];
+  for (const { name, most, within, asked, held } of cases) {
+    const calls: unknown[] = [];
+    const { open, wish, store, limiter } = benchOf({
+      store: (store) => ({
+        ...store,
+        hold(hold) {
+          calls.push(hold.amount);
+          return store.hold(hold);
+        },
+      }),
+      limiter: (limiter) => ({
+        ...limiter,
+        take(request) {
+          calls.push("take");
+          return limiter.take(request);
+        },
+      }),
+    });
+    const meter = open("a");
+    const claims = { budgets: [BUDGET, GROUP_BUDGET], most, ...(within !== undefined && { within }) };
+    if (held > 0n) {
+      await meter.admit(wish(claims));
+      assertEquals(await remaining(limiter), [4, 700, 1], name);
+    } else {
+      const error = await assertRejects(() => meter.admit(wish(claims)), GatewayError);
+      assertEquals(error.code, "insufficient_quota", name);
+      assertEquals(await remaining(limiter), [5, 1_000, 2], name);
+    }
+    assertEquals(calls, ["take", ...asked], name);
+    assertEquals((await store.holds()).map(({ amount }) => amount), held > 0n ? [held] : [], name);
+  }
+});
+
+Deno.test("meter: budgets that others empty again and again are not asked for ever, and say so once", async () => {
+  let asked = 0;
+  const refusals: string[] = [];
+  const { ledger, wish, limiter, clock } = benchOf({
+    store: (store) => ({
+      ...store,
+      hold: () => Promise.resolve({ held: false, claim: BUDGET, left: BigInt(1_000 - ++asked), onHold: 0n }),
+    }),
+  });
+  const observer = {
+    opened() {},
+    refused: (owner: string, unit: string) => void refusals.push(`${owner} ${unit}`),
+    exceeded() {},
+    ended() {},
+  };
+  const meter = openMeter({ ledger, limiter, observer, ...clock, log() {} }, {
+    id: "a",
+    keyId: "key_a",
+    group: "default",
+    endpoint: "chat",
+  });
+  await assertRejects(() => meter.admit(wish({ within: (left) => left })), GatewayError);
+  assertEquals([asked, refusals], [4, ["key usd"]]);
+});
+
+Deno.test("meter: slots are freed while the entry is written, and who delivers waits for both", async () => {
+  const CALLS = ["end", "append"] as const;
+  for (const slow of CALLS) {
+    const gate = Promise.withResolvers<void>();
+    const over: string[] = [];
+    const slowed = (name: typeof CALLS[number]) => async <Result>(work: Promise<Result>) => {
+      if (name === slow) await gate.promise;
+      const result = await work;
+      over.push(name);
+      return result;
+    };
+    const { open, wish } = benchOf({
+      store: (store) => ({ ...store, append: (entries) => slowed("append")(store.append(entries)) }),
+      limiter: (limiter) => ({ ...limiter, end: (id, tokens) => slowed("end")(limiter.end(id, tokens)) }),
+    });
+    const meter = open("a");
+    await meter.admit(wish());
+    const delivered = meter.deliver(ANSWER).then(() => void over.push("delivered"));
+    await settle();
+    const fast = CALLS.filter((name) => name !== slow);
+    assertEquals(over, fast);
+    gate.resolve();
+    await delivered;
+    assertEquals(over, [...fast, slow, "delivered"]);
+  }
 });
 
 Deno.test("meter: what a limit refuses holds nothing, and is entered as refused", async () => {

@@ -5,6 +5,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/http/app.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
@@ -50,6 +51,8 @@ export interface GatewayOptions {
   monotonic?: () => number;
   /** True: targets that fail are taken out. */
   breakers?: boolean;
+  /** Absent: one in memory. */
+  limiter?: Limiter;
 }
 
 /** What may accompany a request. */
@@ -112,7 +115,7 @@ export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonO
 /** Starts a gateway in this process. */
 export function startGateway(
   file: JsonObject,
-  { store = openMemoryStore(), now = () => 0, monotonic, breakers = false }: GatewayOptions = {},
+  { store = openMemoryStore(), now = () => 0, monotonic, breakers = false, limiter }: GatewayOptions = {},
 ): TestGateway {
   const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
@@ -129,6 +132,7 @@ export function startGateway(
     random: () => 0,
     log,
     ...(monotonic !== undefined && { monotonic }),
+    ...(limiter !== undefined && { limiter }),
     ...(!breakers && { health: forgivingHealth() }),
   });
   const app = createApp({ routes, gateway: () => gateway });
