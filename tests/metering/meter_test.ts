@@ -178,9 +178,8 @@ Deno.test("meter: how limits stand that a budget gave back, and those of a secon
   await open("b").admit(wish());
   await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
   assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
-  const requests = CLAIMS.slice(0, 1);
-  await meter.admit(wish({ claims: requests }));
-  assertEquals(meter.standings(), await limiter.standings(requests));
+  await meter.admit(wish({ claims: [] }));
+  assertEquals(meter.standings(), []);
 });
 
 const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
