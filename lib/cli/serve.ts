@@ -87,6 +87,7 @@ function sharedStoreOptions({ nodes }: Config, log: Gateway["log"]): SharedStore
     keyAgeMs: nodes.key_age_seconds * 1000,
     ...(nodes.journal !== null && { journal: nodes.journal }),
     journalEntries: nodes.journal_entries,
+    leaseMs: nodes.lease_seconds * 1000,
     log,
   };
 }

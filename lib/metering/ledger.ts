@@ -1,4 +1,5 @@
 /** The gateway's way to its ledger: entries that become durable together, and holds that live as long as their requests. */
+import { GatewayError } from "../errors.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer, KeptEntry, LedgerStore } from "../store/ledger.ts";
 import { createEntryQueue, type Later, type Log } from "./entry_queue.ts";
 import { createLeases } from "./leases.ts";
@@ -6,6 +7,9 @@ import type { Amount } from "./money.ts";
 
 /** How long a hold lives without a renewal where nobody says so, in milliseconds. */
 const LEASE_MS = 60_000;
+
+/** When another try makes sense for a client, in milliseconds. */
+const RETRY_MS = 1_000;
 
 /** What it is made of. */
 export interface LedgerParts {
@@ -24,7 +28,7 @@ export interface LedgerParts {
 
 /** The ledger of a process. */
 export interface Ledger {
-  /** Whether the last write worked. Nothing that costs may begin while it did not. */
+  /** Whether entries can be written, as far as is known. Nothing that costs may begin while they cannot. */
   readonly healthy: boolean;
   /** Entries on their way. */
   readonly queued: number;
@@ -44,8 +48,12 @@ export interface Ledger {
    * @throws {GatewayError} `overloaded` where the store cannot tell
    */
   hold(hold: Omit<Hold, "leaseUntil">, forMs: number): Promise<HoldAnswer>;
-  /** What is left of a budget, after what was charged and what is held. */
+  /**
+   * What is left of a budget, after what was charged and what is held.
+   * @throws {GatewayError} `overloaded` where the store cannot tell
+   */
   left(claim: BudgetClaim): Promise<Amount>;
+  /** @throws {GatewayError} `overloaded` where the store cannot tell */
   find(id: string): Promise<KeptEntry | undefined>;
   /** Voids holds whose lease is over, and enters their requests as lost. Also done while requests hold something. */
   sweep(): Promise<void>;
@@ -68,18 +76,27 @@ export function createLedger(
     later,
     log,
   });
+
+  function note(entry: Entry): Promise<void> {
+    if (store.takes !== false || entry.held > 0n) return queue.note(entry);
+    log({ level: "warn", event: "entry_given_up", request_id: entry.id, cause: "no_room" });
+    leases.end(entry.id, false);
+    return Promise.resolve();
+  }
+
   return {
     get healthy() {
-      return queue.healthy;
+      // A store that knows has the last word: the next write may go elsewhere than the one before.
+      return store.takes ?? queue.healthy;
     },
     get queued() {
       return queue.length;
     },
     enter: queue.enter,
-    note: queue.note,
+    note,
     hold: leases.hold,
-    left: (claim) => store.left(claim),
-    find: (id) => store.find(id),
+    left: (claim) => told(() => store.left(claim)),
+    find: (id) => told(() => store.find(id)),
     sweep: leases.sweep,
     flush: queue.flush,
     async close() {
@@ -87,6 +104,19 @@ export function createLedger(
       leases.close();
     },
   };
+}
+
+/** What a store that does not answer means for a request: it may be tried again, and is nobody's mistake. */
+async function told<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    throw cause instanceof GatewayError ? cause : new GatewayError(
+      "overloaded",
+      "The gateway cannot read its ledger at the moment",
+      { retryAfterMs: RETRY_MS, cause },
+    );
+  }
 }
 
 function withTimeout(run: () => void, ms: number): () => void {

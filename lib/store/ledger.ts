@@ -178,6 +178,8 @@ export interface LedgerStart {
 
 /** Where the ledger is kept. */
 export interface LedgerStore {
+  /** Whether something that costs may begin, as it could be entered, as far as is known; absent: always. */
+  readonly takes?: boolean;
   /**
    * Sets the amount aside in all the budgets claimed, or in none. Asked again for a hold that is open, it answers the same.
    * @throws {RangeError} for a request that is in the ledger already, or an amount that cannot be kept

@@ -47,6 +47,8 @@ export interface SharedStoreOptions {
   journal?: string;
   /** Most entries that wait. */
   journalEntries: number;
+  /** How long what this node holds outlives it, in milliseconds; absent: a minute. */
+  leaseMs?: number;
   /** Told of what happens to it. */
   log: (line: StoreLine) => void;
 }

@@ -1,0 +1,207 @@
+/**
+ * The journal of a node: entries that wait in a file for a store that is out of reach. They are on the disk before anybody
+ * is told that they are entered, and go into the store in their order when it is back. A process that ends meanwhile finds
+ * them at its next start.
+ */
+import type { Entry } from "../ledger.ts";
+import { StoreError, type StoreLine } from "../store.ts";
+import { type JournalFile, MAX_LINE_BYTES, openJournalFile } from "./journal_file.ts";
+import { HEADER, readRecord, writeRecord } from "./journal_record.ts";
+
+/** What a journal is made of. */
+export interface JournalParts {
+  /** Most entries that wait while more work may begin. What runs by then still has room for a tenth more. */
+  maxEntries: number;
+  /** Most bytes of the file; absent: 1 GiB. */
+  maxBytes?: number;
+  log: (line: StoreLine) => void;
+}
+
+/** Entries that wait. */
+export interface Journal {
+  /** How many. */
+  readonly waiting: number;
+  /** Whether more work may begin: there is room, and the disk works. */
+  readonly hasRoom: boolean;
+  /** Lets entries wait: all of them are on the disk when it resolves, none is in the journal where it rejects. */
+  append(entries: readonly Entry[]): Promise<void>;
+  /**
+   * Hands out what waits, in its order, some at a time, until nothing does; then the file is empty. Rejects with what
+   * `enter` rejects: those entries wait on. What was handed out may come again after a crash. One at a time.
+   */
+  play(enter: (entries: Entry[]) => Promise<void>): Promise<void>;
+  /** Keeps entries that the store will never take in a file of their own, beside. */
+  putAside(entries: readonly Entry[]): Promise<void>;
+  /** Lets go of the file, after what is being done. What waits is in it. */
+  close(): Promise<void>;
+}
+
+const MAX_BYTES = 1024 * 1024 * 1024;
+
+/** Entries handed out at a time; those that came together go together. */
+const AT_ONCE = 256;
+
+/** Share of the entries above the most: for requests that run when it is full. */
+const RESERVE = 0.1;
+
+const HEADER_BYTES = new TextEncoder().encode(HEADER);
+
+/**
+ * Opens the journal in a file, with what an earlier process left in it.
+ * @throws {StoreError} where it cannot be opened, another process has it, or it is no journal of this version
+ */
+export async function openJournal(path: string, parts: JournalParts): Promise<Journal> {
+  const file = openJournalFile(path);
+  try {
+    const { waiting, end, damaged } = await examine(file);
+    if (damaged > 0) {
+      const kept = await keepCopy(path);
+      parts.log({ level: "error", event: "journal_damaged", path, kept, records: damaged });
+    }
+    if (end < file.length) {
+      // The process or the machine ended while it was written: nobody was told that it is entered.
+      parts.log({ level: "warn", event: "journal_torn", path, bytes: file.length - end });
+      await file.cut(end);
+    }
+    if (file.length === 0) await file.write(HEADER_BYTES);
+    if (waiting > 0) parts.log({ level: "info", event: "journal_found", path, entries: waiting });
+    return new FileJournal(file, { ...parts, path, waiting });
+  } catch (cause) {
+    file.close();
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new StoreError(`Cannot open the journal "${path}": ${why}`, { cause });
+  }
+}
+
+class FileJournal implements Journal {
+  readonly #file: JournalFile;
+  readonly #path: string;
+  readonly #maxEntries: number;
+  readonly #maxBytes: number;
+  readonly #log: JournalParts["log"];
+  #waiting: number;
+  /** Where the first entry that waits is. */
+  #from = HEADER_BYTES.length;
+  /** One use of the file after the other. */
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(
+    file: JournalFile,
+    { path, waiting, maxEntries, maxBytes = MAX_BYTES, log }: JournalParts & { path: string; waiting: number },
+  ) {
+    this.#file = file;
+    this.#path = path;
+    this.#waiting = waiting;
+    this.#maxEntries = maxEntries;
+    this.#maxBytes = maxBytes;
+    this.#log = log;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  get hasRoom(): boolean {
+    return this.#file.broken === undefined && this.#waiting < this.#maxEntries &&
+      this.#file.length < this.#maxBytes * (1 - RESERVE);
+  }
+
+  append(entries: readonly Entry[]): Promise<void> {
+    if (entries.length === 0) return this.#probe();
+    return this.#inTurn(async () => {
+      const line = new TextEncoder().encode(writeRecord(entries));
+      const isFull = this.#waiting + entries.length > this.#maxEntries * (1 + RESERVE) ||
+        this.#file.length + line.length > this.#maxBytes || line.length > MAX_LINE_BYTES;
+      if (isFull) throw new Error("Cannot let entries wait: the journal is full");
+      await this.#file.write(line);
+      this.#waiting += entries.length;
+    });
+  }
+
+  async play(enter: (entries: Entry[]) => Promise<void>): Promise<void> {
+    for (;;) {
+      const next = await this.#inTurn(() => this.#next());
+      if (next === undefined) return;
+      await enter(next.entries);
+      this.#from = next.end;
+      this.#waiting -= next.entries.length;
+    }
+  }
+
+  async putAside(entries: readonly Entry[]): Promise<void> {
+    const path = `${this.#path}.refused`;
+    const file = await Deno.open(path, { create: true, append: true, mode: 0o600 });
+    try {
+      const line = new TextEncoder().encode(writeRecord(entries));
+      for (let at = 0; at < line.length;) at += await file.write(line.subarray(at));
+      await file.syncData();
+    } finally {
+      file.close();
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#inTurn(() => Promise.resolve(this.#file.close()));
+  }
+
+  /** The next entries; `undefined` where none waits, and the file is empty again. */
+  async #next(): Promise<{ entries: Entry[]; end: number } | undefined> {
+    const entries: Entry[] = [];
+    let end = this.#from;
+    for await (const line of this.#file.lines(this.#from)) {
+      const record = line.text === undefined ? undefined : readRecord(line.text);
+      if (record === undefined) {
+        this.#log({ level: "error", event: "journal_damaged", path: this.#path, at: end, bytes: line.end - end });
+      } else if (entries.length > 0 && entries.length + record.length > AT_ONCE) break;
+      entries.push(...record ?? []);
+      end = line.end;
+      if (entries.length >= AT_ONCE) break;
+    }
+    if (entries.length > 0) return { entries, end };
+    // What stays in a file that is broken comes again at the next start, and is not new then.
+    const canCut = this.#file.broken === undefined && this.#file.length > HEADER_BYTES.length;
+    if (canCut) await this.#file.cut(HEADER_BYTES.length);
+    this.#from = this.#file.length;
+    this.#waiting = 0;
+    return undefined;
+  }
+
+  #probe(): Promise<void> {
+    return this.hasRoom ? Promise.resolve() : Promise.reject(new Error("Cannot let entries wait: there is no room"));
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const done = this.#last.then(work, work);
+    this.#last = done;
+    return done;
+  }
+}
+
+/** What a file holds: whole entries, where the last whole line ends, and lines between that are damaged. */
+async function examine(file: JournalFile): Promise<{ waiting: number; end: number; damaged: number }> {
+  let [waiting, end, damaged] = [0, 0, 0];
+  for await (const line of file.lines(0)) {
+    if (end === 0) {
+      if (`${line.text}\n` !== HEADER) throw notAJournal();
+    } else {
+      const entries = line.text === undefined ? undefined : readRecord(line.text);
+      waiting += entries?.length ?? 0;
+      damaged += entries === undefined ? 1 : 0;
+    }
+    end = line.end;
+  }
+  // Less than the first line is what a crash left of a file that was just made.
+  if (end === 0 && file.length >= HEADER_BYTES.length) throw notAJournal();
+  return { waiting, end, damaged };
+}
+
+function notAJournal(): Error {
+  return new Error("it is no journal, or that of another version of Sluice");
+}
+
+/** A copy that stays, for whoever wants to see what was lost. Returns its path. */
+async function keepCopy(path: string): Promise<string> {
+  const kept = `${path}.damaged-${crypto.randomUUID()}`;
+  await Deno.copyFile(path, kept);
+  return kept;
+}

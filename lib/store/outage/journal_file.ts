@@ -1,0 +1,178 @@
+/** The file of the journal: lines that are on the disk when they are written. */
+import { dirname, resolve } from "node:path";
+import { type Ownership, takeOwnership } from "../sqlite_owner.ts";
+import { StoreError } from "../store.ts";
+
+/** Longest line, in bytes. What is longer was never written as one. */
+export const MAX_LINE_BYTES = 32 * 1024 * 1024;
+
+/** Bytes that are read at a time. */
+const CHUNK_BYTES = 256 * 1024;
+
+const NEWLINE = 10;
+
+/** A line of the file. */
+export interface Line {
+  /** Without its end; `undefined` where it is too long to be one. */
+  text: string | undefined;
+  /** Where the next one begins, in bytes. */
+  end: number;
+}
+
+/** A file of lines. One call at a time. */
+export interface JournalFile {
+  /** Where it ends, in bytes. */
+  readonly length: number;
+  /** Why nothing can be written any more; `undefined` while something can. */
+  readonly broken: Error | undefined;
+  /** Adds a line. It is on the disk when this resolves; where it rejects, it is not there, or the file is broken. */
+  write(line: Uint8Array): Promise<void>;
+  /** Forgets all from this offset on. */
+  cut(offset: number): Promise<void>;
+  /** The lines from this offset on. What has no end at the end of the file is none. */
+  lines(from: number): AsyncGenerator<Line>;
+  /** Lets go of the file. */
+  close(): void;
+}
+
+/**
+ * Opens a file for this process alone, creating its folder (0700) and itself (0600) where they are missing.
+ * @throws {StoreError} where that does not work, or another process has it
+ */
+export function openJournalFile(path: string): JournalFile {
+  const opened: { close(): void }[] = [];
+  try {
+    const file = resolve(path);
+    Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    opened.unshift(take(`${file}-owner`));
+    const isNew = createFile(file);
+    const writer = Deno.openSync(file, { append: true });
+    opened.unshift(writer);
+    const reader = Deno.openSync(file, { read: true });
+    opened.unshift(reader);
+    if (isNew) syncFolder(dirname(file));
+    return new OwnedFile({ writer, reader, opened });
+  } catch (cause) {
+    for (const each of opened) each.close();
+    throw new StoreError(`Cannot open the journal "${path}": ${whyNot(cause)}`, { cause });
+  }
+}
+
+class OwnedFile implements JournalFile {
+  readonly #writer: Deno.FsFile;
+  readonly #reader: Deno.FsFile;
+  readonly #opened: readonly { close(): void }[];
+  #length: number;
+  #broken: Error | undefined;
+
+  constructor({ writer, reader, opened }: { writer: Deno.FsFile; reader: Deno.FsFile; opened: { close(): void }[] }) {
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#opened = opened;
+    this.#length = writer.statSync().size;
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  get broken(): Error | undefined {
+    return this.#broken;
+  }
+
+  async write(line: Uint8Array): Promise<void> {
+    if (this.#broken !== undefined) throw this.#broken;
+    try {
+      for (let at = 0; at < line.length;) at += await this.#writer.write(line.subarray(at));
+    } catch (cause) {
+      // A full disk may have room again. Half of a line must not stay in front of the next one.
+      await this.cut(this.#length);
+      throw cause;
+    }
+    await this.#onDisk(() => this.#writer.syncData());
+    this.#length += line.length;
+  }
+
+  async cut(offset: number): Promise<void> {
+    if (this.#broken !== undefined) throw this.#broken;
+    await this.#onDisk(async () => {
+      await this.#writer.truncate(offset);
+      await this.#writer.sync();
+    });
+    this.#length = offset;
+  }
+
+  async *lines(from: number): AsyncGenerator<Line> {
+    let [at, rest, isTooLong] = [from, new Uint8Array(), false];
+    while (at + rest.length < this.#length) {
+      const before = rest.length;
+      rest = joined(rest, await this.#readAt(at + before));
+      if (rest.length === before) return;
+      let start = 0;
+      for (let end = rest.indexOf(NEWLINE, before); end >= 0; end = rest.indexOf(NEWLINE, start)) {
+        yield { text: isTooLong ? undefined : new TextDecoder().decode(rest.subarray(start, end)), end: at + end + 1 };
+        [start, isTooLong] = [end + 1, false];
+      }
+      if (rest.length - start > MAX_LINE_BYTES) [start, isTooLong] = [rest.length, true];
+      at += start;
+      rest = rest.slice(start);
+    }
+  }
+
+  close(): void {
+    for (const each of this.#opened) each.close();
+  }
+
+  /** After a failure nobody knows what is on the disk, and the next try may be told to have worked. */
+  async #onDisk(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (cause) {
+      throw this.#broken = new Error("Cannot write the journal: the disk failed", { cause });
+    }
+  }
+
+  async #readAt(offset: number): Promise<Uint8Array> {
+    const bytes = new Uint8Array(Math.min(CHUNK_BYTES, this.#length - offset));
+    await this.#reader.seek(offset, Deno.SeekMode.Start);
+    return bytes.subarray(0, await this.#reader.read(bytes) ?? 0);
+  }
+}
+
+function take(path: string): Ownership {
+  createFile(path);
+  return takeOwnership(path);
+}
+
+/** Returns whether it was not there. */
+function createFile(path: string): boolean {
+  try {
+    Deno.openSync(path, { createNew: true, write: true, mode: 0o600 }).close();
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.AlreadyExists) return false;
+    throw error;
+  }
+}
+
+/** A new file has its name for sure once its folder is on the disk. Not every system lets a folder be opened. */
+function syncFolder(path: string): void {
+  if (Deno.build.os === "windows") return;
+  const folder = Deno.openSync(path, { read: true });
+  folder.syncSync();
+  folder.close();
+}
+
+function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<ArrayBuffer> {
+  const both = new Uint8Array(one.length + other.length);
+  both.set(one);
+  both.set(other, one.length);
+  return both;
+}
+
+function whyNot(cause: unknown): string {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  return /another gateway/.test(why)
+    ? 'another gateway has it; give each node a path of its own as "nodes.journal"'
+    : why;
+}

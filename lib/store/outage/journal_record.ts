@@ -1,0 +1,41 @@
+/** Records of the journal: the entries of one write, as a line of text with its check sum. */
+import { crc32 } from "node:zlib";
+import type { Entry } from "../ledger.ts";
+
+/** First line of a journal: what it is, and the version of its records. */
+export const HEADER = "sluice-journal 1\n";
+
+/** Digits of the check sum in front of each line. */
+const CHECK_DIGITS = 8;
+
+/** The line of some entries. They are one record, so that all of them are there or none. */
+export function writeRecord(entries: readonly Entry[]): string {
+  const text = JSON.stringify(entries.map(({ cost, held, overrun, ...rest }) => ({
+    ...rest,
+    cost: cost.toString(),
+    held: held.toString(),
+    overrun: overrun.toString(),
+  })));
+  return `${checkOf(text)} ${text}\n`;
+}
+
+/** The entries of a line, without its end; `undefined` where it is not what was written. */
+export function readRecord(line: string): Entry[] | undefined {
+  const text = line.slice(CHECK_DIGITS + 1);
+  if (line.slice(0, CHECK_DIGITS + 1) !== `${checkOf(text)} `) return undefined;
+  // What has the right check sum was written above.
+  const entries: WrittenEntry[] = JSON.parse(text);
+  return entries.map(({ cost, held, overrun, ...rest }) => ({
+    ...rest,
+    cost: BigInt(cost),
+    held: BigInt(held),
+    overrun: BigInt(overrun),
+  }));
+}
+
+/** JSON knows no large whole numbers: amounts are texts. */
+type WrittenEntry = Omit<Entry, "cost" | "held" | "overrun"> & Record<"cost" | "held" | "overrun", string>;
+
+function checkOf(text: string): string {
+  return crc32(text).toString(16).padStart(CHECK_DIGITS, "0");
+}

@@ -1,0 +1,181 @@
+/** Whether a store that is elsewhere answers: known from what is asked of it, and looked for while nothing is. */
+import { GatewayError } from "../../errors.ts";
+import type { StoreLine } from "../store.ts";
+
+/** What it is made of. */
+export interface ReachParts {
+  /** Asks the store for something small. */
+  probe: () => Promise<unknown>;
+  /** Whether an error tells that the store is out of reach, and not what was wrong with the request. */
+  isOutOfReach: (error: unknown) => boolean;
+  /** What is to be done when it answers, from time to time. It is up once `rise` is called or this is done. */
+  answers: (rise: () => void) => Promise<void>;
+  /** Whether there is something to do as soon as it answers. */
+  hasWork: () => boolean;
+  log: (line: StoreLine) => void;
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  /** Runs something once after so many milliseconds; the function it returns calls it off. */
+  later: (run: () => void, ms: number) => () => void;
+  /** Numbers from 0 up to, not including, 1. */
+  random: () => number;
+}
+
+/** The reach of a store. */
+export interface Reach {
+  readonly isUp: boolean;
+  /** Milliseconds since it was out of reach first; 0 while it is up. */
+  readonly downMs: number;
+  /** Milliseconds that it has been up without a break; 0 while it is not. */
+  readonly upMs: number;
+  /**
+   * Asks the store; at once an error while it is known to be out of reach.
+   * @throws {GatewayError} `overloaded` where it is out of reach, or does not answer in time
+   */
+  ask<T>(call: () => Promise<T>): Promise<T>;
+  /** The same for what may take its time. */
+  askLong<T>(call: () => Promise<T>): Promise<T>;
+  /** Waits for an answer in bounds of time, whether it is up or not. @throws whatever it rejects with */
+  within<T>(answer: Promise<T>): Promise<T>;
+  /** Takes note that it does not do what it should. */
+  fail(cause: unknown): void;
+  /** Looks for it no more. Resolves when nothing is being done. */
+  close(): Promise<void>;
+}
+
+/** How long it may take to answer, in milliseconds. */
+const ANSWER_MS = 2_000;
+
+/** Time between two looks, in milliseconds, and the share that chance adds or takes: nodes must not come all at once. */
+const LOOK_MS = 1_000;
+const JITTER = 0.25;
+
+/** When another try makes sense for a client, in milliseconds. */
+const RETRY_MS = 2_000;
+
+/** No answer in time. */
+class LateError extends Error {
+  override readonly name = "LateError";
+}
+
+/** Starts with a store that has just been opened. */
+export function createReach(
+  { probe, isOutOfReach, answers, hasWork, log, monotonic, later, random }: ReachParts,
+): Reach {
+  let isUp = true;
+  let since = monotonic();
+  /** When it answered last. */
+  let heardAt = since;
+  let why: unknown;
+  let isClosed = false;
+  let looking: Promise<void> | undefined;
+  let cancel = () => {};
+  /** Ends what waits for an answer. */
+  const waiting = new Set<() => void>();
+
+  function schedule(ms: number): void {
+    cancel();
+    if (isClosed || looking !== undefined) return;
+    cancel = later(() => {
+      looking = look().finally(() => {
+        looking = undefined;
+        schedule(LOOK_MS);
+      });
+    }, ms * (1 - JITTER + 2 * JITTER * random()));
+  }
+
+  async function look(): Promise<void> {
+    if (isUp && !hasWork() && monotonic() - heardAt < LOOK_MS) return;
+    try {
+      await within(probe());
+      heardAt = monotonic();
+      await answers(rise);
+      rise();
+    } catch (cause) {
+      fail(cause);
+    }
+  }
+
+  function rise(): void {
+    if (isUp || isClosed) return;
+    log({ level: "info", event: "store_up", down_ms: Math.round(monotonic() - since) });
+    [isUp, since] = [true, monotonic()];
+  }
+
+  function fail(cause: unknown): void {
+    why = cause;
+    if (!isUp || isClosed) return;
+    [isUp, since] = [false, monotonic()];
+    log({
+      level: "error",
+      event: "store_down",
+      cause: cause instanceof Error ? cause.name : typeof cause,
+      ...codeOf(cause),
+    });
+    schedule(0);
+  }
+
+  async function within<T>(answer: Promise<T>): Promise<T> {
+    if (isClosed) throw new LateError("Cannot wait for the store: it is being closed");
+    const late = Promise.withResolvers<never>();
+    const give = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
+    // A process that was held up itself finds the answer beside the alarm: it is looked for once more.
+    let off = later(() => off = later(give, 0), ANSWER_MS);
+    waiting.add(give);
+    try {
+      return await Promise.race([answer, late.promise]);
+    } finally {
+      waiting.delete(give);
+      off();
+      answer.catch(() => {});
+    }
+  }
+
+  async function ask<T>(call: () => Promise<T>, wait: (answer: Promise<T>) => Promise<T>): Promise<T> {
+    if (!isUp) throw outOfReach(why);
+    try {
+      const answer = await wait(call());
+      heardAt = monotonic();
+      return answer;
+    } catch (cause) {
+      if (!isOutOfReach(cause) && !(cause instanceof LateError)) throw cause;
+      fail(cause);
+      throw outOfReach(cause);
+    }
+  }
+
+  schedule(hasWork() ? 0 : LOOK_MS);
+  return {
+    get isUp() {
+      return isUp;
+    },
+    get downMs() {
+      return isUp ? 0 : monotonic() - since;
+    },
+    get upMs() {
+      return isUp ? monotonic() - since : 0;
+    },
+    ask: (call) => ask(call, within),
+    askLong: (call) => ask(call, (answer) => answer),
+    within,
+    fail,
+    async close() {
+      isClosed = true;
+      cancel();
+      for (const give of waiting) give();
+      await looking;
+    },
+  };
+}
+
+function outOfReach(cause: unknown): GatewayError {
+  return new GatewayError("overloaded", "Cannot reach the store of keys and bills at the moment", {
+    retryAfterMs: RETRY_MS,
+    cause,
+  });
+}
+
+/** What the driver calls it, such as `ECONNREFUSED` or `57P01`. */
+function codeOf(cause: unknown): { code?: string } {
+  return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? { code: cause.code } : {};
+}
