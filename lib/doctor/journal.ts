@@ -1,6 +1,24 @@
 /** Whether a file can be written where the configuration wants it. */
 import { dirname, resolve } from "node:path";
-import { reasonOf } from "./finding.ts";
+import type { Config } from "../config.ts";
+import { type Finding, notesOn, reasonOf } from "./finding.ts";
+
+/** Looks at the place for entries that wait for a store that is out of reach. Only a store of several nodes needs one. */
+export function lookAtJournal({ store, nodes }: Pick<Config, "store" | "nodes">): Finding[] {
+  const notes = notesOn("journal");
+  if (store.kind !== "postgres") return notes.found;
+  if (nodes.journal === null) {
+    notes.doubt(
+      "There is no journal: while the store is out of reach, requests that cost are refused",
+      "Name a file in nodes.journal, unless no disk outlives the process",
+    );
+    return notes.found;
+  }
+  const why = whyNotWritable(nodes.journal);
+  if (why === undefined) notes.ok(`"${nodes.journal}" can be written to`);
+  else notes.wrong(`"${nodes.journal}" cannot be written to: ${why}`, "Name another file in nodes.journal, or null");
+  return notes.found;
+}
 
 /** Why this file cannot be written, tried out beside it; `undefined` where it can. Folders that are not there are made later. */
 export function whyNotWritable(path: string): string | undefined {

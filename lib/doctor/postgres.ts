@@ -1,0 +1,149 @@
+/** The Postgres database that nodes share: whether it can be used, and what would make it slow or forgetful. */
+import type { Config } from "../config.ts";
+import { shownAddress } from "../config/address.ts";
+import type { Sql } from "../store/postgres/client.ts";
+import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
+import type { Steps } from "./reach.ts";
+import { roundText, shortestRound, within } from "./rounds.ts";
+
+/** The oldest version that is known to do, as `server_version_num` tells it. */
+const OLDEST = 130_000;
+/** A longer round trip is told, in milliseconds: requests with a budget wait for some. */
+const SLOW_MS = 10;
+/** More than this is told, in milliseconds: what is held lapses by the database's clock, periods begin by the node's. */
+const CLOCK_MS = 5_000;
+/** Connections that a node takes at most. */
+const NODE_CONNECTIONS = 20;
+/** Time for a notification to come back, in milliseconds. */
+const NOTIFY_MS = 2_000;
+
+/** Looks at the database, and changes nothing in it. */
+export async function lookAtPostgres({ store }: Pick<Config, "store">, steps: Steps): Promise<Finding[]> {
+  const notes = notesOn("store");
+  if (store.kind !== "postgres") return notes.found;
+  const where = shownAddress(store);
+  // Only who has such a store pays for loading what talks to it.
+  const { connect } = await import("../store/postgres/client.ts");
+  let sql: Sql | undefined;
+  try {
+    sql = connect(store.url, 2);
+    await within(steps.timeoutMs, look(notes, { sql, where, ...steps }));
+  } catch (error) {
+    notes.wrong(
+      `${where} cannot be used: ${reasonOf(error)}`,
+      "Look at the address, at its user and password in SLUICE_STORE, and whether the server lets this machine in",
+    );
+  } finally {
+    await sql?.end({ timeout: 1 });
+  }
+  return notes.found;
+}
+
+interface Visit extends Steps {
+  sql: Sql;
+  where: string;
+}
+
+async function look(notes: Notes, visit: Visit): Promise<void> {
+  const { sql, where } = visit;
+  await sql`SELECT 1`;
+  const ms = await shortestRound(() => sql`SELECT 1`);
+  if (ms <= SLOW_MS) notes.ok(`${where} answers within ${roundText(ms)}`);
+  else {
+    notes.doubt(
+      `${where} takes ${roundText(ms)} to answer`,
+      "Bring gateway and database nearer to each other: requests with a budget wait for it",
+    );
+  }
+  await lookAtServer(notes, sql);
+  await lookAtClock(notes, visit);
+  await lookAtShape(notes, sql);
+  await lookAtOthers(notes, sql);
+  await lookAtNotifications(notes, sql);
+}
+
+async function lookAtServer(notes: Notes, sql: Sql): Promise<void> {
+  const [row] = await sql<{ name: string; version: number; commits: string; syncs: string; standby: boolean }[]>`
+    SELECT current_setting('server_version') AS name, current_setting('server_version_num')::int AS version,
+      current_setting('synchronous_commit') AS commits, current_setting('fsync') AS syncs,
+      current_setting('transaction_read_only') = 'on' AS standby`;
+  if (row === undefined) return;
+  if (row.version >= OLDEST) notes.ok(`It is Postgres ${row.name}`);
+  else notes.doubt(`It is Postgres ${row.name}, which was never tried`, "Use version 13 or later");
+  if (row.standby) notes.wrong("It can only be read: it is a standby", "Name the primary server");
+  if (row.syncs === "off") notes.wrong("fsync is off: a crash of its machine may spoil everything", "Set fsync = on");
+  if (row.commits === "off") {
+    notes.wrong("synchronous_commit is off: a crash forgets the last bills", "Take it out of the address");
+  } else notes.ok(`What is committed stays (fsync ${row.syncs}, synchronous_commit ${row.commits})`);
+}
+
+async function lookAtClock(notes: Notes, { sql, now }: Visit): Promise<void> {
+  const before = now();
+  const [row] = await sql<{ at: number }[]>`SELECT (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS at`;
+  if (row === undefined) return;
+  const ahead = (before + now()) / 2 - row.at;
+  const text = `${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the database's`;
+  if (Math.abs(ahead) <= CLOCK_MS) notes.ok("Its clock agrees with this machine's");
+  else {notes.doubt(
+      `This machine's clock is ${text}`,
+      "Let both be set over the network: leases and expiries go by them",
+    );}
+}
+
+async function lookAtShape(notes: Notes, sql: Sql): Promise<void> {
+  const { MIGRATIONS } = await import("../store/postgres/migrations.ts");
+  const [table] = await sql<{ there: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS there`;
+  if (table?.there !== true) return notes.ok("It has no tables yet; they are made at the first start");
+  const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
+  const version = row?.version ?? 0;
+  if (version > MIGRATIONS.length) {
+    notes.wrong(
+      `Its tables are of a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
+      "Use that version, or a database of its own",
+    );
+  } else if (version === MIGRATIONS.length) notes.ok(`Its tables are of this version (shape ${version})`);
+  else notes.ok(`Its tables are of shape ${version}; the next start brings them to ${MIGRATIONS.length}`);
+}
+
+async function lookAtOthers(notes: Notes, sql: Sql): Promise<void> {
+  const [row] = await sql<{ connections: number; machines: number; used: number; most: number }[]>`
+    SELECT count(*) FILTER (WHERE ours)::int AS connections,
+      count(DISTINCT client_addr) FILTER (WHERE ours)::int AS machines,
+      count(*)::int AS used, current_setting('max_connections')::int AS most
+    FROM (
+      SELECT client_addr, datname = current_database() AND application_name = 'sluice'
+        AND pid <> pg_backend_pid() AS ours
+      FROM pg_stat_activity WHERE backend_type = 'client backend'
+    ) AS backends`;
+  if (row === undefined) return;
+  const { connections, machines, used, most } = row;
+  if (connections === 0) notes.ok("No gateway is connected to it");
+  else {
+    const from = machines === 0 ? "this machine" : `${machines} ${machines === 1 ? "machine" : "machines"}`;
+    notes.ok(`Gateways on ${from} have ${connections} ${connections === 1 ? "connection" : "connections"} to it`);
+  }
+  if (most - used < NODE_CONNECTIONS) {
+    notes.doubt(
+      `${used} of its ${most} connections are taken`,
+      `Raise max_connections: a node takes up to ${NODE_CONNECTIONS}`,
+    );
+  }
+}
+
+/** Poolers that hand a connection to somebody else after each transaction lose them. */
+async function lookAtNotifications(notes: Notes, sql: Sql): Promise<void> {
+  const channel = `sluice_doctor_${crypto.randomUUID().replaceAll("-", "")}`;
+  const heard = Promise.withResolvers<void>();
+  try {
+    const { unlisten } = await sql.listen(channel, () => heard.resolve());
+    await sql.notify(channel, "");
+    await within(NOTIFY_MS, heard.promise);
+    await unlisten();
+    notes.ok("Its notifications arrive");
+  } catch (error) {
+    notes.doubt(
+      `Its notifications do not arrive (${reasonOf(error)}): what another node changes is seen some seconds later`,
+      "Connect to the server itself, or to a pooler that keeps a session together",
+    );
+  }
+}

@@ -1,0 +1,176 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { Redis } from "ioredis";
+import { readLimitsAddress, readStoreAddress } from "../../lib/config/address.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { examine } from "../../lib/doctor/examine.ts";
+import type { Finding } from "../../lib/doctor/finding.ts";
+import { lookAtJournal } from "../../lib/doctor/journal.ts";
+import { lookAtPostgres } from "../../lib/doctor/postgres.ts";
+import { lookAtRedis } from "../../lib/doctor/redis.ts";
+import { connect, migrate } from "../../lib/store/postgres/client.ts";
+import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
+import { Secret } from "../../lib/secret.ts";
+import { inFolder } from "../cli/program.ts";
+import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../engines/engines.ts";
+
+const STEPS = { now: Date.now, timeoutMs: 10_000 };
+const { nodes: NODES } = parseConfig({});
+
+function lines(findings: readonly Finding[]): string[] {
+  return findings.map(({ level, what }) => `${level}: ${what}`);
+}
+
+function lookAtDatabase(url: string, steps = STEPS): Promise<Finding[]> {
+  return lookAtPostgres({ store: readStoreAddress(url) }, steps);
+}
+
+function lookAtLimits(url: string, steps = STEPS): Promise<Finding[]> {
+  return lookAtRedis({ limits_store: readLimitsAddress(url), nodes: NODES }, steps);
+}
+
+/** A port where nobody listens. */
+function closedPort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+Deno.test("stores that are not shared are not looked at as such", async () => {
+  assertEquals(await lookAtDatabase("sqlite:./none.db"), []);
+  assertEquals(await lookAtLimits("memory:"), []);
+  assertEquals(lookAtJournal({ store: { kind: "memory" }, nodes: NODES }), []);
+});
+
+Deno.test("a server that is not there is wrong, within the time that there is", async () => {
+  const port = closedPort();
+  assertMatch(
+    lines(await lookAtDatabase(`postgres://sluice@127.0.0.1:${port}/s`)).join("\n"),
+    /^wrong: postgres:\/\/sluice@127\.0\.0\.1:\d+\/s cannot be used: [^\n]+$/,
+  );
+  assertMatch(
+    lines(await lookAtLimits(`redis://127.0.0.1:${port}`)).join("\n"),
+    /^wrong: redis:\/\/127\.0\.0\.1:\d+ cannot be used: [^\n]+$/,
+  );
+});
+
+Deno.test("a server that says nothing is given up in time", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const place = `127.0.0.1:${listener.addr.port}`;
+  const steps = { ...STEPS, timeoutMs: 200 };
+  const form = /^wrong: .* cannot be used: no answer within 0.2 s$/;
+  assertMatch(lines(await lookAtDatabase(`postgres://sluice@${place}/s`, steps)).join("\n"), form);
+  assertMatch(lines(await lookAtLimits(`redis://${place}`, steps)).join("\n"), form);
+});
+
+Deno.test({
+  name: "a database: what it is, its clock, its tables, and who uses it",
+  ignore: !HAS_POSTGRES,
+  async fn() {
+    await using database = await freshDatabase();
+    const good = lines(await lookAtDatabase(database.url));
+    const expected = [
+      /^ok: postgres:.* answers within [\d.]+ ms$/,
+      /^ok: It is Postgres \d\d/,
+      /^ok: What is committed stays \(fsync on, synchronous_commit on\)$/,
+      /^ok: Its clock agrees/,
+      /^ok: It has no tables yet/,
+      /^ok: No gateway is connected to it$/,
+      /^ok: Its notifications arrive$/,
+    ];
+    assertEquals(good.length, expected.length, good.join("\n"));
+    for (const [index, form] of expected.entries()) assertMatch(good[index] ?? "", form);
+
+    const sql = connect(new Secret(database.url), 1);
+    try {
+      await migrate(sql);
+      const used = lines(await lookAtDatabase(database.url));
+      assert(used.includes(`ok: Its tables are of this version (shape ${MIGRATIONS.length})`), used.join("\n"));
+      assert(used.some((line) => /^ok: Gateways on .* have 1 connection to it$/.test(line)), used.join("\n"));
+      await sql`UPDATE sluice_shape SET version = ${MIGRATIONS.length + 1}`;
+      const newer = lines(await lookAtDatabase(database.url));
+      assert(newer.some((line) => line.startsWith("wrong: Its tables are of a newer version")), newer.join("\n"));
+      await sql`UPDATE sluice_shape SET version = 0`;
+      const older = lines(await lookAtDatabase(database.url));
+      assert(older.includes(`ok: Its tables are of shape 0; the next start brings them to ${MIGRATIONS.length}`));
+    } finally {
+      await sql.end();
+    }
+  },
+});
+
+Deno.test({
+  name: "a database: a clock that differs, commits that are forgotten, and what can only be read",
+  ignore: !HAS_POSTGRES,
+  async fn() {
+    await using database = await freshDatabase();
+    const cases: [string, Partial<typeof STEPS>, RegExp][] = [
+      ["", { now: () => Date.now() + 60_000 }, /^doubt: This machine's clock is \d\d\.\d s ahead of the database's$/],
+      ["", { now: () => Date.now() - 60_000 }, /^doubt: This machine's clock is \d\d\.\d s behind the database's$/],
+      ["?synchronous_commit=off", {}, /^wrong: synchronous_commit is off/],
+      ["?default_transaction_read_only=on", {}, /^wrong: It can only be read/],
+    ];
+    for (const [parameters, steps, form] of cases) {
+      const found = lines(await lookAtDatabase(database.url + parameters, { ...STEPS, ...steps }));
+      const others = found.filter((line) => !line.startsWith("ok:"));
+      assertEquals(others.length, 1, found.join("\n"));
+      assertMatch(others[0] ?? "", form);
+    }
+  },
+});
+
+Deno.test({
+  name: "a server for limits: what it is, and whether it forgets",
+  ignore: !HAS_REDIS,
+  async fn() {
+    await using server = await startRedis();
+    const good = lines(await lookAtLimits(server.url));
+    assertEquals(good.length, 3);
+    assertMatch(
+      good.join("\n"),
+      /^ok: redis:.* answers within .*\nok: It is (Redis|Valkey) \d.*\nok: It forgets nothing/,
+    );
+    const redis = new Redis(server.url);
+    try {
+      await redis.config("SET", "maxmemory-policy", "allkeys-lru");
+      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^doubt: maxmemory-policy is allkeys-lru/);
+      await redis.config("SET", "maxmemory", "100mb");
+      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^wrong: maxmemory-policy is allkeys-lru/);
+      await redis.config("SET", "requirepass", "hunter2-hunter2");
+    } finally {
+      await redis.quit();
+    }
+    const [line, ...more] = lines(await lookAtLimits(server.url));
+    assertMatch(line ?? "", /^wrong: redis:.* cannot be used: .*NOAUTH/);
+    assertEquals(more, []);
+  },
+});
+
+Deno.test("no finding shows the password of a store", async () => {
+  const port = closedPort();
+  const env: Record<string, string> = {
+    SLUICE_STORE: `postgres://sluice:hunter2%2F3@127.0.0.1:${port}/s`,
+    SLUICE_LIMITS_STORE: `redis://:hunter2%2F3@127.0.0.1:${port}`,
+  };
+  const config = {
+    ...parseConfig({ nodes: { journal: null } }),
+    store: readStoreAddress(env.SLUICE_STORE ?? ""),
+    limits_store: readLimitsAddress(env.SLUICE_LIMITS_STORE ?? ""),
+  };
+  const found = await examine({ config, env: () => undefined, isServing: () => Promise.resolve(false), ...STEPS });
+  const about = new Set(found.filter(({ level }) => level === "wrong").map(({ about }) => about));
+  assertEquals([...about].sort(), ["limits_store", "store"]);
+  assertEquals(JSON.stringify(found).includes("hunter2"), false);
+});
+
+Deno.test("the journal is looked at where it will be", () =>
+  inFolder(async (folder) => {
+    const look = (journal: string | null) =>
+      lines(lookAtJournal({ store: readStoreAddress("postgres://db/s"), nodes: { ...NODES, journal } }));
+    const path = `${folder}/new/folder/journal`;
+    assertEquals(look(path), [`ok: "${path}" can be written to`]);
+    await Deno.writeTextFile(`${folder}/file`, "");
+    assertMatch(look(`${folder}/file/journal`)[0] ?? "", /^wrong: ".*" cannot be written to: /);
+    assertEquals(look(folder), [`wrong: "${folder}" cannot be written to: there is a folder of this name`]);
+    assertMatch(look(null)[0] ?? "", /^doubt: There is no journal/);
+    if (Deno.build.os === "linux") assertMatch(look("/proc/journal")[0] ?? "", /^wrong: "\/proc\/journal" cannot be/);
+    assertEquals((await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name), ["file"]);
+  }));
