@@ -88,7 +88,8 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
 };
 
 /**
- * Runs a command. Returns the exit code. Where a gateway of the same store runs, it obeys at its next request.
+ * Runs a command. Returns the exit code. Where a gateway of the same file runs, it obeys at its next request; gateways of the
+ * same database do within two seconds.
  * @throws {StoreError} where the store cannot be opened
  * @throws {UsageError} where a flag's value is none
  */

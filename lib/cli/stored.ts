@@ -1,6 +1,6 @@
 /** The store that commands read beside the running gateway. */
 import type { Config } from "../config.ts";
-import type { StoreAddress } from "../config/address.ts";
+import { shownAddress, type StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
 import { type Store, StoreError } from "../store/store.ts";
 
@@ -27,7 +27,9 @@ export function requireFile(address: StoreAddress): string {
     throw new StoreError('Cannot read the store: it is "memory:", which only the running gateway can see');
   }
   if (address.kind === "postgres") {
-    throw new StoreError("Cannot read the store as a file: it is a Postgres database, which has tools of its own");
+    throw new StoreError(
+      `Cannot copy the store "${shownAddress(address)}": it is no file; pg_dump copies it, also while gateways run`,
+    );
   }
   const { path } = address;
   if (!isThere(path)) throw new StoreError(`Cannot read the store "${path}": there is no such file`);

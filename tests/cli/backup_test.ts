@@ -71,3 +71,16 @@ Deno.test("backup writes over nothing, and needs a store", () =>
     assertEquals(await Deno.readTextFile(`${folder}/copy.db`), "mine");
     assertEquals((await run(["backup"], { folder })).code, 2);
   }));
+
+Deno.test("backup names the tool for a database, without its password, and writes nothing", () =>
+  inFolder(async (folder) => {
+    const env = { SLUICE_STORE: "postgres://sluice:hunter2@db.example/sluice" };
+    const { code, out, err } = await run(["backup", "copy.db"], { folder, env });
+    assertEquals([code, out], [1, ""]);
+    assertEquals(
+      err,
+      'Cannot copy the store "postgres://sluice@db.example/sluice": it is no file; pg_dump copies it, also while gateways ' +
+        "run\n",
+    );
+    assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
+  }));
