@@ -1,2 +1,245 @@
+/**
+ * Tables of the ledger, and the functions that write them: each is one statement, so a node that stands still, or loses its
+ * connection, never leaves a lock behind that others wait for.
+ */
+import { HOLDS_SHAPE } from "./ledger_holds_shape.ts";
+
+// Amounts are in 1e-12 USD: `bigint` for those of one request, `numeric` for sums, which may pass 2^63.
+// Texts are compared byte by byte: faster than by language, and the same on every server.
+const TABLES = `
+CREATE TABLE price_sheets (
+  version integer PRIMARY KEY,
+  model text NOT NULL,
+  factor text NOT NULL,
+  prompt text NOT NULL,
+  completion text NOT NULL,
+  input_cache_read text NOT NULL,
+  input_cache_write_5m text NOT NULL,
+  input_cache_write_1h text NOT NULL,
+  UNIQUE (model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h)
+);
+CREATE TABLE entries (
+  seq bigint PRIMARY KEY,
+  at bigint NOT NULL CHECK (at >= 0),
+  status bigint NOT NULL,
+  prompt bigint NOT NULL CHECK (prompt >= 0),
+  input_cache_read bigint NOT NULL CHECK (input_cache_read >= 0),
+  input_cache_write_5m bigint NOT NULL CHECK (input_cache_write_5m >= 0),
+  input_cache_write_1h bigint NOT NULL CHECK (input_cache_write_1h >= 0),
+  completion bigint NOT NULL CHECK (completion >= 0),
+  reasoning bigint NOT NULL CHECK (reasoning >= 0),
+  cost bigint NOT NULL CHECK (cost >= 0),
+  held bigint NOT NULL CHECK (held >= 0),
+  overrun bigint NOT NULL CHECK (overrun >= 0),
+  first_ms bigint,
+  total_ms bigint NOT NULL,
+  attempts bigint NOT NULL,
+  images bigint NOT NULL CHECK (images >= 0),
+  check_sum bigint NOT NULL,
+  price_version integer,
+  id text COLLATE "C" NOT NULL UNIQUE,
+  key_id text COLLATE "C" NOT NULL,
+  group_name text COLLATE "C" NOT NULL,
+  model text COLLATE "C" NOT NULL,
+  upstream text NOT NULL,
+  endpoint text NOT NULL,
+  ending text NOT NULL,
+  source text NOT NULL
+);
+CREATE INDEX entries_by_time ON entries (at);
+CREATE TABLE days (
+  day bigint NOT NULL,
+  key_id text COLLATE "C" NOT NULL,
+  group_name text COLLATE "C" NOT NULL,
+  model text COLLATE "C" NOT NULL,
+  requests bigint NOT NULL,
+  failed bigint NOT NULL,
+  prompt bigint NOT NULL,
+  input_cache_read bigint NOT NULL,
+  input_cache_write_5m bigint NOT NULL,
+  input_cache_write_1h bigint NOT NULL,
+  completion bigint NOT NULL,
+  reasoning bigint NOT NULL,
+  images bigint NOT NULL,
+  cost numeric NOT NULL,
+  overrun numeric NOT NULL,
+  PRIMARY KEY (day, key_id, group_name, model)
+) WITH (fillfactor = 70);
+-- What keys and groups paid per day: what a budget is judged by.
+CREATE TABLE spent (
+  scope text COLLATE "C" NOT NULL CHECK (scope IN ('key', 'group')),
+  id text COLLATE "C" NOT NULL,
+  day bigint NOT NULL,
+  cost numeric NOT NULL CHECK (cost >= 0),
+  PRIMARY KEY (scope, id, day)
+) WITH (fillfactor = 50);
+-- The last entry, which the next one builds on.
+CREATE TABLE ledger_head (
+  one integer PRIMARY KEY CHECK (one = 1),
+  seq bigint NOT NULL,
+  check_sum bigint NOT NULL
+) WITH (fillfactor = 10);
+INSERT INTO ledger_head VALUES (1, 0, 0);
+-- The last entry that is gone.
+CREATE TABLE ledger_start (
+  one integer PRIMARY KEY CHECK (one = 1),
+  seq bigint NOT NULL,
+  check_sum bigint NOT NULL,
+  day bigint NOT NULL
+);
+INSERT INTO ledger_start VALUES (1, 0, 0, -1);
+`;
+
+const GUARDS = `
+CREATE FUNCTION ledger_refuse() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+  RAISE EXCEPTION '%', TG_ARGV[0] USING ERRCODE = 'restrict_violation';
+END $body$;
+
+CREATE FUNCTION ledger_entries_follow() RETURNS trigger LANGUAGE plpgsql AS $body$
+DECLARE
+  former bigint := (SELECT seq FROM ledger_head);
+BEGIN
+  IF EXISTS (
+    SELECT FROM added HAVING count(*) > 0 AND (min(seq) <> former + 1 OR max(seq) <> former + count(*))
+  ) THEN
+    RAISE EXCEPTION 'an entry follows the one before it' USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN NULL;
+END $body$;
+CREATE TRIGGER entries_follow AFTER INSERT ON entries REFERENCING NEW TABLE AS added
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_entries_follow();
+
+CREATE FUNCTION ledger_entries_go() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+  IF EXISTS (SELECT FROM gone WHERE seq > (SELECT seq FROM ledger_start)) THEN
+    RAISE EXCEPTION 'entries go from the old end, once ledger_start has passed them'
+      USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN NULL;
+END $body$;
+CREATE TRIGGER entries_go AFTER DELETE ON entries REFERENCING OLD TABLE AS gone
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_entries_go();
+
+CREATE TRIGGER entries_stay BEFORE UPDATE OR TRUNCATE ON entries
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('entries never change');
+CREATE TRIGGER price_sheets_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON price_sheets
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('price sheets never change');
+CREATE TRIGGER ledger_head_once BEFORE INSERT OR DELETE OR TRUNCATE ON ledger_head
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('the ledger has one head');
+CREATE TRIGGER ledger_start_once BEFORE INSERT OR DELETE OR TRUNCATE ON ledger_start
+FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse('the ledger has one start');
+
+CREATE FUNCTION ledger_head_moves() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+  IF NEW.seq <= OLD.seq OR NEW.check_sum IS DISTINCT FROM (SELECT check_sum FROM entries WHERE seq = NEW.seq) THEN
+    RAISE EXCEPTION 'the head of the ledger moves on to an entry' USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN NEW;
+END $body$;
+CREATE TRIGGER ledger_head_moves BEFORE UPDATE ON ledger_head
+FOR EACH ROW EXECUTE FUNCTION ledger_head_moves();
+
+CREATE FUNCTION ledger_start_moves() RETURNS trigger LANGUAGE plpgsql AS $body$
+BEGIN
+  IF NEW.seq <= OLD.seq OR NEW.day < OLD.day
+    OR NEW.check_sum IS DISTINCT FROM (SELECT check_sum FROM entries WHERE seq = NEW.seq) THEN
+    RAISE EXCEPTION 'the start of the ledger moves on to an entry' USING ERRCODE = 'restrict_violation';
+  END IF;
+  RETURN NEW;
+END $body$;
+CREATE TRIGGER ledger_start_moves BEFORE UPDATE ON ledger_start
+FOR EACH ROW EXECUTE FUNCTION ledger_start_moves();
+`;
+
+// No plan may depend on what the server happens to know of sizes: a table that was empty a moment ago is large soon.
+const PLANS = "SET enable_seqscan = off SET plan_cache_mode = force_generic_plan";
+
+// One writer at a time, in turn. A lock on a name and not on the head's row, as that one would be written to the log even
+// where nothing comes of it. Locks of holds are taken in the order of their numbers, by all who take several.
+const FUNCTIONS = `
+CREATE FUNCTION ledger_write(
+  expected_seq bigint, expected_check bigint, known_sheets integer,
+  given_ids json, new_sheets json, new_entries json, void_at bigint,
+  OUT outcome text, OUT head_seq bigint, OUT head_check bigint, OUT entered json, OUT sheets json, OUT sheet_count bigint
+) LANGUAGE plpgsql ${PLANS} AS $body$
+#variable_conflict use_column
+DECLARE
+  ids text[] := ARRAY(SELECT json_array_elements_text(given_ids));
+  found_ids text[];
+  overdue bigint;
+BEGIN
+  PERFORM ledger_prepare();
+  PERFORM pg_advisory_xact_lock(1397507155, 1);
+  SELECT seq, check_sum INTO head_seq, head_check FROM ledger_head;
+  found_ids := ARRAY(SELECT id FROM entries WHERE id = ANY (ids));
+  IF head_seq <> expected_seq OR head_check <> expected_check
+    OR cardinality(found_ids) + json_array_length(new_entries) <> cardinality(ids) THEN
+    outcome := 'moved';
+    entered := to_json(found_ids);
+    sheets := (SELECT coalesce(json_agg(s ORDER BY version), '[]') FROM price_sheets s WHERE version > known_sheets);
+    sheet_count := (SELECT coalesce(max(version), 0) FROM price_sheets);
+    RETURN;
+  END IF;
+  PERFORM FROM holds WHERE id = ANY (ids) AND (void_at IS NULL OR lease_until <= void_at) ORDER BY nr FOR UPDATE;
+  GET DIAGNOSTICS overdue = ROW_COUNT;
+  IF void_at IS NOT NULL AND overdue <> cardinality(ids) THEN
+    outcome := 'renewed';
+    RETURN;
+  END IF;
+
+  outcome := 'written';
+  DELETE FROM holds WHERE id = ANY (ids);
+  IF json_array_length(new_entries) = 0 THEN
+    RETURN;
+  END IF;
+  INSERT INTO price_sheets SELECT * FROM json_populate_recordset(NULL::price_sheets, new_sheets);
+  INSERT INTO entries SELECT * FROM json_populate_recordset(NULL::entries, new_entries);
+  INSERT INTO days AS d
+    SELECT at / 86400000, key_id, group_name, model, count(*),
+      count(*) FILTER (WHERE ending IN ('failed', 'refused', 'lost')),
+      sum(prompt), sum(input_cache_read), sum(input_cache_write_5m), sum(input_cache_write_1h), sum(completion),
+      sum(reasoning), sum(images), sum(cost), sum(overrun)
+    FROM entries WHERE seq > expected_seq GROUP BY 1, 2, 3, 4
+  ON CONFLICT (day, key_id, group_name, model) DO UPDATE SET
+    requests = d.requests + excluded.requests, failed = d.failed + excluded.failed,
+    prompt = d.prompt + excluded.prompt, input_cache_read = d.input_cache_read + excluded.input_cache_read,
+    input_cache_write_5m = d.input_cache_write_5m + excluded.input_cache_write_5m,
+    input_cache_write_1h = d.input_cache_write_1h + excluded.input_cache_write_1h,
+    completion = d.completion + excluded.completion, reasoning = d.reasoning + excluded.reasoning,
+    images = d.images + excluded.images, cost = d.cost + excluded.cost, overrun = d.overrun + excluded.overrun;
+  INSERT INTO spent AS s
+    SELECT 'key', key_id, at / 86400000, sum(cost) FROM entries
+    WHERE seq > expected_seq AND cost > 0 GROUP BY 2, 3
+    UNION ALL
+    SELECT 'group', group_name, at / 86400000, sum(cost) FROM entries
+    WHERE seq > expected_seq AND cost > 0 GROUP BY 2, 3
+  ON CONFLICT (scope, id, day) DO UPDATE SET cost = s.cost + excluded.cost;
+  UPDATE ledger_head SET (seq, check_sum) = (SELECT seq, check_sum FROM entries ORDER BY seq DESC LIMIT 1);
+END $body$;
+
+-- Forgets the oldest entries, as many as that at most, up to the first that is not before the day. Returns how many.
+CREATE FUNCTION ledger_prune(before_day bigint, most integer) RETURNS bigint LANGUAGE plpgsql ${PLANS} AS $body$
+#variable_conflict use_column
+DECLARE
+  begin_seq bigint;
+  end_seq bigint;
+  last_day bigint;
+BEGIN
+  SELECT seq INTO begin_seq FROM ledger_start FOR UPDATE;
+  SELECT max(seq), max(at / 86400000) INTO end_seq, last_day FROM (
+    SELECT seq, at, bool_and(at < before_day * 86400000) OVER (ORDER BY seq) AS goes
+    FROM (SELECT seq, at FROM entries WHERE seq > begin_seq ORDER BY seq LIMIT most) oldest
+  ) judged WHERE goes;
+  IF end_seq IS NULL THEN
+    RETURN 0;
+  END IF;
+  UPDATE ledger_start SET seq = end_seq, day = greatest(day, last_day),
+    check_sum = (SELECT check_sum FROM entries WHERE seq = end_seq);
+  DELETE FROM entries WHERE seq > begin_seq AND seq <= end_seq;
+  RETURN end_seq - begin_seq;
+END $body$;
+`;
+
 /** Tables of the ledger. */
-export const LEDGER_SHAPE = ``;
+export const LEDGER_SHAPE: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;

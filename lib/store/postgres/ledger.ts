@@ -1,0 +1,142 @@
+/** The ledger in a Postgres database, which several nodes enter requests into at once. */
+import { lostEntry } from "../accounts.ts";
+import { assertEntry } from "../entry_check.ts";
+import type { Entry, LedgerStore } from "../ledger.ts";
+import type { Sql } from "./client.ts";
+import { createCalm } from "./ledger_calm.ts";
+import { createServerClock } from "./ledger_clock.ts";
+import { openHolding } from "./ledger_holds.ts";
+import { retryConflicts } from "./ledger_retry.ts";
+import { findEntry, readEntries, readHolds, readOverdue } from "./ledger_rows.ts";
+import { readDays, readLeft, readUsage } from "./ledger_sums.ts";
+import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
+import { ChainWriter } from "./ledger_writer.ts";
+
+/** Holds that are voided by one statement. */
+const VOIDED_AT_ONCE = 256;
+
+/** Entries that are forgotten by one call of `prune`. */
+const PRUNED_AT_ONCE = 500;
+
+/** How long holds of others are spared after the database could not be reached, in milliseconds. */
+const GRACE_MS = 60_000;
+
+/** What a ledger may be given. */
+export interface PostgresLedgerOptions {
+  /** The clock that times are told by, in Unix milliseconds. */
+  now?: () => number;
+  /** Milliseconds that only grow. */
+  monotonic?: () => number;
+  /**
+   * How long this node voids nothing after the database could not be reached, in milliseconds, and how long nobody does
+   * after it was started: those who held something could not renew it.
+   */
+  graceMs?: number;
+}
+
+/**
+ * Opens the ledger of a database that is up to date. Leases are kept by the server's clock; times that are handed in or out
+ * are by this node's. Where the server is out of reach, calls reject with the error of the driver.
+ */
+export function openPostgresLedger(
+  sql: Sql,
+  { now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions = {},
+): LedgerStore {
+  const clock = createServerClock(sql, { now, monotonic });
+  const calm = createCalm({ graceMs, monotonic });
+  const writer = new ChainWriter(sql);
+  const inTurn = createTurns();
+  const hold = openHolding(sql, clock);
+
+  async function toServer(time: number): Promise<bigint> {
+    return BigInt(time) + await clock.ahead();
+  }
+
+  async function enter(entries: readonly Entry[]): Promise<boolean[]> {
+    const isNew = await writer.enter(entries);
+    if (isNew === undefined) throw new Error("Cannot enter anything into the ledger: the database judged leases");
+    return isNew;
+  }
+
+  async function expire(time: number): Promise<string[]> {
+    const ids: string[] = [];
+    const until = await toServer(time);
+    for (;;) {
+      const overdue = await calm.watch(() => readOverdue(sql, { until, most: VOIDED_AT_ONCE, graceMs }));
+      if (overdue.length === 0 || !calm.isCalm()) return ids;
+      const lost = overdue.map((hold) => lostEntry({ ...hold, leaseUntil: 0 }, time));
+      const isNew = await calm.watch(() => writer.enter(lost, until));
+      // Where one of them was renewed or has ended meanwhile, all are looked for again.
+      if (isNew !== undefined) ids.push(...overdue.filter((_, index) => isNew[index]).map(({ id }) => id));
+    }
+  }
+
+  return {
+    hold: (wish) => calm.watch(() => hold(wish)),
+    left: (claim) => readLeft(sql, claim),
+    renew: (ids, leaseUntil) =>
+      calm.watch(async () => {
+        assertInstant("renew", leaseUntil);
+        if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));
+      }),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async append(given) {
+      if (given.length === 0) return [];
+      for (const entry of given) {
+        assertEntry(entry);
+        assertEntryTexts(entry);
+      }
+      // Copies: it may wait for its turn.
+      const entries = given.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
+      return inTurn(() => calm.watch(() => enter(entries)));
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async expire(time) {
+      assertInstant("void holds", time);
+      return calm.isCalm() ? inTurn(() => expire(time)) : [];
+    },
+    async holds() {
+      const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
+      return open.map((hold) => ({ ...hold, leaseUntil: Number(hold.leaseUntil - ahead) }));
+    },
+    find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
+    entries: (from) => readEntries(sql, from),
+    usage: (query) => readUsage(sql, query),
+    days: (since, enough = Infinity) => readDays(sql, since, enough),
+    async prune(beforeDay) {
+      const [row] = await retryConflicts(() =>
+        sql<{ gone: bigint }[]>`SELECT ledger_prune(${beforeDay}, ${PRUNED_AT_ONCE}) AS gone`
+      );
+      return Number(row?.gone) === PRUNED_AT_ONCE;
+    },
+    async start() {
+      const [row] = await sql<Record<"seq" | "check_sum" | "day", bigint>[]>`SELECT * FROM ledger_start`;
+      if (row === undefined) throw new Error("Cannot read the ledger: it has no start");
+      return { seq: Number(row.seq), check: Number(row.check_sum), day: Number(row.day) };
+    },
+  };
+}
+
+/** Lets holds that are open live until then, or longer if they do already. */
+async function renew(sql: Sql, ids: readonly string[], until: bigint): Promise<void> {
+  await retryConflicts(() =>
+    sql`
+      UPDATE holds SET lease_until = greatest(lease_until, ${until}), alive_at = ledger_clock()
+      FROM (
+        SELECT id FROM holds
+        WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))
+        ORDER BY nr FOR UPDATE
+      ) mine
+      WHERE holds.id = mine.id`
+  );
+}
+
+/** Runs one after the other, in the order that they came in. */
+function createTurns(): <Result>(run: () => Promise<Result>) => Promise<Result> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (run) => {
+    const turn = last.then(run);
+    last = turn.catch(() => {});
+    return turn;
+  };
+}

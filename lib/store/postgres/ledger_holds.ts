@@ -1,0 +1,158 @@
+/** Holds in the database: wishes that come at once are judged together, one after the other, by one statement. */
+import { dayOf } from "../days.ts";
+import { assertHold } from "../entry_check.ts";
+import type { BudgetClaim, Hold, HoldAnswer } from "../ledger.ts";
+import type { Sql } from "./client.ts";
+import type { ServerClock } from "./ledger_clock.ts";
+import { retryConflicts } from "./ledger_retry.ts";
+import { holdRow } from "./ledger_rows.ts";
+import { assertInstant, assertTexts } from "./ledger_texts.ts";
+
+/** Wishes of one statement. */
+const MOST_AT_ONCE = 256;
+
+/** A wish that waits for its answer. */
+interface Wish {
+  hold: Hold;
+  answered: PromiseWithResolvers<HoldAnswer>;
+}
+
+/** A key or a group that is locked. */
+interface Account {
+  name: string;
+  /** Whether one of its budgets is claimed; otherwise something is only added to what is held of it. */
+  is_claimed: boolean;
+}
+
+/** Whose spending is asked for, and from which day on. Places count from 1, as in the database. */
+interface Spender {
+  place: number;
+  scope: BudgetClaim["scope"];
+  id: string;
+  since: number;
+}
+
+/** What the database says of wishes that were not granted. */
+type Denied =
+  | { place: number; outcome: "entered" }
+  | { place: number; outcome: "refused"; claim: number; room: string; on_hold: string };
+
+/** Returns `LedgerStore.hold`. */
+export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promise<HoldAnswer> {
+  let waiting: Wish[] = [];
+  let running = false;
+
+  async function run(): Promise<void> {
+    running = true;
+    // Those that come with the first one go with it.
+    await Promise.resolve();
+    while (waiting.length > 0) {
+      const batch = takeBatch();
+      try {
+        await judge(batch);
+      } catch (error) {
+        for (const { answered } of batch) answered.reject(error);
+      }
+    }
+    running = false;
+  }
+
+  /** Each request once: whoever asks twice is told what came of the first. */
+  function takeBatch(): Wish[] {
+    const batch = new Map<string, Wish>();
+    const later: Wish[] = [];
+    for (const wish of waiting) {
+      if (batch.size < MOST_AT_ONCE && !batch.has(wish.hold.id)) batch.set(wish.hold.id, wish);
+      else later.push(wish);
+    }
+    waiting = later;
+    return [...batch.values()];
+  }
+
+  async function judge(batch: readonly Wish[]): Promise<void> {
+    const ahead = await clock.ahead();
+    const holds = batch.map(({ hold }) => hold);
+    const [accounts, spenders, wishes] = [accountsOf(holds), spendersOf(holds), wishesOf(holds, ahead)]
+      .map((rows) => JSON.stringify(rows));
+    const denied = await retryConflicts(() =>
+      sql<Denied[]>`
+        SELECT * FROM ledger_hold(${accounts ?? ""}::text::json, ${spenders ?? ""}::text::json, ${
+        wishes ?? ""
+      }::text::json)`
+    );
+    const answers = new Map(denied.map((each) => [each.place, each]));
+    for (const [index, { hold, answered }] of batch.entries()) {
+      const no = answers.get(index + 1);
+      if (no === undefined) answered.resolve({ held: true });
+      else if (no.outcome === "entered") answered.reject(inLedger(hold));
+      else answered.resolve(refusal(hold, no));
+    }
+  }
+
+  return async (hold) => {
+    assertHold(hold);
+    assertTexts(`hold for "${hold.id}"`, [
+      hold.id,
+      hold.keyId,
+      hold.group,
+      hold.model,
+      ...hold.claims.map(({ id }) => id),
+    ]);
+    for (const time of [hold.at, hold.leaseUntil]) assertInstant(`hold for "${hold.id}"`, time);
+    const wish = { hold, answered: Promise.withResolvers<HoldAnswer>() };
+    waiting.push(wish);
+    if (!running) void run();
+    return await wish.answered.promise;
+  };
+}
+
+function refusal({ claims }: Hold, { claim: place, room, on_hold }: Denied & { outcome: "refused" }): HoldAnswer {
+  const claim = claims[place - 1];
+  if (claim === undefined) throw new Error("Cannot hold: the database names a budget that nobody claimed");
+  return { held: false, claim, left: BigInt(room), onHold: BigInt(on_hold) };
+}
+
+function inLedger({ id }: Hold): RangeError {
+  return new RangeError(`Cannot hold for "${id}": the request is in the ledger already`);
+}
+
+function accountsOf(holds: readonly Hold[]): Account[] {
+  return holds.flatMap(({ keyId, group, claims }) => [
+    { name: `key:${keyId}`, is_claimed: false },
+    { name: `group:${group}`, is_claimed: false },
+    ...claims.map(({ scope, id }) => ({ name: `${scope}:${id}`, is_claimed: true })),
+  ]);
+}
+
+function spendersOf(holds: readonly Hold[]): Spender[] {
+  const spenders = new Map<string, Spender>();
+  for (const { scope, id, since } of holds.flatMap(({ claims }) => claims)) {
+    const name = spenderName({ scope, id, since });
+    if (!spenders.has(name)) spenders.set(name, { place: spenders.size + 1, scope, id, since });
+  }
+  return [...spenders.values()];
+}
+
+/** Wishes as rows: with the spenders that they are judged against, and those whose holds they add to. */
+function wishesOf(holds: readonly Hold[], ahead: bigint): object[] {
+  const spenders = spendersOf(holds);
+  const places = new Map(spenders.map((spender) => [spenderName(spender), spender.place]));
+  return holds.map((hold, index) => {
+    const day = dayOf(hold.at);
+    return {
+      ...holdRow(hold),
+      place: index + 1,
+      day,
+      lease_until: String(BigInt(hold.leaseUntil) + ahead),
+      against: hold.claims.map((claim) => places.get(spenderName(claim))),
+      budgets: hold.claims.map(({ budget }) => String(budget)),
+      adds_to: spenders
+        .filter(({ scope, id, since }) => (scope === "key" ? hold.keyId : hold.group) === id && day >= since)
+        .map(({ place }) => place),
+    };
+  });
+}
+
+function spenderName({ scope, id, since }: Pick<BudgetClaim, "scope" | "id" | "since">): string {
+  return JSON.stringify([scope, id, since]);
+}

@@ -1,0 +1,128 @@
+/** The table of open holds, and the function that judges who may hold. */
+
+// `nr` is the order in which they were held. `lease_until` and `alive_at` are by the server's clock, in Unix milliseconds;
+// `alive_at` is when the node that owns the hold was heard of last.
+const TABLE = `
+CREATE TABLE holds (
+  id text COLLATE "C" PRIMARY KEY,
+  nr bigint GENERATED ALWAYS AS IDENTITY,
+  at bigint NOT NULL,
+  day bigint NOT NULL,
+  key_id text COLLATE "C" NOT NULL,
+  group_name text COLLATE "C" NOT NULL,
+  model text NOT NULL,
+  endpoint text NOT NULL,
+  amount bigint NOT NULL CHECK (amount >= 0),
+  claims json NOT NULL,
+  lease_until bigint NOT NULL,
+  alive_at bigint NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE INDEX holds_by_key ON holds (key_id, day);
+CREATE INDEX holds_by_group ON holds (group_name, day);
+`;
+
+// Two who may take from one budget come one after the other: whoever claims it locks it for itself, and whoever only adds to
+// what is held of it, with others who do the same. All locks are taken in one order.
+// What was charged and what is held are read by one statement, as an entry turns the one into the other at any time.
+const FUNCTIONS = `
+CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE
+RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+
+-- Whoever waited for a lock must see what was written meanwhile, and what is answered must be on the disk.
+CREATE FUNCTION ledger_prepare() RETURNS void LANGUAGE plpgsql AS $body$
+BEGIN
+  IF current_setting('synchronous_commit') = 'off' THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'the ledger is written by transactions that are "read committed"'
+      USING ERRCODE = 'invalid_transaction_state';
+  END IF;
+END $body$;
+
+CREATE FUNCTION ledger_on_hold(spender_scope text, spender_id text, since bigint) RETURNS numeric
+LANGUAGE plpgsql STABLE AS $body$
+BEGIN
+  IF spender_scope = 'key' THEN
+    RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE key_id = spender_id AND day >= since);
+  END IF;
+  RETURN (SELECT coalesce(sum(amount), 0) FROM holds WHERE group_name = spender_id AND day >= since);
+END $body$;
+
+CREATE FUNCTION ledger_charged(spender_scope text, spender_id text, since bigint) RETURNS numeric
+LANGUAGE sql STABLE
+RETURN (SELECT coalesce(sum(cost), 0) FROM spent WHERE scope = spender_scope AND id = spender_id AND day >= since);
+
+CREATE FUNCTION ledger_hold(accounts json, spenders json, wishes json)
+RETURNS TABLE (place integer, outcome text, claim integer, room numeric, on_hold numeric)
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $body$
+#variable_conflict use_column
+DECLARE
+  account record;
+  wish record;
+  spender integer;
+  charged numeric[];
+  held numeric[];
+  granted integer[] := '{}';
+BEGIN
+  PERFORM ledger_prepare();
+  FOR account IN
+    SELECT hashtextextended(name, 0) AS lock, bool_or(is_claimed) AS is_claimed
+    FROM json_to_recordset(accounts) AS a (name text, is_claimed boolean) GROUP BY 1 ORDER BY 1
+  LOOP
+    IF account.is_claimed THEN
+      PERFORM pg_advisory_xact_lock(account.lock);
+    ELSE
+      PERFORM pg_advisory_xact_lock_shared(account.lock);
+    END IF;
+  END LOOP;
+
+  SELECT array_agg(s.charged ORDER BY s.place), array_agg(s.held ORDER BY s.place) INTO charged, held FROM (
+    SELECT place, ledger_charged(scope, id, since) AS charged, ledger_on_hold(scope, id, since) AS held
+    FROM json_to_recordset(spenders) AS s (place integer, scope text, id text, since bigint)
+  ) s;
+
+  <<wishes>>
+  FOR wish IN
+    SELECT w.*, EXISTS (SELECT FROM holds WHERE id = w.id) AS is_open,
+      EXISTS (SELECT FROM entries WHERE id = w.id) AS is_entered
+    FROM json_to_recordset(wishes)
+      AS w (place integer, id text, amount numeric, against integer[], budgets numeric[], adds_to integer[])
+    ORDER BY place
+  LOOP
+    CONTINUE WHEN wish.is_open;
+    IF wish.is_entered THEN
+      place := wish.place;
+      outcome := 'entered';
+      RETURN NEXT;
+      CONTINUE;
+    END IF;
+    FOR i IN 1 .. cardinality(wish.against) LOOP
+      spender := wish.against[i];
+      IF wish.amount > wish.budgets[i] - charged[spender] - held[spender] THEN
+        place := wish.place;
+        outcome := 'refused';
+        claim := i;
+        room := wish.budgets[i] - charged[spender] - held[spender];
+        on_hold := held[spender];
+        RETURN NEXT;
+        CONTINUE wishes;
+      END IF;
+    END LOOP;
+    FOREACH spender IN ARRAY wish.adds_to LOOP
+      held[spender] := held[spender] + wish.amount;
+    END LOOP;
+    granted := granted || wish.place;
+  END LOOP;
+
+  INSERT INTO holds (id, at, day, key_id, group_name, model, endpoint, amount, claims, lease_until, alive_at)
+    SELECT id, at, day, key_id, group_name, model, endpoint, amount, claims, lease_until, ledger_clock()
+    FROM json_to_recordset(wishes) AS w (place integer, id text, at bigint, day bigint, key_id text, group_name text,
+      model text, endpoint text, amount bigint, claims json, lease_until bigint)
+    WHERE place = ANY (granted) ORDER BY place
+  ON CONFLICT (id) DO NOTHING;
+END $body$;
+`;
+
+/** The table of open holds. */
+export const HOLDS_SHAPE: string = TABLE + FUNCTIONS;

@@ -1,0 +1,107 @@
+/** The sums per day in the database, and what is worked out from them. */
+import { cutSpan, nameBy } from "../days.ts";
+import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";
+import type { Sql } from "./client.ts";
+
+/** Columns that name what is summed. */
+const NAMES: Readonly<Record<UsageBy, string>> = { key: "key_id", group: "group_name", model: "model", day: "day" };
+
+/** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
+interface FigureRow {
+  requests: string | bigint;
+  failed: string | bigint;
+  prompt: string | bigint;
+  input_cache_read: string | bigint;
+  input_cache_write_5m: string | bigint;
+  input_cache_write_1h: string | bigint;
+  completion: string | bigint;
+  reasoning: string | bigint;
+  images: string | bigint;
+  cost: string;
+  overrun: string;
+}
+
+/** What is left of a budget. By one statement, as an entry turns what is held into what is charged at any time. */
+export async function readLeft(sql: Sql, { scope, id, since, budget }: BudgetClaim): Promise<bigint> {
+  const [row] = await sql<{ used: string }[]>`
+    SELECT ledger_charged(${scope}, ${id}, ${since}) + ledger_on_hold(${scope}, ${id}, ${since}) AS used`;
+  return budget - BigInt(row?.used ?? 0);
+}
+
+/** The sums per day from a day on; with a number, those of as many whole days as it takes to have that many. */
+export async function readDays(sql: Sql, since: number, enough: number): Promise<DaySum[]> {
+  const place = Number.isSafeInteger(enough) ? enough - 1 : Number.MAX_SAFE_INTEGER;
+  const rows = await sql<(FigureRow & { day: bigint; key_id: string; group_name: string; model: string })[]>`
+    SELECT * FROM days
+    WHERE day >= ${since} AND day <= coalesce(
+      (SELECT day FROM days WHERE day >= ${since} ORDER BY day LIMIT 1 OFFSET ${place}), ${Number.MAX_SAFE_INTEGER})
+    ORDER BY day, key_id, group_name, model`;
+  return rows.map((row) => ({
+    day: Number(row.day),
+    keyId: row.key_id,
+    group: row.group_name,
+    model: row.model,
+    ...toFigures(row),
+  }));
+}
+
+/**
+ * Sums over a span of time: of whole days and of days whose entries are gone by the sums of those days, of pieces of days
+ * by their entries, unless all that the day has lie within. By one statement, so that all of it is of one moment.
+ */
+export async function readUsage(
+  sql: Sql,
+  { since, until, by }: { since: number; until: number; by: UsageBy },
+): Promise<UsageSum[]> {
+  const { whole, pieces } = cutSpan({ since, until });
+  const name = sql(NAMES[by]);
+  const rows = await sql<(FigureRow & { name: string })[]>`
+    WITH pieces AS (
+      SELECT piece.*, piece.day <= (SELECT day FROM ledger_start) OR NOT (
+        EXISTS (SELECT FROM entries WHERE at >= piece.day * 86400000 AND at < piece.since) OR
+        EXISTS (SELECT FROM entries WHERE at >= piece.until AND at < (piece.day + 1) * 86400000)
+      ) AS is_whole
+      FROM json_to_recordset(${JSON.stringify(pieces)}::text::json) AS piece (day bigint, since bigint, until bigint)
+    ), parts AS (
+      SELECT ${name}::text AS name, requests, failed, prompt, input_cache_read, input_cache_write_5m,
+        input_cache_write_1h, completion, reasoning, images, cost, overrun
+      FROM days
+      WHERE (day >= ${whole.from} AND day < ${whole.until}) OR day IN (SELECT day FROM pieces WHERE is_whole)
+      UNION ALL
+      SELECT ${name}::text, 1, (ending IN ('failed', 'refused', 'lost'))::integer, prompt, input_cache_read,
+        input_cache_write_5m, input_cache_write_1h, completion, reasoning, images, cost, overrun
+      FROM (
+        SELECT entries.*, day FROM pieces JOIN entries ON at >= since AND at < until WHERE NOT is_whole
+      ) entry
+    )
+    SELECT name, sum(requests) AS requests, sum(failed) AS failed, sum(prompt) AS prompt,
+      sum(input_cache_read) AS input_cache_read, sum(input_cache_write_5m) AS input_cache_write_5m,
+      sum(input_cache_write_1h) AS input_cache_write_1h, sum(completion) AS completion, sum(reasoning) AS reasoning,
+      sum(images) AS images, sum(cost) AS cost, sum(overrun) AS overrun
+    FROM parts GROUP BY name`;
+  return rows
+    .map((row) => ({ name: by === "day" ? dayName(row.name) : row.name, ...toFigures(row) }))
+    .sort((a, b) => a.name < b.name ? -1 : 1);
+}
+
+function dayName(day: string): string {
+  return nameBy("day", { day: Number(day), keyId: "", group: "", model: "" });
+}
+
+function toFigures(row: FigureRow): Omit<UsageSum, "name"> {
+  return {
+    requests: Number(row.requests),
+    failed: Number(row.failed),
+    tokens: {
+      prompt: Number(row.prompt),
+      input_cache_read: Number(row.input_cache_read),
+      input_cache_write_5m: Number(row.input_cache_write_5m),
+      input_cache_write_1h: Number(row.input_cache_write_1h),
+      completion: Number(row.completion),
+      reasoning: Number(row.reasoning),
+    },
+    images: Number(row.images),
+    cost: BigInt(row.cost),
+    overrun: BigInt(row.overrun),
+  };
+}

@@ -1,0 +1,161 @@
+/** Writes entries in their order: one chain, whose next link any node may add. */
+import { checkSum, sheetText } from "../entry_check.ts";
+import type { Entry, KeptEntry, PriceSheet } from "../ledger.ts";
+import type { Sql } from "./client.ts";
+import { entryRow, type SheetRow } from "./ledger_rows.ts";
+import { retryConflicts } from "./ledger_retry.ts";
+
+/** Writes that another node was faster than, in a row, before it is given up. */
+const MOST_TRIES = 1_000;
+
+/** Entries from which on a write is costly enough to look at the head of the chain first, where other nodes write too. */
+const MANY = 16;
+
+/** A head that no ledger has: whoever expects it only looks. */
+const NOWHERE: Head = { seq: -1, check: 0 };
+
+/** The last entry, as the next one builds on it. */
+interface Head {
+  seq: number;
+  check: number;
+}
+
+/** Entries on their way into the database. */
+interface Batch {
+  /** For each that was given. */
+  isNew: boolean[];
+  /** Those that are new. */
+  kept: KeptEntry[];
+  /** Price sheets that are new, with their versions. */
+  sheets: SheetRow[];
+}
+
+/** What the database answers. */
+type Written =
+  | { outcome: "written" | "renewed" }
+  /** The chain goes on from elsewhere, or ids are taken. */
+  | {
+    outcome: "moved";
+    head_seq: bigint;
+    head_check: bigint;
+    entered: string[];
+    sheets: SheetRow[];
+    sheet_count: bigint;
+  };
+
+/**
+ * Adds entries to the chain. It guesses that nobody did since, works out what follows from that, and has the database write
+ * it if the guess was right: one round trip then, and nothing is locked while a message is under way. Calls wait for those
+ * before them.
+ */
+export class ChainWriter {
+  readonly #sql: Sql;
+  #head = NOWHERE;
+  /** Versions of price sheets, by their text. */
+  readonly #versions = new Map<string, number>();
+  /** Whether other nodes write too. */
+  #contended = false;
+
+  constructor(sql: Sql) {
+    this.#sql = sql;
+  }
+
+  /**
+   * Enters what is new, and ends its holds.
+   * @param voidAt the entries are losses: they are entered if the leases of all their holds were over at that time of the
+   *   server's clock
+   * @returns for each entry whether it is new; `undefined` where a lease was not over, or a hold is not there any more
+   */
+  async enter(entries: readonly Entry[], voidAt?: bigint): Promise<boolean[] | undefined> {
+    const ids = [...new Set(entries.map(({ id }) => id))];
+    let entered: ReadonlySet<string> = new Set();
+    if (this.#contended && entries.length >= MANY) {
+      const { seq } = this.#head;
+      entered = this.#learn(await this.#write({ ids, head: NOWHERE }));
+      this.#contended = this.#head.seq !== seq;
+    }
+    for (let tries = 0; tries < MOST_TRIES; tries++) {
+      const batch = this.#prepare(entries, entered);
+      const answer = await this.#write({ ids, head: this.#head, batch, voidAt });
+      switch (answer.outcome) {
+        case "renewed":
+          return undefined;
+        case "moved":
+          this.#contended ||= this.#head !== NOWHERE;
+          entered = this.#learn(answer);
+          break;
+        case "written":
+          this.#head = batch.kept.at(-1) ?? this.#head;
+          for (const { version, ...sheet } of batch.sheets) this.#versions.set(sheetText(sheet), version);
+          return batch.isNew;
+      }
+    }
+    throw new Error("Cannot enter anything into the ledger: other nodes are always faster");
+  }
+
+  async #write({ ids, head, batch, voidAt }: {
+    ids: readonly string[];
+    head: Head;
+    batch?: Batch;
+    voidAt?: bigint | undefined;
+  }): Promise<Written> {
+    const known = this.#versions.size;
+    const [sheets, entries] = [batch?.sheets ?? [], batch?.kept.map(entryRow) ?? []].map((rows) =>
+      JSON.stringify(rows)
+    );
+    const [answer] = await retryConflicts(() =>
+      this.#sql<Written[]>`
+        SELECT * FROM ledger_write(${head.seq}, ${head.check}, ${known}, ${JSON.stringify(ids)}::text::json,
+          ${sheets ?? ""}::text::json, ${entries ?? ""}::text::json, ${voidAt ?? null})`
+    );
+    if (answer === undefined) throw new Error("Cannot enter anything into the ledger: the database said nothing");
+    return answer;
+  }
+
+  /** Takes over where the chain goes on. Returns the ids that are taken. */
+  #learn(answer: Written): ReadonlySet<string> {
+    if (answer.outcome !== "moved") return new Set();
+    this.#head = { seq: Number(answer.head_seq), check: Number(answer.head_check) };
+    for (const { version, ...sheet } of answer.sheets) this.#versions.set(sheetText(sheet), version);
+    if (this.#versions.size !== Number(answer.sheet_count)) {
+      // Another server took over, and what this one knew was not yet there: all is asked for again.
+      this.#versions.clear();
+      this.#head = NOWHERE;
+    }
+    return new Set(answer.entered);
+  }
+
+  /** Gives what is new its place, price version and check sum. */
+  #prepare(entries: readonly Entry[], entered: ReadonlySet<string>): Batch {
+    const batch: Batch = { isNew: [], kept: [], sheets: [] };
+    const seen = new Set(entered);
+    const added = new Map<string, number>();
+    let { seq, check } = this.#head;
+    for (const entry of entries) {
+      const isNew = !seen.has(entry.id);
+      seen.add(entry.id);
+      batch.isNew.push(isNew);
+      if (!isNew) continue;
+      const placed = { ...entry, ...this.#priced(entry.sheet, { added, batch }), seq: ++seq };
+      check = checkSum(placed, check);
+      batch.kept.push({ ...placed, check });
+    }
+    return batch;
+  }
+
+  /** The version of a price sheet, a new one where there is none. */
+  #priced(
+    sheet: PriceSheet | undefined,
+    { added, batch }: { added: Map<string, number>; batch: Batch },
+  ): { priceVersion?: number } {
+    if (sheet === undefined) return {};
+    const text = sheetText(sheet);
+    let version = this.#versions.get(text) ?? added.get(text);
+    if (version === undefined) {
+      version = this.#versions.size + added.size + 1;
+      added.set(text, version);
+      batch.sheets.push({ ...sheet, version });
+    }
+    return { priceVersion: version };
+  }
+}
