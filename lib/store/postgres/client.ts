@@ -1,6 +1,7 @@
 /** Connections to a Postgres database, and the tables in it. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
+import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 /** A pool of connections. Whole numbers of 64 bits are `bigint`. */
@@ -9,37 +10,159 @@ export type Sql = postgres.Sql<{ bigint: bigint }>;
 /** What runs within a transaction, or on a connection of its own. */
 export type Connection = Sql | postgres.TransactionSql<{ bigint: bigint }>;
 
-/** Longest time for a connection to open, in seconds. */
-const CONNECT_SECONDS = 5;
+/** How a pool is opened. */
+export interface ConnectOptions {
+  /** There is a pooler between, which hands a connection to another one after each transaction, and knows few settings. */
+  isPooled?: boolean;
+  /** Called with every notification of a channel that a connection listens to. */
+  heard?: () => void;
+  /** Called when a connection has ended. */
+  ended?: () => void;
+}
 
-/** Opens a pool. Nothing is connected before the first query. @param connections most at one time */
-export function connect(url: Secret, connections: number): Sql {
-  return postgres(url.reveal(), {
+/** Longest time for a connection to open, in seconds. The address may name another one. */
+const CONNECT_SECONDS = 2;
+
+/** Time before a connection that failed is tried again, in seconds. */
+const AGAIN_SECONDS = 0.1;
+
+/**
+ * What every connection is told. A node that stands still in the middle of a transaction must not stop the others for
+ * longer than that, in milliseconds.
+ */
+const SETTINGS = { synchronous_commit: "on", idle_in_transaction_session_timeout: 3000 };
+
+/**
+ * Opens a pool. Nothing is connected before the first query.
+ * @param connections most at one time
+ * @throws {StoreError} where the address cannot be understood
+ */
+export function connect(
+  url: Secret,
+  connections: number,
+  { isPooled = false, heard, ended }: ConnectOptions = {},
+): Sql {
+  const { server, options, connection } = readPostgresAddress(url);
+  // The driver knows `onnotify`, but not its types.
+  const listening = { onnotify: () => heard?.(), onclose: () => ended?.() };
+  return postgres(server, {
     types: { bigint: postgres.BigInt },
     max: connections,
     connect_timeout: CONNECT_SECONDS,
+    backoff: () => AGAIN_SECONDS,
     onnotice: () => {},
-    connection: { application_name: "sluice", synchronous_commit: "on" },
+    ...(isPooled && { prepare: false }),
+    ...options,
+    ...listening,
+    connection: { application_name: "sluice", ...(isPooled ? {} : SETTINGS), ...connection },
   });
+}
+
+/** A pool that can be given up for another one, while those who use it go on with what they have. */
+export interface Pool {
+  readonly sql: Sql;
+  /** Ends all connections at once, and what runs on them. Later queries get new ones. */
+  renew(): void;
+  /** Ends them when what runs is done, or soon. */
+  close(): Promise<void>;
+}
+
+/** Longest time for what runs to be done at the end, in seconds. */
+const CLOSE_SECONDS = 2;
+
+/** Opens a pool. @param open opens what it is made of, again each time it is renewed */
+export function openPool(open: () => Sql): Pool {
+  let current = open();
+  return {
+    sql: new Proxy(current, {
+      apply: (_target, _this, args) => Reflect.apply(current, undefined, args),
+      get: (_target, name) => Reflect.get(current, name),
+    }),
+    renew() {
+      const old = current;
+      current = open();
+      void old.end({ timeout: 0 });
+    },
+    close: () => current.end({ timeout: CLOSE_SECONDS }),
+  };
+}
+
+/** No answer in time. */
+export class NoAnswer extends Error {
+  override readonly name = "NoAnswer";
+}
+
+/** The time an answer may still take when the process was held up itself, in milliseconds. */
+const GRACE_MS = 50;
+
+/** What a promise gives, unless that takes too long. @throws {NoAnswer} where it does */
+export async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  // An answer that lies there already is read before the second alarm.
+  let timer = setTimeout(() => {
+    timer = setTimeout(() => late.reject(new NoAnswer("Cannot wait: no answer in time")), GRACE_MS);
+  }, ms);
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    clearTimeout(timer);
+    answer.catch(() => {});
+  }
+}
+
+/** Errors of the system, of the driver, and of Deno, that tell of a connection that cannot be had, or was lost. */
+const LOST = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "ECONNABORTED", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "EHOSTDOWN", "ENETUNREACH"],
+  ...["ENETDOWN", "ENOTFOUND", "EAI_AGAIN", "EAI_FAIL", "ENOTCONN", "ENOENT", "EADDRNOTAVAIL", "EMFILE", "ENFILE"],
+  ...["CONNECTION_CLOSED", "CONNECTION_ENDED", "CONNECTION_DESTROYED", "CONNECT_TIMEOUT"],
+]);
+
+/**
+ * SQLSTATE of a server that cannot be used now, whatever it was asked: connection lost (08), not let in (28), no such
+ * database (3D000), out of disk, memory or connections (53), going down or coming up (57P), a copy that only reads
+ * after another became the first (25006).
+ */
+const CANNOT_BE_USED = /^(?:08|28|53|57P|3D000|25006)/;
+
+/** Whether an error tells that the database is out of reach, rather than what was wrong with the question. */
+export function isOutOfReach(error: unknown): boolean {
+  if (error instanceof NoAnswer) return true;
+  if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
+  return LOST.has(error.code) || (error instanceof postgres.PostgresError && CANNOT_BE_USED.test(error.code));
+}
+
+/** Whether an error is that of a pooler that does not know a setting. */
+export function isPoolerRefusal(error: unknown): boolean {
+  return error instanceof postgres.PostgresError && error.code === "08P01" && /startup parameter/.test(error.message);
 }
 
 /** One lock for all who bring a database up to date: any number that nobody else uses. */
 const MIGRATION_LOCK = 7_584_210_371n;
 
-/** Brings the tables up to date. Nodes that start together wait for the one that does it. */
+/**
+ * Brings the tables up to date. Nodes that start together wait for the one that does it.
+ * @throws {Error} where they were written by a newer version
+ */
 export async function migrate(sql: Sql): Promise<void> {
+  if (await readShape(sql) === MIGRATIONS.length) return;
   await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
-    await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
-    const [row] = await tx<{ version: number }[]>`SELECT version FROM sluice_shape`;
-    const version = row?.version ?? 0;
+    const version = await readShape(tx);
     if (version > MIGRATIONS.length) {
       throw new Error(
         `it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
       );
     }
     for (const step of MIGRATIONS.slice(version)) await tx.unsafe(step);
-    if (row === undefined) await tx`INSERT INTO sluice_shape VALUES (${MIGRATIONS.length})`;
-    else if (version < MIGRATIONS.length) await tx`UPDATE sluice_shape SET version = ${MIGRATIONS.length}`;
+    await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
+    await tx`DELETE FROM sluice_shape`;
+    await tx`INSERT INTO sluice_shape VALUES (${MIGRATIONS.length})`;
   });
+}
+
+async function readShape(sql: Connection): Promise<number> {
+  const [table] = await sql<{ found: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS found`;
+  if (table?.found !== true) return 0;
+  const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
+  return row?.version ?? 0;
 }

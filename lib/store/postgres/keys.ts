@@ -1,0 +1,100 @@
+/** API keys in a Postgres database. */
+import type { KeyRecord, KeyStore } from "../keys.ts";
+import type { Sql } from "./client.ts";
+
+/** A row of `keys`. */
+interface KeyRow {
+  id: string;
+  name: string;
+  hash: string;
+  group_name: string;
+  created_at: bigint;
+  disabled: boolean;
+  revoked_at: bigint | null;
+  expires_at: bigint | null;
+  last_used_at: bigint | null;
+  rules: string;
+  former_hash: string | null;
+  former_until: bigint | null;
+}
+
+/** Opens the keys of a database that is up to date. Every call is one statement, and one round trip. */
+export function openPostgresKeys(sql: Sql): KeyStore {
+  return {
+    async add(key) {
+      const { count } = await sql`
+        INSERT INTO keys (id, name, hash, group_name, created_at, disabled, revoked_at, expires_at, last_used_at, rules,
+          former_hash, former_until, changed)
+        VALUES (${key.id}, ${key.name}, ${key.hash}, ${key.group}, ${key.createdAt}, ${key.disabled},
+          ${key.revokedAt ?? null}, ${key.expiresAt ?? null}, ${key.lastUsedAt ?? null}, ${JSON.stringify(key.rules)},
+          ${key.former?.hash ?? null}, ${key.former?.until ?? null}, 0)
+        ON CONFLICT DO NOTHING`;
+      return count === 1;
+    },
+    async findByHash(hash, now) {
+      const [row] = await sql<KeyRow[]>`
+        SELECT * FROM keys WHERE hash = ${hash} OR (former_hash = ${hash} AND former_until > ${now})`;
+      return row === undefined ? undefined : toRecord(row);
+    },
+    async list() {
+      return (await sql<KeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toRecord);
+    },
+    async change(id, { disabled, group, rules, expiresAt }) {
+      const { count } = await sql`
+        UPDATE keys SET disabled = coalesce(${disabled ?? null}, disabled),
+          group_name = coalesce(${group ?? null}, group_name),
+          rules = coalesce(${rules === undefined ? null : JSON.stringify(rules)}, rules),
+          expires_at = CASE WHEN ${expiresAt !== undefined}::boolean THEN ${expiresAt ?? null} ELSE expires_at END
+        WHERE id = ${id} AND revoked_at IS NULL`;
+      return count === 1;
+    },
+    async revoke(id, at) {
+      const { count } = await sql`
+        UPDATE keys SET revoked_at = ${at}, former_hash = NULL, former_until = NULL
+        WHERE id = ${id} AND revoked_at IS NULL`;
+      return count === 1;
+    },
+    async rotate(id, { hash, until }) {
+      const { count } = await sql`
+        UPDATE keys SET former_hash = hash, former_until = ${until}, hash = ${hash}
+        WHERE id = ${id} AND revoked_at IS NULL AND hash <> ${hash}`;
+      return count === 1;
+    },
+    async touch(used) {
+      // Locked in one order: nodes that note the same keys at once must not wait for each other in a circle.
+      await sql`
+        WITH noted AS MATERIALIZED (
+          SELECT keys.id, used.value::bigint AS at
+          FROM keys JOIN json_each_text(${
+        JSON.stringify(Object.fromEntries(used))
+      }::text::json) AS used ON used.key = keys.id
+          WHERE used.value::bigint > coalesce(last_used_at, -1)
+          ORDER BY keys.id FOR NO KEY UPDATE OF keys
+        )
+        UPDATE keys SET last_used_at = greatest(last_used_at, noted.at) FROM noted WHERE keys.id = noted.id`;
+    },
+  };
+}
+
+/** Keys that were changed after that number of a change. */
+export async function readChangedKeys(sql: Sql, after: bigint): Promise<KeyRecord[]> {
+  return (await sql<KeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRecord);
+}
+
+function toRecord(row: KeyRow): KeyRecord {
+  return {
+    id: row.id,
+    name: row.name,
+    hash: row.hash,
+    group: row.group_name,
+    createdAt: Number(row.created_at),
+    disabled: row.disabled,
+    ...(row.revoked_at !== null && { revokedAt: Number(row.revoked_at) }),
+    ...(row.expires_at !== null && { expiresAt: Number(row.expires_at) }),
+    ...(row.last_used_at !== null && { lastUsedAt: Number(row.last_used_at) }),
+    rules: JSON.parse(row.rules),
+    ...(row.former_hash !== null && row.former_until !== null && {
+      former: { hash: row.former_hash, until: Number(row.former_until) },
+    }),
+  };
+}
