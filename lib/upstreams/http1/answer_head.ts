@@ -1,0 +1,43 @@
+/** Reading the final head of an answer from a connection. */
+import { BrokenAnswer } from "./broken_answer.ts";
+import type { Connection } from "./connection.ts";
+import { findHeadEnd, type Head, HEAD_BYTES, headText, parseHead } from "./head.ts";
+
+/** Most interim answers before the one that counts. */
+const INTERIM = 16;
+
+/**
+ * Reads heads until the final one, as far as the body.
+ * @throws {BrokenAnswer} also where the connection ends before; and what the socket says
+ */
+export async function readAnswerHead(connection: Connection): Promise<Head> {
+  for (let count = 0; count <= INTERIM; count++) {
+    const head = parseHead(await readHeadText(connection));
+    if (head.status === 101) throw new BrokenAnswer("The peer changes to a protocol that nobody asked for");
+    if (head.status >= 200) return head;
+  }
+  throw new BrokenAnswer("There are too many interim answers");
+}
+
+async function readHeadText(connection: Connection): Promise<string> {
+  let looked = 0;
+  while (true) {
+    const { buffer, start, end } = connection;
+    const after = findHeadEnd(buffer, { start, seen: start + looked, end });
+    if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
+    if (after >= 0) {
+      connection.start = after;
+      return headText(buffer.subarray(start, after));
+    }
+    looked = end - start;
+    if (!(await connection.read())) throw new ConnectionEnded();
+  }
+}
+
+/** The connection ended before an answer's head did. */
+export class ConnectionEnded extends Error {
+  override readonly name = "ConnectionEnded";
+  constructor() {
+    super("The connection ended before the answer");
+  }
+}

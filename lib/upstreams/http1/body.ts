@@ -1,0 +1,100 @@
+/** The body of an answer, taken out of a connection's buffer as far as it has come. */
+import { BrokenAnswer } from "./broken_answer.ts";
+import { ChunkedDecoder } from "./chunked.ts";
+import type { Framing } from "./framing.ts";
+
+/** Bytes that were read: from `start` to `end` they have yet to be used. */
+export interface Inbox {
+  buffer: Uint8Array;
+  start: number;
+  end: number;
+}
+
+/** What is left of one body. */
+export interface Body {
+  /** Whether it came to its end. */
+  readonly done: boolean;
+  /** How many bytes are still to come; `undefined` where nobody knows. */
+  readonly left: number | undefined;
+  /** The data that has come, as bytes of the inbox; `undefined` where there is none. @throws {BrokenAnswer} */
+  take(inbox: Inbox): Uint8Array | undefined;
+  /** So many bytes were taken past `take`, where it is known how many come. */
+  skip(bytes: number): void;
+  /** The connection ended. @throws {BrokenAnswer} where the body has not */
+  end(): void;
+}
+
+/** Starts reading a body. */
+export function createBody(framing: Framing): Body {
+  switch (framing.kind) {
+    case "none":
+      return lengthBody(0);
+    case "length":
+      return lengthBody(framing.bytes);
+    case "chunked":
+      return chunkedBody();
+    case "close":
+      return closeBody();
+  }
+}
+
+function lengthBody(bytes: number): Body {
+  let left = bytes;
+  return {
+    get done() {
+      return left === 0;
+    },
+    get left() {
+      return left;
+    },
+    take(inbox) {
+      const { buffer, start, end } = inbox;
+      const size = Math.min(left, end - start);
+      if (size === 0) return undefined;
+      left -= size;
+      inbox.start += size;
+      return buffer.subarray(start, start + size);
+    },
+    skip: (bytes) => void (left -= bytes),
+    end() {
+      if (left > 0) throw new BrokenAnswer("The connection ended before the body");
+    },
+  };
+}
+
+function chunkedBody(): Body {
+  const decoder = new ChunkedDecoder();
+  return {
+    get done() {
+      return decoder.done;
+    },
+    left: undefined,
+    take(inbox) {
+      if (decoder.done || inbox.start === inbox.end) return undefined;
+      decoder.decode(inbox.buffer, { from: inbox.start, to: inbox.end });
+      inbox.start = decoder.consumed;
+      return decoder.end > decoder.start ? inbox.buffer.subarray(decoder.start, decoder.end) : undefined;
+    },
+    skip() {},
+    end() {
+      if (!decoder.done) throw new BrokenAnswer("The connection ended before the last chunk");
+    },
+  };
+}
+
+function closeBody(): Body {
+  let done = false;
+  return {
+    get done() {
+      return done;
+    },
+    left: undefined,
+    take(inbox) {
+      const { buffer, start, end } = inbox;
+      inbox.start = end;
+      return end > start ? buffer.subarray(start, end) : undefined;
+    },
+    skip() {},
+    end: () => void (done = true),
+  };
+}

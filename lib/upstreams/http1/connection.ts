@@ -1,0 +1,116 @@
+/** One connection: a socket, and the bytes that were read from it and not yet used. */
+import { BrokenAnswer } from "./broken_answer.ts";
+import { HEAD_BYTES } from "./head.ts";
+import type { Socket } from "./socket.ts";
+
+/** Bytes that are read at once; the buffer grows only for a long head. */
+const READ_BYTES = 16 * 1024;
+
+/** A connection that carries one request after another. */
+export class Connection {
+  readonly #socket: Socket;
+  #closed = false;
+  /** The read of an idle connection, which becomes the first one of the next answer. */
+  #ahead: Promise<number | null> | undefined;
+  #ended = false;
+
+  /** What was read: bytes from `start` to `end` have yet to be used. */
+  buffer = new Uint8Array(READ_BYTES);
+  start = 0;
+  end = 0;
+  /** Whether anything of the present answer has come. */
+  received = false;
+  /** When it was put aside, in milliseconds of `performance.now()`. */
+  idleSince = 0;
+  /** For how long it may lie idle, in milliseconds. */
+  idleMs = Infinity;
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+  }
+
+  /** Whether it was closed by us. */
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /**
+   * Reads what comes next, behind what is there. Returns false at the connection's end.
+   * @throws {BrokenAnswer} where there is no room for more; and what the socket says
+   */
+  async read(): Promise<boolean> {
+    let size: number | null;
+    if (this.#ahead !== undefined) {
+      const ahead = this.#ahead;
+      this.#ahead = undefined;
+      this.start = this.end = 0;
+      size = await ahead;
+    } else {
+      if (this.start === this.end) this.start = this.end = 0;
+      else this.#makeRoom();
+      size = await this.#socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
+    }
+    if (size === null) return false;
+    this.end += size;
+    this.received = true;
+    return true;
+  }
+
+  /** Reads into bytes of the caller's; nothing may be left in the buffer. Returns how many, or `null` at the end. */
+  readInto(bytes: Uint8Array): Promise<number | null> {
+    return this.#socket.read(bytes);
+  }
+
+  /** Writes all of it. @throws what the socket says; then not all of it has left */
+  async write(bytes: Uint8Array): Promise<void> {
+    let written = await this.#socket.write(bytes);
+    while (written < bytes.length) written += await this.#socket.write(bytes.subarray(written));
+  }
+
+  /** Puts it aside. `onEnd` is called where anything comes from the peer before it is woken: its end, or what nobody asked. */
+  sleep(onEnd: () => void): void {
+    this.received = false;
+    this.start = this.end = 0;
+    const ahead = this.#socket.read(this.buffer);
+    this.#ahead = ahead;
+    // An idle connection does not keep the process alive.
+    this.#socket.unref();
+    const ended = () => {
+      if (this.#ahead !== ahead) return;
+      this.#ended = true;
+      onEnd();
+    };
+    ahead.then(ended, ended);
+  }
+
+  /** Takes it up again. Returns false where the peer has ended it. */
+  wake(): boolean {
+    if (this.#ended || this.#closed) return false;
+    this.#socket.ref();
+    return true;
+  }
+
+  /** Frees the socket at once; what is being read or written fails. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    try {
+      this.#socket.close();
+    } catch {
+      // The runtime has closed it already.
+    }
+  }
+
+  /** Moves what is there to the buffer's begin, and doubles a buffer that is full. */
+  #makeRoom(): void {
+    if (this.end < this.buffer.length) return;
+    const left = this.end - this.start;
+    if (left >= HEAD_BYTES) throw new BrokenAnswer("The head is too long");
+    const buffer = left < this.buffer.length ? this.buffer : new Uint8Array(this.buffer.length * 2);
+    if (buffer === this.buffer) buffer.copyWithin(0, this.start, this.end);
+    else buffer.set(this.buffer.subarray(this.start, this.end));
+    this.buffer = buffer;
+    this.start = 0;
+    this.end = left;
+  }
+}

@@ -1,0 +1,73 @@
+/** Where an answer's body ends, and whether its connection can carry another request. */
+import { BrokenAnswer } from "./broken_answer.ts";
+import { type Head, headerOf } from "./head.ts";
+
+/** How the end of a body is told. */
+export type Framing =
+  | { kind: "none" }
+  /** After so many bytes. */
+  | { kind: "length"; bytes: number }
+  | { kind: "chunked" }
+  /** Where the connection ends. */
+  | { kind: "close" };
+
+/** What a head says of what follows it. */
+export interface Following {
+  framing: Framing;
+  /** Whether the connection stays open after the answer. */
+  keeps: boolean;
+  /** For how long, where it says so, in milliseconds. */
+  keepsMs?: number;
+}
+
+const NONE: Framing = { kind: "none" };
+const CHUNKED: Framing = { kind: "chunked" };
+const CLOSE: Framing = { kind: "close" };
+
+/**
+ * What follows the final head of an answer.
+ * @throws {BrokenAnswer} where the head says it in two ways, or in one that not every reader understands
+ */
+export function following(head: Head, method: string): Following {
+  const coding = headerOf(head, "transfer-encoding");
+  const length = readLength(headerOf(head, "content-length"));
+  if (coding !== null) {
+    if (length !== undefined) throw new BrokenAnswer("The head has a length and a transfer coding");
+    if (head.minor === 0) throw new BrokenAnswer("The head of an HTTP/1.0 answer has a transfer coding");
+    if (coding.toLowerCase() !== "chunked") throw new BrokenAnswer("The transfer coding is not chunked");
+  }
+  const keeps = keepsOpen(head);
+  const keepsMs = keeps ? readKeepAlive(headerOf(head, "keep-alive")) : undefined;
+  const { status } = head;
+  if (method === "HEAD" || status === 204 || status === 304) {
+    // A 204 that announces a body may send one.
+    const isClear = status !== 204 || (coding === null && (length ?? 0) === 0);
+    return { framing: NONE, keeps: keeps && isClear, keepsMs };
+  }
+  if (coding !== null) return { framing: CHUNKED, keeps, keepsMs };
+  if (length === undefined) return { framing: CLOSE, keeps: false };
+  return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, keeps, keepsMs };
+}
+
+/** Equal lengths said twice are one. */
+function readLength(value: string | null): number | undefined {
+  if (value === null) return undefined;
+  const [first = "", ...others] = value.split(",").map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
+  if (others.some((other) => other !== first)) throw new BrokenAnswer("The head has two lengths");
+  const length = /^\d{1,16}$/.test(first) ? Number(first) : NaN;
+  if (!Number.isSafeInteger(length)) throw new BrokenAnswer("The length is not a number of bytes");
+  return length;
+}
+
+function keepsOpen(head: Head): boolean {
+  const said = headerOf(head, "connection");
+  if (said === null) return head.minor === 1;
+  const options = said.toLowerCase().split(",").map((option) => option.trim());
+  if (options.includes("close")) return false;
+  return head.minor === 1 || options.includes("keep-alive");
+}
+
+function readKeepAlive(value: string | null): number | undefined {
+  const seconds = value === null ? undefined : /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i.exec(value)?.[1];
+  return seconds === undefined ? undefined : Number(seconds) * 1000;
+}

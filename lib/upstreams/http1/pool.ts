@@ -1,0 +1,90 @@
+/** The connections to one host: those that lie idle, and new ones. */
+import { Connection } from "./connection.ts";
+import { type Address, createDialler, type Dialler } from "./socket.ts";
+
+/** How many connections lie idle, and for how long. */
+export interface PoolOptions {
+  /** Most of them. With 0, each request makes its own. */
+  idleConnections: number;
+  /** In milliseconds. */
+  idleMs: number;
+}
+
+/** Time before the end that a peer announces within which a connection is not used any more, in milliseconds. */
+const EARLY_MS = 1_000;
+
+/** The connections to one host. The one that was used last is used first, so that the others grow old. */
+export class Pool {
+  readonly #options: PoolOptions;
+  readonly #dialler: Dialler;
+  readonly #idle: Connection[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+
+  constructor(address: Address, options: PoolOptions) {
+    this.#options = options;
+    this.#dialler = createDialler(address);
+  }
+
+  /** Whether connections are used more than once. */
+  get keeps(): boolean {
+    return this.#options.idleConnections > 0 && !this.#closed;
+  }
+
+  /** An idle connection, if there is one that its peer has not closed. */
+  take(): Connection | undefined {
+    for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
+      if (!isOld(connection) && connection.wake()) return connection;
+      connection.close();
+    }
+    return undefined;
+  }
+
+  /** A new connection. @throws as `Dialler.dial` */
+  async open(signal: AbortSignal): Promise<Connection> {
+    return new Connection(await this.#dialler.dial(signal));
+  }
+
+  /** Keeps a connection whose answer was read to its end. `keepsMs`: how long the peer says that it keeps it. */
+  put(connection: Connection, keepsMs = Infinity): void {
+    const idleMs = Math.min(this.#options.idleMs, keepsMs - EARLY_MS);
+    if (!this.keeps || idleMs <= 0) return connection.close();
+    connection.idleSince = performance.now();
+    connection.idleMs = idleMs;
+    this.#idle.push(connection);
+    connection.sleep(() => this.#drop(connection));
+    if (this.#idle.length > this.#options.idleConnections) this.#idle.shift()?.close();
+    if (this.#timer === undefined) this.#arm();
+  }
+
+  /** How many lie idle. */
+  get idle(): number {
+    return this.#idle.length;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    this.#dialler.close();
+    for (const connection of this.#idle.splice(0)) connection.close();
+  }
+
+  #drop(connection: Connection): void {
+    const at = this.#idle.lastIndexOf(connection);
+    if (at >= 0) this.#idle.splice(at, 1);
+    connection.close();
+  }
+
+  #arm(): void {
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      for (const connection of this.#idle.filter(isOld)) this.#drop(connection);
+      if (this.#idle.length > 0) this.#arm();
+    }, this.#options.idleMs);
+    Deno.unrefTimer(this.#timer);
+  }
+}
+
+function isOld({ idleSince, idleMs }: Connection): boolean {
+  return performance.now() - idleSince >= idleMs;
+}
