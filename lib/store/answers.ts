@@ -29,6 +29,12 @@ export interface AnswerBounds {
   maxAnswers: number;
 }
 
+/** A request whose work somebody does. */
+export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "requestHash"> {
+  /** Who does it: another name for each piece of work, whichever node does it. */
+  holder: string;
+}
+
 /** Where answers are kept. No call takes longer than a few milliseconds: bodies come and go in pieces. */
 export interface AnswerStore {
   /** The answer to a request, with the id its pieces are read by. Unfinished ones are not seen. */
@@ -44,6 +50,16 @@ export interface AnswerStore {
   seal(id: number): Promise<void>;
   /** A piece of a body; `undefined` where it has gone. */
   read(id: number, index: number): Promise<Uint8Array<ArrayBuffer> | undefined>;
+  /**
+   * Takes a request for the one who does its work, for so many milliseconds: whoever comes first has it, of all nodes.
+   * Asked again by who has it, it renews.
+   * @returns the hash of the request that somebody else does meanwhile; `undefined` where it is this holder's
+   */
+  claim(claim: AnswerClaim, forMs: number): Promise<string | undefined>;
+  /** Whether somebody does it. */
+  isClaimed(scope: string, key: string): Promise<boolean>;
+  /** Lets it go, where it is still this holder's. */
+  release(claim: Pick<AnswerClaim, "scope" | "key" | "holder">): Promise<void>;
   /** Bytes of all bodies that are kept or being written. */
   keptBytes(): Promise<number>;
   /** Does a little of the work to get within bounds. True while there is more to do. */

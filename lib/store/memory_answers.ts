@@ -1,5 +1,6 @@
 /** Answers that end with the process. */
 import type { AnswerRecord, AnswerStore } from "./answers.ts";
+import { openMemoryClaims } from "./memory_claims.ts";
 
 interface Kept {
   record: AnswerRecord;
@@ -32,6 +33,7 @@ export function openMemoryAnswers(): AnswerStore {
   }
 
   return {
+    ...openMemoryClaims(),
     find(scope, key) {
       const id = sealed.get(nameOf({ scope, key }));
       const record = id === undefined ? undefined : answers.get(id)?.record;

@@ -1,6 +1,7 @@
 /** Answers in the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
 import type { AnswerStore } from "./answers.ts";
+import { openMemoryClaims } from "./memory_claims.ts";
 
 /** Rows forgotten by one call of `prune`. */
 const ROWS_AT_ONCE = 200;
@@ -77,6 +78,8 @@ export function openSqliteAnswers(db: DatabaseSync): AnswerStore {
   }
 
   return {
+    // One process serves from the file.
+    ...openMemoryClaims(),
     // deno-lint-ignore require-await -- what is thrown here must reject
     async find(scope, key) {
       const found = find.get(scope, key);

@@ -1,6 +1,6 @@
 /** What every store promises of answers. */
 import { assert, assertEquals } from "@std/assert";
-import type { AnswerBounds, AnswerRecord, AnswerStore } from "../../lib/store/answers.ts";
+import type { AnswerBounds, AnswerClaim, AnswerRecord, AnswerStore } from "../../lib/store/answers.ts";
 
 /** More than any test keeps. */
 export const ROOM = { maxBytes: 1e9 };
@@ -19,6 +19,14 @@ export function answer(change: Partial<AnswerRecord> = {}): AnswerRecord {
     ...change,
   };
 }
+
+/** A request that somebody does. */
+function claim(change: Partial<AnswerClaim> = {}): AnswerClaim {
+  return { scope: "s", key: "k", requestHash: "a".repeat(64), holder: "one", ...change };
+}
+
+/** Longer than any test takes, in milliseconds. */
+const LONG_MS = 60_000;
 
 async function begin(answers: AnswerStore, change: Partial<AnswerRecord> = {}): Promise<number> {
   return (await answers.begin(answer(change), ROOM)).id;
@@ -122,6 +130,40 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     }
     assertEquals(ids.size, 3);
   },
+  "lets one do a request at a time, and tells the others which request it is": async (answers) => {
+    const other = claim({ requestHash: "b".repeat(64), holder: "two" });
+    assertEquals(await answers.isClaimed("s", "k"), false);
+    assertEquals(await answers.claim(claim(), LONG_MS), undefined);
+    assertEquals(await answers.claim(other, LONG_MS), "a".repeat(64));
+    assertEquals(await answers.claim(claim(), LONG_MS), undefined);
+    assertEquals(await answers.isClaimed("s", "k"), true);
+    for (const away of [{ key: "K" }, { scope: "S" }]) {
+      assertEquals(await answers.claim({ ...other, ...away }, LONG_MS), undefined);
+    }
+    await answers.release(other);
+    assertEquals(await answers.claim(other, LONG_MS), "a".repeat(64));
+    await answers.release(claim());
+    await answers.release(claim());
+    assertEquals(await answers.isClaimed("s", "k"), false);
+    assertEquals(await answers.claim(other, LONG_MS), undefined);
+    assertEquals(await answers.claim(claim(), LONG_MS), "b".repeat(64));
+  },
+  "gives a request to the next one when its time is over, and not to those of before": async (answers) => {
+    await answers.claim(claim(), 40);
+    await answers.claim(claim({ key: "renewed" }), 1);
+    await answers.claim(claim({ key: "renewed" }), LONG_MS);
+    const next = claim({ holder: "two" });
+    const begun = performance.now();
+    while (await answers.claim(next, LONG_MS) !== undefined) assert(performance.now() - begun < 5_000);
+    // The store's clock may be finer than ours.
+    assert(performance.now() - begun >= 20);
+    assertEquals(await answers.claim(claim(), LONG_MS), next.requestHash);
+    assertEquals(await answers.claim({ ...next, key: "renewed" }, LONG_MS), next.requestHash);
+    await answers.release(claim());
+    assertEquals(await answers.isClaimed("s", "k"), true);
+    await settle(answers, {});
+    assertEquals(await answers.isClaimed("s", "k"), true);
+  },
   "hands out copies of answers": async (answers) => {
     const piece = Uint8Array.of(1);
     const record = answer();
@@ -139,8 +181,9 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
 export function testAnswers(
   name: string,
   open: (test: (answers: AnswerStore) => Promise<void>) => Promise<void>,
+  options: Pick<Deno.TestDefinition, "ignore"> = {},
 ): void {
   for (const [claim, behaviour] of Object.entries(BEHAVIOURS)) {
-    Deno.test(`${name} ${claim}`, () => open(behaviour));
+    Deno.test({ name: `${name} ${claim}`, ...options, fn: () => open(behaviour) });
   }
 }

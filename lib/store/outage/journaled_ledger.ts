@@ -12,7 +12,7 @@ import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { StoreLine, StoreReach } from "../store.ts";
 import type { Journal } from "./journal.ts";
-import { createReach } from "./reach.ts";
+import { codeOf, createReach } from "./reach.ts";
 
 /** What it is made of. */
 export interface JournaledParts {
@@ -132,10 +132,12 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
   };
 }
 
-/** Whether the store works, and does not take the entry as it is: a number it cannot keep, or SQL's classes 22 and 23. */
+/** What Postgres says of a value that it cannot keep, and of a rule that an entry breaks. */
+const REFUSALS = /^(22...|23502|23514)$/;
+
+/** Whether the store works, and does not take the entry as it is. */
 function isRefused(error: unknown): boolean {
-  if (error instanceof RangeError) return true;
-  return error instanceof Error && "code" in error && typeof error.code === "string" && /^2[23]...$/.test(error.code);
+  return error instanceof RangeError || REFUSALS.test(codeOf(error) ?? "");
 }
 
 function withTimeout(run: () => void, ms: number): () => void {

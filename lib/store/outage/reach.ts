@@ -106,12 +106,8 @@ export function createReach(
     why = cause;
     if (!isUp || isClosed) return;
     [isUp, since] = [false, monotonic()];
-    log({
-      level: "error",
-      event: "store_down",
-      cause: cause instanceof Error ? cause.name : typeof cause,
-      ...codeOf(cause),
-    });
+    const [name, code] = [cause instanceof Error ? cause.name : typeof cause, codeOf(cause)];
+    log({ level: "error", event: "store_down", cause: name, ...(code !== undefined && { code }) });
     schedule(0);
   }
 
@@ -175,7 +171,7 @@ function outOfReach(cause: unknown): GatewayError {
   });
 }
 
-/** What the driver calls it, such as `ECONNREFUSED` or `57P01`. */
-function codeOf(cause: unknown): { code?: string } {
-  return cause instanceof Error && "code" in cause && typeof cause.code === "string" ? { code: cause.code } : {};
+/** What the driver calls an error, such as `ECONNREFUSED` or `57P01`. */
+export function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

@@ -1,2 +1,94 @@
-/** Tables of the answers. */
-export const ANSWERS_SHAPE = ``;
+/**
+ * Tables of the answers, and the functions that change several rows: each is one statement, so a node that stands still
+ * never leaves a lock behind that others wait for.
+ */
+export const ANSWERS_SHAPE = `
+CREATE TABLE answers (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  done_at bigint NOT NULL,
+  bytes bigint NOT NULL,
+  status integer NOT NULL,
+  kept boolean NOT NULL,
+  sealed boolean NOT NULL,
+  scope text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  request_hash text COLLATE "C" NOT NULL CHECK (length(request_hash) = 64),
+  headers text NOT NULL
+);
+CREATE UNIQUE INDEX answers_sealed ON answers (scope, key) WHERE sealed;
+CREATE INDEX answers_by_age ON answers (done_at);
+CREATE INDEX answers_kept ON answers (id, bytes) WHERE kept;
+CREATE TABLE answer_pieces (
+  answer bigint NOT NULL REFERENCES answers ON DELETE CASCADE,
+  part integer NOT NULL,
+  bytes bytea NOT NULL,
+  PRIMARY KEY (answer, part)
+);
+-- Pictures do not get smaller.
+ALTER TABLE answer_pieces ALTER COLUMN bytes SET STORAGE EXTERNAL;
+CREATE TABLE answer_claims (
+  lease_until timestamptz NOT NULL,
+  holder text COLLATE "C" NOT NULL,
+  scope text COLLATE "C" NOT NULL,
+  key text COLLATE "C" NOT NULL,
+  request_hash text COLLATE "C" NOT NULL CHECK (length(request_hash) = 64),
+  PRIMARY KEY (scope, key)
+);
+
+-- What is added up stays the same until the caller's transaction ends.
+CREATE FUNCTION lock_answer_bytes() RETURNS void LANGUAGE sql
+AS $$ SELECT pg_advisory_xact_lock(1907354411, 0) $$;
+
+CREATE FUNCTION begin_answer(
+  of_scope text, of_key text, of_hash text, of_status integer, of_headers text, of_bytes bigint, of_done_at bigint,
+  wanted boolean, most bigint
+) RETURNS TABLE (begun bigint, is_kept boolean) LANGUAGE plpgsql AS $$
+BEGIN
+  IF wanted THEN PERFORM lock_answer_bytes(); END IF;
+  RETURN QUERY INSERT INTO answers (scope, key, request_hash, status, headers, bytes, done_at, sealed, kept)
+    VALUES (of_scope, of_key, of_hash, of_status, of_headers, of_bytes, of_done_at, false,
+      wanted AND (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept) + of_bytes <= most)
+    RETURNING id, kept;
+END $$;
+
+CREATE FUNCTION seal_answer(which bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE new answers%ROWTYPE;
+BEGIN
+  SELECT * INTO new FROM answers WHERE id = which;
+  IF NOT FOUND THEN RETURN; END IF;
+  -- Of two that are sealed at once the later one stays.
+  PERFORM pg_advisory_xact_lock(1907354412, hashtext(new.scope || ' ' || new.key));
+  DELETE FROM answers WHERE scope = new.scope AND key = new.key AND sealed AND id <> which;
+  UPDATE answers SET sealed = true WHERE id = which;
+END $$;
+
+-- Nodes that prune at once leave each other's rows alone. Returns whether there may be more to do.
+CREATE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
+RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  old integer;
+  too_many integer;
+  dropped bigint[];
+BEGIN
+  DELETE FROM answer_claims WHERE lease_until <= clock_timestamp();
+  DELETE FROM answers WHERE id IN (
+    SELECT id FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS old = ROW_COUNT;
+  DELETE FROM answers WHERE id IN (
+    SELECT id FROM answers ORDER BY id
+    LIMIT least(at_once, greatest(0, (SELECT count(*) FROM answers) - most_answers)) FOR UPDATE SKIP LOCKED);
+  GET DIAGNOSTICS too_many = ROW_COUNT;
+  IF (SELECT coalesce(sum(bytes), 0) FROM answers WHERE kept) > most_bytes THEN
+    PERFORM lock_answer_bytes();
+    -- Each one that is among the bytes above the bound, the first begun first.
+    SELECT array_agg(id) INTO dropped FROM (
+      SELECT id, sum(bytes) OVER (ORDER BY id) - bytes AS before,
+        (SELECT sum(bytes) FROM answers WHERE kept) - most_bytes AS excess
+      FROM (SELECT id, bytes FROM answers WHERE kept AND sealed ORDER BY id LIMIT at_once) AS oldest
+    ) AS running WHERE before < excess;
+    UPDATE answers SET kept = false WHERE id = ANY(dropped);
+    DELETE FROM answer_pieces WHERE answer = ANY(dropped);
+  END IF;
+  RETURN greatest(old, too_many, cardinality(dropped)) = at_once;
+END $$;
+`;
