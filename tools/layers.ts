@@ -138,6 +138,7 @@ const LAYERS: Layers = {
   ],
   "lib/fault": ["lib/canonical", "lib/http/sse.ts", "lib/protocols"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
+  "lib/workers": ["lib", "routes/manifest.ts"],
   "routes": ["lib/admin", "lib/http", "lib/images", "lib/pipeline", "lib/catalog", "lib/openapi", "lib/protocols"],
   "main.ts": ["lib/cli", "routes/manifest.ts"],
 };

@@ -2,7 +2,7 @@
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
 import { DEFAULT_FILE, loadConfig } from "../config/load.ts";
-import { createReloader } from "../config/reloader.ts";
+import { createReloader, type Reloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import { describeCause } from "../http/cause.ts";
@@ -20,11 +20,20 @@ export interface LiveParts {
   /** Unix time in milliseconds. */
   now: () => number;
   log: (entry: LogEntry) => void;
+  /** Other isolates that serve by the same configuration; absent: there are none. */
+  others?: Others;
+}
+
+/** The other isolates of a process. */
+export interface Others extends Pick<Gateway, "isolates" | "whole"> {
+  /** Has them obey the configuration in force, before whoever asked for it is told. */
+  renew: () => Promise<void>;
 }
 
 /** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
-export function startLive({ loaded, load, store, limiter, now, log }: LiveParts): () => Gateway {
-  const reloader = createReloader({ first: loaded, load, now, log, apply });
+export function startLive({ loaded, load, store, limiter, now, log, others }: LiveParts): () => Gateway {
+  const own = createReloader({ first: loaded, load, now, log, apply });
+  const reloader = others === undefined ? own : followed(own, others);
   let gateway = createGateway({
     config: loaded.config,
     store,
@@ -32,6 +41,7 @@ export function startLive({ loaded, load, store, limiter, now, log }: LiveParts)
     now,
     log,
     reloader,
+    ...(others?.whole !== undefined && { isolates: others.isolates, whole: others.whole }),
   });
   function apply(config: Gateway["config"]): void {
     const old = gateway;
@@ -39,6 +49,18 @@ export function startLive({ loaded, load, store, limiter, now, log }: LiveParts)
     void retireGateway(old);
   }
   return () => gateway;
+}
+
+/** A reloader that others follow, whatever came of it. */
+function followed(reloader: Reloader, { renew }: Others): Reloader {
+  return {
+    status: reloader.status,
+    async reload(trigger) {
+      const reloaded = await reloader.reload(trigger);
+      await renew();
+      return reloaded;
+    },
+  };
 }
 
 /**

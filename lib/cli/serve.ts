@@ -6,16 +6,20 @@ import { type Config, groupOf } from "../config.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTexts } from "../gateway.ts";
-import { createApp } from "../http/app.ts";
+import type { AppOptions } from "../http/app.ts";
 import { createDrain, type Drain } from "../http/drain.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
-import { type Listener, listenersOf } from "../http/surface.ts";
+import { listenersOf } from "../http/surface.ts";
 import { type LimiterOptions, openLimiter } from "../limits/open.ts";
 import { openStore } from "../store/open.ts";
 import type { SharedStoreOptions, Store } from "../store/store.ts";
+import type { Place } from "../workers/contract.ts";
+import { createCrew, type Crew } from "../workers/crew.ts";
+import { createOwnerDoors } from "../workers/doors.ts";
 import { addCommand, DEPLOYED_ORIGIN, firstStartText, laterStartText, originOf } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
+import { listen, ListenError, requireFree, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./pruning.ts";
@@ -46,8 +50,20 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const store = await openStore(config.store, { own: true, shared: sharedStoreOptions(config, log) });
   const limiter = await openLimiter(config.limits_store, limiterOptions(config, log));
   const forget = keepRunning(log);
+  const doors = createOwnerDoors({ monotonic: () => performance.now() });
+  const crew = config.workers === 1
+    ? undefined
+    : createCrew({ workers: config.workers, gateway: () => current(), doors, write: lines.write, log });
   const loaded = { config, ...(path !== undefined && { path }) };
-  const current = startLive({ loaded, load: loaderOf(flags, path), store, limiter, now: Date.now, log });
+  const current = startLive({
+    loaded,
+    load: loaderOf(flags, path),
+    store,
+    limiter,
+    now: Date.now,
+    log,
+    ...(crew !== undefined && { others: { isolates: config.workers, whole: crew, renew: () => crew.renew() } }),
+  });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
   const endLoopWatch = current().observer.loop.start();
@@ -56,20 +72,23 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const endPruning = startPruning(current);
   let isCut = false;
   try {
-    const servers = await listenAll(current, { routes, drain });
-    if (servers === undefined) return 1;
+    const open = await openAll(current, { routes, drain, senders: doors.senders, crew });
     const signals = stopSignals();
     const endReloading = startReloading(current(), path);
     try {
-      await welcome({ gateway: current(), store, ...originsOf(config, servers), flags });
+      await welcome({ gateway: current(), store, ...originsOf(config, open.places), flags });
       await signals.first;
       endReloading();
-      isCut = await end(current(), { servers, drain, second: signals.second }) === "cut";
+      isCut = await end(current(), { open, drain, second: signals.second }) === "cut";
       return isCut ? 1 : 0;
     } finally {
       endReloading();
       signals.forget();
     }
+  } catch (error) {
+    if (!(error instanceof ListenError)) throw error;
+    writeErr(`${error.message}\n`);
+    return 1;
   } finally {
     forget();
     clearInterval(sweeping);
@@ -103,27 +122,32 @@ function limiterOptions({ nodes }: Config, log: Gateway["log"]): LimiterOptions 
 }
 
 interface Ending {
-  servers: readonly Server[];
+  open: Open;
   drain: Drain;
   second: Promise<void>;
 }
 
-function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<Outcome> {
+async function end(gateway: Gateway, { open: { servers, crew }, drain, second }: Ending): Promise<Outcome> {
   const { ready_delay_ms, drain_seconds, images_drain_seconds } = gateway.config.shutdown;
-  return shutDown({
+  const times = {
+    readyDelayMs: ready_delay_ms,
+    drainMs: drain_seconds * 1000,
+    imagesDrainMs: images_drain_seconds * 1000,
+  };
+  const own = shutDown({
     server: all(servers),
     drain,
     running: gateway.running,
     stopTexts: () => stopTexts(gateway),
     stopAll: () => stopRequests(gateway),
     second,
-    times: {
-      readyDelayMs: ready_delay_ms,
-      drainMs: drain_seconds * 1000,
-      imagesDrainMs: images_drain_seconds * 1000,
-    },
-    log: gateway.log,
+    times,
+    // Where there are workers, what is under way is theirs.
+    log: crew === undefined ? gateway.log : () => {},
   });
+  if (crew === undefined) return await own;
+  const [outcome] = await Promise.all([crew.end(times, second), own]);
+  return outcome;
 }
 
 async function close(gateway: Gateway): Promise<void> {
@@ -151,54 +175,35 @@ async function flushKeys({ keys, log }: Gateway): Promise<void> {
   }
 }
 
-type Server = Deno.HttpServer<Deno.NetAddr>;
+/** What is open: the servers of this isolate, and those of the workers. */
+interface Open {
+  servers: readonly Server[];
+  crew: Crew | undefined;
+  /** Where clients connect, and where the operator does, if that is elsewhere. */
+  places: readonly [Place, ...Place[]];
+}
 
-/** Opens every listener, or none of them: `undefined`, and the operator was told why. */
-async function listenAll(
+/**
+ * Opens every listener, or none of them. Where there are workers, they have that of the clients, and the operator's is here.
+ * @throws {ListenError}
+ */
+async function openAll(
   current: () => Gateway,
-  parts: Pick<Listening, "routes" | "drain">,
-): Promise<[Server, ...Server[]] | undefined> {
+  { crew, ...parts }: Pick<AppOptions, "routes" | "drain" | "senders"> & { crew: Crew | undefined },
+): Promise<Open> {
   const [clients, ...others] = listenersOf(current().config);
-  const first = listen(current, { ...parts, listener: clients, change: "choose another one with --port" });
-  if (first === undefined) return undefined;
-  const servers: [Server, ...Server[]] = [first];
-  for (const listener of others) {
-    const server = listen(current, { ...parts, listener, change: 'choose another one as "admin.listen.port"' });
-    if (server === undefined) {
-      await all(servers).shutdown();
-      return undefined;
-    }
-    servers.push(server);
-  }
-  return servers;
-}
-
-interface Listening {
-  routes: readonly Route[];
-  drain: Drain;
-  listener: Listener;
-  /** What the operator can do where the port is in use. */
-  change: string;
-}
-
-function listen(current: () => Gateway, { routes, drain, listener, change }: Listening): Server | undefined {
-  const { hostname, port, surface } = listener;
-  const app = createApp({ routes, surface, drain, gateway: current });
+  const servers: Server[] = [];
   try {
-    return Deno.serve({
-      hostname,
-      port,
-      // The address is told together with the key.
-      onListen: () => {},
-      onError: (error) => {
-        current().log({ level: "error", event: "response_failed", ...describeCause(error) });
-        return new Response(null, { status: 500 });
-      },
-    }, (request, info) => app(request, info));
+    if (crew === undefined) servers.push(listen(current, { ...parts, listener: clients }));
+    else requireFree(clients);
+    for (const listener of others) servers.push(listen(current, { ...parts, listener }));
+    const places = servers.map(({ addr }): Place => addr);
+    const [first, ...rest] = crew === undefined ? places : [await crew.start(), ...places];
+    if (first === undefined) throw new TypeError("Cannot serve without a listener");
+    return { servers, crew, places: [first, ...rest] };
   } catch (error) {
-    const what = surface === "admin" ? " for the admin side" : "";
-    writeErr(`Cannot listen on ${hostname}:${port}${what}: ${whyNot(error, change)}\n`);
-    return undefined;
+    await all(servers).shutdown();
+    throw error;
   }
 }
 
@@ -214,17 +219,11 @@ function all(servers: readonly Server[]): { shutdown(): Promise<void> } {
 /** Where clients connect, and where the operator does, if anywhere. */
 function originsOf(
   { admin }: Pick<Config, "admin">,
-  [clients, operator = clients]: readonly [Server, ...Server[]],
+  [clients, operator = clients]: Open["places"],
 ): { origin: string; admin?: string } {
-  const originAt = (addr: Deno.NetAddr): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(addr);
-  const origin = originAt(clients.addr);
-  return admin === undefined ? { origin } : { origin, admin: originAt(operator.addr) };
-}
-
-function whyNot(error: unknown, change: string): string {
-  if (error instanceof Deno.errors.AddrInUse) return `the port is in use; ${change}`;
-  if (error instanceof Deno.errors.PermissionDenied) return "the system does not allow it; choose a port from 1024 on";
-  return error instanceof Error ? error.message : String(error);
+  const originAt = (place: Place): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(place);
+  const origin = originAt(clients);
+  return admin === undefined ? { origin } : { origin, admin: originAt(operator) };
 }
 
 interface Welcome {

@@ -106,7 +106,7 @@ async function endAll({ server, drain, running, stopTexts, stopAll, times }: Shu
 }
 
 /** True where it resolves within this time, in milliseconds. */
-async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), ms);
   try {

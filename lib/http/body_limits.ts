@@ -21,10 +21,11 @@ export interface BodyLimits {
 /** The operator's limits. Isolates of one process share its memory: each has its part, and room for the largest body. */
 export function bodyLimits({ limits, images }: Config, isolates = 1): BodyLimits {
   const largest = Math.max(limits.json_body_bytes, images.uploads.max_upload_bytes);
-  const part = Math.max(Math.floor(limits.body_budget_bytes / isolates), largest);
+  const all = limits.body_budget_bytes;
+  const part = Math.max(Math.floor(all / isolates), largest);
   return {
     jsonBytes: limits.json_body_bytes,
-    budgetBytes: Math.min(part, limits.body_budget_bytes),
+    budgetBytes: Math.min(part, all),
     gapMs: limits.body_gap_ms,
     graceMs: limits.body_grace_ms,
     minBytesPerSecond: limits.body_min_bytes_per_second,
