@@ -1,11 +1,21 @@
 /** Limits in the memory of one process. They begin anew with it. */
 import type { Claim, Limiter, LimitUnit, Standing } from "./limiter.ts";
-import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
+import { checkWish, isAmount, judge } from "./taking.ts";
+import { type Bucket, leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
+
+/** What counts against one limit, by the times at which it ends. */
+export interface Counted {
+  name: string;
+  unit: LimitUnit;
+  buckets: readonly Bucket[];
+}
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
   /** Names of limits and requests that it remembers; what is idle or over is forgotten by and by. */
   readonly size: number;
+  /** All that counts now. */
+  counted(): Counted[];
 }
 
 /** What counts against the limits of one name. */
@@ -20,18 +30,13 @@ interface Taken {
   leaseEnd: number;
 }
 
-/** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */
-const LEAST_SLOT_WAIT_MS = 1_000;
-const LONGEST_SLOT_WAIT_MS = 5_000;
+const UNITS = ["requests", "tokens", "concurrency"] as const satisfies readonly LimitUnit[];
 
 /** How long after its slots are free whatever happens a request may still tell its tokens, in milliseconds. */
-const LATE_MS = WINDOW_MS;
+export const LATE_MS = WINDOW_MS;
 
 /** Entries looked at by each `take`, and whenever a name is added: more than are added, so that what is idle goes. */
 const SWEPT = 2;
-
-/** One cost that is no number would spoil a sum for ever. */
-const isAmount = (value: number) => Number.isSafeInteger(value) && value >= 0;
 
 /** Opens a limiter in which nothing is taken. @param monotonic milliseconds of a clock that never goes back */
 export function createMemoryLimiter({ monotonic }: { monotonic: () => number }): MemoryLimiter {
@@ -58,10 +63,8 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   }
 
   function waitFor(claim: Claim, now: number): number {
-    const { unit, limit, cost } = claim;
-    const waitMs = find(claim)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
-    if (unit !== "concurrency" || waitMs === 0 || waitMs === Infinity) return waitMs;
-    return Math.min(Math.max(waitMs, LEAST_SLOT_WAIT_MS), LONGEST_SLOT_WAIT_MS);
+    const { limit, cost } = claim;
+    return find(claim)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
   }
 
   function standingsOf(claims: readonly Claim[], now: number): Standing[] {
@@ -70,13 +73,6 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
       const sum = window?.sum(now) ?? 0;
       return { claim, remaining: Math.max(0, claim.limit - sum), resetMs: window?.resetMs(now) ?? 0 };
     });
-  }
-
-  /** Claims without room, in the order of `Taking.over`. */
-  function overOf(claims: readonly Claim[], now: number): { claim: Claim; waitMs: number }[] {
-    return claims.map((claim) => ({ claim, waitMs: waitFor(claim, now) }))
-      .filter(({ waitMs }) => waitMs > 0)
-      .sort((a, b) => Number(a.claim.reportOnly) - Number(b.claim.reportOnly) || compareWaits(b.waitMs, a.waitMs));
   }
 
   function takeAll(id: string, { claims, forMs, now }: { claims: readonly Claim[]; forMs: number; now: number }): void {
@@ -97,22 +93,13 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     // Nothing waits between the look and the taking, so that no other request comes between them.
     // deno-lint-ignore require-await -- what is thrown here must reject
     async take({ id, claims, forMs }) {
-      if (requests.has(id)) throw new RangeError(`Cannot take for "${id}": it has taken before`);
-      if (!(forMs >= 0 && forMs < Infinity && claims.every(({ cost, limit }) => isAmount(cost) && isAmount(limit)))) {
-        throw new RangeError(`Cannot take for "${id}": a cost, a limit or its time is no amount`);
-      }
+      checkWish({ id, claims, forMs }, { known: requests.has(id) });
       const now = clock();
       sweepCounts(now);
       sweepRequests(now);
-      const over = overOf(claims, now);
-      const refusal = over[0]?.claim.reportOnly === false ? over[0] : undefined;
-      if (refusal === undefined) takeAll(id, { claims, forMs, now });
-      return {
-        admitted: refusal === undefined,
-        standings: standingsOf(claims, now),
-        over: over.map(({ claim }) => claim),
-        retryAfterMs: refusal?.waitMs ?? 0,
-      };
+      const judgement = judge(claims.map((claim) => ({ claim, waitMs: waitFor(claim, now) })));
+      if (judgement.admitted) takeAll(id, { claims, forMs, now });
+      return { ...judgement, standings: standingsOf(claims, now) };
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async end(id, tokens) {
@@ -143,16 +130,17 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     get size() {
       return counts.size + requests.size;
     },
+    counted() {
+      const now = clock();
+      return [...counts].flatMap(([name, windows]) =>
+        UNITS.map((unit) => ({ name, unit, buckets: windows[unit].buckets(now) }))
+      ).filter(({ buckets }) => buckets.length > 0);
+    },
   };
 }
 
 function endOf({ unit }: Claim, { windowEnd, leaseEnd }: Taken): number {
   return unit === "concurrency" ? leaseEnd : windowEnd;
-}
-
-/** Two waits without end are equal. */
-function compareWaits(a: number, b: number): number {
-  return a === b ? 0 : a - b;
 }
 
 function isForgotten({ leaseEnd }: Taken, now: number): boolean {
