@@ -1,7 +1,23 @@
 /** A store in a Postgres database, which several nodes may serve from. */
+import { shownAddress } from "../config/address.ts";
 import type { Secret } from "../secret.ts";
-import { connect, migrate } from "./postgres/client.ts";
-import { type SharedStoreOptions, type Store, StoreError } from "./store.ts";
+import { openJournal } from "./outage/journal.ts";
+import { journaled, type JournaledLedger } from "./outage/journaled_ledger.ts";
+import { openPostgresAnswers } from "./postgres/answers.ts";
+import { type Changes, createChanges } from "./postgres/changes.ts";
+import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, type Sql } from "./postgres/client.ts";
+import { openPostgresConfigs } from "./postgres/configs.ts";
+import { cacheKeys } from "./postgres/key_cache.ts";
+import { openPostgresKeys } from "./postgres/keys.ts";
+import { openPostgresLedger } from "./postgres/ledger.ts";
+import { type SharedStoreOptions, type Store, StoreError, type StoreReach } from "./store.ts";
+
+/** Connections of a process: those that keys are read by, and those for all else. A process that serves has one more. */
+const KEY_CONNECTIONS = 2;
+const CONNECTIONS = 6;
+
+/** How long what a node holds outlives it where nothing else is said, in milliseconds. */
+const LEASE_MS = 60_000;
 
 /**
  * Opens the database and brings it up to date.
@@ -9,9 +25,113 @@ import { type SharedStoreOptions, type Store, StoreError } from "./store.ts";
  * @param options for a process that serves from it; absent: it only reads, and changes keys
  * @throws {StoreError} where it cannot be reached, or was written by a newer version
  */
-export async function openPostgresStore(url: Secret, _options?: SharedStoreOptions): Promise<Store> {
-  const sql = connect(url, 4);
-  await migrate(sql);
-  await sql.end();
-  throw new StoreError("Cannot open the store: Postgres is not there yet");
+export async function openPostgresStore(url: Secret, options?: SharedStoreOptions): Promise<Store> {
+  const opened = new AsyncDisposableStack();
+  try {
+    const parts = { url, isPooled: await prepare(url), opened };
+    return options === undefined ? openPlain(parts) : await openServing(parts, options);
+  } catch (cause) {
+    await opened.disposeAsync();
+    if (cause instanceof StoreError) throw cause;
+    const shown = shownAddress({ kind: "postgres", url });
+    throw new StoreError(`Cannot open the store "${shown}": ${whyNot(cause)}`, { cause });
+  }
+}
+
+/** What a store is opened with. */
+interface Opening {
+  url: Secret;
+  isPooled: boolean;
+  /** What is to be closed, the last first. */
+  opened: AsyncDisposableStack;
+}
+
+function openPlain({ url, isPooled, opened }: Opening): Store {
+  const { sql } = closing(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
+  return {
+    keys: openPostgresKeys(sql),
+    ledger: openPostgresLedger(sql),
+    answers: openPostgresAnswers(sql),
+    close: () => opened.disposeAsync(),
+  };
+}
+
+async function openServing({ url, isPooled, opened }: Opening, options: SharedStoreOptions): Promise<Store> {
+  const { keyAgeMs, leaseMs = LEASE_MS, log } = options;
+  const pool = closing(opened, openPool(() => connect(url, CONNECTIONS, { isPooled })));
+  // Of their own: a key must not wait behind a report.
+  const keyPool = closing(opened, openPool(() => connect(url, KEY_CONNECTIONS, { isPooled })));
+  const listener = { heard: () => changes.heard(), ended: () => changes.ended() };
+  const changes = createChanges({
+    pool: closing(opened, openPool(() => connect(url, 1, { isPooled, ...listener }))),
+    isPooled,
+    stalled() {
+      pool.renew();
+      keyPool.renew();
+    },
+    monotonic: () => performance.now(),
+    log,
+  });
+  closing(opened, changes);
+  const keys = cacheKeys({ keys: openPostgresKeys(keyPool.sql), changes, keyAgeMs });
+  const configs = openPostgresConfigs(keyPool.sql, changes);
+  await changes.look();
+  if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });
+  const ledger = closing(opened, await openJournaled(pool.sql, { ...options, leaseMs }));
+  return {
+    keys,
+    ledger,
+    answers: openPostgresAnswers(pool.sql),
+    shared: { configs, reach: () => reachOf(ledger, changes) },
+    close: () => opened.disposeAsync(),
+  };
+}
+
+async function openJournaled(
+  sql: Sql,
+  { journal: path, journalEntries, leaseMs, log }: SharedStoreOptions & { leaseMs: number },
+): Promise<JournaledLedger> {
+  const journal = path === undefined ? undefined : await openJournal(path, { maxEntries: journalEntries, log });
+  return journaled(openPostgresLedger(sql, { graceMs: leaseMs }), {
+    ...(journal !== undefined && { journal }),
+    isOutOfReach,
+    leaseMs,
+    log,
+  });
+}
+
+/** Keys and the ledger find out by themselves: the store is up where both say so. */
+function reachOf(ledger: JournaledLedger, changes: Changes): StoreReach {
+  const { up, downMs, waiting } = ledger.reach();
+  return { up: up && changes.isUp, downMs: Math.max(downMs, changes.downMs), waiting };
+}
+
+function closing<T extends { close(): void | Promise<void> }>(opened: AsyncDisposableStack, part: T): T {
+  return opened.adopt(part, (each) => each.close());
+}
+
+/** Brings the tables up to date. Returns whether there is a pooler between, which knows few settings. */
+async function prepare(url: Secret): Promise<boolean> {
+  try {
+    await migrateOver(connect(url, 1));
+    return false;
+  } catch (error) {
+    if (!isPoolerRefusal(error)) throw error;
+  }
+  await migrateOver(connect(url, 1, { isPooled: true }));
+  return true;
+}
+
+async function migrateOver(sql: Sql): Promise<void> {
+  try {
+    await migrate(sql);
+  } finally {
+    await sql.end({ timeout: 0 });
+  }
+}
+
+function whyNot(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  if (!isOutOfReach(cause)) return cause.message;
+  return `the database is out of reach (${cause.message})`;
 }

@@ -1,6 +1,7 @@
 /** Connections to a Postgres database, and the tables in it. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
+import { StoreError } from "../store.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -45,7 +46,7 @@ export function connect(
   const { server, options, connection } = readPostgresAddress(url);
   // The driver knows `onnotify`, but not its types.
   const listening = { onnotify: () => heard?.(), onclose: () => ended?.() };
-  return postgres(server, {
+  const all = {
     types: { bigint: postgres.BigInt },
     max: connections,
     connect_timeout: CONNECT_SECONDS,
@@ -55,7 +56,13 @@ export function connect(
     ...options,
     ...listening,
     connection: { application_name: "sluice", ...(isPooled ? {} : SETTINGS), ...connection },
-  });
+  };
+  try {
+    return postgres(server, all);
+  } catch {
+    // What is wrong is told with the whole address, its password included.
+    throw new StoreError("Cannot open the store: its address cannot be understood");
+  }
 }
 
 /** A pool that can be given up for another one, while those who use it go on with what they have. */
@@ -129,6 +136,11 @@ export function isOutOfReach(error: unknown): boolean {
   if (error instanceof NoAnswer) return true;
   if (!(error instanceof Error) || !("code" in error) || typeof error.code !== "string") return false;
   return LOST.has(error.code) || (error instanceof postgres.PostgresError && CANNOT_BE_USED.test(error.code));
+}
+
+/** Whether an error tells of a server that did not answer, rather than one that said or did something. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof NoAnswer || (error instanceof Error && "code" in error && error.code === "CONNECT_TIMEOUT");
 }
 
 /** Whether an error is that of a pooler that does not know a setting. */
