@@ -1,0 +1,156 @@
+import { assert, assertEquals, assertInstanceOf, assertRejects, assertStrictEquals } from "@std/assert";
+import { ListenError } from "../../lib/cli/listen.ts";
+import { ConfigError } from "../../lib/config.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { StoreError } from "../../lib/store/store.ts";
+import { openWires } from "./wires.ts";
+
+/** An offer that keeps what it is called with. */
+class Desk {
+  readonly seen: unknown[] = [];
+
+  take(...values: unknown[]): Promise<unknown> {
+    this.seen.push(values);
+    return Promise.resolve(values[0]);
+  }
+
+  count(): number {
+    return this.seen.length;
+  }
+
+  fail(thrown: () => unknown): never {
+    throw thrown();
+  }
+}
+
+Deno.test("a call has the arguments and gives the value that it would have here", async () => {
+  using wires = openWires();
+  const desk = new Desk();
+  wires.other.offer("desk", desk);
+  const remote = wires.one.remote<Pick<Desk, "take" | "count">>("desk");
+  const values = [
+    12n,
+    -0,
+    undefined,
+    new Map([["a", 1]]),
+    new Uint8Array([1, 2, 3]),
+    { amount: 2n ** 70n, list: [null, "ü"] },
+    new Date(5),
+  ];
+  for (const value of values) assertEquals(await remote.take(value, 7), value);
+  assertEquals(desk.seen, values.map((value) => [value, 7]));
+  assertEquals(await remote.count(), values.length);
+});
+
+Deno.test("both ends offer and call over one wire, and a method may stand in the place of another", async () => {
+  using wires = openWires();
+  wires.one.offer("a", { name: () => "one" });
+  wires.other.offer("a", new Desk(), { count: () => 77 });
+  assertEquals(await wires.other.remote<{ name(): Promise<string> }>("a").name(), "one");
+  const desk = wires.one.remote<{ count(): Promise<number>; take(value: number): Promise<number> }>("a");
+  assertEquals([await desk.count(), await desk.take(3)], [77, 3]);
+});
+
+const ERRORS: readonly Error[] = [
+  new GatewayError("limited", "Too many", {
+    param: "model",
+    code: "insufficient_quota",
+    headers: { "x-a": "b" },
+    retryAfterMs: 1200.5,
+    final: true,
+    fault: "credit",
+    cause: new RangeError("deep"),
+  }),
+  new RangeError("Cannot keep it", { cause: new TypeError("why") }),
+  new TypeError("no"),
+  new SyntaxError("no"),
+  new StoreError("Cannot open", { cause: "a text" }),
+  new ConfigError(["a: one", "b: two"]),
+  new ListenError("Cannot listen"),
+  new DOMException("gone", "AbortError"),
+  Object.assign(new Error("disk I/O error"), { name: "SqliteError" }),
+];
+
+Deno.test("what is thrown at the other end is here what it was there", async () => {
+  using wires = openWires();
+  let next: unknown;
+  wires.other.offer("desk", {
+    fail() {
+      throw next;
+    },
+  });
+  const remote = wires.one.remote<{ fail(): Promise<void> }>("desk");
+  for (const error of ERRORS) {
+    next = error;
+    const thrown = await assertRejects(() => remote.fail());
+    assertInstanceOf(thrown, error.constructor as typeof Error);
+    assertEquals([thrown.name, thrown.message, String(thrown.cause)], [error.name, error.message, String(error.cause)]);
+    if (error instanceof GatewayError) assertEquals({ ...thrown }, { ...error });
+    if (error instanceof ConfigError) assertEquals((thrown as ConfigError).problems, error.problems);
+  }
+  next = "no error at all";
+  assertEquals(await remote.fail().catch((thrown) => thrown), next);
+  const circle = new Error("round");
+  circle.cause = circle;
+  next = circle;
+  assertEquals((await assertRejects(() => remote.fail(), Error)).message, "round");
+});
+
+Deno.test("calls do not wait for each other, and come in their order", async () => {
+  using wires = openWires();
+  const order: number[] = [];
+  const gates = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+  wires.other.offer("desk", {
+    async wait(index: number) {
+      order.push(index);
+      await gates[index]?.promise;
+      return index;
+    },
+  });
+  const { wait } = wires.one.remote<{ wait(index: number): Promise<number> }>("desk");
+  const waiting = [0, 1, 2].map((index) => wait(index));
+  gates[2]?.resolve();
+  assertEquals(await waiting[2], 2);
+  assertEquals(order, [0, 1, 2]);
+  gates[0]?.resolve();
+  gates[1]?.resolve();
+  assertEquals(await Promise.all(waiting), [0, 1, 2]);
+});
+
+Deno.test("a call for which nobody waits is not answered", async () => {
+  using wires = openWires();
+  const desk = new Desk();
+  wires.other.offer("desk", desk);
+  const told = wires.one.told<Pick<Desk, "take" | "fail">>("desk");
+  assertEquals(told.take(1), undefined);
+  told.fail(undefined as unknown as () => unknown);
+  assertEquals(await wires.one.remote<Pick<Desk, "count">>("desk").count(), 1);
+  assertEquals(wires.messages.length, 3);
+});
+
+Deno.test("a call that cannot be sent, or is for nothing that is offered, rejects", async () => {
+  using wires = openWires();
+  wires.other.offer("desk", new Desk());
+  const remote = wires.one.remote<Pick<Desk, "take"> & { gone(): Promise<void>; seen(): Promise<void> }>("desk");
+  await assertRejects(() => remote.take(() => {}), DOMException);
+  await assertRejects(() => remote.gone(), TypeError, 'Cannot call "desk.gone": it is not offered');
+  await assertRejects(() => remote.seen(), TypeError, "not offered");
+  await assertRejects(() => wires.one.remote<Pick<Desk, "take">>("other").take(), TypeError, "not offered");
+  // It can be waited for as if it were no promise, which it is not.
+  assertStrictEquals(await remote, remote);
+  // A value that cannot be sent is told, too.
+  wires.other.offer("odd", { give: () => () => {} });
+  await assertRejects(() => wires.one.remote<{ give(): Promise<void> }>("odd").give(), DOMException);
+});
+
+Deno.test("a wire that is closed tells the reason to all who wait, and calls nothing any more", async () => {
+  using wires = openWires();
+  wires.other.offer("desk", { never: () => new Promise<void>(() => {}) });
+  const { never } = wires.one.remote<{ never(): Promise<void> }>("desk");
+  const waiting = [never(), never()];
+  const reason = new GatewayError("overloaded", "It has ended");
+  wires.one.close(reason);
+  for (const one of [...waiting, never()]) assertStrictEquals(await one.catch((error) => error), reason);
+  wires.one.told<{ never(): void }>("desk").never();
+  assert(wires.messages.length === 2);
+});
