@@ -13,7 +13,7 @@ const SLOW_MS = 10;
 /** More than this is told, in milliseconds: what is held lapses by the database's clock, periods begin by the node's. */
 const CLOCK_MS = 5_000;
 /** Connections that a node takes at most. */
-const NODE_CONNECTIONS = 20;
+const NODE_CONNECTIONS = 10;
 /** Time for a notification to come back, in milliseconds. */
 const NOTIFY_MS = 2_000;
 
@@ -23,10 +23,18 @@ export async function lookAtPostgres({ store }: Pick<Config, "store">, steps: St
   if (store.kind !== "postgres") return notes.found;
   const where = shownAddress(store);
   // Only who has such a store pays for loading what talks to it.
-  const { connect } = await import("../store/postgres/client.ts");
+  const { connect, isPoolerRefusal } = await import("../store/postgres/client.ts");
   let sql: Sql | undefined;
   try {
     sql = connect(store.url, 2);
+    try {
+      await within(steps.timeoutMs, sql`SELECT 1`);
+    } catch (error) {
+      if (!isPoolerRefusal(error)) throw error;
+      await sql.end({ timeout: 1 });
+      sql = connect(store.url, 2, { isPooled: true });
+      notes.ok("It is behind a pooler");
+    }
     await within(steps.timeoutMs, look(notes, { sql, where, ...steps }));
   } catch (error) {
     notes.wrong(
@@ -46,7 +54,6 @@ interface Visit extends Steps {
 
 async function look(notes: Notes, visit: Visit): Promise<void> {
   const { sql, where } = visit;
-  await sql`SELECT 1`;
   const ms = await shortestRound(() => sql`SELECT 1`);
   if (ms <= SLOW_MS) notes.ok(`${where} answers within ${roundText(ms)}`);
   else {
