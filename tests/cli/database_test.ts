@@ -1,0 +1,64 @@
+/** The commands over a Postgres database that a gateway serves from meanwhile. */
+import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import { freshDatabase, HAS_POSTGRES } from "../engines/engines.ts";
+import { inFolder, run, start } from "./program.ts";
+
+Deno.test({
+  name: "keys, usage, explain, audit, prune, check, doctor and health work over a database",
+  ignore: !HAS_POSTGRES,
+  fn: () =>
+    inFolder(async (folder) => {
+      await using database = await freshDatabase();
+      const env = { SLUICE_STORE: database.url, SLUICE_LIMITS_STORE: "", ADMIN_KEY: "admin-key-of-the-test" };
+      const place = { folder, env };
+      const added = await run(["keys", "add", "ci", "--rpm", "50"], place);
+      assertEquals(added.code, 0, added.err);
+      const key = added.out.trim();
+      const gateway = await start([], place);
+      try {
+        assertStringIncludes(gateway.banner, 'API key "ci" exists since');
+        const ask = () =>
+          fetch(`${gateway.origin}/v1/chat/completions`, {
+            method: "POST",
+            headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+            body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] }),
+          });
+        const answer = await ask();
+        await answer.text();
+        assertEquals(answer.status, 200);
+        const id = answer.headers.get("x-request-id") ?? "";
+
+        const outputs: [args: string[], form: RegExp, code?: number][] = [
+          [["keys", "list"], /ci +default +active/],
+          [["keys", "show", "ci"], /limits: +50 requests per minute/],
+          [["keys", "change", "ci", "--rpm", "60"], /limits: +60 requests per minute/],
+          [["usage"], /^ci +key_\S+ +1 /m],
+          [["usage", "--by", "model", "--json"], /"sluice\/echo"/],
+          [["explain", id], /sluice\/echo/],
+          [["audit"], /Entries: +1, from 1 to 1\n(.*\n)+Everything fits/],
+          [["prune"], /^Forgot 0 entries older than 90 days/],
+          [["check"], /Store: +postgres:.*\n(.*\n)*Doubts \(1\):\n +limits_store: Several nodes/, 1],
+          [["doctor"], /ok +store: Gateways on \S+ \S+ have \d+ connections to it/],
+          [["health", "--port", new URL(gateway.origin).port], /^alive$/m],
+        ];
+        for (const [args, form, code = 0] of outputs) {
+          const ended = await run(args, place);
+          assertEquals([ended.code, ended.err], [code, ""], `${args}: ${ended.out}`);
+          assertMatch(ended.out, form, args.join(" "));
+        }
+
+        assertEquals((await run(["keys", "revoke", "ci"], place)).code, 0);
+        const until = performance.now() + 2_000;
+        let status = 0;
+        while (status !== 401 && performance.now() < until) {
+          const refused = await ask();
+          await refused.text();
+          status = refused.status;
+        }
+        assertEquals(status, 401);
+      } finally {
+        gateway.kill("SIGTERM");
+        await gateway.ended;
+      }
+    }),
+});
