@@ -28,10 +28,17 @@ export function showConfig(_request: Request, { gateway }: RouteContext): Respon
   return adminAnswer(answer);
 }
 
-/** Reads the configuration anew. @throws {GatewayError} `invalid` with every mistake; the old one stays in force then */
+/**
+ * Reads the configuration anew. Where nodes share one, all of them obey it from then on.
+ * @throws {GatewayError} `invalid` with every mistake, `overloaded` where the store that nodes share is out of reach; the
+ * old one stays in force then
+ */
 export async function reload(_request: Request, { gateway: { reloader } }: RouteContext): Promise<Response> {
   const reloaded = await reloader.reload("admin");
-  if (reloaded.outcome === "refused") throw new GatewayError("invalid", reloaded.problems.join("\n"));
+  if (reloaded.outcome === "refused") {
+    const { problems, isAway = false } = reloaded;
+    throw new GatewayError(isAway ? "overloaded" : "invalid", problems.join("\n"));
+  }
   const answer: ReloadAnswer = { object: "reload", ...reloaded, ...reloader.status() };
   return adminAnswer(answer);
 }

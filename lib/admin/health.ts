@@ -2,7 +2,7 @@
 import type { ConfigStatus } from "../config/reloader.ts";
 import type { IsolateHealth } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
-import { isolateHealth, type Readiness, readinessOf } from "../pipeline/health.ts";
+import { isCurrent, isolateHealth, type Readiness, readinessOf } from "../pipeline/health.ts";
 import type { HealthRow } from "../routing/health.ts";
 import { adminAnswer } from "./answer.ts";
 
@@ -37,6 +37,7 @@ export async function health(_request: Request, { gateway }: RouteContext): Prom
       store: isolates.every(({ store }) => store),
       ledger: isolates.every(({ ledger }) => ledger),
       targets,
+      isCurrent: isCurrent(gateway),
     }),
     config: gateway.reloader.status(),
     ledger_queue: sum(({ ledgerQueue }) => ledgerQueue),

@@ -159,7 +159,13 @@ export const auditSchema: z.ZodType<AuditReport> = z.strictObject({
 const configStatus = {
   version: z.number().int().min(1).describe("1 at the start; grows with every reload that changes something"),
   loaded_at: time,
-  source: z.string().describe("Path of the file"),
+  source: z.string().describe("Path of the file, or name of the variable that holds its text; `store`; `built in`"),
+  shared: z.strictObject({
+    version: z.number().int().min(1).optional()
+      .describe("The version in force; absent where the node could use none and obeys its own file"),
+    latest: z.number().int().min(0).describe("The version that was put into the store last, as far as is known here"),
+    is_current: z.boolean().describe("Whether that is the one in force; `last_error` tells why not"),
+  }).optional().describe("The configuration that all nodes obey; absent where each obeys its own"),
   last_error: z.strictObject({ at: time, problems: z.array(z.string()) }).optional()
     .describe("Why the latest file was refused; absent where it was not"),
 };
@@ -178,6 +184,9 @@ export const gatewayHealthSchema: z.ZodType<HealthAnswer> = z.strictObject({
   store: z.boolean().describe("Whether the store of keys answers"),
   ledger: z.boolean().describe("Whether the ledger can be written; nothing that costs begins while it cannot"),
   upstreams: z.enum(["ok", "some", "none"]).describe("Whether the targets that were asked so far would be asked again"),
+  is_current: z.boolean().describe(
+    "Whether it obeys the configuration that was put into the store last, where it shall",
+  ),
   config: z.strictObject(configStatus),
   ledger_queue: count.describe("Entries on their way into the ledger"),
   limits: z.literal("memory").describe("Where limits are counted"),

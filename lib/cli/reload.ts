@@ -1,19 +1,16 @@
 /** The gateway of a process whose configuration may change while it serves. */
 import { isOnDeploy } from "../config/deno_deploy.ts";
-import type { ConfigFlags, LoadedConfig } from "../config/load.ts";
-import { DEFAULT_FILE, loadConfig } from "../config/load.ts";
+import { DEFAULT_FILE } from "../config/load.ts";
 import { createReloader, type Reloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { Store } from "../store/store.ts";
+import { createReloading, type Origin } from "./origin.ts";
 
 /** What it is made of. */
-export interface LiveParts {
-  /** What it starts with. */
-  loaded: LoadedConfig;
-  load: () => Promise<LoadedConfig>;
+export interface LiveParts extends Origin {
   store: Store;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
@@ -31,8 +28,8 @@ export interface Others extends Pick<Gateway, "isolates" | "whole"> {
 }
 
 /** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
-export function startLive({ loaded, load, store, limiter, now, log, others }: LiveParts): () => Gateway {
-  const own = createReloader({ first: loaded, load, now, log, apply });
+export function startLive({ loaded, load, latest, store, limiter, now, log, others }: LiveParts): () => Gateway {
+  const own = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
   const reloader = others === undefined ? own : followed(own, others);
   let gateway = createGateway({
     config: loaded.config,
@@ -64,34 +61,34 @@ function followed(reloader: Reloader, { renew }: Others): Reloader {
 }
 
 /**
- * Reads the configuration anew, with the flags of the start and the environment of the moment. A file that was there must
- * be there: nothing else takes its place.
+ * Reloads when the process is told to (SIGHUP), when the file changes, and when another configuration was put into a store
+ * that the node obeys. Returns the function that ends it. On Deno Deploy nobody can do either of the first two: another
+ * file is another deployment.
  */
-export function loaderOf(flags: ConfigFlags, path: string | undefined): () => Promise<LoadedConfig> {
-  return () =>
-    loadConfig({
-      flags: { ...flags, ...(path !== undefined && { config: path }) },
-      env: (name) => Deno.env.get(name),
-      readTextFile: (file) => Deno.readTextFile(file),
+export function startReloading(
+  { reloader, log, config, store }: Pick<Gateway, "reloader" | "log" | "config" | "store">,
+  path = DEFAULT_FILE,
+): () => void {
+  const reloading = createReloading(reloader);
+  const ends = [reloading.end];
+  const configs = config.nodes.config === "store" ? store.shared?.configs : undefined;
+  if (configs !== undefined) {
+    ends.push(configs.watch(() => reloading.ask("store")));
+    // What was put between the start and the watch.
+    reloading.ask("store");
+  }
+  if (!isOnDeploy((name) => Deno.env.get(name))) {
+    const onSignal = () => reloading.ask("signal");
+    const hasSignal = Deno.build.os !== "windows";
+    if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
+    const endWatch = watchFile({
+      path,
+      changed: () => reloading.ask("file"),
+      blind: (error) => log({ level: "info", event: "config_polled", path, ...describeCause(error) }),
     });
-}
-
-/**
- * Reloads when the process is told to (SIGHUP), and when the file changes. Returns the function that ends it. On Deno Deploy
- * nobody can do either: another file is another deployment.
- */
-export function startReloading({ reloader, log }: Pick<Gateway, "reloader" | "log">, path = DEFAULT_FILE): () => void {
-  if (isOnDeploy((name) => Deno.env.get(name))) return () => {};
-  const onSignal = () => void reloader.reload("signal");
-  const hasSignal = Deno.build.os !== "windows";
-  if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
-  const endWatch = watchFile({
-    path,
-    changed: () => void reloader.reload("file"),
-    blind: (error) => log({ level: "info", event: "config_polled", path, ...describeCause(error) }),
-  });
+    ends.push(endWatch, () => hasSignal && Deno.removeSignalListener("SIGHUP", onSignal));
+  }
   return () => {
-    endWatch();
-    if (hasSignal) Deno.removeSignalListener("SIGHUP", onSignal);
+    for (const end of ends.splice(0)) end();
   };
 }

@@ -23,7 +23,8 @@ import { listen, ListenError, requireFree, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./pruning.ts";
-import { loaderOf, startLive, startReloading } from "./reload.ts";
+import { openOrigin } from "./origin.ts";
+import { startLive, startReloading } from "./reload.ts";
 import { type Outcome, shutDown, stopSignals } from "./shutdown.ts";
 
 /** Time between two rounds of what is done from time to time, in milliseconds. */
@@ -49,15 +50,15 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const log = createLog({ write: lines.write, now: Date.now, level: () => level() });
   const store = await openStore(config.store, { own: true, shared: sharedStoreOptions(config, log) });
   const limiter = await openLimiter(config.limits_store, limiterOptions(config, log));
+  const loaded = { config, ...(path !== undefined && { path }) };
+  const origin = await openOrigin({ loaded, flags, store, log });
   const forget = keepRunning(log);
   const doors = createOwnerDoors({ monotonic: () => performance.now() });
   const crew = config.workers === 1
     ? undefined
     : createCrew({ workers: config.workers, gateway: () => current(), doors, write: lines.write, log });
-  const loaded = { config, ...(path !== undefined && { path }) };
   const current = startLive({
-    loaded,
-    load: loaderOf(flags, path),
+    ...origin,
     store,
     limiter,
     now: Date.now,

@@ -21,11 +21,19 @@ export function crossProblems(file: Json, env: Env): string[] {
     ...priceProblems(file),
     ...keyProblems(file, env),
     ...adminProblems(file, env),
+    ...nodeProblems(file),
   ];
 }
 
 /** Every protocol that any vendor speaks. */
 const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(spokenBy));
+
+/** What all nodes obey is where all of them look. */
+function nodeProblems({ nodes, store }: JsonObject): string[] {
+  if (!isObject(nodes) || nodes.config !== "store") return [];
+  if (typeof store === "string" && /^postgres(ql)?:/.test(store)) return [];
+  return [problem(["nodes", "config"], '"store" needs a store that nodes share: set `store` to a Postgres database')];
+}
 
 /** A host has an address, a key where its vendor wants one, and protocols that its vendor speaks. */
 function upstreamProblems(file: JsonObject, env: Env): string[] {

@@ -43,13 +43,24 @@ export interface ConfigSources {
   readTextFile: (path: string) => Promise<string>;
 }
 
-/** A configuration and where it came from. */
-export interface LoadedConfig {
-  config: Config;
-  /** Path of the file; absent: the text of a variable, or the built-in configuration. */
+/** Where a configuration came from. Nothing of it: it is built in. */
+export interface ConfigPlace {
+  /** Path of the file; absent: it came from elsewhere. */
   path?: string;
   /** Name of the variable that holds its text; absent where none does. */
   variable?: string;
+  /** Its version in the store, where all nodes obey what is there; absent where it did not come from or go there. */
+  shared?: number;
+}
+
+/** A configuration and where it came from. */
+export interface LoadedConfig extends ConfigPlace {
+  config: Config;
+}
+
+/** The text of a configuration and where it came from; no text: nobody names any, and there is none where it would be. */
+export interface ConfigText extends ConfigPlace {
+  text?: string;
 }
 
 /**
@@ -58,18 +69,32 @@ export interface LoadedConfig {
  *
  * @throws {ConfigError} with every mistake
  */
-export async function loadConfig({ flags, env: own, readTextFile }: ConfigSources): Promise<LoadedConfig> {
+export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> {
+  return readConfig(await findConfig(sources), sources);
+}
+
+/**
+ * Checks the text of a configuration, with the flags and the environment over it.
+ *
+ * @param change what is made of the file before they are
+ * @throws {ConfigError} with every mistake
+ */
+export function readConfig(
+  { text, ...place }: ConfigText,
+  { flags, env: own, change = (file) => file }: Omit<ConfigSources, "readTextFile"> & {
+    change?: (file: Json) => Json;
+  },
+): LoadedConfig {
   const isDeployed = isOnDeploy(own);
   const env = isDeployed ? deployEnv(own) : own;
-  const { text, ...from } = await find({ flags, env, readTextFile });
-  const file = text === undefined ? {} : parseFile(text, from.path ?? from.variable ?? DEFAULT_FILE);
+  const file = change(text === undefined ? {} : parseFile(text, placeName(place)));
   const problems: string[] = passwordProblems(file);
   const merged = override(file, { flags, env, problems });
   try {
     const parsed = parseConfig(isDeployed ? deployFile(merged) : merged, env);
     const config = isDeployed ? deployConfig(parsed) : parsed;
     if (isDeployed) problems.push(...deployProblems(config, env));
-    if (problems.length === 0) return { config, ...from };
+    if (problems.length === 0) return { config, ...place };
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     problems.push(...error.problems);
@@ -77,15 +102,20 @@ export async function loadConfig({ flags, env: own, readTextFile }: ConfigSource
   throw new ConfigError(problems);
 }
 
-/** The text and where it came from; no text: nobody names any, and there is none where it would be. */
-async function find(
-  { flags, env, readTextFile }: ConfigSources,
-): Promise<{ text?: string } & Pick<LoadedConfig, "path" | "variable">> {
+/** Finds the text that `loadConfig` reads. @throws {ConfigError} where it cannot be read */
+export async function findConfig({ flags, env: own, readTextFile }: ConfigSources): Promise<ConfigText> {
+  const env = isOnDeploy(own) ? deployEnv(own) : own;
   const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
   const given = named === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
   if (given !== undefined) return { text: given, variable: TEXT_VARIABLE };
   const text = await read(named, readTextFile);
   return text === undefined ? {} : { text, path: named ?? DEFAULT_FILE };
+}
+
+/** What mistakes of a text begin with. */
+function placeName({ path, variable, shared }: ConfigPlace): string {
+  if (shared !== undefined) return `store, version ${shared}`;
+  return path ?? variable ?? DEFAULT_FILE;
 }
 
 async function read(

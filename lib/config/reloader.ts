@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
 import { Secret } from "../secret.ts";
+import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
 import { keepFixed } from "./fixed.ts";
 
@@ -9,7 +10,10 @@ import { keepFixed } from "./fixed.ts";
 const MOST_PROBLEMS = 50;
 
 /** What asks for a reload. */
-export type ReloadTrigger = "signal" | "file" | "admin";
+export type ReloadTrigger = "signal" | "file" | "admin" | "store";
+
+/** What is asked for beside another one is done with it, where it comes later here. */
+const TRIGGERS: readonly ReloadTrigger[] = ["store", "file", "signal", "admin"];
 
 /** Which configuration is in force. */
 export interface ConfigStatus {
@@ -17,16 +21,36 @@ export interface ConfigStatus {
   version: number;
   /** When it came into force, ISO 8601. */
   loaded_at: string;
-  /** Path of its file, or name of the variable that holds its text; `built in` where there is neither. */
+  /** Path of its file, or name of the variable that holds its text; `store`; `built in` where there is none of them. */
   source: string;
+  /** Absent: this node obeys its own file. */
+  shared?: SharedStatus;
   /** Why the latest one was refused; absent where it was not. */
   last_error?: { at: string; problems: string[] };
 }
 
+/** How a node stands to the configuration that all nodes shall obey. */
+export interface SharedStatus {
+  /** The version in force; absent: this node could not use any, and obeys its own file. */
+  version?: number;
+  /** The version that was put into the store last, as far as this node knows. */
+  latest: number;
+  /** Whether that is the one in force. */
+  is_current: boolean;
+}
+
+/** The store of the configuration is out of reach. The message is for the operator. */
+export class ConfigStoreError extends StoreError {}
+
 /** What became of a reload. */
 export type Reloaded =
   | { outcome: "changed" | "unchanged"; /** Changes that need a new start. */ ignored: string[] }
-  | { outcome: "refused"; problems: string[] };
+  | {
+    outcome: "refused";
+    problems: string[];
+    /** True: another try may work, as the store was out of reach. */
+    isAway?: boolean;
+  };
 
 /** Reads the configuration anew. */
 export interface Reloader {
@@ -46,8 +70,10 @@ interface Line {
 export interface ReloaderParts {
   /** What the gateway was started with. */
   first: LoadedConfig;
-  /** Reads and checks the configuration. @throws {ConfigError} */
-  load: () => Promise<LoadedConfig>;
+  /** Reads and checks the configuration. @throws {ConfigError} @throws {ConfigStoreError} */
+  load: (trigger: ReloadTrigger) => Promise<LoadedConfig>;
+  /** The version that was put into the store last; absent where this node obeys its own file. */
+  latest?: () => number;
   /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
   apply: (config: Config) => void;
   /** Unix time in milliseconds. */
@@ -56,11 +82,14 @@ export interface ReloaderParts {
 }
 
 /** Makes a reloader. What cannot be used is refused and told; what was in force goes on. */
-export function createReloader({ first, load, apply, now, log }: ReloaderParts): Reloader {
+export function createReloader({ first, load, latest, apply, now, log }: ReloaderParts): Reloader {
   let status: ConfigStatus = { version: 1, loaded_at: time(), source: sourceOf(first) };
   let inForce = digestOf(first.config);
+  let shared = first.shared;
   let reading: Promise<Reloaded> | undefined;
   let next: Promise<Reloaded> | undefined;
+  /** What asked for the next one. */
+  let asking: ReloadTrigger = "store";
 
   function time(): string {
     return new Date(now()).toISOString();
@@ -68,25 +97,41 @@ export function createReloader({ first, load, apply, now, log }: ReloaderParts):
 
   async function read(trigger: ReloadTrigger): Promise<Reloaded> {
     try {
-      const loaded = await load();
+      const loaded = await load(trigger);
       const { config, ignored } = keepFixed(first.config, loaded.config);
       const digest = digestOf(config);
+      const isNew = digest !== inForce;
+      if (isNew) apply(config);
+      inForce = digest;
+      shared = loaded.shared;
       const { last_error: _, ...rest } = status;
-      status = rest;
-      if (digest === inForce) {
+      status = { ...rest, source: sourceOf(loaded) };
+      if (!isNew) {
         warn(ignored);
-        if (trigger !== "file") log({ level: "info", event: "reload_unchanged", trigger, version: status.version });
+        if (trigger === "signal" || trigger === "admin") tell("reload_unchanged", trigger);
         return { outcome: "unchanged", ignored };
       }
-      apply(config);
-      inForce = digest;
-      status = { version: status.version + 1, loaded_at: time(), source: sourceOf(loaded) };
-      log({ level: "info", event: "reloaded", trigger, version: status.version, source: status.source });
+      status = { ...status, version: status.version + 1, loaded_at: time() };
+      tell("reloaded", trigger);
       warn(ignored);
       return { outcome: "changed", ignored };
     } catch (error) {
+      if (error instanceof ConfigStoreError) return refuseForNow(error, trigger);
       return refuse(problemsOf(error), trigger);
     }
+  }
+
+  function tell(event: string, trigger: ReloadTrigger): void {
+    const { version, source } = status;
+    const facts = { trigger, version, source, ...(shared !== undefined && { shared_version: shared }) };
+    log({ level: "info", event, ...facts });
+  }
+
+  /** It is tried again: that is told once. That the store is away, others tell. */
+  function refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): Reloaded {
+    const isKnown = status.last_error?.problems[0] === message;
+    if (trigger !== "store" && !isKnown) refuse([message], trigger);
+    return { outcome: "refused", problems: [message], isAway: true };
   }
 
   function refuse(all: readonly string[], trigger: ReloadTrigger): Reloaded {
@@ -111,14 +156,23 @@ export function createReloader({ first, load, apply, now, log }: ReloaderParts):
   }
 
   return {
-    status: () => status,
+    status() {
+      if (latest === undefined) return status;
+      const last = latest();
+      const version = shared === undefined ? {} : { version: shared };
+      return { ...status, shared: { ...version, latest: last, is_current: last === shared } };
+    },
     reload(trigger) {
-      if (next !== undefined) return next;
+      if (next !== undefined) {
+        if (TRIGGERS.indexOf(trigger) > TRIGGERS.indexOf(asking)) asking = trigger;
+        return next;
+      }
       if (reading !== undefined) {
+        asking = trigger;
         // What is being read may be older than what this one asks for.
         next = reading.then(() => {
           next = undefined;
-          return start(trigger);
+          return start(asking);
         });
         return next;
       }
@@ -142,12 +196,12 @@ export function noReloader(now: () => number): Reloader {
   return { status: () => status, reload: () => Promise.resolve({ outcome: "refused", problems }) };
 }
 
-function sourceOf({ path, variable }: LoadedConfig): string {
-  return path ?? variable ?? "built in";
+function sourceOf({ path, variable, shared }: LoadedConfig): string {
+  return shared !== undefined ? "store" : path ?? variable ?? "built in";
 }
 
-/** What makes two configurations the same: all they say, secrets included, without keeping these. */
-function digestOf(config: Config): string {
+/** What makes two configurations the same: all they say, secrets included, without keeping these. SHA-256, hexadecimal. */
+export function digestOf(config: Config): string {
   const text = JSON.stringify(config, function (this: Record<string, unknown>, name, value: unknown) {
     const given = this[name];
     return given instanceof Secret ? createHash("sha256").update(given.reveal()).digest("hex") : value;

@@ -111,6 +111,8 @@ export interface Vitals {
   ledgerQueue: () => number;
   ledgerHealthy: () => boolean;
   configVersion: () => number;
+  /** Whether the configuration in force is the one that shall be. */
+  configCurrent: () => boolean;
   /** Breakers by upstream and model, the worst first. */
   breakers: () => readonly Reading[];
   /** In bytes. */
@@ -133,6 +135,11 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
   gauge("sluice_config_version", "Number of the configuration in force.", vitals.configVersion);
+  gauge(
+    "sluice_config_healthy",
+    "1 while the configuration in force is the one that shall be, else 0.",
+    () => vitals.configCurrent() ? 1 : 0,
+  );
   registry.read("sluice_breaker_state", {
     help: "Targets: 0 closed, 1 half open, 2 cooling, 3 open, 4 quarantined.",
     type: "gauge",

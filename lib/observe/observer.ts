@@ -211,6 +211,7 @@ class RequestObserver implements Observer {
       ledgerQueue: () => around().ledgerQueue(),
       ledgerHealthy: () => around().ledgerHealthy(),
       configVersion: () => around().configVersion(),
+      configCurrent: () => around().configCurrent(),
       breakers: () => around().breakers(),
       memory: () => around().memory(),
       uptime: () => this.uptimeMs / 1000,

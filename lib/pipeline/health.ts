@@ -5,7 +5,7 @@ import { jsonResponse } from "./serve.ts";
 
 /** What stands against taking requests, or would if there were more of it. */
 export interface Readiness {
-  /** `degraded`: some models have no upstream that would answer. */
+  /** `degraded`: some models have no upstream that would answer, or it is not the configuration that shall be in force. */
   status: "ok" | "degraded" | "unavailable";
   /** Whether the store of keys answers. */
   store: boolean;
@@ -13,6 +13,8 @@ export interface Readiness {
   ledger: boolean;
   /** Whether every upstream that was asked lets the gateway in, some do, or none does. */
   upstreams: "ok" | "some" | "none";
+  /** Whether the configuration in force is the one that shall be: false where nodes share one that this one cannot use. */
+  is_current: boolean;
 }
 
 /** 200: there is a gateway here. */
@@ -43,7 +45,12 @@ export async function ready(gateway: Gateway): Promise<Response> {
 /** How ready the gateway is, and why. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
   const store = await isStoreThere(gateway);
-  return readinessOf({ store, ledger: gateway.ledger.healthy, targets: healthRows(gateway) });
+  return readinessOf({
+    store,
+    ledger: gateway.ledger.healthy,
+    targets: healthRows(gateway),
+    isCurrent: isCurrent(gateway),
+  });
 }
 
 /** How this isolate is. */
@@ -68,11 +75,16 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 
 /** What makes an isolate, or all of them, ready. */
 export function readinessOf(
-  { store, ledger, targets }: Pick<IsolateHealth, "store" | "ledger" | "targets">,
+  { store, ledger, targets, isCurrent }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & { isCurrent: boolean },
 ): Readiness {
   const upstreams = standing(targets);
-  const status = !store || !ledger ? "unavailable" : upstreams === "ok" ? "ok" : "degraded";
-  return { status, store, ledger, upstreams };
+  const status = !store || !ledger ? "unavailable" : upstreams === "ok" && isCurrent ? "ok" : "degraded";
+  return { status, store, ledger, upstreams, is_current: isCurrent };
+}
+
+/** Whether the configuration in force is the one that shall be: of nodes that share one, not all may be able to use it. */
+export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
+  return reloader.status().shared?.is_current ?? true;
 }
 
 /** How the targets stand that were asked so far. */

@@ -3,7 +3,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 import type { Gateway } from "../gateway.ts";
 import type { Reading } from "../observe/registry.ts";
 import type { HealthRow } from "../routing/health.ts";
-import { healthRows } from "./health.ts";
+import { healthRows, isCurrent } from "./health.ts";
 
 /** What a breaker's state is as a number: the higher the worse. */
 const STATES: Readonly<Record<HealthRow["state"], number>> = {
@@ -34,6 +34,7 @@ export function metricsText(gateway: Gateway): string {
     ledgerQueue: () => ledger.queued,
     ledgerHealthy: () => ledger.healthy,
     configVersion: () => reloader.status().version,
+    configCurrent: () => isCurrent(gateway),
     breakers: () => breakers(gateway),
     memory: () => Deno.memoryUsage(),
     version: denoJson.version,

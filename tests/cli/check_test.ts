@@ -154,7 +154,6 @@ Deno.test("each doubt names the member and what to do", () => {
     [{ store: "memory:" }, ["store: Keys and bills are gone when the process ends"]],
     [{ store: "postgres://db/sluice" }, ["limits_store: Several nodes can share this store, but each counts limits"]],
     [{ limits_store: "redis://cache" }, ["limits_store: Limits are counted together with other nodes, but no other"]],
-    [{ nodes: { config: "store" } }, ["nodes.config: Only a Postgres database holds a configuration"]],
     [{ trusted_proxies: ["10.0.0.0/8", "0.0.0.0/0", "::/0"] }, [
       'trusted_proxies[1]: "0.0.0.0/0" lets almost anybody',
       'trusted_proxies[2]: "::/0" lets almost anybody',

@@ -3,7 +3,7 @@ import type { Config } from "../../config.ts";
 import type { Doubt } from "./doubt.ts";
 
 /** Doubts about what nodes share, and what each would have for itself. */
-export function nodeDoubts({ store, limits_store, nodes }: Config): Doubt[] {
+export function nodeDoubts({ store, limits_store }: Config): Doubt[] {
   const doubts: Doubt[] = [];
   if (store.kind === "postgres" && limits_store.kind === "memory") {
     doubts.push({
@@ -19,12 +19,6 @@ export function nodeDoubts({ store, limits_store, nodes }: Config): Doubt[] {
       message:
         "Limits are counted together with other nodes, but no other node can share this store: put the address " +
         "of a Postgres database into SLUICE_STORE, or leave `limits_store` out",
-    });
-  }
-  if (store.kind !== "postgres" && nodes.config === "store") {
-    doubts.push({
-      path: "nodes.config",
-      message: "Only a Postgres database holds a configuration for its nodes: without it each obeys its own file",
     });
   }
   return doubts;

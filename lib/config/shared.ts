@@ -1,0 +1,140 @@
+/** One configuration for all nodes of a store: the text that was put there last. */
+import { ConfigError } from "../config.ts";
+import { isObject, type Json, type JsonObject } from "../json.ts";
+import type { SharedConfig, SharedConfigs } from "../store/store.ts";
+import { parseJsonc } from "./jsonc.ts";
+import type { ConfigText, LoadedConfig } from "./load.ts";
+import { ConfigStoreError, digestOf, type ReloadTrigger } from "./reloader.ts";
+
+/** Members of a node's own: whatever the text of all nodes says there, each has its file's. */
+const OWN = ["listen", "store", "limits_store", "nodes", "workers"] as const;
+
+/** A line of the log. */
+type Line = { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined };
+
+/** What a node needs to obey the configuration of all. */
+export interface SharedParts {
+  configs: SharedConfigs;
+  /** Finds the text of the node's own file. @throws {ConfigError} */
+  find: () => Promise<ConfigText>;
+  /** Checks a text, with the node's flags and environment over what the change makes of it. @throws {ConfigError} */
+  read: (text: ConfigText, change?: (file: Json) => Json) => LoadedConfig;
+  log: (line: Line) => void;
+}
+
+/** The configuration of all nodes, as one of them has it. */
+export interface SharedSource {
+  /** What is in force at the start. */
+  readonly loaded: LoadedConfig;
+  /**
+   * Gives what shall be in force. What an operator did here puts the text of the node's own file into the store first:
+   * it is checked, and from then on all nodes obey it.
+   * @throws {ConfigError} where this node cannot use it
+   * @throws {ConfigStoreError} where the store is out of reach
+   */
+  load(trigger: ReloadTrigger): Promise<LoadedConfig>;
+  /** The version that was put into the store last, as far as is known here. */
+  latest(): number;
+}
+
+/**
+ * Starts with the store's text, or puts the node's own there where there is none yet. A node that cannot use the store's
+ * text starts with its own.
+ * @throws {ConfigError} where the node's own file has mistakes
+ * @throws {ConfigStoreError} where the store is out of reach: then nobody knows what is in force
+ */
+export async function openShared({ configs, find, read, log }: SharedParts): Promise<SharedSource> {
+  const started = await find();
+  const own = read(started);
+  const ownFile = parseJsonc(textOf(started));
+  /** What was put last, or stood aside for the store's text. */
+  let ownText = textOf(started);
+  let latest = 0;
+
+  async function put(text: string): Promise<number> {
+    try {
+      latest = await configs.put(text);
+    } catch (cause) {
+      throw new ConfigStoreError("Cannot put the configuration into the store: it is out of reach", { cause });
+    }
+    ownText = text;
+    return latest;
+  }
+
+  async function look(): Promise<SharedConfig | undefined> {
+    try {
+      const found = await configs.latest();
+      latest = found?.version ?? latest;
+      return found;
+    } catch (cause) {
+      throw new ConfigStoreError("Cannot read the configuration of all nodes: the store is out of reach", { cause });
+    }
+  }
+
+  function readShared({ text, version }: SharedConfig): LoadedConfig {
+    return read({ text, shared: version }, (file) => withOwn(file, ownFile));
+  }
+
+  /** The store's text as this node has it; its own where there is none, or none that it can use. */
+  async function start(): Promise<LoadedConfig> {
+    const found = await look();
+    if (found === undefined) {
+      const version = await put(ownText);
+      log({ level: "info", event: "config_put", version });
+      return { ...own, shared: version };
+    }
+    let loaded: LoadedConfig;
+    try {
+      loaded = readShared(found);
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      // What is wrong with it is told as soon as it is looked at again, which is when the node serves.
+      log({ level: "error", event: "config_not_shared", version: latest });
+      return own;
+    }
+    log({ level: "info", event: "config_shared", version: latest });
+    if (digestOf(loaded.config) !== digestOf(own.config)) {
+      const { path, variable } = own;
+      log({ level: "warn", event: "config_differs", version: latest, source: path ?? variable ?? "built in" });
+    }
+    return loaded;
+  }
+
+  let loaded = await start();
+  return {
+    loaded,
+    latest: () => latest,
+    async load(trigger) {
+      const found = trigger === "store" ? undefined : await find();
+      // A file that is only touched is no wish to have its text back in place of what others put since.
+      if (found !== undefined && (trigger !== "file" || textOf(found) !== ownText)) {
+        const own = read(found);
+        return loaded = { ...own, shared: await put(textOf(found)) };
+      }
+      const shared = await look();
+      // A store that was emptied under its nodes changes nothing for them.
+      return loaded = shared === undefined ? loaded : readShared(shared);
+    },
+  };
+}
+
+function textOf({ text = "{}" }: ConfigText): string {
+  return text;
+}
+
+/** The members of a node's own are its file's, also those that this one does not name. */
+function withOwn(file: Json, own: Json): Json {
+  if (!isObject(file) || !isObject(own)) return file;
+  const isOwn: ReadonlySet<string> = new Set(OWN);
+  const shared = Object.entries(file).filter(([name]) => !isOwn.has(name));
+  const kept = Object.entries(own).filter(([name]) => isOwn.has(name));
+  return Object.fromEntries([...shared, ...kept].map(([name, value]) => [
+    name,
+    name === "admin" && isObject(value) ? adminWithOwn(value, own.admin) : value,
+  ]));
+}
+
+/** Where the admin side listens is the node's own; who may ask there is not. */
+function adminWithOwn({ listen: _, ...admin }: JsonObject, own: Json | undefined): JsonObject {
+  return isObject(own) && own.listen !== undefined ? { ...admin, listen: own.listen } : admin;
+}

@@ -1,0 +1,435 @@
+import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
+import { createReloading, type Reloading } from "../../lib/cli/origin.ts";
+import { startLive, startReloading } from "../../lib/cli/reload.ts";
+import { ConfigError } from "../../lib/config.ts";
+import { type ConfigFlags, readConfig } from "../../lib/config/load.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { ConfigStoreError, createReloader, type Reloaded, type ReloadTrigger } from "../../lib/config/reloader.ts";
+import { openShared, type SharedSource } from "../../lib/config/shared.ts";
+import { closeGateway, type Gateway } from "../../lib/gateway.ts";
+import { createApp } from "../../lib/http/app.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { StoreError } from "../../lib/store/store.ts";
+import { routes } from "../../routes/manifest.ts";
+import { openMemoryConfigs } from "./memory_configs.ts";
+
+const ADMIN_KEY = "admin-key-0123456789";
+const BASE: JsonObject = {
+  store: "postgres://127.0.0.1/sluice",
+  nodes: { config: "store" },
+  admin: { key: { env: "ADMIN_KEY" } },
+};
+
+interface NodeOptions {
+  configs: ReturnType<typeof openMemoryConfigs>;
+  file: JsonObject;
+  env?: Record<string, string>;
+  flags?: ConfigFlags;
+}
+
+interface Bench {
+  source: SharedSource;
+  lines: Record<string, unknown>[];
+  write(file: JsonObject | string): void;
+}
+
+async function openBench({ configs, file, env = {}, flags = {} }: NodeOptions): Promise<Bench> {
+  let text = textOf(file);
+  const lines: Record<string, unknown>[] = [];
+  const secrets = new Map(Object.entries({ ADMIN_KEY, ...env }));
+  const source = await openShared({
+    configs,
+    find: () => Promise.resolve({ text, path: "sluice.jsonc" }),
+    read: (text, change) =>
+      readConfig(text, { flags, env: (name) => secrets.get(name), ...(change !== undefined && { change }) }),
+    log: (line) => void lines.push(line),
+  });
+  return { source, lines, write: (file) => void (text = typeof file === "string" ? file : textOf(file)) };
+}
+
+function textOf(file: JsonObject): string {
+  return JSON.stringify({ ...BASE, ...file });
+}
+
+function says({ source }: Bench): number {
+  return source.loaded.config.keep_alive_seconds;
+}
+
+Deno.test("the first node puts its file, the others take it, and are told where theirs differ", async () => {
+  const configs = openMemoryConfigs();
+  const first = await openBench({ configs, file: { keep_alive_seconds: 21 } });
+  assertEquals([says(first), first.source.loaded.shared, first.source.latest()], [21, 1, 1]);
+  assertEquals(first.lines, [{ level: "info", event: "config_put", version: 1 }]);
+  const same = await openBench({ configs, file: { keep_alive_seconds: 21 } });
+  assertEquals(same.lines, [{ level: "info", event: "config_shared", version: 1 }]);
+  const other = await openBench({ configs, file: { keep_alive_seconds: 22 } });
+  assertEquals([says(other), other.source.loaded.shared, other.source.loaded.path], [21, 1, undefined]);
+  assertEquals(other.lines, [
+    { level: "info", event: "config_shared", version: 1 },
+    { level: "warn", event: "config_differs", version: 1, source: "sluice.jsonc" },
+  ]);
+  assertEquals(configs.texts.length, 1);
+});
+
+Deno.test("what is a node's own stays its own, and what its flags and variables say still wins", async () => {
+  const configs = openMemoryConfigs();
+  await openBench({
+    configs,
+    file: {
+      listen: { port: 1001 },
+      admin: { key: { env: "ADMIN_KEY" }, listen: { port: 1002 } },
+      limits_store: "redis://there",
+      workers: 3,
+      nodes: { config: "store", key_age_seconds: 1 },
+      log: { level: "warn" },
+    },
+  });
+  const cases: [JsonObject, ConfigFlags, unknown[]][] = [
+    [{}, {}, ["127.0.0.1", 8790, undefined, "memory", 1, 300, "warn"]],
+    [
+      {
+        listen: { port: 7 },
+        admin: { key: { env: "ADMIN_KEY" }, listen: { port: 8 } },
+        workers: 2,
+        nodes: { config: "store", key_age_seconds: 5 },
+        limits_store: "redis://here",
+      },
+      {},
+      ["127.0.0.1", 7, 8, "redis", 2, 5, "warn"],
+    ],
+    [{ listen: { port: 7 } }, { hostname: "0.0.0.0", port: "9" }, ["0.0.0.0", 9, undefined, "memory", 1, 300, "warn"]],
+  ];
+  for (const [file, flags, expected] of cases) {
+    const { source: { loaded: { config } }, lines } = await openBench({ configs, file, flags });
+    assertEquals([
+      config.listen.hostname,
+      config.listen.port,
+      config.admin?.listen?.port,
+      config.limits_store.kind,
+      config.workers,
+      config.nodes.key_age_seconds,
+      config.log.level,
+    ], expected);
+    assertEquals(lines.map(({ event }) => event), ["config_shared", "config_differs"]);
+  }
+});
+
+Deno.test("a store that one process alone serves from has no configuration for others", () => {
+  for (const store of [undefined, "memory:", "sqlite:./sluice.db"]) {
+    const file: JsonObject = { nodes: { config: "store" }, ...(store !== undefined && { store }) };
+    try {
+      parseConfig(file);
+      throw new Error("It was taken");
+    } catch (error) {
+      assert(error instanceof ConfigError);
+      assertEquals(error.problems, [
+        'nodes.config: "store" needs a store that nodes share: set `store` to a Postgres database',
+      ]);
+    }
+  }
+  for (const store of ["postgres://h/d", "postgresql://h/d"]) {
+    assertEquals(parseConfig({ nodes: { config: "store" }, store }).nodes.config, "store");
+  }
+});
+
+Deno.test("what an operator does puts the file; a file that is only touched brings nothing back", async () => {
+  const configs = openMemoryConfigs();
+  const [one, two] = [
+    await openBench({ configs, file: { keep_alive_seconds: 10 } }),
+    await openBench({ configs, file: { keep_alive_seconds: 10 } }),
+  ];
+  const load = async ({ source }: Bench, trigger: ReloadTrigger) => {
+    const { config, shared } = await source.load(trigger);
+    return [config.keep_alive_seconds, shared];
+  };
+  one.write({ keep_alive_seconds: 11 });
+  assertEquals(await load(one, "file"), [11, 2]);
+  assertEquals(await load(two, "store"), [11, 2]);
+  // The other node's file still says 10.
+  assertEquals(await load(two, "file"), [11, 2]);
+  assertEquals(configs.texts.length, 2);
+  for (const trigger of ["signal", "admin"] as const) {
+    assertEquals((await load(two, trigger))[0], 10);
+    assertEquals((await load(one, trigger))[0], 11);
+  }
+  assertEquals(await load(one, "admin"), [11, 6]);
+  // A mistake is not put, and a file that says again what it said before it is no change.
+  one.write("{");
+  await assertRejects(() => one.source.load("file"), ConfigError);
+  await load(two, "signal");
+  one.write({ keep_alive_seconds: 11 });
+  assertEquals(await load(one, "file"), [10, 7]);
+  one.write({ keep_alive_seconds: 12 });
+  assertEquals(await load(one, "file"), [12, 8]);
+});
+
+Deno.test("a node that cannot use the text of all starts with its own file", async () => {
+  const configs = openMemoryConfigs();
+  const upstreams = { host: { vendor: "openai", api_key: { env: "HOST_KEY" } } };
+  const able = await openBench({ configs, file: { upstreams, keep_alive_seconds: 10 }, env: { HOST_KEY: "x-1" } });
+  const unable = await openBench({ configs, file: { keep_alive_seconds: 11 } });
+  assertEquals([says(unable), unable.source.loaded.shared, unable.source.latest()], [11, undefined, 1]);
+  assertEquals(unable.lines, [{ level: "error", event: "config_not_shared", version: 1 }]);
+  const error = await assertRejects(() => unable.source.load("store"), ConfigError);
+  assertMatch(error.message, /^upstreams\.host\.api_key\.env: .*"HOST_KEY" is not set/);
+  able.write({ keep_alive_seconds: 12 });
+  await able.source.load("file");
+  assertEquals((await unable.source.load("store")).config.keep_alive_seconds, 12);
+});
+
+Deno.test("text in the store that is no configuration is told by its version, and one that has gone changes nothing", async () => {
+  const configs = openMemoryConfigs();
+  const { source } = await openBench({ configs, file: { keep_alive_seconds: 10 } });
+  await configs.put('{\n  "keep_alive_seconds": }');
+  const error = await assertRejects(() => source.load("store"), ConfigError);
+  assertMatch(error.message, /^store, version 2:2:\d+: /);
+  const emptied = { ...configs, latest: () => Promise.resolve(undefined) };
+  const other = await openBench({
+    configs: Object.assign(emptied, { isAway: false }),
+    file: { keep_alive_seconds: 7 },
+  });
+  assertEquals((await other.source.load("store")).config.keep_alive_seconds, 7);
+});
+
+Deno.test("without the store nobody knows what is in force: no start, no change", async () => {
+  const configs = openMemoryConfigs();
+  configs.isAway = true;
+  const error = await assertRejects(() => openBench({ configs, file: {} }), StoreError);
+  assert(error instanceof ConfigStoreError);
+  configs.isAway = false;
+  const { source, write } = await openBench({ configs, file: {} });
+  configs.isAway = true;
+  write({ keep_alive_seconds: 20 });
+  for (const trigger of ["store", "file", "signal", "admin"] as const) {
+    await assertRejects(() => source.load(trigger), ConfigStoreError);
+  }
+  configs.isAway = false;
+  // The change is not lost.
+  assertEquals((await source.load("file")).shared, 2);
+});
+
+Deno.test("reloads that are asked for together come to the one that asks for most", async () => {
+  const { loaded } = (await openBench({ configs: openMemoryConfigs(), file: {} })).source;
+  const gate = Promise.withResolvers<void>();
+  const asked: ReloadTrigger[] = [];
+  const reloader = createReloader({
+    first: loaded,
+    async load(trigger) {
+      asked.push(trigger);
+      await gate.promise;
+      return loaded;
+    },
+    latest: () => 1,
+    apply() {},
+    now: () => 0,
+    log() {},
+  });
+  const all = (["store", "store", "signal", "file", "admin", "store"] as const).map((trigger) =>
+    reloader.reload(trigger)
+  );
+  gate.resolve();
+  await Promise.all(all);
+  assertEquals(asked, ["store", "admin"]);
+});
+
+/** Reloads that fail as they are told, and what was asked for. */
+function scripted(answers: Partial<Record<ReloadTrigger, ("away" | "refused" | "done")[]>>): {
+  asked: ReloadTrigger[];
+  reloading: Reloading;
+} {
+  const asked: ReloadTrigger[] = [];
+  const outcomes: Record<"away" | "refused" | "done", Reloaded> = {
+    away: { outcome: "refused", problems: ["away"], isAway: true },
+    refused: { outcome: "refused", problems: ["no"] },
+    done: { outcome: "changed", ignored: [] },
+  };
+  const reload = (trigger: ReloadTrigger): Promise<Reloaded> => {
+    asked.push(trigger);
+    return Promise.resolve(outcomes[answers[trigger]?.shift() ?? "done"]);
+  };
+  return { asked, reloading: createReloading({ reload }, 1) };
+}
+
+async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  for (const last = performance.now() + 5_000; !await isSo();) {
+    if (performance.now() > last) throw new Error(`Still not: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+Deno.test("a reload for which the store is away is tried until it works; one that is refused is not tried again", async () => {
+  const { asked, reloading } = scripted({ store: ["refused", "away", "away"], file: ["away", "away", "done"] });
+  reloading.ask("store");
+  await until(() => asked.length === 1, "asked");
+  reloading.ask("file");
+  reloading.ask("store");
+  await until(() => asked.filter((trigger) => trigger === "file").length === 3, "the file's change is in the store");
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const counts = Object.groupBy(asked, (trigger) => trigger);
+  assertEquals([counts.file?.length, (counts.store?.length ?? 0) >= 4], [3, true]);
+  const before = asked.length;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assertEquals(asked.length, before);
+  reloading.end();
+});
+
+Deno.test("no try comes after the end", async () => {
+  const { asked, reloading } = scripted({ file: Array.from({ length: 1_000 }, () => "away" as const) });
+  reloading.ask("file");
+  await until(() => asked.length > 2, "tried");
+  reloading.end();
+  const before = asked.length;
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  assertEquals(asked.length, before);
+});
+
+interface Node extends AsyncDisposable {
+  gateway: () => Gateway;
+  lines: Record<string, unknown>[];
+  write(file: JsonObject): void;
+  admin(method: string, path: string): Promise<{ status: number; body: Record<string, unknown> }>;
+  ready(): Promise<string>;
+  metric(name: string): Promise<string | undefined>;
+  /** Ends what waits for changes. */
+  deafen(): void;
+}
+
+/** A whole gateway that obeys what is there. */
+async function startNode(options: NodeOptions): Promise<Node> {
+  const { configs } = options;
+  const folder = await Deno.makeTempDir();
+  const path = `${folder}/sluice.jsonc`;
+  const write = (file: JsonObject) => Deno.writeTextFileSync(path, textOf(file));
+  write(options.file);
+  const lines: Record<string, unknown>[] = [];
+  const log = (line: Record<string, unknown>) => void lines.push(line);
+  const secrets = new Map(Object.entries({ ADMIN_KEY, ...options.env }));
+  const source = await openShared({
+    configs,
+    find: async () => ({ text: await Deno.readTextFile(path), path }),
+    read: (text, change) =>
+      readConfig(text, { flags: {}, env: (name) => secrets.get(name), ...(change !== undefined && { change }) }),
+    log,
+  });
+  const shared = { configs, reach: () => ({ up: true, downMs: 0, waiting: 0 }) };
+  const store = { ...openMemoryStore(), shared };
+  const gateway = startLive({ ...source, store, now: Date.now, log });
+  const deafen = startReloading(gateway(), path);
+  const app = createApp({ routes, surface: "both", gateway });
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
+  const origin = `http://127.0.0.1:${server.addr.port}`;
+  const ask = (path: string, method = "GET") =>
+    fetch(origin + path, { method, headers: { authorization: `Bearer ${ADMIN_KEY}` } });
+  return {
+    gateway,
+    lines,
+    write,
+    async admin(method, path) {
+      const response = await ask(`/admin/v1/${path}`, method);
+      return { status: response.status, body: await response.json() };
+    },
+    ready: async () => (await (await ask("/readyz")).json()).status,
+    async metric(name) {
+      const text = await (await ask("/metrics")).text();
+      return text.split("\n").find((line) => line.startsWith(`${name} `))?.slice(name.length + 1);
+    },
+    deafen,
+    async [Symbol.asyncDispose]() {
+      deafen();
+      await server.shutdown();
+      await closeGateway(gateway());
+      await store.close();
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+function priced(prompt: string): Json[] {
+  return [{
+    id: "acme/one",
+    created: 1,
+    context_length: 1000,
+    pricing: { prompt, completion: "0" },
+    targets: [{ upstream: "embedded", model: "echo" }],
+  }];
+}
+
+Deno.test("models, prices, groups and limits that one node is told are in force on all of them, by file, signal and admin side", async () => {
+  const configs = openMemoryConfigs();
+  const file = { models: priced("0.001") };
+  await using one = await startNode({ configs, file });
+  await using two = await startNode({ configs, file: { ...file, listen: { port: 4444 } } });
+  await using three = await startNode({ configs, file });
+  const nodes = [one, two, three];
+  const inForce = () => nodes.map(({ gateway }) => gateway().catalog.find("acme/one")?.pricing.prompt);
+
+  two.write({ models: priced("0.002"), groups: { team: { limits: { requests_per_minute: 5 } } } });
+  await until(() => inForce().every((price) => price === "0.002"), "the file's prices on all nodes");
+  assertEquals(nodes.map(({ gateway }) => gateway().config.groups.team?.limits?.requests_per_minute), [5, 5, 5]);
+  assertEquals(nodes.map(({ gateway }) => gateway().config.listen.port), [8790, 4444, 8790]);
+
+  three.write({ models: priced("0.003") });
+  const told = await three.admin("POST", "reload");
+  assertEquals([told.status, told.body.outcome, told.body.source], [200, "changed", "store"]);
+  await until(() => inForce().every((price) => price === "0.003"), "the operator's prices on all nodes");
+
+  one.write({ models: priced("0.004") });
+  await one.gateway().reloader.reload("signal");
+  await until(() => inForce().every((price) => price === "0.004"), "the signal's prices on all nodes");
+
+  for (const node of nodes) {
+    const { body } = await node.admin("GET", "config");
+    const latest = configs.texts.length;
+    assertEquals([body.source, body.shared], ["store", { version: latest, latest, is_current: true }]);
+    const { version, shared_version } = node.lines.findLast(({ event }) => event === "reloaded") ?? {};
+    assertEquals([version, shared_version], [body.version, latest]);
+    assertEquals([await node.ready(), await node.metric("sluice_config_healthy")], ["ok", "1"]);
+  }
+  for (const node of nodes) node.deafen();
+  assertEquals(configs.watchers, 0);
+});
+
+Deno.test("a node that cannot use what was put goes on with what it has, says why everywhere, and follows again when it can", async () => {
+  const configs = openMemoryConfigs();
+  const file = { keep_alive_seconds: 10 };
+  const keys = [{ name: "ci", key: { env: "CI_KEY" } }];
+  await using able = await startNode({ configs, file, env: { CI_KEY: "ci-key-0123456789abcdef" } });
+  await using unable = await startNode({ configs, file });
+  const first = unable.gateway();
+  able.write({ keep_alive_seconds: 11, keys });
+  assertEquals((await able.admin("POST", "reload")).status, 200);
+  await until(async () => await unable.ready() === "degraded", "it knows that it is behind");
+  assert(unable.gateway() === first);
+  const { body } = await unable.admin("GET", "config");
+  const { last_error } = body as { last_error: { problems: string[] } };
+  assertEquals(body.shared, { version: 1, latest: 2, is_current: false });
+  assertEquals(last_error.problems.length, 1);
+  assertMatch(last_error.problems[0] ?? "", /^keys\[0\]\.key\.env: .*"CI_KEY" is not set/);
+  assertEquals(unable.lines.filter(({ event }) => event === "reload_refused").map(({ trigger }) => trigger), ["store"]);
+  const { body: health } = await unable.admin("GET", "health");
+  assertEquals([health.status, health.is_current], ["degraded", false]);
+  assertEquals([await unable.metric("sluice_config_healthy"), await able.metric("sluice_config_healthy")], ["0", "1"]);
+
+  able.write({ keep_alive_seconds: 12 });
+  assertEquals((await able.admin("POST", "reload")).status, 200);
+  await until(() => unable.gateway().config.keep_alive_seconds === 12, "it follows again");
+  assertEquals([await unable.ready(), await unable.metric("sluice_config_healthy")], ["ok", "1"]);
+  assertEquals((await unable.admin("GET", "config")).body.last_error, undefined);
+});
+
+Deno.test("while the store is away the operator is told so, and a changed file is in force on all nodes when it is back", async () => {
+  const configs = openMemoryConfigs();
+  await using one = await startNode({ configs, file: { keep_alive_seconds: 10 } });
+  await using two = await startNode({ configs, file: { keep_alive_seconds: 10 } });
+  configs.isAway = true;
+  one.write({ keep_alive_seconds: 13 });
+  await until(() => one.lines.some(({ trigger }) => trigger === "file"), "the file was noticed");
+  assertEquals((await one.admin("POST", "reload")).status, 503);
+  assertEquals(one.gateway().config.keep_alive_seconds, 10);
+  configs.isAway = false;
+  await until(() => two.gateway().config.keep_alive_seconds === 13, "the change is in force elsewhere");
+  assertEquals(one.gateway().config.keep_alive_seconds, 13);
+  const away = one.lines.filter(({ problem }) => String(problem).includes("out of reach"));
+  assertEquals(away.length, 1);
+});
