@@ -390,6 +390,7 @@ function limitedTokens({ prompt, input_cache_write_5m, input_cache_write_1h, com
 
 /** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
 function withoutCost({ claim, remaining, resetMs }: Standing): Standing {
-  const rest = Math.min(claim.limit, remaining + claim.cost);
-  return { claim, remaining: rest, resetMs: rest === claim.limit ? 0 : resetMs };
+  const { limit, cost } = claim;
+  const isWhole = remaining + cost >= limit;
+  return { claim, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };
 }
