@@ -159,6 +159,8 @@ export async function migrate(sql: Sql): Promise<void> {
   if (await readShape(sql) === MIGRATIONS.length) return;
   await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
+    // First, as it has the server look anew at what others made meanwhile: it remembers that there was no such table.
+    await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
     const version = await readShape(tx);
     if (version > MIGRATIONS.length) {
       throw new Error(
@@ -166,7 +168,6 @@ export async function migrate(sql: Sql): Promise<void> {
       );
     }
     for (const step of MIGRATIONS.slice(version)) await tx.unsafe(step);
-    await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
     await tx`DELETE FROM sluice_shape`;
     await tx`INSERT INTO sluice_shape VALUES (${MIGRATIONS.length})`;
   });
