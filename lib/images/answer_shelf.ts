@@ -28,14 +28,22 @@ export interface ShelfParts {
 /** An answer that was found, without its body. */
 export type FoundAnswer = AnswerRecord & { id: number };
 
+/** A request that was answered. */
+export type AnsweredRequest = Pick<AnswerRecord, "scope" | "key" | "requestHash">;
+
 /** Finished answers. */
 export interface AnswerShelf {
   /** The answer to a request, where it is not too old. */
   find(scope: string, key: string): Promise<FoundAnswer | undefined>;
   /** The whole of it. @throws {GatewayError} `invalid` where its body has not been kept */
   read(found: FoundAnswer): Promise<StoredAnswer>;
-  /** Keeps an answer if it is final. Never rejects. */
-  keep(request: Pick<AnswerRecord, "scope" | "key" | "requestHash">, answer: StoredAnswer): Promise<void>;
+  /**
+   * Keeps an answer if it is final, or at least notes that the request was done. Never rejects.
+   * @returns what is still to be noted; `undefined` where nothing is
+   */
+  keep(request: AnsweredRequest, answer: StoredAnswer): Promise<AnswerRecord | undefined>;
+  /** Notes that a request was done, without its answer. */
+  note(record: AnswerRecord): Promise<void>;
   /** Forgets what is too old or too much. */
   sweep(): Promise<void>;
 }
@@ -70,6 +78,10 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
     await answers.seal(id);
   }
 
+  function note(record: AnswerRecord): Promise<void> {
+    return write({ ...record, kept: false, doneAt: now() }, new Uint8Array());
+  }
+
   return {
     async find(scope, key) {
       const found = await answers.find(scope, key);
@@ -88,20 +100,22 @@ export function createAnswerShelf(parts: ShelfParts): AnswerShelf {
       }
       return { status, headers, body };
     },
-    async keep(request, answer) {
-      if (!isFinal(answer)) return;
+    async keep({ scope, key, requestHash }, answer) {
+      if (!isFinal(answer)) return undefined;
       const { status, headers, body } = answer;
-      const record = { ...request, status, headers, bytes: body.length, kept: false };
+      const record = { scope, key, requestHash, status, headers, bytes: body.length, kept: false, doneAt: now() };
       try {
         const isSmall = body.length <= maxAnswerBytes;
         await makeRoom(isSmall ? body.length : 0);
         await write({ ...record, kept: isSmall, doneAt: now() }, body);
+        return undefined;
       } catch (cause) {
         report(cause);
         // That it was done must be known even where it cannot be given again.
-        await write({ ...record, doneAt: now() }, body).catch(report);
+        return await note(record).then(() => undefined, () => record);
       }
     },
+    note,
     sweep: () => makeRoom(0),
   };
 }

@@ -1,10 +1,15 @@
 /**
- * `Idempotency-Key`: a request that comes again is answered again, not done again. Answers are kept in the store. Of
- * requests that run, only this process knows: two processes on one store may do the same request at the same time.
+ * `Idempotency-Key`: a request that comes again is answered again, not done again. Answers are kept in the store, which
+ * also knows who does a request: of all nodes one, as long as it lives. Repeats on its own node wait for it and get what
+ * comes of it, a failure too; those on other nodes look for its answer from time to time, and after a failure, which is
+ * not kept, one of them does the work anew.
  */
 import { GatewayError } from "../errors.ts";
-import type { AnswerStore } from "../store/answers.ts";
-import { createAnswerShelf, isFinal, type StoredAnswer } from "./answer_shelf.ts";
+import type { Later } from "../metering/entry_queue.ts";
+import { withTimeout } from "../metering/ledger.ts";
+import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
+import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
+import { claimRequest, type HeldClaim } from "./request_claims.ts";
 
 /** What repeats may cost. */
 export interface IdempotencyLimits {
@@ -20,6 +25,8 @@ export interface IdempotencyLimits {
   maxWaiting?: number;
   /** Longest wait for the first request, in milliseconds. Absent: 15 minutes. */
   waitMs?: number;
+  /** How long a request that is done here is left to this process after its end, in milliseconds. Absent: 30 seconds. */
+  leaseMs?: number;
 }
 
 /** What it is made of. */
@@ -29,6 +36,10 @@ export interface IdempotencyParts extends IdempotencyLimits {
   now: () => number;
   /** Told of an answer that could not be kept; its request is answered all the same. */
   report: (cause: unknown) => void;
+  /** Milliseconds that only grow; absent: since the process began. */
+  monotonic?: () => number;
+  /** Absent: the timers of the process. */
+  later?: Later;
 }
 
 /** A request that may come again. */
@@ -51,7 +62,8 @@ export interface Idempotency {
    * Answers a request: by its work, or as it was answered before, then with `x-sluice-idempotent-replay: true`. Answers
    * of status 429 and 500 and above are given to all who wait and not kept; so is what the work throws.
    * @throws {GatewayError} `invalid` where the key was used for another request or its answer has not been kept,
-   * `limited` where too many wait or it takes too long; whatever the work throws; the signal's reason once it aborts
+   * `limited` where too many wait or it takes too long, `overloaded` where the store does not answer; whatever the work
+   * throws; the signal's reason once it aborts
    */
   run(request: RepeatableRequest): Promise<StoredAnswer>;
   /** Forgets what is too old or too much. To be called from time to time. */
@@ -60,7 +72,7 @@ export interface Idempotency {
   close(): void;
 }
 
-/** Work that runs, or an answer that is being read. */
+/** Work that runs here or elsewhere, or an answer that is being read. */
 interface Running {
   requestHash: string;
   /** Clients that want its answer. */
@@ -70,21 +82,37 @@ interface Running {
   /** Whether the answer is there, or will never be. */
   settled: boolean;
   controller: AbortController;
-  answer: Promise<StoredAnswer>;
+  /** `undefined` where nothing came of it, so that whoever waits may do it. */
+  answer: Promise<StoredAnswer | undefined>;
 }
+
+/** What a look for an answer finds: the answer, or who is to make it. */
+type Found = { answer: FoundAnswer } | { claim: HeldClaim } | { otherHash: string };
+
+/** What a part of the work makes of a request. */
+type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
 
 const MAX_WAITING = 32;
 const MAX_ANSWERS = 20_000;
 const WAIT_MS = 15 * 60_000;
+const LEASE_MS = 30_000;
+
+/** Time between two looks for what another node does, in milliseconds: at first, and at most. */
+const FIRST_LOOK_MS = 100;
+const LONGEST_LOOK_MS = 1_000;
+
+/** Time between two tries to note that a request was done, in milliseconds. */
+const NOTE_MS = 1_000;
 
 /** When a repeat that could not wait may come again, in milliseconds. */
 const RETRY_MS = 5_000;
 
 /** Starts with what the store holds. */
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
-  const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS } = parts;
+  const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS, leaseMs = LEASE_MS } = parts;
+  const { monotonic = () => performance.now(), later = withTimeout, store: { answers } } = parts;
   const shelf = createAnswerShelf({
-    answers: parts.store.answers,
+    answers,
     now: parts.now,
     report: parts.report,
     windowMs: parts.windowMs,
@@ -96,8 +124,9 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const running = new Map<string, Running>();
   /** By scope and key: answers that are being looked for. Whoever comes meanwhile waits for what comes of it. */
   const looking = new Map<string, Promise<void>>();
+  const closing = new AbortController();
 
-  function start(name: string, requestHash: string, make: (signal: AbortSignal) => Promise<StoredAnswer>): Running {
+  function start(name: string, requestHash: string, make: Make): Running {
     const controller = new AbortController();
     const entry: Running = {
       requestHash,
@@ -118,7 +147,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Waits for an answer as long as this client does, at most `longestMs`. */
-  async function wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer> {
+  async function wait(entry: Running, signal: AbortSignal, longestMs?: number): Promise<StoredAnswer | undefined> {
     entry.waiting++;
     try {
       return await whileThere(entry.answer, signal, longestMs);
@@ -136,33 +165,115 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     const wasStopped = entry.stopped;
     try {
       const answer = await wait(entry, signal, waitMs);
-      return wasStopped && !isFinal(answer) ? undefined : replay(answer);
+      return answer === undefined || wasStopped && !isFinal(answer) ? undefined : replay(answer);
     } catch (error) {
-      if (wasStopped && entry.settled && !signal.aborted) return undefined;
+      if (!wasStopped || !entry.settled) throw error;
+      signal.throwIfAborted();
+      return undefined;
+    }
+  }
+
+  /** Looks for an answer, and takes the request for this process where there is none and nobody else makes it. */
+  async function look({ scope, key, requestHash, signal }: RepeatableRequest): Promise<Found> {
+    const answer = await asked(() => shelf.find(scope, key));
+    signal.throwIfAborted();
+    if (answer !== undefined) return { answer };
+    const isAnswered = async () => await shelf.find(scope, key) !== undefined;
+    const claim = await asked(() =>
+      claimRequest({ scope, key, requestHash }, { answers, isAnswered, leaseMs, monotonic, later })
+    );
+    if (typeof claim === "string") return { otherHash: claim };
+    try {
+      // It may have been answered between the two.
+      const late = await asked(() => shelf.find(scope, key));
+      if (late === undefined) return { claim };
+      await claim.release();
+      return { answer: late };
+    } catch (error) {
+      void claim.release();
       throw error;
     }
   }
 
-  /** Does the work, or reads the answer that it gave before. Others find `looking` or `running` at every moment. */
-  async function first(name: string, request: RepeatableRequest): Promise<StoredAnswer> {
-    const { scope, key, requestHash, signal, work } = request;
+  /** Does the work, under a claim that ends when everybody can know of the answer. */
+  async function make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
+    try {
+      const answer = await request.work(AbortSignal.any([stop, claim.lost]));
+      const unnoted = await shelf.keep(request, answer);
+      if (unnoted === undefined) await claim.release();
+      else void note(unnoted, claim);
+      return answer;
+    } catch (error) {
+      await claim.release();
+      throw error;
+    }
+  }
+
+  /** Tries on to note that a request was done. Until then it stays claimed: it must not be done, and charged, again. */
+  async function note(record: AnswerRecord, claim: HeldClaim): Promise<void> {
+    for (let left = parts.windowMs; left > 0; left -= NOTE_MS) {
+      try {
+        await pause(NOTE_MS, closing.signal);
+        await shelf.note(record);
+        return await claim.release();
+      } catch {
+        if (closing.signal.aborted) break;
+      }
+    }
+    claim.leave();
+  }
+
+  /** Waits for what another node does; `undefined` where nothing has come of it. */
+  async function elsewhere({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
+    for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
+      await pause(ms, stop);
+      const found = await asked(() => shelf.find(scope, key));
+      if (found !== undefined) {
+        if (found.requestHash !== requestHash) throw otherRequest();
+        return replay(await asked(() => shelf.read(found)));
+      }
+      if (!await asked(() => answers.isClaimed(scope, key))) return undefined;
+    }
+  }
+
+  function pause(ms: number, signal: AbortSignal): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const stop = () => reject(signal.reason);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+    const cancel = later(resolve, ms);
+    return promise.finally(() => {
+      cancel();
+      signal.removeEventListener("abort", stop);
+    });
+  }
+
+  /** What begins where nothing runs here: the work, a wait for another node, or the reading of an answer. */
+  function begin(found: Found, request: RepeatableRequest): Make {
+    if ("claim" in found) return (stop) => make(request, { claim: found.claim, stop });
+    const hash = "answer" in found ? found.answer.requestHash : found.otherHash;
+    if (hash !== request.requestHash) throw otherRequest();
+    if ("otherHash" in found) return (stop) => elsewhere(request, stop);
+    return async () => replay(await asked(() => shelf.read(found.answer)));
+  }
+
+  /**
+   * Does the work, waits for the node that does it, or reads the answer that was given before; `undefined` where nothing
+   * has come of what another node did. Others find `looking` or `running` at every moment.
+   */
+  async function first(name: string, request: RepeatableRequest): Promise<StoredAnswer | undefined> {
+    const { requestHash, signal } = request;
     const looked = Promise.withResolvers<void>();
     looking.set(name, looked.promise);
-    let answer: Promise<StoredAnswer>;
+    let answer: Promise<StoredAnswer | undefined>;
+    const found = look(request);
     try {
-      const found = await whileThere(shelf.find(scope, key), signal);
+      const what = await whileThere(found, signal);
       signal.throwIfAborted();
-      if (found === undefined) {
-        const doing = start(name, requestHash, async (stop) => {
-          const answer = await work(stop);
-          await shelf.keep({ scope, key, requestHash }, answer);
-          return answer;
-        });
-        answer = wait(doing, signal);
-      } else {
-        if (found.requestHash !== requestHash) throw otherRequest();
-        answer = wait(start(name, requestHash, () => shelf.read(found)), signal).then(replay);
-      }
+      answer = wait(start(name, requestHash, begin(what, request)), signal, "otherHash" in what ? waitMs : undefined);
+    } catch (error) {
+      void found.then((what) => "claim" in what ? what.claim.release() : undefined, () => {});
+      throw error;
     } finally {
       looking.delete(name);
       looked.resolve();
@@ -178,22 +289,41 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
         signal.throwIfAborted();
         const current = running.get(name);
         const look = looking.get(name);
+        let answer: StoredAnswer | undefined;
         if (current !== undefined) {
           if (current.requestHash !== requestHash) throw otherRequest();
-          const answer = await join(current, signal);
-          if (answer !== undefined) return answer;
+          answer = await join(current, signal);
         } else if (look !== undefined) {
           await whileThere(look, signal);
         } else {
-          return await first(name, request);
+          answer = await first(name, request);
         }
+        if (answer !== undefined) return answer;
       }
     },
     sweep: () => shelf.sweep(),
     close() {
-      for (const { controller } of running.values()) controller.abort(new DOMException("Closed", "AbortError"));
+      closing.abort(new DOMException("Closed", "AbortError"));
+      for (const { controller } of running.values()) controller.abort(closing.signal.reason);
     },
   };
+}
+
+/** Asks the store. @throws {GatewayError} `overloaded` where it does not answer, or what the call itself throws as one */
+async function asked<T>(call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (cause) {
+    if (cause instanceof GatewayError) throw cause;
+    throw new GatewayError(
+      "overloaded",
+      "Cannot look for the answer to this Idempotency-Key: the store does not answer",
+      {
+        retryAfterMs: RETRY_MS,
+        cause,
+      },
+    );
+  }
 }
 
 /**

@@ -119,7 +119,8 @@ async function told<T>(call: () => Promise<T>): Promise<T> {
   }
 }
 
-function withTimeout(run: () => void, ms: number): () => void {
+/** The timers of the process, as a `Later`. */
+export function withTimeout(run: () => void, ms: number): () => void {
   const timer = setTimeout(run, ms);
   return () => clearTimeout(timer);
 }

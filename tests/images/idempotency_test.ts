@@ -9,8 +9,11 @@ import {
   type RepeatableRequest,
 } from "../../lib/images/idempotency.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
+import { openMemoryAnswers } from "../../lib/store/memory_answers.ts";
+import { openMemoryClaims } from "../../lib/store/memory_claims.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { createClock } from "../metering/simulator/clock.ts";
 
 const HASH = "a".repeat(64);
 const MIB = 1024 * 1024;
@@ -312,21 +315,37 @@ function farAway(answers: AnswerStore, turns: () => number): AnswerStore {
     write: (...given) => later(() => answers.write(...given)),
     seal: (...given) => later(() => answers.seal(...given)),
     read: (...given) => later(() => answers.read(...given)),
+    claim: (...given) => later(() => answers.claim(...given)),
+    isClaimed: (...given) => later(() => answers.isClaimed(...given)),
+    release: (...given) => later(() => answers.release(...given)),
     keptBytes: (...given) => later(() => answers.keptBytes(...given)),
     prune: (...given) => later(() => answers.prune(...given)),
   };
 }
 
-/** Answers that are not found before the test says so. */
+/** Answers that are not found before the test says so; who has claimed a request looks once more, at once. */
 function lookedFor() {
   const { answers } = openMemoryStore();
   const looks: { go: () => void; fail: (error: Error) => void }[] = [];
-  const find: AnswerStore["find"] = (scope, key) => {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    looks.push({ go: resolve, fail: reject });
-    return promise.then(() => answers.find(scope, key));
+  let claimed = false;
+  const far: AnswerStore = {
+    ...answers,
+    find(scope, key) {
+      if (claimed) return answers.find(scope, key);
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      looks.push({ go: resolve, fail: reject });
+      return promise.then(() => answers.find(scope, key));
+    },
+    claim(...given) {
+      claimed = true;
+      return answers.claim(...given);
+    },
+    release(...given) {
+      claimed = false;
+      return answers.release(...given);
+    },
   };
-  return { looks, once: idempotency({ store: { answers: { ...answers, find } } }) };
+  return { looks, once: idempotency({ store: { answers: far } }) };
 }
 
 Deno.test("requests that come while an answer is looked for are done once, after one look", async () => {
@@ -375,14 +394,176 @@ Deno.test("a client that leaves during the look, and a look that fails, leave th
   assertEquals(looks.length, 2);
   const outage = new Error("no such store");
   looks[1]?.fail(outage);
-  assertEquals(await assertRejects(() => failing), outage);
+  const told = await assertRejects(() => failing, GatewayError, "the store does not answer");
+  assertEquals([told.status, told.cause], [503, outage]);
   await settle();
   looks[2]?.go();
   assertEquals(await last, answer("one"));
 });
 
+/** Two nodes on one store, and their time. */
+function twoNodes(change: Partial<IdempotencyParts> = {}) {
+  const clock = createClock(0);
+  const answers = { ...openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+  const { now, monotonic, later } = clock;
+  const open = () => idempotency({ store: { answers }, now, monotonic, later, windowMs: 1e6, ...change });
+  return { clock, answers, one: open(), two: open() };
+}
+
+Deno.test("a repeat on another node waits for the first and gets its answer", async () => {
+  const { clock, one, two, answers } = twoNodes();
+  const first = controlled();
+  const runs = [one.run(request(first.work)), two.run(request(never)), two.run(request(never))];
+  await clock.pass(200_000);
+  assertEquals(await answers.isClaimed("key_1 edits", "k"), true);
+  first.resolve(answer("one"));
+  await clock.pass(1_000);
+  assertEquals(await Promise.all(runs), [answer("one"), replayed(answer("one")), replayed(answer("one"))]);
+  assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
+});
+
+Deno.test("one key for two requests on two nodes is a 400, while the first runs and afterwards", async () => {
+  const { clock, one, two } = twoNodes();
+  const first = controlled();
+  const run = one.run(request(first.work));
+  for (let round = 0; round < 2; round++) {
+    await settle();
+    const error = await assertRejects(() => two.run(request(never, { requestHash: "b".repeat(64) })), GatewayError);
+    assertEquals([error.status, error.code], [400, "idempotency_key_reused"]);
+    first.resolve(answer("one"));
+    await run;
+  }
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("where the first fails, or its client leaves, one of those who wait on other nodes does the work", async () => {
+  for (const end of ["failure", "failed answer", "leaves"]) {
+    const { clock, one, two } = twoNodes();
+    const client = new AbortController();
+    const [first, second] = [controlled(), controlled()];
+    const run = one.run(request(first.work, { signal: client.signal }));
+    run.catch(() => {});
+    await settle();
+    const repeats = [two.run(request(second.work)), two.run(request(second.work))];
+    await clock.pass(5_000);
+    assertEquals(second.signal(), undefined);
+    if (end === "failed answer") first.resolve(answer("no", 500));
+    else if (end === "failure") first.reject(new GatewayError("upstream", "Cannot paint"));
+    else client.abort(new DOMException("gone", "AbortError"));
+    first.reject(client.signal.reason);
+    await clock.pass(1_000);
+    assert(second.signal() !== undefined, end);
+    second.resolve(answer("two"));
+    await settle();
+    const given = await Promise.all(repeats);
+    assertEquals(given.map(({ body }) => new TextDecoder().decode(body)), ["two", "two"]);
+    assertEquals(given.filter(({ headers }) => headers["x-sluice-idempotent-replay"] === undefined).length, 1);
+  }
+});
+
+Deno.test("what a node that died was doing is done by another one when its lease is over, not before", async () => {
+  const { clock, one, two } = twoNodes({ leaseMs: 30_000 });
+  const first = controlled();
+  const run = one.run(request(first.work));
+  run.catch(() => {});
+  await clock.pass(25_000);
+  // Nothing of it happens any more.
+  clock.stop();
+  const second = controlled();
+  const repeat = two.run(request(second.work));
+  await clock.pass(20_000);
+  assertEquals(second.signal(), undefined);
+  await clock.pass(10_000);
+  assert(second.signal() !== undefined);
+  second.resolve(answer("two"));
+  assertEquals(await repeat, answer("two"));
+  first.reject(new Error("never"));
+});
+
+Deno.test("a node that was away for longer than its lease gives its work up where another one has done it", async () => {
+  for (const isDone of [false, true]) {
+    const held: (() => void)[] = [];
+    const clock = createClock(0);
+    const answers = { ...openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+    const { now, monotonic } = clock;
+    let isAway = false;
+    const paused = idempotency({
+      store: { answers },
+      now,
+      monotonic,
+      windowMs: 1e6,
+      later: (run, ms) => clock.later(() => isAway ? held.push(run) : run(), ms),
+    });
+    const first = controlled();
+    const run = paused.run(request(first.work));
+    await settle();
+    isAway = true;
+    const other = idempotency({ store: { answers }, now, monotonic, later: clock.later, windowMs: 1e6 });
+    const repeat = other.run(request(() => Promise.resolve(answer("two")), isDone ? {} : { key: "another" }));
+    await clock.pass(60_000);
+    assertEquals(await repeat, answer("two"));
+    for (const each of held) each();
+    await settle();
+    assertEquals(first.signal()?.aborted, isDone);
+    first.reject(first.signal()?.reason ?? new Error("failed"));
+    await assertRejects(() => run, Error, isDone ? "out of touch" : "failed");
+    await clock.pass(60_000);
+  }
+});
+
+Deno.test("what cannot be noted as done stays claimed until it is, and is not done again", async () => {
+  const clock = createClock(0);
+  const answers = { ...openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+  let isUp = false;
+  const begin: AnswerStore["begin"] = (...given) => isUp ? answers.begin(...given) : Promise.reject(new Error("full"));
+  const { now, monotonic, later } = clock;
+  const once = idempotency({
+    store: { answers: { ...answers, begin } },
+    now,
+    monotonic,
+    later,
+    windowMs: 1e6,
+    report: () => {},
+  });
+  assertEquals(await once.run(request(() => Promise.resolve(answer("one")))), answer("one"));
+  const repeat = once.run(request(never));
+  repeat.catch(() => {});
+  await clock.pass(100_000);
+  isUp = true;
+  await clock.pass(2_000);
+  await assertRejects(() => repeat, GatewayError, "has not been kept");
+  assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
+});
+
+Deno.test("a request waits for another node in bounds of number and time, and no store means 503", async () => {
+  const { clock, one, two, answers } = twoNodes({ maxWaiting: 1, waitMs: 20 });
+  const first = controlled();
+  const run = one.run(request(first.work));
+  await settle();
+  const refused = [1, 2, 3].map(() => assertRejects(() => two.run(request(never)), GatewayError));
+  for (const error of await Promise.all(refused)) assertEquals([error.status, error.retryAfterMs], [429, 5000]);
+  first.resolve(answer("one"));
+  assertEquals(await run, answer("one"));
+  await clock.pass(1_000);
+  assertEquals(clock.timers, 0);
+  for (const name of ["find", "claim", "read"] as const) {
+    const broken = { ...answers, [name]: () => Promise.reject(new Error("connection refused")) };
+    const once = idempotency({ store: { answers: broken }, windowMs: 1e6, now: clock.now });
+    const key = name === "claim" ? "new" : "k";
+    const error = await assertRejects(() => once.run(request(never, { key })), GatewayError, "does not answer");
+    assertEquals([error.status, error.retryAfterMs], [503, 5000], name);
+  }
+});
+
+/** One process in the simulator. */
+interface Process {
+  once: Idempotency;
+  alive: boolean;
+}
+
 /** One request in the simulator. */
 interface Call {
+  process: Process;
   key: string;
   hash: string;
   client: AbortController;
@@ -391,6 +572,7 @@ interface Call {
 
 /** One piece of work in the simulator. */
 interface Work {
+  process: Process;
   key: string;
   hash: string;
   serial: number;
@@ -404,7 +586,7 @@ interface Work {
 /** Plays clients, works, time and restarts against each other by chance, and checks after every step. */
 async function simulate(
   seed: number,
-  { address, isFar = false }: { address: string; isFar?: boolean },
+  { path, isFar = false, nodes = 1 }: { path?: string; isFar?: boolean; nodes?: number },
   seen = new Map<string, number>(),
 ): Promise<void> {
   const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
@@ -413,22 +595,31 @@ async function simulate(
     state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
     return ((state ^ (state >>> 13)) >>> 0) % limit;
   };
-  const [windowMs, maxBytes, maxAnswerBytes] = [100, 60, 30];
-  const store = address === "memory:" ? openMemoryStore() : openSqliteStore(address.slice("sqlite:".length));
-  const far = farAway(store.answers, () => below(4));
-  let now = 0;
+  const [windowMs, maxBytes, maxAnswerBytes, leaseMs] = [100, 60, 30, 50];
+  const clock = createClock(0);
+  const file = path === undefined ? undefined : openSqliteStore(path);
+  const kept = { ...file?.answers ?? openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+  const answers = isFar ? farAway(kept, () => below(4)) : kept;
   let serial = 0;
-  const open = () =>
-    idempotency({
-      store: isFar ? { answers: far } : store,
-      now: () => now,
-      windowMs,
-      maxBytes,
-      maxAnswerBytes,
-      maxWaiting: 100,
-      waitMs: 1e9,
-    });
-  let once = open();
+  const open = (): Process => {
+    const process: Process = {
+      alive: true,
+      once: idempotency({
+        store: { answers },
+        now: clock.now,
+        monotonic: clock.monotonic,
+        later: (run, ms) => clock.later(() => process.alive && run(), ms),
+        windowMs,
+        leaseMs,
+        maxBytes,
+        maxAnswerBytes,
+        maxWaiting: 100,
+        waitMs: 1e9,
+      }),
+    };
+    return process;
+  };
+  const processes = Array.from({ length: nodes }, open);
   let calls: Call[] = [];
   let works: Work[] = [];
   /** What was done, by key: the one charge its window allows. */
@@ -436,16 +627,19 @@ async function simulate(
   const errors = new Map<unknown, Work>();
   const bySerial = new Map<number, Work>();
 
-  const isDone = (key: string) => now - (done.get(key)?.at ?? -Infinity) < windowMs;
-  const waiting = (key: string, hash: string) =>
+  const isDone = (key: string) => clock.now() - (done.get(key)?.at ?? -Infinity) < windowMs;
+  const waiting = ({ process, key, hash }: Work) =>
     calls.filter((call) =>
-      call.key === key && call.hash === hash && call.outcome === undefined && !call.client.signal.aborted
+      call.process === process && call.key === key && call.hash === hash && call.outcome === undefined &&
+      !call.client.signal.aborted
     ).length;
+  /** What processes did when they died: it is theirs until their leases are over. */
+  let ghosts: { key: string; hash: string; from: number }[] = [];
 
   /** `key hash` of all that has moved since everything was last at rest. */
   const touched = new Set<string>();
   const isOther = (key: string, hash: string) =>
-    [...calls.filter((call) => call.outcome === undefined), ...works].some((it) =>
+    [...calls.filter((call) => call.outcome === undefined), ...works, ...ghosts].some((it) =>
       it.key === key && it.hash !== hash
     ) ||
     [...touched].some((it) => it.startsWith(`${key} `) && it !== `${key} ${hash}`) ||
@@ -457,29 +651,31 @@ async function simulate(
 
   function begin(): void {
     const [key, hash] = [`k${below(3)}`, "ab".charAt(Math.floor(below(5) / 4)).repeat(64)];
-    const call: Call = { key, hash, client: new AbortController() };
+    const process = processes[below(nodes)] as Process;
+    const call: Call = { process, key, hash, client: new AbortController() };
     const wasOther = isOther(key, hash);
     touched.add(`${key} ${hash}`);
     const polite = below(2) === 0;
     calls.push(call);
-    const process = once;
-    const run = once.run({
+    const run = process.once.run({
       scope: "s",
       key,
       requestHash: hash,
       signal: call.client.signal,
       work: (signal) => {
-        assert(!works.some((work) => work.key === key), "two works for one key at once");
+        // The last renewal is up to a third of the lease old.
+        const late = ghosts.filter(({ from }) => clock.now() - from < leaseMs * 2 / 3);
+        assert(![...works, ...late].some((work) => work.key === key), "two works for one key at once");
         assert(!isDone(key), "a second charge within the window");
         const { promise, resolve, reject } = Promise.withResolvers<StoredAnswer>();
-        const work: Work = { key, hash, serial: ++serial, signal, stopped: false, resolve, reject };
+        const work: Work = { process, key, hash, serial: ++serial, signal, stopped: false, resolve, reject };
         works.push(work);
         bySerial.set(work.serial, work);
         signal.addEventListener("abort", () => {
-          if (process !== once) return;
+          if (!process.alive) return;
           see("stopped");
           work.stopped = true;
-          assertEquals(waiting(key, hash), 0, "stopped although somebody waits");
+          assertEquals(waiting(work), 0, "stopped although somebody waits");
           if (polite) end(work, () => reject(signal.reason));
         });
         return promise;
@@ -529,7 +725,7 @@ async function simulate(
       errors.set(error, work);
       return end(work, () => work.reject(error));
     }
-    if (status < 429) done.set(work.key, { hash: work.hash, serial: work.serial, at: now });
+    if (status < 429) done.set(work.key, { hash: work.hash, serial: work.serial, at: clock.now() });
     const text = `${work.key} ${work.hash.charAt(0)} ${work.serial} `.padEnd(size);
     end(work, () => work.resolve({ status, headers: {}, body: new TextEncoder().encode(text) }));
   }
@@ -538,36 +734,51 @@ async function simulate(
     const [call, work] = [calls[below(calls.length || 1)], works[below(works.length || 1)]];
     const dice = below(20);
     if (dice < 8) begin();
-    else if (dice < 12) call?.client.abort(new DOMException("gone", "AbortError"));
-    else if (dice < 16) { if (work !== undefined) finish(work); }
+    else if (dice < 12) {
+      call?.client.abort(new DOMException("gone", "AbortError"));
+      if (call !== undefined) touched.add(`${call.key} ${call.hash}`);
+    } else if (dice < 16) { if (work !== undefined) finish(work); }
     else if (dice < 19) {
       await rest();
-      now += below(60);
+      for (let left = below(60); left > 0; left -= 5) {
+        await clock.pass(Math.min(5, left));
+        await settle();
+      }
+      ghosts = ghosts.filter(({ from }) => clock.now() - from < leaseMs);
     } else {
-      // The process dies: its works never end, and nobody hears from it again.
+      // A process dies: its works never end, and nobody hears from it again.
       await rest();
-      const left = calls;
-      [calls, works, once] = [[], [], open()];
+      const index = below(nodes);
+      const dead = processes[index] as Process;
+      dead.alive = false;
+      processes[index] = open();
+      const isDead = ({ process }: { process: Process }) => process === dead;
+      ghosts.push(...works.filter(isDead).map(({ key, hash }) => ({ key, hash, from: clock.now() })));
+      const left = calls.filter(isDead);
+      calls = calls.filter((call) => !isDead(call));
+      works = works.filter((work) => !isDead(work));
       for (const { client } of left) client.abort(new DOMException("died", "AbortError"));
     }
     if (below(3) > 0) await rest();
-    assert(await store.answers.keptBytes() <= maxBytes, "more bytes than allowed");
+    assert(await answers.keptBytes() <= maxBytes, "more bytes than allowed");
     assertEquals(broken, []);
   }
-  for (const work of works) finish(work);
-  await settle();
-  for (const work of works) finish(work);
-  await settle();
+  for (let round = 0; round < 40 && calls.some(({ outcome }) => outcome === undefined); round++) {
+    for (const work of works) finish(work);
+    await settle();
+    await clock.pass(100);
+    ghosts = [];
+  }
   for (const { outcome } of calls) assert(outcome !== undefined, "somebody still waits");
   assertEquals(broken, []);
-  await store.close();
+  await file?.close();
 }
 
-async function simulateMany(isFar: boolean): Promise<void> {
+async function simulateMany(world: { isFar?: boolean; nodes?: number }): Promise<void> {
   const seen = new Map<string, number>();
   for (let seed = 1; seed <= 600; seed++) {
     try {
-      await simulate(seed, { address: "memory:", isFar }, seen);
+      await simulate(seed, world, seen);
     } catch (cause) {
       throw new Error(`seed ${seed}`, { cause });
     }
@@ -578,15 +789,18 @@ async function simulateMany(isFar: boolean): Promise<void> {
   }
 }
 
-Deno.test("whatever the order of events, a request is done once in its window and everybody gets the right answer", () =>
-  simulateMany(false));
+for (const nodes of [1, 2, 3]) {
+  const where = nodes === 1 ? "" : ` over ${nodes} nodes`;
+  Deno.test(`whatever the order of events, a request is done once in its window and everybody gets the right answer${where}`, () =>
+    simulateMany({ nodes }));
 
-Deno.test("the same holds for answers far away", () => simulateMany(true));
+  Deno.test(`the same holds for answers far away${where}`, () => simulateMany({ isFar: true, nodes }));
+}
 
 Deno.test("the same holds for answers in a file", async () => {
   const folder = await Deno.makeTempDir();
   try {
-    for (let seed = 1; seed <= 6; seed++) await simulate(seed, { address: `sqlite:${folder}/${seed}.db` });
+    for (let seed = 1; seed <= 6; seed++) await simulate(seed, { path: `${folder}/${seed}.db`, nodes: seed % 3 + 1 });
   } finally {
     await Deno.remove(folder, { recursive: true });
   }
