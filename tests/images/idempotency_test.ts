@@ -422,6 +422,19 @@ Deno.test("a repeat on another node waits for the first and gets its answer", as
   assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
 });
 
+Deno.test("what another node finishes between the look for its answer and the claim is not done again", async () => {
+  const { clock, answers, one } = twoNodes();
+  const gate = Promise.withResolvers<void>();
+  const claim: AnswerStore["claim"] = (...given) => gate.promise.then(() => answers.claim(...given));
+  const two = idempotency({ store: { answers: { ...answers, claim } }, now: clock.now, later: clock.later });
+  const repeat = two.run(request(never));
+  await settle();
+  await one.run(request(() => Promise.resolve(answer("one"))));
+  gate.resolve();
+  assertEquals(await repeat, replayed(answer("one")));
+  assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
+});
+
 Deno.test("one key for two requests on two nodes is a 400, while the first runs and afterwards", async () => {
   const { clock, one, two } = twoNodes();
   const first = controlled();
