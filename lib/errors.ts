@@ -102,3 +102,13 @@ export function toGatewayError(thrown: unknown): GatewayError {
   if (thrown instanceof GatewayError) return thrown;
   return new GatewayError("internal", "The gateway failed to answer this request", { cause: thrown });
 }
+
+/** What was thrown, in its own words: for the operator alone. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** What the log may know of what was thrown. Its words may be a prompt's, or a key. */
+export function nameOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.name : typeof thrown;
+}

@@ -3,7 +3,7 @@ import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, UpstreamConfig } from "./config.ts";
 import { noReloader, type Reloader } from "./config/reloader.ts";
-import { GatewayError } from "./errors.ts";
+import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
@@ -282,11 +282,6 @@ export async function closeGateway(gateway: Gateway): Promise<void> {
 
 function closeUpstreams({ upstreams, imageUpstreams }: Pick<Gateway, "upstreams" | "imageUpstreams">): void {
   for (const upstream of [...upstreams.values(), ...imageUpstreams.values()]) upstream.close();
-}
-
-/** What the log may know of what was thrown. */
-function nameOf(cause: unknown): string {
-  return cause instanceof Error ? cause.name : typeof cause;
 }
 
 /** Issuers of the signatures that the catalog's models make. */

@@ -1,5 +1,6 @@
 /** What was typed: a command with its operands and flags, or a clear word about why not. */
 import { parseArgs } from "node:util";
+import { messageOf } from "../errors.ts";
 
 /** Flags that take a value, with what stands for it in the help. */
 const VALUES = {
@@ -177,7 +178,7 @@ function parse(command: CommandName, { args, flags }: { args: readonly string[];
   try {
     return parseArgs({ args: [...args], options, allowPositionals: true, strict: true });
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     const unknown = /^Unknown option '([^']*)'/.exec(message)?.[1];
     const known = flags.length === 0 ? "none" : flags.map((flag) => `--${flag}`).join(", ");
     throw new UsageError(

@@ -1,5 +1,6 @@
 /** From flags to what a key may do. Values in, values out; what they mean is checked where the key is kept. */
 import type { KeyRules } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import { type Switch, UsageError, type ValueFlag } from "./arguments.ts";
 import { readMoment } from "./duration.ts";
 
@@ -39,7 +40,7 @@ export function typedExpiry(text: string | undefined, now: number): number | nul
   try {
     return readMoment(text, now);
   } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+    throw new UsageError(messageOf(cause), { cause });
   }
 }
 

@@ -10,7 +10,7 @@ import {
   rotateKey,
 } from "../access/key_admin.ts";
 import type { Config } from "../config.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
 import { type CommandName, type Invocation, UsageError } from "./arguments.ts";
 import { readDuration } from "./duration.ts";
@@ -116,7 +116,7 @@ function readOverlap(text: string): number {
   try {
     return readDuration(text);
   } catch (cause) {
-    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause });
+    throw new UsageError(messageOf(cause), { cause });
   }
 }
 

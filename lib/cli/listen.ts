@@ -1,4 +1,5 @@
 /** Opens the ports of a gateway, and tells the operator why one cannot be opened. */
+import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { type App, type AppOptions, createApp } from "../http/app.ts";
 import { describeCause } from "../http/cause.ts";
@@ -63,5 +64,5 @@ function cannotListen({ hostname, port, surface }: Listener, cause: unknown): Li
 function whyNot(error: unknown, change: string): string {
   if (error instanceof Deno.errors.AddrInUse) return `the port is in use; ${change}`;
   if (error instanceof Deno.errors.PermissionDenied) return "the system does not allow it; choose a port from 1024 on";
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

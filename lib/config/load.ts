@@ -1,5 +1,6 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
 import { type Config, ConfigError, MOST_WORKERS } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import { isObject, type Json, JsonError } from "../json.ts";
 import {
   LIMITS_STORE_FORMS,
@@ -127,7 +128,7 @@ async function read(
   } catch (error) {
     const missing = error instanceof Deno.errors.NotFound;
     if (named === undefined && missing) return undefined;
-    const why = missing ? "there is no such file" : error instanceof Error ? error.message : String(error);
+    const why = missing ? "there is no such file" : messageOf(error);
     throw new ConfigError([`Cannot read the configuration "${named ?? DEFAULT_FILE}": ${why}`]);
   }
 }

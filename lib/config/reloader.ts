@@ -1,6 +1,7 @@
 /** How a configuration takes the place of another while the gateway serves, and what is told of that. */
 import { createHash } from "node:crypto";
 import { type Config, ConfigError } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
@@ -212,5 +213,5 @@ export function digestOf(config: Config): string {
 /** Only mistakes of the file have words for the operator; anything else is named. */
 function problemsOf(error: unknown): readonly string[] {
   if (error instanceof ConfigError) return error.problems;
-  return [`Cannot use the configuration: ${error instanceof Error ? error.message : String(error)}`];
+  return [`Cannot use the configuration: ${messageOf(error)}`];
 }

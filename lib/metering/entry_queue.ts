@@ -1,5 +1,5 @@
 /** Entries on their way into the ledger: many become durable with one write. */
-import { GatewayError } from "../errors.ts";
+import { GatewayError, nameOf } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 
 /** Runs something once after so many milliseconds; the function it returns calls it off. */
@@ -207,11 +207,6 @@ export function notEntered(cause?: unknown): GatewayError {
 /** Whether the store works, and cannot keep one of the entries as it is. */
 function isRefusal(cause: unknown): boolean {
   return cause instanceof RangeError;
-}
-
-/** What the log may know of what was thrown. */
-function nameOf(cause: unknown): string {
-  return cause instanceof Error ? cause.name : typeof cause;
 }
 
 function nothing(): void {}

@@ -1,4 +1,5 @@
 /** Holds of requests that run: kept alive as long as their requests may last, and swept when they are over. */
+import { nameOf } from "../errors.ts";
 import type { Hold, HoldAnswer, LedgerStore } from "../store/ledger.ts";
 import { type Later, type Log, notEntered } from "./entry_queue.ts";
 
@@ -69,7 +70,7 @@ export function createLeases({ store, now, monotonic, leaseMs, later, log }: Lea
     try {
       await renew();
     } catch (cause) {
-      log({ level: "error", event: "holds_not_renewed", cause: cause instanceof Error ? cause.name : typeof cause });
+      log({ level: "error", event: "holds_not_renewed", cause: nameOf(cause) });
     }
     await sweep();
     if (open.size > 0) schedule();
@@ -103,7 +104,7 @@ export function createLeases({ store, now, monotonic, leaseMs, later, log }: Lea
         log({ level: "warn", event: "hold_expired", request_id: id });
       }
     } catch (cause) {
-      log({ level: "error", event: "holds_not_swept", cause: cause instanceof Error ? cause.name : typeof cause });
+      log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
       return;
     }
     // Not before: a renewal may have worked although it failed.

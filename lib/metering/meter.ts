@@ -1,6 +1,6 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
-import { GatewayError } from "../errors.ts";
+import { GatewayError, nameOf } from "../errors.ts";
 import { ownerOf } from "../limits/claims.ts";
 import { limitError } from "../limits/headers.ts";
 import type { Claim, Limiter, Standing } from "../limits/limiter.ts";
@@ -284,7 +284,7 @@ class RequestMeter implements Meter {
   /** Slots that could not be freed are free again when the request could not last longer. */
   #report(cause: unknown): void {
     const { id } = this.#arrival;
-    const name = cause instanceof Error ? cause.name : typeof cause;
+    const name = nameOf(cause);
     this.#parts.log({ level: "error", event: "limits_not_freed", request_id: id, cause: name });
   }
 

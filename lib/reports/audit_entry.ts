@@ -1,4 +1,5 @@
 /** What must hold for one entry of the ledger by itself. */
+import { messageOf } from "../errors.ts";
 import { formatUsd } from "../metering/money.ts";
 import { postings, recompute } from "../metering/postings.ts";
 import type { KeptEntry } from "../store/ledger.ts";
@@ -21,7 +22,7 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
     postings(entry);
   } catch (error) {
-    faults.push({ kind: "cost", message: error instanceof Error ? error.message : String(error) });
+    faults.push({ kind: "cost", message: messageOf(error) });
   }
   return faults;
 }

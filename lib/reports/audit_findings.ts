@@ -1,4 +1,5 @@
 /** What an audit finds. */
+import { messageOf } from "../errors.ts";
 
 /** Differences that are told one by one; more are counted. */
 const MOST_TOLD = 100;
@@ -28,7 +29,7 @@ export class Findings {
     try {
       return await work();
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       this.add({ kind: "unreadable", message: `${what} cannot be read: ${why}` });
       return undefined;
     }

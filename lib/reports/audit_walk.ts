@@ -1,4 +1,5 @@
 /** The walk of an audit through the entries of a ledger, in their order. */
+import { messageOf } from "../errors.ts";
 import type { KeptEntry, LedgerStart, LedgerStore } from "../store/ledger.ts";
 import { checkSum } from "../store/entry_check.ts";
 import { checkEntry } from "./audit_entry.ts";
@@ -74,7 +75,7 @@ export class EntryWalk {
       } catch (error) {
         this.#seq++;
         this.#check = undefined;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         this.#findings.add({ kind: "unreadable", seq: this.#seq, message: `cannot be read: ${why}` });
         if (++unreadable === MOST_UNREADABLE) return false;
       }

@@ -1,6 +1,7 @@
 /** A copy of the store that is whole, made while the gateway serves. */
 import { dirname, resolve } from "node:path";
 import { DatabaseSync, type SupportedValueType } from "node:sqlite";
+import { messageOf } from "../errors.ts";
 import { readNumber } from "./pragma.ts";
 import { StoreError } from "./store.ts";
 
@@ -114,5 +115,5 @@ async function syncFolder(folder: string): Promise<void> {
 function whyNot(error: unknown, { from, to }: { from: string; to: string }): string {
   if (error instanceof Deno.errors.NotFound) return `"${from}" or the folder of "${to}" is not there`;
   if (error instanceof Deno.errors.AlreadyExists) return "the copy, or an unfinished one, is there already";
-  return error instanceof Error ? error.message : String(error);
+  return messageOf(error);
 }

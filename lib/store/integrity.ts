@@ -1,6 +1,7 @@
 /** A look through the whole file of a store. */
 import { resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../errors.ts";
 
 /** Problems that are told; a file that has more is lost anyway. */
 const MOST_PROBLEMS = 20;
@@ -20,6 +21,6 @@ export function findDamage(path: string): string[] {
       db.close();
     }
   } catch (error) {
-    return [error instanceof Error ? error.message : String(error)];
+    return [messageOf(error)];
   }
 }

@@ -1,6 +1,7 @@
 /** A store in one SQLite file. One process may serve from it; others of the machine read it and change keys meanwhile. */
 import { dirname, resolve } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../errors.ts";
 import { MIGRATIONS } from "./migrations.ts";
 import { readNumber } from "./pragma.ts";
 import { openSqliteAnswers } from "./sqlite_answers.ts";
@@ -51,7 +52,7 @@ export function openSqliteStore(path: string, { own = false }: { own?: boolean }
     };
   } catch (cause) {
     for (const each of opened) each.close();
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new StoreError(`Cannot open the store "${path}": ${why}`, { cause });
   }
 }

@@ -3,6 +3,7 @@
  * is told that they are entered, and go into the store in their order when it is back. A process that ends meanwhile finds
  * them at its next start.
  */
+import { messageOf } from "../../errors.ts";
 import type { Entry } from "../ledger.ts";
 import { StoreError, type StoreLine } from "../store.ts";
 import { type JournalFile, MAX_LINE_BYTES, openJournalFile } from "./journal_file.ts";
@@ -68,7 +69,7 @@ export async function openJournal(path: string, parts: JournalParts): Promise<Jo
     return new FileJournal(file, { ...parts, path, waiting });
   } catch (cause) {
     file.close();
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new StoreError(`Cannot open the journal "${path}": ${why}`, { cause });
   }
 }

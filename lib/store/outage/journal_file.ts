@@ -1,5 +1,6 @@
 /** The file of the journal: lines that are on the disk when they are written. */
 import { dirname, resolve } from "node:path";
+import { messageOf } from "../../errors.ts";
 import { type Ownership, takeOwnership } from "../sqlite_owner.ts";
 import { StoreError } from "../store.ts";
 
@@ -171,7 +172,7 @@ function joined(one: Uint8Array<ArrayBuffer>, other: Uint8Array): Uint8Array<Arr
 }
 
 function whyNot(cause: unknown): string {
-  const why = cause instanceof Error ? cause.message : String(cause);
+  const why = messageOf(cause);
   return /another gateway/.test(why)
     ? 'another gateway has it; give each node a path of its own as "nodes.journal"'
     : why;

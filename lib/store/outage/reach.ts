@@ -1,5 +1,5 @@
 /** Whether a store that is elsewhere answers: known from what is asked of it, and looked for while nothing is. */
-import { GatewayError } from "../../errors.ts";
+import { GatewayError, nameOf } from "../../errors.ts";
 import type { StoreLine } from "../store.ts";
 
 /** What it is made of. */
@@ -106,7 +106,7 @@ export function createReach(
     why = cause;
     if (!isUp || isClosed) return;
     [isUp, since] = [false, monotonic()];
-    const [name, code] = [cause instanceof Error ? cause.name : typeof cause, codeOf(cause)];
+    const [name, code] = [nameOf(cause), codeOf(cause)];
     log({ level: "error", event: "store_down", cause: name, ...(code !== undefined && { code }) });
     schedule(0);
   }

@@ -1,5 +1,6 @@
 /** Addresses of Postgres databases, as its own tools understand them, in the terms of the driver. */
 import type postgres from "postgres";
+import { messageOf } from "../../errors.ts";
 import type { Secret } from "../../secret.ts";
 import { StoreError } from "../store.ts";
 
@@ -115,7 +116,7 @@ function readFile(path: string): string {
   try {
     return Deno.readTextFileSync(path);
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
+    const why = messageOf(cause);
     throw new StoreError(`Cannot open the store: cannot read "${path}": ${why}`, { cause });
   }
 }
