@@ -8,7 +8,7 @@ import { type Changes, createChanges } from "./postgres/changes.ts";
 import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, type Sql } from "./postgres/client.ts";
 import { openPostgresConfigs } from "./postgres/configs.ts";
 import { cacheKeys } from "./postgres/key_cache.ts";
-import { openPostgresKeys } from "./postgres/keys.ts";
+import { findKey, openPostgresKeys } from "./postgres/keys.ts";
 import { openPostgresLedger } from "./postgres/ledger.ts";
 import { type SharedStoreOptions, type Store, StoreError, type StoreReach } from "./store.ts";
 
@@ -73,7 +73,12 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     log,
   });
   closing(opened, changes);
-  const keys = cacheKeys({ keys: openPostgresKeys(keyPool.sql), changes, keyAgeMs });
+  const keys = cacheKeys({
+    keys: openPostgresKeys(keyPool.sql),
+    find: (asked) => findKey(keyPool.sql, asked),
+    changes,
+    keyAgeMs,
+  });
   const configs = openPostgresConfigs(keyPool.sql, changes);
   await changes.look();
   if (isPooled) log({ level: "info", event: "store_behind_pooler", changes: "polled" });

@@ -1,8 +1,7 @@
 /** What other nodes change in the database: told by a notification, and looked for about every second all the same. */
-import type { KeyRecord } from "../keys.ts";
 import type { StoreLine } from "../store.ts";
 import { inTime, isOutOfReach, isTimeout, type Pool } from "./client.ts";
-import { readChangedKeys } from "./keys.ts";
+import { readChangedKeys, type ReadKey } from "./keys.ts";
 
 /** Where changes are told. */
 const CHANNEL = "sluice_changes";
@@ -12,7 +11,7 @@ const LOOK_MS = 1_000;
 const DOWN_LOOK_MS = 500;
 
 /** Longest time that a look may take, in milliseconds: a database that stands still answers nothing. */
-const ANSWER_MS = 2_000;
+const ANSWER_MS = 1_500;
 
 /** More changes of keys than that at once are not read one by one. */
 const MOST_CHANGES = 1_000n;
@@ -33,7 +32,7 @@ export interface ChangesParts {
 /** Told of what has changed. */
 export interface ChangesWatch {
   /** These keys have. `all`: any may have, and what is known of them is to be read anew where that is possible. */
-  keys?: (changed: readonly KeyRecord[] | "all") => void;
+  keys?: (changed: readonly ReadKey[] | "all") => void;
   /** Another configuration was put: its version. */
   config?: (version: number) => void;
   /** The database answers again. */
@@ -104,14 +103,18 @@ export function createChanges({ pool, isPooled, stalled, monotonic, log }: Chang
 
   /** A connection that was cut says nothing of the database: another one does. */
   async function takeAgain(): Promise<void> {
-    const wasListening = isListening;
     try {
       await take();
     } catch (error) {
-      if (!wasListening || !isOutOfReach(error)) throw error;
-      isListening = false;
+      if (downSince !== undefined || isClosed || !isOutOfReach(error) || isTimeout(error)) throw error;
+      renew();
       await take();
     }
+  }
+
+  function renew(): void {
+    isListening = false;
+    pool.renew();
   }
 
   /** Takes in what has changed. What comes too late is left alone: the next look finds it. */
@@ -134,7 +137,7 @@ export function createChanges({ pool, isPooled, stalled, monotonic, log }: Chang
     }
   }
 
-  function tellKeys(changed: readonly KeyRecord[] | "all"): void {
+  function tellKeys(changed: readonly ReadKey[] | "all"): void {
     for (const { keys } of watches) keys?.(changed);
   }
 
@@ -147,8 +150,7 @@ export function createChanges({ pool, isPooled, stalled, monotonic, log }: Chang
   function fail(error: unknown): void {
     const isFirst = failure === undefined;
     failure = error;
-    isListening = false;
-    pool.renew();
+    renew();
     if (!isOutOfReach(error)) {
       if (isFirst) log({ level: "error", event: "store_changes_unread", ...describe(error) });
       return;

@@ -3,6 +3,7 @@ import type { KeyRecord, KeyStore } from "../keys.ts";
 import type { Changes } from "./changes.ts";
 import { inTime, isOutOfReach } from "./client.ts";
 import { createKeyGate } from "./key_gate.ts";
+import type { ReadKey } from "./keys.ts";
 
 /** How old that may be what is known of changes: a key is read anew then. In milliseconds. */
 const FRESH_MS = 2_000;
@@ -19,7 +20,9 @@ const MOST_USES = 100_000;
 /** What the keys are made of. */
 export interface KeyCacheParts {
   /** The keys in the database. */
-  keys: KeyStore;
+  keys: Omit<KeyStore, "findByHash">;
+  /** Reads one of them, by its hash, or by that of a former key that is good at `now`. */
+  find: (asked: Asked) => Promise<ReadKey | undefined>;
   changes: Changes;
   /** How old that may be what is known of changes while the database is out of reach, in milliseconds. */
   keyAgeMs: number;
@@ -27,9 +30,19 @@ export interface KeyCacheParts {
   mostKeys?: number;
 }
 
-/** A key as it was read. */
-interface Known {
-  record: KeyRecord;
+/** In the place of an id: any of them. No key has it. */
+const ANY = "";
+
+/** A number that no change has: whatever was read is not as new. */
+const LAST = 2n ** 63n;
+
+interface Asked {
+  hash: string;
+  now: number;
+}
+
+/** A key in memory. */
+interface Known extends ReadKey {
   /** It may have changed without a word: it is read anew, and serves as it is only while the database is out of reach. */
   isDoubtful: boolean;
 }
@@ -39,30 +52,39 @@ interface Known {
  * feed of changes tells it. While the database is out of reach, `findByHash` gives keys that are known for as long as
  * `keyAgeMs`; it rejects for others, and for all of them afterwards.
  */
-export function cacheKeys({ keys, changes, keyAgeMs, mostKeys = MOST_KEYS }: KeyCacheParts): KeyStore {
+export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS }: KeyCacheParts): KeyStore {
   /** By id, the one that was used last at the end. */
   const known = new Map<string, Known>();
   /** Ids by hash, those of former keys included. */
   const ids = new Map<string, string>();
-  /** Reads under way, by hash. */
+  /** Reads under way, by hash: those who want the same key at once share one. */
   const reading = new Map<string, Promise<KeyRecord | undefined>>();
+  /** For each read under way, keys that have changed since, by id, and the numbers of the changes: it may have missed them. */
+  const missing = new Set<Map<string, bigint>>();
   const inTurn = createKeyGate();
-  /** Counts what has changed: a read that was under way meanwhile may have missed it. */
-  let moves = 0;
   /** Last uses that wait for the database. */
   let uses = new Map<string, number>();
 
   changes.watch({
     keys(changed) {
-      move();
-      if (changed === "all") { for (const each of known.values()) each.isDoubtful = true; }
-      else for (const record of changed) if (known.has(record.id)) remember(record);
+      if (changed === "all") {
+        for (const key of known.values()) key.isDoubtful = true;
+        note(ANY, LAST);
+        return;
+      }
+      for (const key of changed) {
+        note(key.record.id, key.changed);
+        const old = known.get(key.record.id);
+        // What was read meanwhile may be newer.
+        if (old !== undefined && (old.isDoubtful || old.changed < key.changed)) remember(key);
+      }
     },
     up: () => void flush(),
   });
 
-  function move(): void {
-    moves++;
+  /** A key has changed: reads that are under way are not to be relied upon, and nobody joins them. */
+  function note(id: string, changed: bigint): void {
+    for (const missed of missing) missed.set(id, changed);
     reading.clear();
   }
 
@@ -74,9 +96,9 @@ export function cacheKeys({ keys, changes, keyAgeMs, mostKeys = MOST_KEYS }: Key
     if (old.former !== undefined) ids.delete(old.former.hash);
   }
 
-  function remember(record: KeyRecord): void {
+  function remember({ record, changed }: ReadKey): void {
     forget(record.id);
-    known.set(record.id, { record, isDoubtful: false });
+    known.set(record.id, { record, changed, isDoubtful: false });
     ids.set(record.hash, record.id);
     if (record.former !== undefined) ids.set(record.former.hash, record.id);
     const [oldest] = known.keys();
@@ -92,44 +114,48 @@ export function cacheKeys({ keys, changes, keyAgeMs, mostKeys = MOST_KEYS }: Key
     return key;
   }
 
-  /** Reads a key from the database. Those who want the same one at once share the answer. */
-  function read(hash: string, now: number): Promise<KeyRecord | undefined> {
+  function read(asked: Asked): Promise<KeyRecord | undefined> {
+    const { hash } = asked;
     const found = reading.get(hash);
     if (found !== undefined) return found;
-    const fresh = readAnew(hash, now).finally(() => {
+    const fresh = readAnew(asked).finally(() => {
       if (reading.get(hash) === fresh) reading.delete(hash);
     });
     reading.set(hash, fresh);
     return fresh;
   }
 
-  async function readAnew(hash: string, now: number): Promise<KeyRecord | undefined> {
-    const before = moves;
-    const record = await inTime(keys.findByHash(hash, now), READ_MS);
-    if (moves !== before) return record;
-    if (record !== undefined) remember(record);
-    else forget(ids.get(hash) ?? "");
-    return record;
-  }
-
-  /** Once more where only the connection was lost. */
-  async function readUnknown(hash: string, now: number): Promise<KeyRecord | undefined> {
-    if (!changes.isUp) throw outOfReach();
+  async function readAnew(asked: Asked): Promise<KeyRecord | undefined> {
+    const missed = new Map<string, bigint>();
+    missing.add(missed);
     try {
-      return await inTurn(() => read(hash, now));
-    } catch (error) {
-      if (!isOutOfReach(error) || !await changes.judge()) throw error;
-      return await inTurn(() => read(hash, now));
+      const key = await inTime(find(asked), READ_MS);
+      const id = key?.record.id ?? ids.get(asked.hash);
+      const least = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
+      if (id === undefined || (key?.changed ?? 0n) < least) return key?.record;
+      if (key === undefined) forget(id);
+      else remember(key);
+      return key?.record;
+    } finally {
+      missing.delete(missed);
     }
   }
 
-  async function readKnown(
-    { record }: Known,
-    { hash, now }: { hash: string; now: number },
-  ): Promise<KeyRecord | undefined> {
+  /** Once more where only the connection was lost. */
+  async function readUnknown(asked: Asked): Promise<KeyRecord | undefined> {
+    if (!changes.isUp) throw outOfReach();
+    try {
+      return await inTurn(() => read(asked));
+    } catch (error) {
+      if (!isOutOfReach(error) || !await changes.judge()) throw error;
+      return await inTurn(() => read(asked));
+    }
+  }
+
+  async function readKnown({ record }: Known, asked: Asked): Promise<KeyRecord | undefined> {
     if (changes.isUp) {
       try {
-        return await read(hash, now);
+        return await read(asked);
       } catch (error) {
         if (!isOutOfReach(error)) throw error;
         void changes.judge();
@@ -144,7 +170,7 @@ export function cacheKeys({ keys, changes, keyAgeMs, mostKeys = MOST_KEYS }: Key
     try {
       return await work();
     } finally {
-      move();
+      note(id, LAST);
       forget(id);
     }
   }
@@ -168,10 +194,11 @@ export function cacheKeys({ keys, changes, keyAgeMs, mostKeys = MOST_KEYS }: Key
 
   return {
     async findByHash(hash, now) {
+      const asked = { hash, now };
       const key = recall(hash);
-      if (key === undefined) return judged(await readUnknown(hash, now), { hash, now });
+      if (key === undefined) return judged(await readUnknown(asked), asked);
       const isSure = !key.isDoubtful && changes.ageMs() <= FRESH_MS;
-      return judged(isSure ? key.record : await readKnown(key, { hash, now }), { hash, now });
+      return judged(isSure ? key.record : await readKnown(key, asked), asked);
     },
     list: () => keys.list(),
     add: (key) => change(key.id, () => keys.add(key)),
@@ -190,7 +217,7 @@ export function cacheKeys({ keys, changes, keyAgeMs, mostKeys = MOST_KEYS }: Key
 }
 
 /** A copy of the key, where the hash is its own, or that of a former one that is good at `now`. */
-function judged(record: KeyRecord | undefined, { hash, now }: { hash: string; now: number }): KeyRecord | undefined {
+function judged(record: KeyRecord | undefined, { hash, now }: Asked): KeyRecord | undefined {
   if (record === undefined) return undefined;
   const isGood = record.hash === hash || (record.former?.hash === hash && record.former.until > now);
   return isGood ? structuredClone(record) : undefined;

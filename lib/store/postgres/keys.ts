@@ -16,6 +16,14 @@ interface KeyRow {
   rules: string;
   former_hash: string | null;
   former_until: bigint | null;
+  changed: bigint;
+}
+
+/** A key as it was read. */
+export interface ReadKey {
+  record: KeyRecord;
+  /** Number of its last change. */
+  changed: bigint;
 }
 
 /** Opens the keys of a database that is up to date. Every call is one statement, and one round trip. */
@@ -31,11 +39,7 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         ON CONFLICT DO NOTHING`;
       return count === 1;
     },
-    async findByHash(hash, now) {
-      const [row] = await sql<KeyRow[]>`
-        SELECT * FROM keys WHERE hash = ${hash} OR (former_hash = ${hash} AND former_until > ${now})`;
-      return row === undefined ? undefined : toRecord(row);
-    },
+    findByHash: async (hash, now) => (await findKey(sql, { hash, now }))?.record,
     async list() {
       return (await sql<KeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toRecord);
     },
@@ -76,9 +80,20 @@ export function openPostgresKeys(sql: Sql): KeyStore {
   };
 }
 
+/** The key with this hash, or with a former key of this hash that is good at `now`. */
+export async function findKey(sql: Sql, { hash, now }: { hash: string; now: number }): Promise<ReadKey | undefined> {
+  const [row] = await sql<KeyRow[]>`
+    SELECT * FROM keys WHERE hash = ${hash} OR (former_hash = ${hash} AND former_until > ${now})`;
+  return row === undefined ? undefined : toRead(row);
+}
+
 /** Keys that were changed after that number of a change. */
-export async function readChangedKeys(sql: Sql, after: bigint): Promise<KeyRecord[]> {
-  return (await sql<KeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRecord);
+export async function readChangedKeys(sql: Sql, after: bigint): Promise<ReadKey[]> {
+  return (await sql<KeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRead);
+}
+
+function toRead(row: KeyRow): ReadKey {
+  return { record: toRecord(row), changed: row.changed };
 }
 
 function toRecord(row: KeyRow): KeyRecord {
