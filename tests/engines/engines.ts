@@ -162,7 +162,7 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
     const running = child;
     child = undefined;
     if (running === undefined) return;
-    running.kill("SIGCONT");
+    signalAll(running.pid, "SIGCONT");
     running.kill(stops[how]);
     await running.status;
   }
@@ -173,12 +173,28 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
     port,
     start,
     stop,
-    signal: (signal) => child?.kill(signal),
+    signal(signal) {
+      if (child !== undefined) signalAll(child.pid, signal);
+    },
     async [Symbol.asyncDispose]() {
       await stop();
       await Deno.remove(folder, { recursive: true });
     },
   };
+}
+
+/** A server may have a process for each connection. The first one goes first: it makes no others then. */
+function signalAll(pid: number, signal: Deno.Signal): void {
+  Deno.kill(pid, signal);
+  const children = Deno.readTextFileSync(`/proc/${pid}/task/${pid}/children`).split(" ").filter((word) => word !== "");
+  for (const child of children) {
+    try {
+      Deno.kill(Number(child), signal);
+    } catch (error) {
+      // It has ended since.
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    }
+  }
 }
 
 async function untilUp(program: string, isUp: () => Promise<boolean>): Promise<void> {
