@@ -278,13 +278,16 @@ class Answer implements Incoming {
   async read(): Promise<Uint8Array | undefined> {
     if (this.#over) return undefined;
     try {
-      while (true) {
+      for (let waits = false;; waits = true) {
         const piece = this.#body.take(this.#connection);
-        if (piece !== undefined) return piece;
+        if (piece !== undefined) {
+          this.#watch.progress();
+          return piece;
+        }
         if (this.#body.done) return void this.#complete();
-        this.#watch.wait();
+        // What is about the framing is no progress.
+        if (!waits) this.#watch.wait();
         if (!(await this.#connection.read())) this.#body.end();
-        this.#watch.progress();
       }
     } catch (cause) {
       throw this.#brokenOff(cause);

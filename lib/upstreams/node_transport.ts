@@ -21,7 +21,8 @@ interface Shared {
 }
 
 /**
- * A transport over `node:http`. Of the settings for authorities it honours `NODE_EXTRA_CA_CERTS` and `DENO_TLS_CA_STORE`;
+ * A transport over `node:http`. The runtime sends a request a second time whose kept connection ends before the answer, even
+ * one that was given up: only without idle connections is it certain that nothing is done twice. Of the settings for authorities it honours `NODE_EXTRA_CA_CERTS` and `DENO_TLS_CA_STORE`;
  * newer runtimes leave `DENO_CERT` out here.
  */
 export function createNodeTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
@@ -41,8 +42,11 @@ export function createNodeTransport({ idleConnections = 256 }: TransportOptions 
     close() {
       for (const stop of shared.released) stop();
       deadlines.close();
-      agents.http.destroy();
-      agents.https.destroy();
+      // What is under way goes on to its end.
+      for (const agent of [agents.http, agents.https]) {
+        agent.maxFreeSockets = 0;
+        for (const socket of Object.values(agent.freeSockets).flat()) socket?.destroy();
+      }
     },
   };
 }
@@ -123,8 +127,13 @@ async function pump(body: ReadableStream<Uint8Array>, request: http.ClientReques
     if (request.destroyed) return;
     if (request.write(piece)) continue;
     await new Promise<void>((resolve) => {
-      request.once("drain", resolve);
-      request.once("close", resolve);
+      const go = () => {
+        request.off("drain", go);
+        request.off("close", go);
+        resolve();
+      };
+      request.on("drain", go);
+      request.on("close", go);
     });
   }
   request.end();

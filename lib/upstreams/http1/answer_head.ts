@@ -6,6 +6,8 @@ import { findHeadEnd, type Head, HEAD_BYTES, headText, parseHead } from "./head.
 /** Most interim answers before the one that counts. */
 const INTERIM = 16;
 
+const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
+
 /**
  * Reads heads until the final one, as far as the body.
  * @throws {BrokenAnswer} also where the connection ends before; and what the socket says
@@ -23,6 +25,9 @@ async function readHeadText(connection: Connection): Promise<string> {
   let looked = 0;
   while (true) {
     const { buffer, start, end } = connection;
+    if (looked < BEGINNING.length && !beginsRight(buffer.subarray(start, end))) {
+      throw new BrokenAnswer("The peer does not speak HTTP/1");
+    }
     const after = findHeadEnd(buffer, { start, seen: start + looked, end });
     if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
     if (after >= 0) {
@@ -32,6 +37,11 @@ async function readHeadText(connection: Connection): Promise<string> {
     looked = end - start;
     if (!(await connection.read())) throw new ConnectionEnded();
   }
+}
+
+/** Whether bytes may become a status line: who speaks something else may never end its first line. */
+function beginsRight(bytes: Uint8Array): boolean {
+  return BEGINNING.every((byte, at) => at >= bytes.length || bytes[at] === byte);
 }
 
 /** The connection ended before an answer's head did. */

@@ -93,6 +93,7 @@ export class ChunkedDecoder {
         return;
       case "trailer":
         if (++this.#lineBytes > TRAILER_BYTES) throw new BrokenAnswer("The trailers are too long");
+        if (byte === LF) throw new BrokenAnswer("A trailer ends in a bare LF");
         if (byte === CR) this.#state = "trailer LF";
         else this.#trailer += String.fromCharCode(byte);
         return;

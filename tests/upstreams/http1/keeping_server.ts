@@ -1,0 +1,159 @@
+/** A server that keeps its connections and answers with whatever bytes it is told. */
+
+/** One request, and its place. */
+export interface Asked {
+  head: string;
+  body: string;
+  /** Number of its connection among all, from 0. */
+  connection: number;
+  /** Its number on that connection, from 0. */
+  request: number;
+}
+
+/** What becomes of a connection after an answer: "reset" tells the peer of an error where it still sends. */
+export type Then = "keep" | "close" | "reset";
+
+/** Answers one request. */
+export type Play = (socket: Deno.TcpConn, asked: Asked) => Promise<Then>;
+
+/** A running server. */
+export interface KeepingServer extends AsyncDisposable {
+  /** Such as `http://127.0.0.1:40123`. */
+  url: string;
+  port: number;
+  /** Every request that came whole. */
+  asked: Asked[];
+  /** Connections accepted so far. */
+  accepted: number;
+  /** Connections that are open. */
+  open: number;
+  /** Resolves when so many connections have ended. */
+  ended(count: number): Promise<void>;
+  /** Closes every connection, as one side may at any time. */
+  hangUp(): void;
+}
+
+const encoder = new TextEncoder();
+
+/** Writes text, one byte per character. */
+export async function say(socket: Deno.TcpConn, text: string): Promise<void> {
+  const bytes = /^[\x00-\x7f]*$/.test(text)
+    ? encoder.encode(text)
+    : Uint8Array.from(text, (char) => char.charCodeAt(0));
+  for (let at = 0; at < bytes.length;) at += await socket.write(bytes.subarray(at));
+}
+
+/** Starts a server on a free port of this machine. */
+export function startKeeping(play: Play, hostname = "127.0.0.1"): KeepingServer {
+  const listener = Deno.listen({ hostname, port: 0 });
+  const sockets = new Set<Deno.TcpConn>();
+  const running: Promise<void>[] = [];
+  const waiting: { count: number; resolve: () => void }[] = [];
+  let ends = 0;
+  const name = hostname.includes(":") ? `[${hostname}]` : hostname;
+  const server: KeepingServer = {
+    url: `http://${name}:${listener.addr.port}`,
+    port: listener.addr.port,
+    asked: [],
+    accepted: 0,
+    get open() {
+      return sockets.size;
+    },
+    ended(count) {
+      if (ends >= count) return Promise.resolve();
+      return new Promise((resolve) => waiting.push({ count, resolve }));
+    },
+    hangUp() {
+      for (const socket of sockets) close(socket);
+    },
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      server.hangUp();
+      await accepting;
+      await Promise.all(running);
+    },
+  };
+
+  async function serve(socket: Deno.TcpConn, connection: number): Promise<void> {
+    const inbox = createInbox(socket);
+    for (let request = 0;; request++) {
+      const message = await inbox.next();
+      if (message === undefined) return;
+      const asked = { ...message, connection, request };
+      server.asked.push(asked);
+      const then = await play(socket, asked);
+      // What is unread when a connection is closed makes it a reset.
+      if (then === "reset") return;
+      if (then === "close") {
+        await socket.closeWrite();
+        while (await socket.read(new Uint8Array(1024)) !== null);
+        return;
+      }
+    }
+  }
+
+  const accepting = (async () => {
+    for await (const socket of listener) {
+      const connection = server.accepted++;
+      sockets.add(socket);
+      running.push(
+        serve(socket, connection).catch(() => {}).finally(() => {
+          sockets.delete(socket);
+          close(socket);
+          ends++;
+          for (const { count, resolve } of waiting) if (ends >= count) resolve();
+        }),
+      );
+    }
+  })();
+  return server;
+}
+
+function close(socket: Deno.TcpConn): void {
+  try {
+    socket.close();
+  } catch {
+    // It is closed already.
+  }
+}
+
+function createInbox(socket: Deno.TcpConn): { next(): Promise<{ head: string; body: string } | undefined> } {
+  const buffer = new Uint8Array(65_536);
+  let text = "";
+  async function more(): Promise<boolean> {
+    const size = await socket.read(buffer);
+    if (size === null) return false;
+    for (let at = 0; at < size; at += 8_192) {
+      text += String.fromCharCode(...buffer.subarray(at, Math.min(at + 8_192, size)));
+    }
+    return true;
+  }
+  return {
+    async next() {
+      while (!text.includes("\r\n\r\n")) if (!(await more())) return undefined;
+      const end = text.indexOf("\r\n\r\n") + 4;
+      const head = text.slice(0, end);
+      if (/^transfer-encoding: chunked\r$/im.test(head)) {
+        while (!text.slice(end).includes("\r\n0\r\n\r\n") && !text.slice(end).startsWith("0\r\n\r\n")) {
+          if (!(await more())) return undefined;
+        }
+        let body = "";
+        let at = end;
+        while (true) {
+          const size = parseInt(text.slice(at), 16);
+          at = text.indexOf("\r\n", at) + 2;
+          if (size === 0) break;
+          body += text.slice(at, at + size);
+          at += size + 2;
+        }
+        text = text.slice(at + 2);
+        return { head, body };
+      }
+      const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+      while (text.length < end + length) if (!(await more())) return undefined;
+      const body = text.slice(end, end + length);
+      text = text.slice(end + length);
+      return { head, body };
+    },
+  };
+}

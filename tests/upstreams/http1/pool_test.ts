@@ -1,0 +1,211 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../../lib/errors.ts";
+import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
+import { Pool } from "../../../lib/upstreams/http1/pool.ts";
+import { failureOf, request, soon, until } from "../transports.ts";
+import { type KeepingServer, say, startKeeping } from "./keeping_server.ts";
+
+const OK = "HTTP/1.1 200 OK\r\n";
+const HELLO = `${OK}content-length: 5\r\n\r\nhello`;
+
+/** A server that says the same to everybody. */
+const startSame = (wire = HELLO): KeepingServer =>
+  startKeeping(async (socket) => {
+    await say(socket, wire);
+    return "keep";
+  });
+
+Deno.test("the connection that was used last is used first, and no more lie idle than may", async () => {
+  await using server = startSame();
+  const transport = createHttp1Transport({ idleConnections: 2 });
+  const three = await Promise.all([1, 2, 3].map(() => transport.send(request(server.url))));
+  for (const incoming of three) await incoming.text(10);
+  // The one that had been idle longest went.
+  await soon("one closed", server.ended(1));
+  for (let number = 0; number < 4; number++) await (await transport.send(request(server.url))).text(10);
+  assertEquals(server.accepted, 3);
+  assertEquals(new Set(server.asked.slice(3).map(({ connection }) => connection)).size, 1);
+  transport.close();
+  await soon("all closed", server.ended(3));
+});
+
+Deno.test("idle connections are closed in time, and sooner where the server says so", async () => {
+  const pool = new Pool({ hostname: "127.0.0.1", port: 1, tls: false }, { idleConnections: 5, idleMs: 50 });
+  pool.close();
+  await using server = startSame();
+  const transport = createHttp1Transport({ idleMs: 50 });
+  await (await transport.send(request(server.url))).text(10);
+  await soon("idle closed", server.ended(1));
+  transport.close();
+
+  // A second before its time it is not used any more: with one second, never.
+  for (const [seconds, kept] of [[1, false], [60, true]] as const) {
+    await using polite = startSame(`${OK}keep-alive: timeout=${seconds}\r\ncontent-length: 5\r\n\r\nhello`);
+    const patient = createHttp1Transport();
+    await (await patient.send(request(polite.url))).text(10);
+    await (await patient.send(request(polite.url))).text(10);
+    assertEquals(polite.accepted, kept ? 1 : 2);
+    patient.close();
+  }
+});
+
+Deno.test("a connection that its server closed while it was idle is not used", async () => {
+  await using server = startSame();
+  const transport = createHttp1Transport();
+  for (let number = 1; number <= 5; number++) {
+    assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
+    server.hangUp();
+    // The runtime tells of it when it comes round.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assertEquals(server.accepted, number);
+  }
+  transport.close();
+});
+
+Deno.test("what a server says without being asked is nobody's answer", async () => {
+  const said = Promise.withResolvers<void>();
+  await using server = startKeeping(async (socket, { connection }) => {
+    await say(socket, HELLO);
+    if (connection > 0) return "keep";
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await say(socket, `${OK}content-length: 4\r\n\r\nevil`);
+    said.resolve();
+    return "keep";
+  });
+  const transport = createHttp1Transport();
+  assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
+  await said.promise;
+  await soon("connection closed", server.ended(1));
+  assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
+  assertEquals(server.accepted, 2);
+  transport.close();
+
+  // The same in one piece with the answer before.
+  await using eager = startSame(`${HELLO}${OK}content-length: 4\r\n\r\nevil`);
+  const second = createHttp1Transport();
+  for (let number = 1; number <= 2; number++) {
+    assertEquals(await (await second.send(request(eager.url))).text(10), "hello");
+    await soon("connection closed", eager.ended(number));
+  }
+  second.close();
+});
+
+Deno.test("a request that has left whole is never sent again, whatever its connection does", async () => {
+  for (const then of ["close", "reset"] as const) {
+    await using server = startKeeping(async (socket, { body }) => {
+      if (body !== "first") return then;
+      await say(socket, HELLO);
+      return "keep";
+    });
+    const transport = createHttp1Transport();
+    await (await transport.send(request(server.url, { body: "first" }))).text(10);
+    const error = await failureOf(transport.send(request(server.url, { body: "second" })));
+    assert(error instanceof GatewayError && error.kind === "upstream", String(error));
+    assertEquals(error.fault, undefined);
+    assertMatch(error.message, /Cannot reach/);
+    assertEquals(server.asked.map(({ body }) => body), ["first", "second"]);
+    assertEquals(server.accepted, 1);
+    transport.close();
+  }
+});
+
+Deno.test("a request that could not leave whole is sent once more, on a new connection", async () => {
+  const large = "x".repeat(20_000_000);
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  let accepted = 0;
+  let whole = 0;
+  const serving = (async () => {
+    for await (const socket of listener) {
+      const number = accepted++;
+      const buffer = new Uint8Array(1_000_000);
+      const first = await socket.read(buffer) ?? 0;
+      if (number === 0) {
+        // Answers once, and is gone in the middle of the next request.
+        await say(socket, HELLO);
+        await socket.read(buffer);
+      } else {
+        for (let left = large.length - first; left > 0;) left -= await socket.read(buffer) ?? left;
+        whole++;
+        await say(socket, HELLO);
+        await socket.read(buffer).catch(() => {});
+      }
+      socket.close();
+    }
+  })();
+  const transport = createHttp1Transport();
+  await (await transport.send(request(url, { body: "first" }))).text(10);
+  assertEquals(await (await soon("answer", transport.send(request(url, { body: large })))).text(10), "hello");
+  assertEquals([accepted, whole], [2, 1]);
+  transport.close();
+  listener.close();
+  await serving;
+});
+
+Deno.test("a stream that was begun is not sent again", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  let accepted = 0;
+  const serving = (async () => {
+    for await (const socket of listener) {
+      accepted++;
+      const buffer = new Uint8Array(10_000);
+      await socket.read(buffer);
+      await say(socket, HELLO);
+      await socket.read(buffer);
+      socket.close();
+    }
+  })();
+  const transport = createHttp1Transport();
+  await (await transport.send(request(url, { body: "first" }))).text(10);
+  const cancelled = Promise.withResolvers<void>();
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array(100_000)),
+    cancel: () => cancelled.resolve(),
+  });
+  const error = await soon("failure", failureOf(transport.send(request(url, { body: endless }))));
+  assert(error instanceof GatewayError && error.fault === undefined, String(error));
+  await soon("stream cancelled", cancelled.promise);
+  assertEquals(accepted, 1);
+  transport.close();
+  listener.close();
+  await serving;
+});
+
+Deno.test("an answer that came before the request was whole leaves no connection behind", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  let accepted = 0;
+  const closed = Promise.withResolvers<void>();
+  const serving = (async () => {
+    for await (const socket of listener) {
+      accepted++;
+      const buffer = new Uint8Array(10_000);
+      await socket.read(buffer);
+      await say(socket, HELLO);
+      while (await socket.read(buffer).catch(() => null) !== null);
+      closed.resolve();
+      socket.close();
+    }
+  })();
+  const transport = createHttp1Transport();
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  const never = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(10)) });
+  assertEquals(await (await transport.send(request(url, { body: never }))).text(10), "hello");
+  await soon("connection closed", closed.promise);
+  assertEquals(accepted, 1);
+  transport.close();
+  listener.close();
+  await serving;
+});
+
+Deno.test("interim answers are passed over, and many of them are refused", async () => {
+  const interim = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
+  for (const [count, fine] of [[0, true], [1, true], [16, true], [17, false]] as const) {
+    await using server = startSame(interim.repeat(count) + HELLO);
+    const transport = createHttp1Transport();
+    const error = await failureOf(transport.send(request(server.url)).then((incoming) => incoming.text(10)));
+    assertEquals(error === undefined, fine, `${count}: ${error}`);
+    await until("connection kept or closed", () => server.open === (fine ? 1 : 0));
+    transport.close();
+  }
+});

@@ -1,0 +1,68 @@
+/** The transports that there are, and what their tests share. */
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createNodeTransport } from "../../lib/upstreams/node_transport.ts";
+import {
+  createFetchTransport,
+  type Outgoing,
+  type TimeLimits,
+  type Transport,
+  type TransportOptions,
+} from "../../lib/upstreams/transport.ts";
+
+/** Every way to an upstream, by its name. */
+export const TRANSPORTS: Readonly<Record<string, (options?: TransportOptions) => Transport>> = {
+  fetch: createFetchTransport,
+  node: createNodeTransport,
+  http1: createHttp1Transport,
+};
+
+/** Time enough for everything. */
+export const LIMITS: TimeLimits = { connectMs: 5_000, firstByteMs: 5_000, idleMs: 5_000, totalMs: 10_000 };
+
+/** A request, but for what a test wants otherwise. */
+export function request(
+  url: string,
+  changes: Partial<Omit<Outgoing, "limits">> & { limits?: Partial<TimeLimits> } = {},
+): Outgoing {
+  const { limits, ...others } = changes;
+  return {
+    url,
+    headers: { "content-type": "application/json" },
+    body: "{}",
+    signal: new AbortController().signal,
+    ...others,
+    limits: { ...LIMITS, ...limits },
+  };
+}
+
+/** What a promise rejects with; `undefined` where it does not. */
+export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
+  try {
+    await promise;
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** Fails where a promise does not settle within 5 s. */
+export async function soon<T>(what: string, promise: Promise<T>): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`Too late: ${what}`)), 5_000);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Waits until something is so. */
+export async function until(what: string, isSo: () => boolean): Promise<void> {
+  const end = performance.now() + 5_000;
+  while (!isSo()) {
+    if (performance.now() > end) throw new Error(`Too late: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}

@@ -1,0 +1,445 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Incoming } from "../../lib/upstreams/transport.ts";
+import { startDeaf } from "./deaf_host.ts";
+import { say, startKeeping } from "./http1/keeping_server.ts";
+import { failureOf, request, soon, TRANSPORTS, until } from "./transports.ts";
+
+const OK = "HTTP/1.1 200 OK\r\n";
+const CHUNKED = `${OK}content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n`;
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+for (const [name, create] of Object.entries(TRANSPORTS)) {
+  Deno.test(`${name}: a request goes out as it is, and its answer comes back as it is`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(
+        socket,
+        `HTTP/1.1 418 Teapot\r\ncontent-type: text/plain\r\nX-A: 1\r\nx-a: 2\r\ncontent-length: 3\r\n\r\nh\xc3\xa9`,
+      );
+      return "keep";
+    });
+    const transport = create();
+    const body = '{"text":"é😀"}';
+    const incoming = await transport.send(
+      request(`${server.url}/v1/x?key=a%20b`, { body, headers: { "x-key": "s e" } }),
+    );
+    assertEquals([incoming.status, incoming.header("X-A"), incoming.header("x-none")], [418, "1, 2", null]);
+    assertEquals(await incoming.text(100), "hé");
+    assertEquals(await incoming.read(), undefined);
+    const [asked] = server.asked;
+    const head = asked?.head.toLowerCase() ?? "";
+    assert(head.startsWith("post /v1/x?key=a%20b http/1.1\r\n"), head);
+    for (
+      const line of [`host: 127.0.0.1:${server.port}`, "x-key: s e", "accept-encoding: identity", "user-agent: sluice"]
+    ) {
+      assertEquals(head.split(`\r\n${line}\r\n`).length, 2, `${line} in ${head}`);
+    }
+    assertMatch(head, /\r\ncontent-length: 17\r\n/);
+    assertEquals(asked?.body, String.fromCharCode(...new TextEncoder().encode(body)));
+    transport.close();
+  });
+
+  Deno.test(`${name}: bodies of every size arrive, as texts and as streams`, async () => {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, `${OK}content-length: ${body.length}\r\n\r\n${body}`);
+      return "keep";
+    });
+    const transport = create();
+    for (const size of [0, 1, 1_000, 4_095, 61_439, 61_440, 61_441, 65_536, 300_000, 3_000_000]) {
+      const text = "x".repeat(size);
+      const incoming = await transport.send(request(server.url, { body: text }));
+      assert(await incoming.text(4_000_000) === text, `${size}`);
+      const bytes = new TextEncoder().encode(text);
+      const stream = ReadableStream.from([bytes.subarray(0, size / 2), new Uint8Array(0), bytes.subarray(size / 2)]);
+      const streamed = await transport.send(request(server.url, { body: stream }));
+      assert(await streamed.text(4_000_000) === text, `a stream of ${size}`);
+    }
+    transport.close();
+    assert(server.accepted <= 3, `${server.accepted} connections`);
+  });
+
+  Deno.test(`${name}: an answer that is too long is no answer, however it is sent`, async () => {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, body === "length" ? `${OK}content-length: 101\r\n\r\n` : CHUNKED);
+      await say(socket, body === "length" ? "x".repeat(101) : chunk("x".repeat(101)) + chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    for (const body of ["length", "chunks"]) {
+      const right = await transport.send(request(server.url, { body }));
+      assertEquals((await right.text(101)).length, 101);
+      const wrong = await transport.send(request(server.url, { body }));
+      const error = await failureOf(wrong.text(100));
+      assert(error instanceof GatewayError && error.message.endsWith("it is too large"), String(error));
+    }
+    transport.close();
+  });
+
+  Deno.test(`${name}: no redirect is followed, no cookie kept, nothing unpacked`, async () => {
+    await using server = startKeeping(async (socket, { request }) => {
+      const lines = [
+        "location: /other",
+        "set-cookie: a=b",
+        "content-length: 0",
+        ...(request === 1 ? ["content-encoding: gzip"] : []),
+      ];
+      await say(socket, `HTTP/1.1 307 Go on\r\n${lines.join("\r\n")}\r\n\r\n`);
+      return "keep";
+    });
+    const transport = create();
+    const first = await transport.send(request(server.url));
+    assertEquals([first.status, await first.text(10)], [307, ""]);
+    const error = await failureOf(transport.send(request(server.url)));
+    assert(error instanceof GatewayError && error.message.includes("compressed"), String(error));
+    assertEquals(server.asked.filter(({ head }) => /cookie|other/.test(head)), []);
+    transport.close();
+  });
+
+  Deno.test(`${name}: whole answers, read or let go of, leave their connection to the next`, async () => {
+    await using server = startKeeping(async (socket, { request }) => {
+      if (request % 2 === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
+      else await say(socket, CHUNKED + chunk("data: [DONE]\n\n") + chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    for (let number = 0; number < 20; number++) {
+      const incoming = await transport.send(request(server.url));
+      if (number % 4 < 2) {
+        await incoming.text(100);
+      } else {
+        await incoming.read();
+        incoming.release();
+        incoming.cancel();
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    }
+    transport.close();
+    assertEquals(server.accepted, 1);
+    assertEquals(server.asked.length, 20);
+  });
+
+  Deno.test(`${name}: without idle connections, each call makes its own`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
+      return "keep";
+    });
+    const transport = create({ idleConnections: 0 });
+    for (let number = 1; number <= 3; number++) {
+      await (await transport.send(request(server.url))).text(100);
+      await soon("connection closed", server.ended(number));
+    }
+    assertEquals(server.accepted, 3);
+    transport.close();
+  });
+
+  Deno.test(`${name}: what goes on after it was let go of loses its connection`, async () => {
+    for (const floods of [false, true]) {
+      await using server = startKeeping(async (socket) => {
+        await say(socket, CHUNKED + chunk("data: [DONE]\n\n"));
+        for (let number = 0; number < 1_000 && floods; number++) await say(socket, chunk("x".repeat(50_000)));
+        await socket.read(new Uint8Array(1));
+        return "close";
+      });
+      const transport = create();
+      const incoming = await transport.send(request(server.url));
+      await incoming.read();
+      incoming.release();
+      await soon("connection closed", server.ended(1));
+      transport.close();
+    }
+  });
+
+  Deno.test(`${name}: an answer that is cut is an error, and never an end`, async () => {
+    const cases = [
+      `${OK}content-length: 6\r\n\r\nhello`,
+      `${OK}content-length: 70000\r\n\r\nhello`,
+      CHUNKED,
+      CHUNKED + chunk("hello"),
+      `${CHUNKED}5\r\nhel`,
+      `${CHUNKED}${chunk("hello")}0\r\n`,
+      `${CHUNKED}${chunk("hello")}0\r\n\r`,
+    ];
+    for (const wire of cases) {
+      for (const then of ["close", "reset"] as const) {
+        await using server = startKeeping(async (socket) => {
+          await say(socket, wire);
+          return then;
+        });
+        const transport = create();
+        for (const whole of [true, false]) {
+          const read = async () => {
+            const incoming = await transport.send(request(server.url));
+            if (whole) return await incoming.text(100_000);
+            while (await incoming.read() !== undefined);
+          };
+          const error = await failureOf(read());
+          assert(error instanceof GatewayError && error.kind === "upstream", `${JSON.stringify(wire)}: ${error}`);
+        }
+        transport.close();
+      }
+    }
+  });
+
+  Deno.test(`${name}: a call that is given up frees its connection, in every phase`, async () => {
+    const reason = new GatewayError("timeout", "Left");
+    const phases: [phase: string, wire: string, act: (incoming: Incoming) => Promise<unknown>][] = [
+      ["before the head", "", () => Promise.reject(new Error("A head came"))],
+      ["within the head", "HTTP/1.1 200", () => Promise.reject(new Error("A head came"))],
+      ["after the head", CHUNKED, (incoming) => incoming.read()],
+      ["within a length", `${OK}content-length: 10\r\n\r\nhello`, (incoming) => incoming.text(100)],
+      ["within a long length", `${OK}content-length: 100000\r\n\r\nhello`, (incoming) => incoming.text(100_000)],
+      ["within a chunk", `${CHUNKED}10\r\nhello`, (incoming) => incoming.text(100)],
+      ["between chunks", CHUNKED + chunk("hello"), async (incoming) => {
+        await incoming.read();
+        await incoming.read();
+      }],
+    ];
+    for (const [phase, wire, act] of phases) {
+      for (const kept of [false, true]) {
+        const arrived = Promise.withResolvers<void>();
+        await using server = startKeeping(async (socket, { body }) => {
+          await say(socket, body === "first" ? `${OK}content-length: 0\r\n\r\n` : wire);
+          if (body === "first") return "keep";
+          arrived.resolve();
+          await socket.read(new Uint8Array(1));
+          return "close";
+        });
+        const transport = create();
+        if (kept) {
+          await (await transport.send(request(server.url, { body: "first" }))).text(1);
+          // Some are free a moment later.
+          await new Promise((resolve) => setTimeout(resolve, 10));
+        }
+        const client = new AbortController();
+        const call = transport.send(request(server.url, { signal: client.signal })).then(act);
+        const failed = failureOf(call);
+        await soon("request", arrived.promise);
+        await new Promise((resolve) => setTimeout(resolve, 10));
+        const left = performance.now();
+        client.abort(reason);
+        assertEquals(await soon(phase, failed), reason, phase);
+        await soon(`${phase}: connection closed`, server.ended(1));
+        assert(performance.now() - left < 1_000, phase);
+        // This one begins anew, although nobody waits for it: see `createNodeTransport`.
+        if (name !== "node") assertEquals(server.accepted, 1, `${phase}, ${kept ? "kept" : "new"}`);
+        transport.close();
+      }
+    }
+    const transport = create();
+    const client = new AbortController();
+    client.abort(reason);
+    assertEquals(await failureOf(transport.send(request("http://127.0.0.1:2", { signal: client.signal }))), reason);
+    transport.close();
+  });
+
+  Deno.test(`${name}: a call that is given up while its connection is made, or its body is sent`, async () => {
+    const reason = new GatewayError("timeout", "Left");
+    {
+      await using deaf = await startDeaf();
+      const transport = create();
+      const client = new AbortController();
+      const failed = failureOf(transport.send(request(deaf.url, { signal: client.signal })));
+      setTimeout(() => client.abort(reason), 30);
+      assertEquals(await soon("making a connection", failed), reason);
+      transport.close();
+    }
+    for (const streamed of [false, true]) {
+      const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+      const accepted = listener.accept();
+      const transport = create();
+      const client = new AbortController();
+      const cancelled = Promise.withResolvers<void>();
+      let pulls = 0;
+      const endless = new ReadableStream<Uint8Array>({
+        pull: (controller) => {
+          pulls++;
+          controller.enqueue(new Uint8Array(100_000));
+        },
+        cancel: () => cancelled.resolve(),
+      });
+      const body = streamed ? endless : "x".repeat(30_000_000);
+      const url = `http://127.0.0.1:${listener.addr.port}`;
+      const failed = failureOf(transport.send(request(url, { body, signal: client.signal })));
+      const socket = await accepted;
+      await socket.read(new Uint8Array(10));
+      // Nobody reads on: what can be sent comes to rest.
+      let before = -1;
+      while (before !== pulls) {
+        before = pulls;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+      }
+      assert(pulls * 100_000 < 20_000_000, `${pulls} pieces`);
+      client.abort(reason);
+      assertEquals(await soon("sending a body", failed), reason);
+      if (streamed) await soon("stream cancelled", cancelled.promise);
+      const rest = new Uint8Array(1_000_000);
+      const drained = (async () => {
+        while (await socket.read(rest).catch(() => null) !== null);
+      })();
+      await soon("connection closed", drained);
+      socket.close();
+      listener.close();
+      transport.close();
+    }
+  });
+
+  Deno.test(`${name}: what is cancelled, before and while it is read, is over`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED + chunk("hello"));
+      await socket.read(new Uint8Array(1));
+      return "close";
+    });
+    const transport = create();
+    for (let number = 1; number <= 2; number++) {
+      const incoming = await transport.send(request(server.url));
+      if (number === 2) await incoming.read();
+      incoming.cancel();
+      incoming.cancel();
+      incoming.release();
+      await soon("connection closed", server.ended(number));
+    }
+    transport.close();
+  });
+
+  Deno.test(`${name}: time limits of every phase`, async () => {
+    const cases: [wire: string, limits: Record<string, number | string>, says: string][] = [
+      ["", { firstByteMs: 60 }, "no answer within 0.06 s"],
+      ["", { totalMs: 60 }, "no whole answer within 0.06 s"],
+      ["HTTP/1.1 200", { firstByteMs: 60 }, "no answer within 0.06 s"],
+      [CHUNKED, { idleMs: 60 }, "nothing more within 0.06 s"],
+      [CHUNKED, { firstByteMs: 60, begins: "body" }, "no answer within 0.06 s"],
+      [CHUNKED + chunk("a"), { idleMs: 60, begins: "body" }, "nothing more within 0.06 s"],
+      [CHUNKED + chunk("a"), { idleMs: 60 }, "nothing more within 0.06 s"],
+      [CHUNKED + chunk("a"), { totalMs: 60 }, "no whole answer within 0.06 s"],
+      [`${OK}content-length: 9\r\n\r\na`, { idleMs: 60 }, "nothing more within 0.06 s"],
+    ];
+    for (const [wire, limits, says] of cases) {
+      await using server = startKeeping(async (socket) => {
+        await say(socket, wire);
+        await socket.read(new Uint8Array(1));
+        return "close";
+      });
+      const transport = create();
+      const started = performance.now();
+      const call = transport.send(request(server.url, { limits })).then((incoming) => incoming.text(100));
+      const error = await soon(says, failureOf(call));
+      const ms = performance.now() - started;
+      assert(
+        error instanceof GatewayError && error.kind === "timeout" && error.message.includes(says),
+        `${says}: ${error}`,
+      );
+      assert(ms >= 59 && ms < 500, `${says}: ${ms} ms`);
+      await soon("connection closed", server.ended(1));
+      transport.close();
+    }
+  });
+
+  Deno.test(`${name}: no connection in time, and none at all`, async () => {
+    await using deaf = await startDeaf();
+    const transport = create();
+    const late = await soon("limit", failureOf(transport.send(request(deaf.url, { limits: { connectMs: 100 } }))));
+    assert(late instanceof GatewayError && late.message.includes("no connection within 0.1 s"), String(late));
+    const short = await failureOf(transport.send(request(deaf.url, { limits: { firstByteMs: 100 } })));
+    assertMatch(String(short), /no answer within 0\.1 s/);
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    listener.close();
+    for (const url of [`http://127.0.0.1:${listener.addr.port}`, "http://no-such-host.invalid/"]) {
+      const refused = await soon("refusal", failureOf(transport.send(request(url))));
+      assert(refused instanceof GatewayError && refused.fault === "unreachable", `${url}: ${refused}`);
+    }
+    transport.close();
+  });
+
+  Deno.test(`${name}: a client that is slow is not the upstream's fault, and slows it down`, async () => {
+    let sent = 0;
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED);
+      for (; sent < 400; sent++) await say(socket, chunk("x".repeat(100_000)));
+      await say(socket, chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    const incoming = await transport.send(request(server.url, { limits: { idleMs: 100 } }));
+    await incoming.read();
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    assert(sent < 200, `${sent} pieces`);
+    let bytes = 0;
+    for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) bytes += piece.length;
+    assert(bytes > 39_000_000);
+    transport.close();
+  });
+
+  Deno.test(`${name}: an early answer comes through while the body is still being sent`, async () => {
+    const never = Promise.withResolvers<void>();
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const serving = (async () => {
+      const socket = await listener.accept();
+      await socket.read(new Uint8Array(10_000));
+      await say(socket, "HTTP/1.1 413 Too large\r\ncontent-length: 2\r\n\r\nno");
+      await soon(
+        "end",
+        (async () => {
+          while (await socket.read(new Uint8Array(100_000)).catch(() => null) !== null);
+        })(),
+      );
+      socket.close();
+    })();
+    const transport = create();
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      yield new Uint8Array(1_000);
+      await never.promise;
+    }
+    const url = `http://127.0.0.1:${listener.addr.port}`;
+    const incoming = await soon("answer", transport.send(request(url, { body: ReadableStream.from(pieces()) })));
+    assertEquals([incoming.status, await incoming.text(10)], [413, "no"]);
+    never.resolve();
+    incoming.cancel();
+    transport.close();
+    await serving;
+    listener.close();
+  });
+
+  Deno.test(`${name}: a body that breaks off takes the call with it`, async () => {
+    await using server = startKeeping(() => Promise.resolve("keep"));
+    const transport = create();
+    async function* pieces(): AsyncGenerator<Uint8Array> {
+      yield new Uint8Array(1_000);
+      await Promise.resolve();
+      throw new GatewayError("invalid", "The picture breaks off");
+    }
+    const error = await soon(
+      "call",
+      failureOf(transport.send(request(server.url, { body: ReadableStream.from(pieces()) }))),
+    );
+    assert(error instanceof GatewayError, String(error));
+    await until("connection closed", () => server.open === 0);
+    transport.close();
+  });
+
+  Deno.test(`${name}: what is under way when the transport is closed comes to its end`, async () => {
+    const go = Promise.withResolvers<void>();
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED + chunk("hello"));
+      await go.promise;
+      await say(socket, chunk(" you") + chunk(""));
+      return "keep";
+    });
+    const transport = create();
+    const incoming = await transport.send(request(server.url));
+    transport.close();
+    go.resolve();
+    assertEquals(await incoming.text(100), "hello you");
+    await soon("connection closed", server.ended(1));
+  });
+
+  Deno.test(`${name}: addresses of IPv6`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, `${OK}content-length: 2\r\n\r\nhi`);
+      return "keep";
+    }, "::1");
+    const transport = create();
+    assertEquals(await (await transport.send(request(server.url))).text(10), "hi");
+    assertMatch(server.asked[0]?.head ?? "", /\r\nhost: \[::1\]:\d+\r\n/i);
+    transport.close();
+  });
+}
