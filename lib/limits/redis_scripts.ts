@@ -1,0 +1,362 @@
+/**
+ * The scripts that count limits in Redis. Each runs as one step on the server and by its clock; the windows are those of
+ * `window.ts`.
+ *
+ * The one key that a script is given is the prefix of all keys it touches. It holds a hash tag, so that all of them are in
+ * one slot: the limits of a request have to be looked at, and taken, in one step. Under the prefix there are
+ *
+ * - `r:NAME`, `t:NAME`: requests and tokens. A hash of amounts by bucket (its end, in buckets), with their sum `s` and the
+ *   first and last bucket, `f` and `l`. A step reads what it needs of it, and the whole only where it is to be tidied.
+ * - `c:NAME`: slots. A sorted set of leases, `NODE/ID`, by their ends.
+ * - `nodes`: a sorted set of the nodes by the time until which they are taken to live. Whoever finds one whose time is over
+ *   frees what it held, some at a time.
+ * - `held:NODE`: what a node's requests have taken, by their ids. A request is ended, or taken back, once: whoever takes it
+ *   out of here does it.
+ * - `epoch`: a name for what is kept. Where it is another one, what was kept before is lost.
+ *
+ * All keys expire by themselves. Claims are lines `UNIT REPORT LIMIT COST NAME`, the first two of one letter each.
+ */
+import { BUCKET_MS, WINDOW_MS } from "./window.ts";
+import { LATE_MS } from "./memory.ts";
+
+/** Where a script finds everything. */
+export const PREFIX = "sluice:{limits}:";
+
+/** Letters of the units in claims and keys. */
+export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as const;
+
+/** Requests of a node that is over that are freed in one step: some hundred microseconds. */
+const FREED_AT_ONCE = 200;
+
+/** How long the list of nodes outlives the last of them, in milliseconds. */
+const LAST_MS = 86_400_000;
+
+/** No node is taken to live for longer without a word, whatever the clock does, in milliseconds. */
+const LONGEST_LEASE_MS = 3_600_000;
+
+/** How much longer than what is in it a key lives, in milliseconds. */
+const SPARE_MS = 1_000;
+
+const COMMON = `
+local prefix = KEYS[1]
+local nodes, epoch = prefix .. 'nodes', prefix .. 'epoch'
+
+-- Whole milliseconds. Only tests bring their own.
+local now = tonumber(ARGV[1])
+if not now then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+-- The last bucket that is over, and the one in which what is taken now ends.
+local edge = math.floor(now / ${BUCKET_MS})
+local latest = edge + 1 + ${WINDOW_MS / BUCKET_MS}
+
+local function parse(text)
+  local claims = {}
+  for unit, report, limit, cost, name in string.gmatch(text, '(%a)(%d) (%d+) (%d+) ([^\\n]+)') do
+    claims[#claims + 1] = {
+      key = prefix .. unit .. ':' .. name, unit = unit, refuses = report == '0',
+      limit = tonumber(limit), cost = tonumber(cost),
+    }
+  end
+  return claims
+end
+
+-- Amounts of a window by bucket.
+local function buckets(key)
+  local flat, found = redis.call('HGETALL', key), {}
+  for at = 1, #flat, 2 do
+    local bucket = tonumber(flat[at])
+    if bucket then found[bucket] = tonumber(flat[at + 1]) end
+  end
+  return found
+end
+
+-- Drops what is over. What would end too late was taken before the clock was set back: it ends with what is taken now.
+local function tidy(claim)
+  local gone, late = {}, 0
+  claim.sum, claim.first, claim.last = 0, nil, nil
+  for bucket, amount in pairs(buckets(claim.key)) do
+    if bucket > edge and bucket <= latest then
+      claim.sum = claim.sum + amount
+      claim.first = math.min(bucket, claim.first or bucket)
+      claim.last = math.max(bucket, claim.last or bucket)
+    else
+      gone[#gone + 1] = bucket
+      if bucket > latest then late = late + amount end
+    end
+  end
+  if late > 0 then
+    redis.call('HINCRBY', claim.key, latest, late)
+    claim.sum, claim.first, claim.last = claim.sum + late, claim.first or latest, latest
+  end
+  if claim.sum == 0 then return redis.call('DEL', claim.key) end
+  for _, bucket in ipairs(gone) do redis.call('HDEL', claim.key, bucket) end
+  redis.call('HSET', claim.key, 's', claim.sum, 'f', claim.first, 'l', claim.last)
+end
+
+-- How a limit stands: its sum, and its first and last bucket, or the end of its last lease.
+local function read(claim)
+  if claim.unit == 'c' then
+    redis.call('ZREMRANGEBYSCORE', claim.key, '-inf', now)
+    claim.sum = redis.call('ZCARD', claim.key)
+    claim.last = claim.sum > 0 and tonumber(redis.call('ZRANGE', claim.key, -1, -1, 'WITHSCORES')[2]) or nil
+    return
+  end
+  local found = redis.call('HMGET', claim.key, 's', 'f', 'l')
+  claim.sum, claim.first, claim.last = tonumber(found[1] or 0), tonumber(found[2] or nil), tonumber(found[3] or nil)
+  if claim.first and (claim.first <= edge or claim.last > latest) then tidy(claim) end
+end
+
+-- Milliseconds until there is room; -1: never.
+local function wait(claim)
+  local excess = claim.sum + claim.cost - claim.limit
+  if excess <= 0 then return 0 end
+  if claim.cost > claim.limit then return -1 end
+  if claim.unit == 'c' then
+    return redis.call('ZRANGE', claim.key, excess - 1, excess - 1, 'WITHSCORES')[2] - now
+  end
+  local found = buckets(claim.key)
+  for bucket = claim.first, claim.last do
+    excess = excess - (found[bucket] or 0)
+    if excess <= 0 then return bucket * ${BUCKET_MS} - now end
+  end
+  return -1
+end
+
+local function add(claim, bucket, amount)
+  if amount == 0 or bucket <= edge then return end
+  redis.call('HINCRBY', claim.key, bucket, amount)
+  local is_last = bucket > (claim.last or 0)
+  claim.sum = claim.sum + amount
+  claim.first, claim.last = math.min(bucket, claim.first or bucket), math.max(bucket, claim.last or bucket)
+  redis.call('HSET', claim.key, 's', claim.sum, 'f', claim.first, 'l', claim.last)
+  if is_last then redis.call('PEXPIRE', claim.key, bucket * ${BUCKET_MS} - now + ${SPARE_MS}) end
+end
+
+-- Gives back what was taken for this bucket, where it still counts.
+local function remove(claim, bucket, amount)
+  if amount == 0 or bucket <= edge then return end
+  local there = tonumber(redis.call('HGET', claim.key, bucket) or 0)
+  local given = math.min(there, amount)
+  if given == 0 then return end
+  redis.call('HINCRBY', claim.key, bucket, -given)
+  claim.sum = claim.sum - given
+  redis.call('HSET', claim.key, 's', claim.sum)
+  if given < there then return end
+  redis.call('HDEL', claim.key, bucket)
+  if bucket == claim.first or bucket == claim.last then tidy(claim) end
+end
+
+-- A lease for each slot. Almost always there is one.
+local function leases(claim, node, id, act)
+  for slot = 1, claim.cost do act(node .. '/' .. id .. (slot > 1 and '#' .. slot or '')) end
+end
+
+local function occupy(claim, node, id, lease_end)
+  if lease_end <= now or claim.cost == 0 then return end
+  leases(claim, node, id, function(lease) redis.call('ZADD', claim.key, lease_end, lease) end)
+  claim.sum = claim.sum + claim.cost
+  if lease_end <= (claim.last or 0) then return end
+  claim.last = lease_end
+  redis.call('PEXPIRE', claim.key, lease_end - now + ${SPARE_MS})
+end
+
+local function vacate(claim, node, id)
+  leases(claim, node, id, function(lease) redis.call('ZREM', claim.key, lease) end)
+end
+
+local function hold(node, id, bucket, text)
+  local held = prefix .. 'held:' .. node
+  redis.call('HSET', held, id, string.format('%.0f', bucket) .. '\\n' .. text)
+  if redis.call('HLEN', held) == 1 then redis.call('PEXPIRE', held, ${LAST_MS}) end
+end
+
+-- Whether it was held: of all who would give it back, the first does.
+local function release(node, id)
+  return redis.call('HDEL', prefix .. 'held:' .. node, id) == 1
+end
+
+local function alive(node)
+  local lives = redis.call('ZSCORE', nodes, node)
+  return lives and tonumber(lives) > now
+end
+
+-- Frees some of what a node held. Whether there is more.
+local function free(node)
+  local held = prefix .. 'held:' .. node
+  local flat = redis.call('HRANDFIELD', held, ${FREED_AT_ONCE}, 'WITHVALUES')
+  for at = 1, #flat, 2 do
+    for _, claim in ipairs(parse(flat[at + 1])) do
+      if claim.unit == 'c' then vacate(claim, node, flat[at]) end
+    end
+    redis.call('HDEL', held, flat[at])
+  end
+  if redis.call('EXISTS', held) == 1 then return 1 end
+  redis.call('ZREM', nodes, node)
+  return 0
+end
+
+-- Frees some of what a node held whose time is over.
+local function bury()
+  local dead = redis.call('ZRANGEBYSCORE', nodes, '-inf', now, 'LIMIT', 0, 1)[1]
+  return dead and free(dead) or 0
+end
+
+local function standings(claims, answer)
+  for _, claim in ipairs(claims) do
+    answer[#answer + 1] = claim.sum
+    if not claim.last or claim.sum == 0 then answer[#answer + 1] = 0
+    elseif claim.unit == 'c' then answer[#answer + 1] = claim.last - now
+    else answer[#answer + 1] = claim.last * ${BUCKET_MS} - now end
+  end
+  return answer
+end
+`;
+
+/** Arguments after the clock: node, id, how long it lasts, claims. Answers -1 to a node that is taken to be over. */
+const TAKE = `
+local node, id, text = ARGV[2], ARGV[3], ARGV[5]
+if not alive(node) then return {-1} end
+bury()
+local claims, waits, admitted = parse(text), {}, 1
+for at, claim in ipairs(claims) do
+  read(claim)
+  waits[at] = wait(claim)
+  if waits[at] ~= 0 and claim.refuses then admitted = 0 end
+end
+if admitted == 1 then
+  local lease_end = math.ceil((now + tonumber(ARGV[4])) / ${BUCKET_MS}) * ${BUCKET_MS}
+  for _, claim in ipairs(claims) do
+    if claim.unit == 'c' then occupy(claim, node, id, lease_end) else add(claim, latest, claim.cost) end
+  end
+  hold(node, id, latest, text)
+end
+local answer = {admitted, now}
+for at = 1, #claims do answer[at + 2] = waits[at] end
+return standings(claims, answer)
+`;
+
+/**
+ * Arguments after the clock: node, id, claims, the bucket they were taken for, the end of its lease, and what it used:
+ * tokens, `-` where their number is not known, or nothing where it is to be as if it had never been.
+ */
+const END = `
+local node, id, bucket, used = ARGV[2], ARGV[3], tonumber(ARGV[5]), ARGV[7]
+local held = release(node, id)
+if tonumber(ARGV[6]) + ${LATE_MS} <= now then return {0} end
+if not held and not alive(node) then return {-1} end
+local claims = parse(ARGV[4])
+for _, claim in ipairs(claims) do
+  if held and claim.unit == 'c' then vacate(claim, node, id) end
+  read(claim)
+  if held and claim.unit ~= 'c' then
+    local tokens = claim.unit == 't' and tonumber(used)
+    if used == '' then remove(claim, bucket, claim.cost)
+    elseif tokens and tokens < claim.cost then remove(claim, bucket, claim.cost - tokens)
+    elseif tokens then add(claim, bucket > edge and bucket or latest, tokens - claim.cost) end
+  end
+end
+return standings(claims, {1})
+`;
+
+/** Arguments after the clock: node, claims. */
+const LOOK = `
+if not alive(ARGV[2]) then return {-1} end
+local claims = parse(ARGV[3])
+for _, claim in ipairs(claims) do read(claim) end
+return standings(claims, {1})
+`;
+
+/** Arguments after the clock: node, how long it is taken to live, a new name for what is kept. */
+const JOIN = `
+redis.call('SET', epoch, ARGV[4], 'NX')
+redis.call('ZADD', nodes, now + ARGV[3], ARGV[2])
+for _, key in ipairs({nodes, epoch}) do redis.call('PEXPIRE', key, ${LAST_MS}) end
+return {now, redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), redis.call('GET', epoch)}
+`;
+
+/**
+ * Arguments after the clock: node, how long it is taken to live. Answers the number of nodes, and whether more is to be
+ * freed at once; -1 to a node that is taken to be over.
+ */
+const BEAT = `
+local node = ARGV[2]
+if not alive(node) then return {-1} end
+redis.call('ZADD', nodes, now + ARGV[3], node)
+for _, key in ipairs({nodes, epoch, prefix .. 'held:' .. node}) do redis.call('PEXPIRE', key, ${LAST_MS}) end
+local longest = now + math.max(${LONGEST_LEASE_MS}, ARGV[3])
+for _, late in ipairs(redis.call('ZRANGEBYSCORE', nodes, '(' .. string.format('%.0f', longest), '+inf')) do
+  redis.call('ZADD', nodes, longest, late)
+end
+local more = bury()
+return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), more}
+`;
+
+/**
+ * Arguments after the clock: node, ids whose taking is to be as if it had never been. The node is over from now on: what it
+ * has sent and what arrives later does nothing. Answers whether more is to be freed.
+ */
+const RETIRE = `
+local node = ARGV[2]
+for at = 3, #ARGV do
+  local text = redis.call('HGET', prefix .. 'held:' .. node, ARGV[at])
+  if text and release(node, ARGV[at]) then
+    local bucket = tonumber(string.match(text, '^%d+'))
+    for _, claim in ipairs(parse(text)) do
+      if claim.unit == 'c' then vacate(claim, node, ARGV[at])
+      else
+        read(claim)
+        remove(claim, bucket, claim.cost)
+      end
+    end
+  end
+end
+redis.call('ZADD', nodes, 'XX', 0, node)
+return {free(node)}
+`;
+
+/**
+ * Arguments after the clock: node, and of each request: id, claims, the bucket they were taken for, the end of its lease,
+ * and `1` where its requests and tokens are not counted yet.
+ */
+const PUT = `
+local node = ARGV[2]
+if not alive(node) then return {-1} end
+for at = 3, #ARGV, 5 do
+  local id, text, bucket, lease_end = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  for _, claim in ipairs(parse(text)) do
+    read(claim)
+    if claim.unit == 'c' then occupy(claim, node, id, lease_end)
+    elseif ARGV[at + 4] == '1' then add(claim, math.min(bucket, latest), claim.cost) end
+  end
+  hold(node, id, bucket, text)
+end
+return {1}
+`;
+
+/** Arguments after the clock: node, and of each amount the letter of its unit, the name, the bucket and the amount itself. */
+const POUR = `
+if not alive(ARGV[2]) then return {-1} end
+for at = 3, #ARGV, 4 do
+  local claim = {key = prefix .. ARGV[at] .. ':' .. ARGV[at + 1], unit = ARGV[at]}
+  read(claim)
+  add(claim, math.min(tonumber(ARGV[at + 2]), latest), tonumber(ARGV[at + 3]))
+end
+return {1}
+`;
+
+/** All scripts, each by itself. */
+export const SCRIPTS = {
+  take: COMMON + TAKE,
+  end: COMMON + END,
+  look: COMMON + LOOK,
+  join: COMMON + JOIN,
+  beat: COMMON + BEAT,
+  retire: COMMON + RETIRE,
+  put: COMMON + PUT,
+  pour: COMMON + POUR,
+} as const;
+
+/** Name of a script. */
+export type ScriptName = keyof typeof SCRIPTS;
