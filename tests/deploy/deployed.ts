@@ -21,6 +21,7 @@ export interface Instance extends AsyncDisposable {
   readonly origin: string;
   /** Time from its start to its first answer, in milliseconds. */
   readonly startMs: number;
+  /** Tells it so; one that has ended does not hear it. */
   kill(signal: Deno.Signal): void;
   /** How it ended, with all it said. */
   readonly ended: Promise<{ code: number; out: string; err: string }>;
@@ -61,17 +62,20 @@ export async function deploy(deno: string): Promise<App> {
       });
       await Promise.race([answers(origin), early]);
       early.catch(() => {});
+      function kill(signal: Deno.Signal): void {
+        try {
+          child.kill(signal);
+        } catch {
+          // It has ended.
+        }
+      }
       return {
         origin,
         startMs: performance.now() - begun,
-        kill: (signal) => child.kill(signal),
+        kill,
         ended,
         async [Symbol.asyncDispose]() {
-          try {
-            child.kill("SIGKILL");
-          } catch {
-            // It has ended.
-          }
+          kill("SIGKILL");
           await ended;
         },
       };
