@@ -2,7 +2,7 @@
 import type { ConfigStatus } from "../config/reloader.ts";
 import type { IsolateHealth } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
-import { isCurrent, isolateHealth, type Readiness, readinessOf } from "../pipeline/health.ts";
+import { isCurrent, isolateHealth, outageOf, type Readiness, readinessOf } from "../pipeline/health.ts";
 import type { HealthRow } from "../routing/health.ts";
 import { adminAnswer } from "./answer.ts";
 
@@ -13,8 +13,10 @@ export interface HealthAnswer extends Readiness {
   config: ConfigStatus;
   /** Entries on their way into the ledger. */
   ledger_queue: number;
+  /** Entries that wait in the journal for a store that is out of reach. */
+  journal_entries: number;
   /** Where limits are counted. */
-  limits: "memory";
+  limits: "memory" | "redis";
   /** Targets that were asked so far. */
   targets: HealthRow[];
   open_requests: number;
@@ -35,13 +37,15 @@ export async function health(_request: Request, { gateway }: RouteContext): Prom
     object: "health",
     ...readinessOf({
       store: isolates.every(({ store }) => store),
+      outage: outageOf(gateway),
       ledger: isolates.every(({ ledger }) => ledger),
       targets,
       isCurrent: isCurrent(gateway),
     }),
     config: gateway.reloader.status(),
     ledger_queue: sum(({ ledgerQueue }) => ledgerQueue),
-    limits: "memory",
+    journal_entries: gateway.store.shared?.reach().waiting ?? 0,
+    limits: gateway.config.limits_store.kind,
     targets,
     open_requests: sum(({ openRequests }) => openRequests),
     open_streams: sum(({ openStreams }) => openStreams),

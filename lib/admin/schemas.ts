@@ -189,7 +189,8 @@ export const gatewayHealthSchema: z.ZodType<HealthAnswer> = z.strictObject({
   ),
   config: z.strictObject(configStatus),
   ledger_queue: count.describe("Entries on their way into the ledger"),
-  limits: z.literal("memory").describe("Where limits are counted"),
+  journal_entries: count.describe("Entries that wait in the journal for a store that is out of reach"),
+  limits: z.enum(["memory", "redis"]).describe("Where limits are counted"),
   targets: z.array(z.strictObject({
     upstream: z.string(),
     model: z.string().describe("The upstream's own id of it"),

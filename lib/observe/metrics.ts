@@ -110,6 +110,11 @@ export interface Vitals {
   linesLost: () => number;
   ledgerQueue: () => number;
   ledgerHealthy: () => boolean;
+  /** Whether the store of keys and bills answers, and how many entries wait for it. */
+  storeUp: () => boolean;
+  journalEntries: () => number;
+  /** Whether limits hold for all nodes. */
+  limitsStoreUp: () => boolean;
   configVersion: () => number;
   /** Whether the configuration in force is the one that shall be. */
   configCurrent: () => boolean;
@@ -134,6 +139,9 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
   gauge("sluice_bytes_held", "Bytes of request bodies held in memory.", vitals.heldBytes);
   gauge("sluice_ledger_queue", "Entries on their way into the ledger.", vitals.ledgerQueue);
   gauge("sluice_ledger_healthy", "1 while the ledger can be written, else 0.", () => vitals.ledgerHealthy() ? 1 : 0);
+  gauge("sluice_store_up", "1 while the store of keys and bills answers, else 0.", () => vitals.storeUp() ? 1 : 0);
+  gauge("sluice_store_journal_entries", "Entries that wait for the store in the journal.", vitals.journalEntries);
+  gauge("sluice_limits_store_up", "1 while limits hold for all nodes, else 0.", () => vitals.limitsStoreUp() ? 1 : 0);
   gauge("sluice_config_version", "Number of the configuration in force.", vitals.configVersion);
   gauge(
     "sluice_config_healthy",

@@ -5,7 +5,10 @@ import { jsonResponse } from "./serve.ts";
 
 /** What stands against taking requests, or would if there were more of it. */
 export interface Readiness {
-  /** `degraded`: some models have no upstream that would answer, or it is not the configuration that shall be in force. */
+  /**
+   * `degraded`: some models have no upstream that would answer, it is not the configuration that shall be in force, or the
+   * store is out of reach and this node gets along without it for a while: keys that it knows, requests without a budget.
+   */
   status: "ok" | "degraded" | "unavailable";
   /** Whether the store of keys answers. */
   store: boolean;
@@ -33,8 +36,9 @@ export async function alive({ observer }: Gateway): Promise<Response> {
 }
 
 /**
- * 200 while the gateway can answer requests: its store answers, and its ledger can be written. Upstreams that do not let
- * it in make it `degraded`: another process would fare no better. 503 where it cannot, and while it shuts down.
+ * 200 while the gateway can answer requests: its store answers, or it gets along without, and its ledger can be written.
+ * Upstreams that do not let it in make it `degraded`, as a store out of reach does: another process would fare no better.
+ * 503 where it cannot, and while it shuts down.
  */
 export async function ready(gateway: Gateway): Promise<Response> {
   const { status } = await readiness(gateway);
@@ -44,9 +48,9 @@ export async function ready(gateway: Gateway): Promise<Response> {
 
 /** How ready the gateway is, and why. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
-  const store = await isStoreThere(gateway);
   return readinessOf({
-    store,
+    store: await isStoreThere(gateway),
+    outage: outageOf(gateway),
     ledger: gateway.ledger.healthy,
     targets: healthRows(gateway),
     isCurrent: isCurrent(gateway),
@@ -75,11 +79,26 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 
 /** What makes an isolate, or all of them, ready. */
 export function readinessOf(
-  { store, ledger, targets, isCurrent }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & { isCurrent: boolean },
+  { store, outage, ledger, targets, isCurrent }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & {
+    outage: Outage;
+    isCurrent: boolean;
+  },
 ): Readiness {
   const upstreams = standing(targets);
-  const status = !store || !ledger ? "unavailable" : upstreams === "ok" && isCurrent ? "ok" : "degraded";
-  return { status, store, ledger, upstreams, is_current: isCurrent };
+  const isWell = store && outage === "none" && upstreams === "ok" && isCurrent;
+  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
+  const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
+  return { status, store: store && outage === "none", ledger, upstreams, is_current: isCurrent };
+}
+
+/** Whether a store of several nodes is out of reach, and if so, whether the keys that a node has seen go on to serve. */
+export type Outage = "none" | "bridged" | "too_long";
+
+/** How far the gateway is without its store. */
+export function outageOf({ store, config }: Pick<Gateway, "store" | "config">): Outage {
+  const reach = store.shared?.reach();
+  if (reach === undefined || reach.up) return "none";
+  return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";
 }
 
 /** Whether the configuration in force is the one that shall be: of nodes that share one, not all may be able to use it. */

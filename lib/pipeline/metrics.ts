@@ -29,10 +29,13 @@ export async function metrics(gateway: Gateway): Promise<Response> {
 
 /** The metrics of this isolate. */
 export function metricsText(gateway: Gateway): string {
-  const { observer, ledger, reloader } = gateway;
+  const { observer, ledger, limiter, reloader, store } = gateway;
   return observer.metrics({
     ledgerQueue: () => ledger.queued,
     ledgerHealthy: () => ledger.healthy,
+    storeUp: () => store.shared?.reach().up ?? true,
+    journalEntries: () => store.shared?.reach().waiting ?? 0,
+    limitsStoreUp: () => limiter.healthy,
     configVersion: () => reloader.status().version,
     configCurrent: () => isCurrent(gateway),
     breakers: () => breakers(gateway),

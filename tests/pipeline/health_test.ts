@@ -4,6 +4,8 @@ import { metrics } from "../../lib/pipeline/metrics.ts";
 import { readiness, ready } from "../../lib/pipeline/health.ts";
 import { BREAKER, type Health } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/memory_health.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import type { SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
 import { valueOf } from "../observe/exposition.ts";
 import { startGateway } from "../upstreams/gateway.ts";
 
@@ -24,6 +26,19 @@ function healthWith(refused: readonly string[]): Health {
   return health;
 }
 
+/** A store of several nodes, as far as it is in reach. */
+function sharedStore(reach: Partial<StoreReach>): Store {
+  const configs: SharedConfigs = {
+    latest: () => Promise.resolve(undefined),
+    put: () => Promise.resolve(1),
+    watch: () => () => {},
+  };
+  return {
+    ...openMemoryStore(),
+    shared: { configs, reach: () => ({ up: true, downMs: 0, waiting: 0, ...reach }) },
+  };
+}
+
 Deno.test("readiness follows the store, the ledger and the upstreams, and only the gateway's own make it unavailable", async () => {
   await using running = startGateway({});
   const base = running.gateway;
@@ -36,6 +51,12 @@ Deno.test("readiness follows the store, the ledger and the upstreams, and only t
     ["all refused", { ...base, health: healthWith(["first", "second"]) } as Gateway, 200, "degraded", "none"],
     ["no ledger", { ...base, ledger: sick }, 503, "unavailable", "ok"],
     ["no store", { ...base, keys }, 503, "unavailable", "ok"],
+    ["a store that nodes share", { ...base, store: sharedStore({}) }, 200, "ok", "ok"],
+    ["one away", { ...base, keys, store: sharedStore({ up: false, downMs: 299_000 }) }, 200, "degraded", "ok"],
+    ["a key known", { ...base, store: sharedStore({ up: false, downMs: 1 }) }, 200, "degraded", "ok"],
+    ["away for long", { ...base, store: sharedStore({ up: false, downMs: 301_000 }) }, 503, "unavailable", "ok"],
+    ["no room", { ...base, ledger: sick, store: sharedStore({ up: false, downMs: 1 }) }, 503, "unavailable", "ok"],
+    ["there, but no key", { ...base, keys, store: sharedStore({}) }, 503, "unavailable", "ok"],
   ];
   for (const [name, gateway, status, says, upstreams] of cases) {
     const response = await ready(gateway);
@@ -43,6 +64,19 @@ Deno.test("readiness follows the store, the ledger and the upstreams, and only t
     const { status: told, upstreams: stand } = await readiness(gateway);
     assertEquals([told, stand], [says, upstreams], name);
   }
+});
+
+Deno.test("metrics show whether stores that nodes share answer, and how much waits", async () => {
+  await using running = startGateway({});
+  const base = running.gateway;
+  const values = async (gateway: Gateway) => {
+    const text = await (await metrics(gateway)).text();
+    return ["store_up", "store_journal_entries", "limits_store_up"].map((name) => valueOf(text, `sluice_${name}`));
+  };
+  assertEquals(await values(base), ["1", "0", "1"]);
+  const limiter = { ...base.limiter, healthy: false };
+  const store = sharedStore({ up: false, downMs: 1, waiting: 7 });
+  assertEquals(await values({ ...base, store, limiter }), ["0", "7", "0"]);
 });
 
 Deno.test("metrics show the breakers that are worst, and whether the ledger is healthy", async () => {
@@ -53,7 +87,7 @@ Deno.test("metrics show the breakers that are worst, and whether the ledger is h
     health: healthWith(["second"]),
     ledger: { ...base.ledger, healthy: false, queued: 7 },
   } as Gateway;
-  const text = await metrics(gateway).text();
+  const text = await (await metrics(gateway)).text();
   assertEquals(valueOf(text, "sluice_breaker_state", { upstream: "first", model: "m" }), "0");
   assertEquals(valueOf(text, "sluice_breaker_state", { upstream: "second", model: "m" }), "4");
   assertEquals([valueOf(text, "sluice_ledger_healthy"), valueOf(text, "sluice_ledger_queue")], ["0", "7"]);
