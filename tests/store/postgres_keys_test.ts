@@ -112,11 +112,11 @@ Deno.test({
   },
 });
 
-Deno.test({
-  name: "a node does not remember a key that was revoked while it was read",
-  ignore,
-  async fn() {
-    for (const revoker of ["itself", "another"]) {
+for (const revoker of ["itself", "another"]) {
+  Deno.test({
+    name: `a node does not remember a key that ${revoker} revoked while it was read`,
+    ignore,
+    async fn() {
       const read = Promise.withResolvers<void>();
       const handOver = Promise.withResolvers<void>();
       let isFirst = true;
@@ -136,14 +136,13 @@ Deno.test({
       await read.promise;
       await (revoker === "itself" ? node : other).keys.revoke("key_1", 7);
       await node.changes.look();
-      const late = node.keys.findByHash(hash("a"), 0);
-      assertEquals((await late)?.revokedAt, 7, revoker);
+      assertEquals((await node.keys.findByHash(hash("a"), 0))?.revokedAt, 7);
       handOver.resolve();
       assertEquals((await early)?.revokedAt, undefined);
-      assertEquals((await node.keys.findByHash(hash("a"), 0))?.revokedAt, 7, revoker);
-    }
-  },
-});
+      assertEquals((await node.keys.findByHash(hash("a"), 0))?.revokedAt, 7);
+    },
+  });
+}
 
 Deno.test({
   name: "a crowd of unknown keys does not stand in the way of known ones",
