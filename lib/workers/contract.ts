@@ -6,17 +6,12 @@ import type { StoredAnswer } from "../images/answer_shelf.ts";
 import type { RepeatableRequest } from "../images/idempotency.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { RunningKind } from "../metering/running.ts";
-import type { StoreReach } from "../store/store.ts";
+import type { AnswerStore } from "../store/answers.ts";
+import type { KeyStore } from "../store/keys.ts";
+import type { LedgerStore } from "../store/ledger.ts";
+import type { SharedConfigs, StoreReach } from "../store/store.ts";
 import type { PackedConfig } from "./packed.ts";
-
-/** Names of what the owner offers, beside the store's parts. */
-export const OWNER = { limiter: "limiter", office: "office", door: "door", repeats: "repeats" } as const;
-
-/** Names of the store's parts, which the owner offers. */
-export const STORE = { keys: "keys", ledger: "ledger", answers: "answers", configs: "configs" } as const;
-
-/** Names of what a worker offers. */
-export const WORKER = { isolate: "isolate", door: "door", repeats: "repeats" } as const;
+import { deskOf } from "./wire.ts";
 
 /** The limiter's methods. */
 export type Limits = Omit<Limiter, "healthy" | "close">;
@@ -79,6 +74,8 @@ export interface WorkerStart {
 export interface OwnerState {
   /** As `Limiter.healthy`. */
   limitsHealthy: boolean;
+  /** As `LedgerStore.takes`. */
+  ledgerTakes?: boolean;
   /** As `SharedStore.reach`; absent where the store is one process's own. */
   reach?: StoreReach;
 }
@@ -107,3 +104,64 @@ export interface Isolate {
   /** Resolves as soon as its event loop gets to it. */
   ping(): void | Promise<void>;
 }
+
+/** What the owner offers to each worker. */
+export const OWNER = {
+  keys: deskOf<KeyStore>("keys", {
+    add: true,
+    findByHash: true,
+    list: true,
+    change: true,
+    revoke: true,
+    rotate: true,
+    touch: true,
+  }),
+  ledger: deskOf<LedgerStore>("ledger", {
+    hold: true,
+    left: true,
+    renew: true,
+    append: true,
+    expire: true,
+    holds: true,
+    find: true,
+    entries: true,
+    usage: true,
+    days: true,
+    prune: true,
+    start: true,
+  }),
+  answers: deskOf<AnswerStore>("answers", {
+    find: true,
+    begin: true,
+    write: true,
+    seal: true,
+    read: true,
+    claim: true,
+    isClaimed: true,
+    release: true,
+    keptBytes: true,
+    prune: true,
+  }),
+  configs: deskOf<Pick<SharedConfigs, "latest" | "put">>("configs", { latest: true, put: true }),
+  limiter: deskOf<Limits>("limiter", { take: true, end: true, undo: true, standings: true }),
+  office: deskOf<Office>("office", { metrics: true, health: true, reload: true, log: true }),
+  door: deskOf<Doorkeeper>("door", { failed: true, worked: true, enter: true, leave: true }),
+  repeats: deskOf<RepeatDesk>("repeats", { run: true, leave: true }),
+};
+
+/** What a worker offers. */
+export const WORKER = {
+  isolate: deskOf<Isolate>("isolate", {
+    start: true,
+    renew: true,
+    learn: true,
+    metrics: true,
+    health: true,
+    running: true,
+    end: true,
+    cut: true,
+    ping: true,
+  }),
+  door: deskOf<DoorNews>("door", { failed: true, worked: true }),
+  repeats: deskOf<RepeatWork>("repeats", { work: true, stop: true }),
+};

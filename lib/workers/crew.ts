@@ -108,7 +108,8 @@ class WorkerCrew implements Crew {
       state: this.#ownerState(),
     });
     member.serves = true;
-    if (reloader.status() !== status) await this.#renew(member);
+    member.status = JSON.stringify(status);
+    if (JSON.stringify(reloader.status()) !== member.status) await this.#renew(member);
     return place;
   }
 
@@ -156,8 +157,10 @@ class WorkerCrew implements Crew {
   #look(): void {
     const state = this.#ownerState();
     const text = JSON.stringify(state);
+    const status = JSON.stringify(this.#parts.gateway().reloader.status());
     for (const member of this.#members.values()) {
       if (text !== this.#state && member.serves) member.told.learn(state);
+      if (status !== member.status && member.serves) void this.#renew(member);
       if (++member.silent > MOST_SILENT) this.#lose(member, new Error("Its event loop does not turn any more"));
       else void member.isolate.ping()?.then(() => member.silent = 0, () => {});
     }
@@ -167,7 +170,12 @@ class WorkerCrew implements Crew {
   #ownerState(): OwnerState {
     const { limiter, store } = this.#parts.gateway();
     const reach = store.shared?.reach();
-    return { limitsHealthy: limiter.healthy, ...(reach !== undefined && { reach }) };
+    const { takes } = store.ledger;
+    return {
+      limitsHealthy: limiter.healthy,
+      ...(takes !== undefined && { ledgerTakes: takes }),
+      ...(reach !== undefined && { reach }),
+    };
   }
 
   async renew(): Promise<void> {
@@ -176,8 +184,10 @@ class WorkerCrew implements Crew {
 
   async #renew(member: Member): Promise<void> {
     const { config, reloader } = this.#parts.gateway();
+    const status = reloader.status();
+    member.status = JSON.stringify(status);
     try {
-      const renewed = Promise.resolve(member.isolate.renew(packConfig(config), reloader.status()));
+      const renewed = Promise.resolve(member.isolate.renew(packConfig(config), status));
       if (!await within(RENEW_MS, renewed)) throw new Error("It does not obey the configuration");
     } catch (error) {
       // It must not go on with what is not in force any more.
@@ -220,7 +230,8 @@ class WorkerCrew implements Crew {
         try {
           const answer = Promise.resolve(what(member.isolate, member));
           return await within(ANSWER_MS, answer) ? await answer : undefined;
-        } catch {
+        } catch (error) {
+          this.#parts.log({ level: "warn", event: "worker_silent", worker: member.number, ...describeCause(error) });
           return undefined;
         }
       }),

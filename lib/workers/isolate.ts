@@ -21,17 +21,7 @@ import { listenersOf } from "../http/surface.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { isolateHealth } from "../pipeline/health.ts";
 import { metricsText } from "../pipeline/metrics.ts";
-import {
-  type Doorkeeper,
-  type Isolate,
-  type Limits,
-  type Office,
-  OWNER,
-  type OwnerState,
-  type RepeatDesk,
-  WORKER,
-  type WorkerStart,
-} from "./contract.ts";
+import { type Isolate, OWNER, type OwnerState, WORKER, type WorkerStart } from "./contract.ts";
 import { createWorkerDoors } from "./doors.ts";
 import { unpackConfig } from "./packed.ts";
 import { createRepeats } from "./repeats.ts";
@@ -48,7 +38,7 @@ export function offerIsolate(wire: Wire, routes: readonly Route[]): void {
     if (serving === undefined) throw new TypeError("Cannot do this: the worker has not been started");
     return serving;
   };
-  wire.offer<Isolate>(WORKER.isolate, {
+  wire.offer(WORKER.isolate, {
     async start(start) {
       serving = await serve(wire, { start, routes });
       const { hostname, port } = serving.server.addr;
@@ -80,21 +70,18 @@ async function serve(
   { start, routes }: { start: WorkerStart; routes: readonly Route[] },
 ): Promise<Serving> {
   const config = unpackConfig(start.config);
-  const office = wire.remote<Office>(OWNER.office);
+  const office = wire.remote(OWNER.office);
   let { state, status } = start;
   const log = createLog({
-    write: batched((lines) => wire.told<Office>(OWNER.office).log(lines)),
+    write: batched((lines) => wire.told(OWNER.office).log(lines)),
     now: Date.now,
     level: () => gateway.config.log.level,
   });
   const store = await openWorkerStore(wire, { address: config.store, state: () => state });
-  const repeats = createRepeats(
-    wire.remote<RepeatDesk>(OWNER.repeats),
-    wire.told<RepeatDesk>(OWNER.repeats),
-  );
+  const repeats = createRepeats(wire.remote(OWNER.repeats), wire.told(OWNER.repeats));
   const doors = createWorkerDoors({
-    keeper: wire.remote<Doorkeeper>(OWNER.door),
-    told: wire.told<Doorkeeper>(OWNER.door),
+    keeper: wire.remote(OWNER.door),
+    told: wire.told(OWNER.door),
     monotonic: () => performance.now(),
   });
   wire.offer(WORKER.repeats, repeats.work);
@@ -163,12 +150,8 @@ async function serve(
 
 /** The owner's limits. They stay open when a worker ends. */
 function remoteLimiter(wire: Wire, state: () => OwnerState): Limiter {
-  const { take, end, undo, standings } = wire.remote<Limits>(OWNER.limiter);
   return {
-    take,
-    end,
-    undo,
-    standings,
+    ...wire.remote(OWNER.limiter),
     get healthy() {
       return state().limitsHealthy;
     },

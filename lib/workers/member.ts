@@ -1,16 +1,6 @@
 /** One worker, as its owner has it, and what the owner offers it. */
 import type { Gateway, Whole } from "../gateway.ts";
-import type { SharedConfigs } from "../store/store.ts";
-import {
-  type DoorNews,
-  type Isolate,
-  type Limits,
-  type Office,
-  OWNER,
-  type RepeatWork,
-  STORE,
-  WORKER,
-} from "./contract.ts";
+import { type Isolate, OWNER, WORKER } from "./contract.ts";
 import type { OwnerDoors } from "./doors.ts";
 import { createDues, type Dues } from "./dues.ts";
 import { openDesk } from "./repeats.ts";
@@ -28,6 +18,8 @@ export interface Member {
   readonly since: number;
   /** Whether it has begun to serve. */
   serves: boolean;
+  /** What it was last told of the configuration in force, as JSON. */
+  status?: string;
   /** Times it was looked at since it last said something. */
   silent: number;
   /** Its metrics when they were last asked for. */
@@ -58,19 +50,16 @@ export function hire(number: number, { gateway, doors, whole, write, lost, modul
   const wire = openWire(worker);
   const { store, limiter, idempotency, now } = gateway();
   const dues = createDues({ ledger: store.ledger, limiter, now });
-  const door = doors.open(wire.told<DoorNews>(WORKER.door));
-  const desk = openDesk(idempotency, {
-    work: wire.remote<RepeatWork>(WORKER.repeats),
-    told: wire.told<RepeatWork>(WORKER.repeats),
-  });
-  wire.offer(STORE.keys, store.keys);
-  wire.offer(STORE.ledger, store.ledger, dues.ledger);
-  wire.offer(STORE.answers, store.answers);
-  if (store.shared !== undefined) wire.offer<SharedConfigs>(STORE.configs, store.shared.configs);
-  wire.offer<Limits>(OWNER.limiter, limiter, dues.limiter);
+  const door = doors.open(wire.told(WORKER.door));
+  const desk = openDesk(idempotency, { work: wire.remote(WORKER.repeats), told: wire.told(WORKER.repeats) });
+  wire.offer(OWNER.keys, store.keys);
+  wire.offer(OWNER.ledger, store.ledger, dues.ledger);
+  wire.offer(OWNER.answers, store.answers);
+  if (store.shared !== undefined) wire.offer(OWNER.configs, store.shared.configs);
+  wire.offer(OWNER.limiter, limiter, dues.limiter);
   wire.offer(OWNER.door, door);
   wire.offer(OWNER.repeats, desk);
-  wire.offer<Office>(OWNER.office, {
+  wire.offer(OWNER.office, {
     metrics: () => whole.metrics(),
     health: () => whole.health(),
     reload: (trigger) => gateway().reloader.reload(trigger),
@@ -78,8 +67,8 @@ export function hire(number: number, { gateway, doors, whole, write, lost, modul
   });
   const member: Member = {
     number,
-    isolate: wire.remote<Isolate>(WORKER.isolate),
-    told: wire.told<Isolate>(WORKER.isolate),
+    isolate: wire.remote(WORKER.isolate),
+    told: wire.told(WORKER.isolate),
     dues,
     since: performance.now(),
     serves: false,

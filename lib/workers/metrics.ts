@@ -1,7 +1,7 @@
 /** The metrics of several isolates as those of one process. */
 
 /** Gauges of which the greatest is told: they mean the same in every isolate, or the worst of them counts. */
-const MOST = /(?:_version|_state|_seconds|_info)$|^process_/;
+const MOST = /(?:_version|_state|_seconds|_info|_journal_entries)$|^process_/;
 
 /** Gauges of which the least is told: 1 while all is well. */
 const LEAST = /_(?:healthy|up)$/;

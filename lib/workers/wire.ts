@@ -10,22 +10,44 @@ export interface Port {
 /** What can be called from elsewhere: its methods. */
 export type Offer = object;
 
+/** Names of the methods of an offer. */
+type MethodOf<T extends Offer> = {
+  [Name in keyof T]-?: T[Name] extends (...args: never[]) => unknown ? Name : never;
+}[keyof T];
+
+/** Every method of an offer by its name, so that none is forgotten; what is no method is not on the other side. */
+export type Methods<T extends Offer> = Readonly<Record<MethodOf<T>, true>>;
+
+/** An offer as the other side has it. */
+export type Remote<T extends Offer> = Pick<T, MethodOf<T>>;
+
 /** The methods of an offer for which nobody waits. */
 export type Told<T extends Offer> = {
-  [Name in keyof T]: T[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
+  [Name in MethodOf<T>]: T[Name] extends (...args: infer Args) => unknown ? (...args: Args) => void : never;
 };
+
+/** An offer: the name that both sides know it by, and its methods. */
+export interface Desk<T extends Offer> {
+  readonly name: string;
+  readonly methods: Methods<T>;
+}
+
+/** Names an offer. */
+export function deskOf<T extends Offer>(name: string, methods: Methods<T>): Desk<T> {
+  return { name, methods };
+}
 
 /** A port on which both sides call each other. Calls and answers come in the order they were sent. */
 export interface Wire {
   /** Offers the methods of an object. @param instead methods in the place of its own */
-  offer<T extends Offer>(name: string, target: T, instead?: Partial<T>): void;
+  offer<T extends Offer>(desk: Desk<T>, target: Remote<T>, instead?: Partial<Remote<T>>): void;
   /**
-   * What the other side offers under a name: methods that give promises, and no other members. They reject with what was
-   * thrown there, and with the reason of `close`.
+   * What the other side offers: methods that give promises. They reject with what was thrown there, and with the reason of
+   * `close`.
    */
-  remote<T extends Offer>(name: string): T;
+  remote<T extends Offer>(desk: Desk<T>): Remote<T>;
   /** The same, for calls whose outcome nobody wants to know. */
-  told<T extends Offer>(name: string): Told<T>;
+  told<T extends Offer>(desk: Desk<T>): Told<T>;
   /** Calls nothing and answers nothing any more. Whoever waits for an answer gets the reason. */
   close(reason: Error): void;
 }
@@ -40,7 +62,7 @@ type Method = (...args: unknown[]) => unknown;
 
 /** Opens a wire over a port that nobody else listens to. */
 export function openWire(port: Port): Wire {
-  const offers = new Map<string, { target: Offer; instead: Offer }>();
+  const offers = new Map<string, { methods: object; target: Offer; instead: Offer }>();
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   let count = 0;
   let closed: Error | undefined;
@@ -74,11 +96,10 @@ export function openWire(port: Port): Wire {
   }
 
   function find(name: string, method: string): Method {
-    const { target, instead } = offers.get(name) ?? { target: {}, instead: {} };
-    const own: unknown = Reflect.get(instead, method);
-    if (typeof own === "function") return own.bind(instead);
-    const found: unknown = Reflect.get(target, method);
-    if (typeof found === "function") return found.bind(target);
+    const { methods, target, instead } = offers.get(name) ?? { methods: {}, target: {}, instead: {} };
+    const from = Object.hasOwn(instead, method) ? instead : target;
+    const found: unknown = Object.hasOwn(methods, method) ? Reflect.get(from, method) : undefined;
+    if (typeof found === "function") return found.bind(from);
     throw new TypeError(`Cannot call "${name}.${method}": it is not offered`);
   }
 
@@ -96,12 +117,13 @@ export function openWire(port: Port): Wire {
   };
 
   return {
-    offer(name, target, instead = {}) {
-      offers.set(name, { target, instead });
+    offer({ name, methods }, target, instead = {}) {
+      offers.set(name, { methods, target, instead });
     },
-    remote: <T extends Offer>(name: string) => methods<T>((method, args) => call(name, method, args)),
-    told: <T extends Offer>(name: string) =>
-      methods<Told<T>>((method, args) => post({ type: "call", name, method, args })),
+    remote: <T extends Offer>({ name, methods }: Desk<T>) =>
+      stubs(methods, (method, args) => call(name, method, args)) as Remote<T>,
+    told: <T extends Offer>({ name, methods }: Desk<T>) =>
+      stubs(methods, (method, args) => post({ type: "call", name, method, args })) as Told<T>,
     close(reason) {
       closed ??= reason;
       for (const { reject } of waiting.values()) reject(reason);
@@ -110,15 +132,8 @@ export function openWire(port: Port): Wire {
   };
 }
 
-/** An object that has every method. It is no promise, and has no symbols. */
-function methods<T extends object>(call: (method: string, args: unknown[]) => unknown): T {
-  const made = new Map<string, Method>();
-  return new Proxy({} as T, {
-    get(_target, name) {
-      if (typeof name === "symbol" || name === "then") return undefined;
-      let method = made.get(name);
-      if (method === undefined) made.set(name, method = (...args) => call(name, args));
-      return method;
-    },
-  });
+function stubs(methods: object, call: (method: string, args: unknown[]) => unknown): Record<string, Method> {
+  return Object.fromEntries(
+    Object.keys(methods).map((method) => [method, (...args: unknown[]) => call(method, args)]),
+  );
 }

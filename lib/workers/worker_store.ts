@@ -1,11 +1,9 @@
 /** The store as a worker has it: the owner's, but for keys in a file, which it reads by itself. */
 import type { StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
-import type { AnswerStore } from "../store/answers.ts";
-import type { KeyStore } from "../store/keys.ts";
 import type { LedgerStore } from "../store/ledger.ts";
-import type { SharedConfigs, Store } from "../store/store.ts";
-import { type OwnerState, STORE } from "./contract.ts";
+import type { Store } from "../store/store.ts";
+import { OWNER, type OwnerState } from "./contract.ts";
 import type { Wire } from "./wire.ts";
 
 /** Where the store is, and what the owner last said of it. */
@@ -19,19 +17,22 @@ export interface WorkerStoreParts {
  * takes both isolates several times as long. @throws {StoreError}
  */
 export async function openWorkerStore(wire: Wire, { address, state }: WorkerStoreParts): Promise<Store> {
-  const keys = wire.remote<KeyStore>(STORE.keys);
-  const { add, list, change, revoke, rotate, touch } = keys;
+  const keys = wire.remote(OWNER.keys);
   const file = address.kind === "sqlite" ? await openStore(address) : undefined;
-  const findByHash = file?.keys.findByHash ?? keys.findByHash;
-  const { latest, put } = wire.remote<SharedConfigs>(STORE.configs);
   return {
-    keys: { add, list, change, revoke, rotate, touch, findByHash },
-    ledger: wire.remote<LedgerStore>(STORE.ledger),
-    answers: wire.remote<AnswerStore>(STORE.answers),
+    keys: { ...keys, findByHash: file?.keys.findByHash ?? keys.findByHash },
+    ledger: {
+      ...wire.remote(OWNER.ledger),
+      // Where the owner does not know, the ledger of this worker finds out.
+      get takes() {
+        return state().ledgerTakes;
+      },
+    } as LedgerStore,
+    answers: wire.remote(OWNER.answers),
     ...(state().reach !== undefined && {
       shared: {
         // Only the owner reloads.
-        configs: { latest, put, watch: () => () => {} },
+        configs: { ...wire.remote(OWNER.configs), watch: () => () => {} },
         reach: () => state().reach ?? { up: true, downMs: 0, waiting: 0 },
       },
     }),

@@ -27,6 +27,8 @@ export interface Place {
   input?: string;
   /** A command that runs the program, such as a tracer; absent: it is run by itself. */
   under?: readonly [string, ...string[]];
+  /** Path of an executable that is run instead; absent: the program from its source. */
+  executable?: string;
 }
 
 /** Runs a test in a fresh folder that is removed afterwards. */
@@ -82,22 +84,22 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-function command(args: readonly string[], { folder, env = {}, input, under }: Place): Deno.Command {
+function command(args: readonly string[], { folder, env = {}, input, under, executable }: Place): Deno.Command {
   const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];
-  const [program, ...before] = [...under ?? [], Deno.execPath()];
-  return new Deno.Command(program ?? Deno.execPath(), {
-    args: [
-      ...before,
-      "run",
-      "--quiet",
-      "--no-check",
-      "--no-prompt",
-      "--config",
-      `${ROOT}deno.json`,
-      ...permissions,
-      `${ROOT}main.ts`,
-      ...args,
-    ],
+  const source = [
+    Deno.execPath(),
+    "run",
+    "--quiet",
+    "--no-check",
+    "--no-prompt",
+    "--config",
+    `${ROOT}deno.json`,
+    ...permissions,
+    `${ROOT}main.ts`,
+  ];
+  const [program = "", ...before] = [...under ?? [], ...(executable === undefined ? source : [executable])];
+  return new Deno.Command(program, {
+    args: [...before, ...args],
     cwd: folder,
     env: { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1", ...env },
     stdin: input === undefined ? "null" : "piped",

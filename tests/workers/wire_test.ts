@@ -3,10 +3,11 @@ import { ListenError } from "../../lib/cli/listen.ts";
 import { ConfigError } from "../../lib/config.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { StoreError } from "../../lib/store/store.ts";
+import { deskOf } from "../../lib/workers/wire.ts";
 import { openWires } from "./wires.ts";
 
 /** An offer that keeps what it is called with. */
-class Desk {
+class Counter {
   readonly seen: unknown[] = [];
 
   take(...values: unknown[]): Promise<unknown> {
@@ -23,11 +24,13 @@ class Desk {
   }
 }
 
+const COUNTER = deskOf<Counter>("desk", { take: true, count: true, fail: true });
+
 Deno.test("a call has the arguments and gives the value that it would have here", async () => {
   using wires = openWires();
-  const desk = new Desk();
-  wires.other.offer("desk", desk);
-  const remote = wires.one.remote<Pick<Desk, "take" | "count">>("desk");
+  const desk = new Counter();
+  wires.other.offer(COUNTER, desk);
+  const remote = wires.one.remote(COUNTER);
   const values = [
     12n,
     -0,
@@ -44,10 +47,11 @@ Deno.test("a call has the arguments and gives the value that it would have here"
 
 Deno.test("both ends offer and call over one wire, and a method may stand in the place of another", async () => {
   using wires = openWires();
-  wires.one.offer("a", { name: () => "one" });
-  wires.other.offer("a", new Desk(), { count: () => 77 });
-  assertEquals(await wires.other.remote<{ name(): Promise<string> }>("a").name(), "one");
-  const desk = wires.one.remote<{ count(): Promise<number>; take(value: number): Promise<number> }>("a");
+  const names = deskOf<{ name(): string | Promise<string> }>("desk", { name: true });
+  wires.one.offer(names, { name: () => "one" });
+  wires.other.offer(COUNTER, new Counter(), { count: () => 77 });
+  assertEquals(await wires.other.remote(names).name(), "one");
+  const desk = wires.one.remote(COUNTER);
   assertEquals([await desk.count(), await desk.take(3)], [77, 3]);
 });
 
@@ -74,12 +78,13 @@ const ERRORS: readonly Error[] = [
 Deno.test("what is thrown at the other end is here what it was there", async () => {
   using wires = openWires();
   let next: unknown;
-  wires.other.offer("desk", {
+  const desk = deskOf<{ fail(): Promise<void> }>("desk", { fail: true });
+  wires.other.offer(desk, {
     fail() {
       throw next;
     },
   });
-  const remote = wires.one.remote<{ fail(): Promise<void> }>("desk");
+  const remote = wires.one.remote(desk);
   for (const error of ERRORS) {
     next = error;
     const thrown = await assertRejects(() => remote.fail());
@@ -100,14 +105,15 @@ Deno.test("calls do not wait for each other, and come in their order", async () 
   using wires = openWires();
   const order: number[] = [];
   const gates = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
-  wires.other.offer("desk", {
+  const desk = deskOf<{ wait(index: number): Promise<number> }>("desk", { wait: true });
+  wires.other.offer(desk, {
     async wait(index: number) {
       order.push(index);
       await gates[index]?.promise;
       return index;
     },
   });
-  const { wait } = wires.one.remote<{ wait(index: number): Promise<number> }>("desk");
+  const { wait } = wires.one.remote(desk);
   const waiting = [0, 1, 2].map((index) => wait(index));
   gates[2]?.resolve();
   assertEquals(await waiting[2], 2);
@@ -119,38 +125,48 @@ Deno.test("calls do not wait for each other, and come in their order", async () 
 
 Deno.test("a call for which nobody waits is not answered", async () => {
   using wires = openWires();
-  const desk = new Desk();
-  wires.other.offer("desk", desk);
-  const told = wires.one.told<Pick<Desk, "take" | "fail">>("desk");
+  const desk = new Counter();
+  wires.other.offer(COUNTER, desk);
+  const told = wires.one.told(COUNTER);
   assertEquals(told.take(1), undefined);
   told.fail(undefined as unknown as () => unknown);
-  assertEquals(await wires.one.remote<Pick<Desk, "count">>("desk").count(), 1);
+  assertEquals(await wires.one.remote(COUNTER).count(), 1);
   assertEquals(wires.messages.length, 3);
 });
 
 Deno.test("a call that cannot be sent, or is for nothing that is offered, rejects", async () => {
   using wires = openWires();
-  wires.other.offer("desk", new Desk());
-  const remote = wires.one.remote<Pick<Desk, "take"> & { gone(): Promise<void>; seen(): Promise<void> }>("desk");
+  const counter = Object.assign(new Counter(), { hidden: () => 1 });
+  const wider = deskOf<typeof counter & { gone(): Promise<void> }>("desk", {
+    take: true,
+    count: true,
+    fail: true,
+    hidden: true,
+    gone: true,
+  });
+  wires.other.offer(COUNTER, counter);
+  const remote = wires.one.remote(wider);
   await assertRejects(() => remote.take(() => {}), DOMException);
   await assertRejects(() => remote.gone(), TypeError, 'Cannot call "desk.gone": it is not offered');
-  await assertRejects(() => remote.seen(), TypeError, "not offered");
-  await assertRejects(() => wires.one.remote<Pick<Desk, "take">>("other").take(), TypeError, "not offered");
-  // It can be waited for as if it were no promise, which it is not.
-  assertStrictEquals(await remote, remote);
+  await assertRejects(async () => await remote.hidden(), TypeError, "not offered");
+  await assertRejects(() => wires.one.remote({ ...COUNTER, name: "other" }).take(), TypeError, "not offered");
+  // What is no method is not there.
+  assertEquals(Object.keys(wires.one.remote(COUNTER)), ["take", "count", "fail"]);
   // A value that cannot be sent is told, too.
-  wires.other.offer("odd", { give: () => () => {} });
-  await assertRejects(() => wires.one.remote<{ give(): Promise<void> }>("odd").give(), DOMException);
+  const odd = deskOf<{ give(): Promise<() => void> }>("odd", { give: true });
+  wires.other.offer(odd, { give: () => Promise.resolve(() => {}) });
+  await assertRejects(() => wires.one.remote(odd).give(), DOMException);
 });
 
 Deno.test("a wire that is closed tells the reason to all who wait, and calls nothing any more", async () => {
   using wires = openWires();
-  wires.other.offer("desk", { never: () => new Promise<void>(() => {}) });
-  const { never } = wires.one.remote<{ never(): Promise<void> }>("desk");
+  const desk = deskOf<{ never(): Promise<void> }>("desk", { never: true });
+  wires.other.offer(desk, { never: () => new Promise<void>(() => {}) });
+  const { never } = wires.one.remote(desk);
   const waiting = [never(), never()];
   const reason = new GatewayError("overloaded", "It has ended");
   wires.one.close(reason);
   for (const one of [...waiting, never()]) assertStrictEquals(await one.catch((error) => error), reason);
-  wires.one.told<{ never(): void }>("desk").never();
+  wires.one.told(desk).never();
   assert(wires.messages.length === 2);
 });
