@@ -4,12 +4,14 @@ import { Dropped } from "../canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
+import { streamHeaders } from "../http/stream_headers.ts";
 import { NO_TOKENS } from "../metering/billed.ts";
 import type { Delivered, Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { admitImages, admitReplay } from "../pipeline/admission.ts";
+import { droppedHeader } from "../pipeline/dropped_header.ts";
 import { findImageModel } from "../pipeline/find_model.ts";
 import { LEFT, type Metered, metered } from "../pipeline/metered.ts";
 import { checkModelId } from "./members.ts";
@@ -255,21 +257,11 @@ async function streamed(running: Running): Promise<Response> {
     drain: model.on_disconnect === "drain",
   });
   return new Response(body, {
-    headers: {
-      ...running.headers,
-      ...headersOf(sizeText(wanted.size), dropped),
-      "content-type": "text/event-stream; charset=utf-8",
-      "cache-control": "no-cache",
-      // Tells nginx and its kin to pass events on as they come.
-      "x-accel-buffering": "no",
-    },
+    headers: streamHeaders({ ...running.headers, ...headersOf(sizeText(wanted.size), dropped) }),
   });
 }
 
 /** The size that was made, which the answer's `size` need not tell, and what was not passed on. */
 function headersOf(size: string, dropped: Dropped): Record<string, string> {
-  return {
-    "x-sluice-image-size": size,
-    ...(dropped.names.length > 0 && { "x-sluice-dropped": dropped.names.join(", ") }),
-  };
+  return { "x-sluice-image-size": size, ...droppedHeader(dropped) };
 }

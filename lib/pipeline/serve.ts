@@ -7,6 +7,7 @@ import { Folder } from "../canonical/fold.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
 import type { RouteContext } from "../http/router.ts";
+import { streamHeaders } from "../http/stream_headers.ts";
 import { type Json, writeJson } from "../json.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { spliceMembers } from "../json_splice.ts";
@@ -304,16 +305,6 @@ function lateOf(job: Job, leave: () => void): Late {
 
 function keepAliveMs({ gateway }: RouteContext): number {
   return gateway.config.keep_alive_seconds * 1000;
-}
-
-function streamHeaders(headers: Record<string, string>): Record<string, string> {
-  return {
-    ...headers,
-    "content-type": "text/event-stream; charset=utf-8",
-    "cache-control": "no-cache",
-    // Tells nginx and its kin to pass events on as they come.
-    "x-accel-buffering": "no",
-  };
 }
 
 /** A JSON answer. */
