@@ -52,17 +52,48 @@ export function connect(
     connect_timeout: CONNECT_SECONDS,
     backoff: () => AGAIN_SECONDS,
     onnotice: () => {},
+    // What a new connection asks for otherwise, nobody waits for: a connection that is lost meanwhile would end the process.
+    // So lists go to the server as JSON.
+    fetch_types: false,
     ...(isPooled && { prepare: false }),
     ...options,
     ...listening,
     connection: { application_name: "sluice", ...(isPooled ? {} : SETTINGS), ...connection },
   };
   try {
-    return postgres(server, all);
+    return closingGaps(postgres(server, all));
   } catch {
     // What is wrong is told with the whole address, its password included.
     throw new StoreError("Cannot open the store: its address cannot be understood");
   }
+}
+
+/**
+ * Where a connection is lost in the middle of an answer, the driver counts on in the next answer on it, which has as many
+ * empty places before its rows. They are taken out of every answer, or a row that is there would not be found.
+ */
+function closingGaps(sql: Sql): Sql {
+  return new Proxy(sql, {
+    apply: (target, self, args) => closeGaps(Reflect.apply(target, self, args)),
+    get: (target, name) =>
+      name === "unsafe"
+        ? (...args: Parameters<Sql["unsafe"]>) => closeGaps(target.unsafe(...args))
+        : Reflect.get(target, name),
+  });
+}
+
+/** Of what is no query, such as a name, it stays as it is. */
+function closeGaps<Query>(query: Query): Query {
+  if (!(query instanceof Promise) || !("resolve" in query) || typeof query.resolve !== "function") return query;
+  const { resolve } = query;
+  query.resolve = (rows: unknown) => {
+    if (Array.isArray(rows)) {
+      const whole = rows.filter(() => true);
+      if (whole.length < rows.length) rows.splice(0, rows.length, ...whole);
+    }
+    resolve(rows);
+  };
+  return query;
 }
 
 /** A pool that can be given up for another one, while those who use it go on with what they have. */

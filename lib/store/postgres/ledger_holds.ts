@@ -32,9 +32,9 @@ interface Spender {
   since: number;
 }
 
-/** What the database says of wishes that were not granted. */
-type Denied =
-  | { place: number; outcome: "entered" }
+/** What the database says of a wish. */
+type Judged =
+  | { place: number; outcome: "held" | "entered" }
   | { place: number; outcome: "refused"; claim: number; room: string; on_hold: string };
 
 /** Returns `LedgerStore.hold`. */
@@ -74,18 +74,28 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
     const holds = batch.map(({ hold }) => hold);
     const [accounts, spenders, wishes] = [accountsOf(holds), spendersOf(holds), wishesOf(holds, ahead)]
       .map((rows) => JSON.stringify(rows));
-    const denied = await retryConflicts(() =>
-      sql<Denied[]>`
+    const judged = await retryConflicts(() =>
+      sql<Judged[]>`
         SELECT * FROM ledger_hold(${accounts ?? ""}::text::json, ${spenders ?? ""}::text::json, ${
         wishes ?? ""
       }::text::json)`
     );
-    const answers = new Map(denied.map((each) => [each.place, each]));
+    const answers = new Map(judged.map((each) => [each.place, each]));
     for (const [index, { hold, answered }] of batch.entries()) {
-      const no = answers.get(index + 1);
-      if (no === undefined) answered.resolve({ held: true });
-      else if (no.outcome === "entered") answered.reject(inLedger(hold));
-      else answered.resolve(refusal(hold, no));
+      const answer = answers.get(index + 1);
+      switch (answer?.outcome) {
+        case "held":
+          answered.resolve({ held: true });
+          break;
+        case "refused":
+          answered.resolve(refusal(hold, answer));
+          break;
+        case "entered":
+          answered.reject(new RangeError(`Cannot hold for "${hold.id}": the request is in the ledger already`));
+          break;
+        case undefined:
+          answered.reject(new Error(`Cannot hold for "${hold.id}": the database said nothing`));
+      }
     }
   }
 
@@ -106,14 +116,10 @@ export function openHolding(sql: Sql, clock: ServerClock): (hold: Hold) => Promi
   };
 }
 
-function refusal({ claims }: Hold, { claim: place, room, on_hold }: Denied & { outcome: "refused" }): HoldAnswer {
+function refusal({ claims }: Hold, { claim: place, room, on_hold }: Judged & { outcome: "refused" }): HoldAnswer {
   const claim = claims[place - 1];
   if (claim === undefined) throw new Error("Cannot hold: the database names a budget that nobody claimed");
   return { held: false, claim, left: BigInt(room), onHold: BigInt(on_hold) };
-}
-
-function inLedger({ id }: Hold): RangeError {
-  return new RangeError(`Cannot hold for "${id}": the request is in the ledger already`);
 }
 
 function accountsOf(holds: readonly Hold[]): Account[] {

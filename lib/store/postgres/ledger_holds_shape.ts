@@ -55,7 +55,7 @@ RETURN (SELECT coalesce(sum(cost), 0) FROM spent WHERE scope = spender_scope AND
 
 CREATE FUNCTION ledger_hold(accounts json, spenders json, wishes json)
 RETURNS TABLE (place integer, outcome text, claim integer, room numeric, on_hold numeric)
-LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $body$
+LANGUAGE plpgsql SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $body$
 #variable_conflict use_column
 DECLARE
   account record;
@@ -64,6 +64,9 @@ DECLARE
   charged numeric[];
   held numeric[];
   granted integer[] := '{}';
+  ids text[] := ARRAY(SELECT w.id FROM json_to_recordset(wishes) AS w (id text));
+  open_ids text[];
+  entered_ids text[];
 BEGIN
   PERFORM ledger_prepare();
   FOR account IN
@@ -82,28 +85,31 @@ BEGIN
     FROM json_to_recordset(spenders) AS s (place integer, scope text, id text, since bigint)
   ) s;
 
+  open_ids := ARRAY(SELECT id FROM holds WHERE id = ANY (ids));
+  entered_ids := ARRAY(SELECT id FROM entries WHERE id = ANY (ids));
   <<wishes>>
   FOR wish IN
-    SELECT w.*, EXISTS (SELECT FROM holds WHERE id = w.id) AS is_open,
-      EXISTS (SELECT FROM entries WHERE id = w.id) AS is_entered
-    FROM json_to_recordset(wishes)
+    SELECT * FROM json_to_recordset(wishes)
       AS w (place integer, id text, amount numeric, against integer[], budgets numeric[], adds_to integer[])
     ORDER BY place
   LOOP
-    CONTINUE WHEN wish.is_open;
-    IF wish.is_entered THEN
-      place := wish.place;
+    place := wish.place;
+    IF wish.id = ANY (open_ids) THEN
+      outcome := 'held';
+      RETURN NEXT;
+      CONTINUE;
+    END IF;
+    IF wish.id = ANY (entered_ids) THEN
       outcome := 'entered';
       RETURN NEXT;
       CONTINUE;
     END IF;
     FOR i IN 1 .. cardinality(wish.against) LOOP
       spender := wish.against[i];
-      IF wish.amount > wish.budgets[i] - charged[spender] - held[spender] THEN
-        place := wish.place;
+      room := wish.budgets[i] - charged[spender] - held[spender];
+      IF wish.amount > room THEN
         outcome := 'refused';
         claim := i;
-        room := wish.budgets[i] - charged[spender] - held[spender];
         on_hold := held[spender];
         RETURN NEXT;
         CONTINUE wishes;
@@ -113,6 +119,8 @@ BEGIN
       held[spender] := held[spender] + wish.amount;
     END LOOP;
     granted := granted || wish.place;
+    outcome := 'held';
+    RETURN NEXT;
   END LOOP;
 
   INSERT INTO holds (id, at, day, key_id, group_name, model, endpoint, amount, claims, lease_until, alive_at)

@@ -25,7 +25,8 @@ interface FigureRow {
 export async function readLeft(sql: Sql, { scope, id, since, budget }: BudgetClaim): Promise<bigint> {
   const [row] = await sql<{ used: string }[]>`
     SELECT ledger_charged(${scope}, ${id}, ${since}) + ledger_on_hold(${scope}, ${id}, ${since}) AS used`;
-  return budget - BigInt(row?.used ?? 0);
+  if (row === undefined) throw new Error("Cannot tell what is left of a budget: the database said nothing");
+  return budget - BigInt(row.used);
 }
 
 /** The sums per day from a day on; with a number, those of as many whole days as it takes to have that many. */
