@@ -11,6 +11,7 @@ import { describeCause } from "./cause.ts";
 import { addressOf, admit, createSenders, enter, noSuchRoute, type Senders, type Visit } from "./door.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
 import { checkHead } from "./head.ts";
+import { jsonText } from "./json_response.ts";
 import { createRatedLog } from "./line_rate.ts";
 import { createRequestIds } from "./request_id.ts";
 import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
@@ -283,15 +284,9 @@ function fail(thrown: unknown, { requestId, gateway, record }: Exchange, native:
     });
   }
   const reply = native ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
-  const body = new TextEncoder().encode(JSON.stringify(reply.body));
-  return new Response(body, {
+  return jsonText(JSON.stringify(reply.body), {
     status: reply.status,
-    headers: {
-      ...reply.headers,
-      "cache-control": "no-store",
-      "content-type": "application/json",
-      "content-length": String(body.byteLength),
-    },
+    headers: { ...reply.headers, "cache-control": "no-store" },
   });
 }
 

@@ -1,11 +1,11 @@
 /** Counts the input of a messages request, without answering it. */
+import { jsonResponse } from "../http/json_response.ts";
 import type { RouteContext } from "../http/router.ts";
 import { countPrompt } from "../metering/count_prompt.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { checkVersion, countTokensSchema, readCountPrompt, writeCount } from "../protocols/messages/mod.ts";
 import { findModel } from "./find_model.ts";
-import { jsonResponse } from "./serve.ts";
 
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {

@@ -1,7 +1,7 @@
 /** Health: is the process alive, and can it answer. */
 import type { Gateway, IsolateHealth } from "../gateway.ts";
+import { jsonResponse } from "../http/json_response.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
-import { jsonResponse } from "./serve.ts";
 
 /** What stands against taking requests, or would if there were more of it. */
 export interface Readiness {

@@ -6,9 +6,9 @@ import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
+import { jsonResponse, jsonText } from "../http/json_response.ts";
 import type { RouteContext } from "../http/router.ts";
 import { streamHeaders } from "../http/stream_headers.ts";
-import { type Json, writeJson } from "../json.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { spliceMembers } from "../json_splice.ts";
 import type { Meter } from "../metering/meter.ts";
@@ -212,7 +212,7 @@ async function whole(given: Answer, { job, run: { client }, headers, countInput 
   // The client is told what is billed, also where that is not what the upstream told.
   const { tokens, source } = charged;
   if (given.type === "text") {
-    return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens), costed);
+    return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens), { headers: costed });
   }
   const told = source === "upstream" ? reply : { ...reply, usage: tokens };
   return jsonResponse(codec.writeReply(told, client.echo), costed);
@@ -305,16 +305,4 @@ function lateOf(job: Job, leave: () => void): Late {
 
 function keepAliveMs({ gateway }: RouteContext): number {
   return gateway.config.keep_alive_seconds * 1000;
-}
-
-/** A JSON answer. */
-export function jsonResponse(body: Json, headers: Record<string, string> = {}): Response {
-  return jsonText(writeJson(body), headers);
-}
-
-function jsonText(text: string, headers: Record<string, string>): Response {
-  const body = new TextEncoder().encode(text);
-  return new Response(body, {
-    headers: { ...headers, "content-type": "application/json", "content-length": String(body.byteLength) },
-  });
 }
