@@ -37,9 +37,9 @@ const encoder = new TextEncoder();
 
 /** Writes text, one byte per character. */
 export async function say(socket: Deno.TcpConn, text: string): Promise<void> {
-  const bytes = /^[\x00-\x7f]*$/.test(text)
-    ? encoder.encode(text)
-    : Uint8Array.from(text, (char) => char.charCodeAt(0));
+  const encoded = encoder.encode(text);
+  // Texts of ASCII are long now and then, others are not.
+  const bytes = encoded.length === text.length ? encoded : Uint8Array.from(text, (char) => char.charCodeAt(0));
   for (let at = 0; at < bytes.length;) at += await socket.write(bytes.subarray(at));
 }
 
