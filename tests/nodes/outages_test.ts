@@ -90,7 +90,7 @@ function statuses({ tried }: Load, from: number): number[] {
 
 /** Without what others asked. */
 function ofLoad(entries: readonly KeptEntry[]): KeptEntry[] {
-  return entries.filter(({ keyId }) => keyId === "config:load");
+  return entries.filter(({ model }) => model === "acme/one");
 }
 
 Deno.test({
