@@ -10,6 +10,7 @@ import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, lateError, type LatePhase } from "../transport.ts";
 import type { Call, EventFeed, Upstream } from "../upstream.ts";
+import { pause } from "./pace.ts";
 
 /** Events between two turns of others, where there is no end to them. */
 const EVENTS_PER_TURN = 64;
@@ -147,7 +148,7 @@ function startClock({ model, target, signal }: Call): Clock {
     async wait(ms, phase) {
       const phaseMs = ownMs(phase) ?? Infinity;
       const leftMs = started + totalMs - performance.now();
-      await sleep(Math.min(ms, phaseMs, leftMs), any);
+      await pause(Math.min(ms, phaseMs, leftMs), any);
       signal.throwIfAborted();
       if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
       throw phaseMs < leftMs ? lateError(phase, phaseMs) : lateError("no whole answer", totalMs);
@@ -158,21 +159,4 @@ function startClock({ model, target, signal }: Call): Clock {
     if (phase === "nothing more") return own.idle_ms;
     return phase === "no answer" ? own.first_byte_ms : undefined;
   }
-}
-
-/** Longest time that a timer can take, in milliseconds. */
-const LONGEST_MS = 2 ** 31 - 1;
-
-/** Resolves after a time, and as soon as the signal is aborted. */
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    const timer = setTimeout(end, Math.max(0, Math.min(ms, LONGEST_MS)));
-    signal.addEventListener("abort", end);
-  });
 }

@@ -5,6 +5,9 @@ import type { Prompt } from "../../canonical/types.ts";
 const MOST_MS = 100_000;
 const MOST_IN_ALL_MS = 150_000;
 
+/** Longest time that a timer can take, in milliseconds. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 /** Waits between the pieces of one answer. */
 export interface Pace {
   /** Waits before a piece, but for the first one. Ends early when the signal is aborted. */
@@ -31,7 +34,8 @@ export function readPace({ messages }: Prompt): Pace | undefined {
   };
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after a time, in milliseconds, and as soon as the signal is aborted. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
     const end = () => {
@@ -39,7 +43,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", end);
       resolve();
     };
-    const timer = setTimeout(end, ms);
+    const timer = setTimeout(end, Math.max(0, Math.min(ms, LONGEST_MS)));
     signal.addEventListener("abort", end);
   });
 }
