@@ -119,7 +119,12 @@ async function findRedis(): Promise<string> {
 /** Starts a server as nobody's child, so that no single test holds it, and ends it with this process. */
 async function leaveRunning({ program, args, who, folder, url, isUp, stops }: EngineParts): Promise<string> {
   const text = [program, ...args].map((word) => `'${word}'`).join(" ");
-  const shell = new Deno.Command("sh", { args: ["-c", `${text} >/dev/null 2>&1 & echo $!`], ...who, stdin: "null" });
+  const shell = new Deno.Command("sh", {
+    args: ["-c", `${text} >/dev/null 2>&1 & echo $!`],
+    cwd: folder,
+    ...who,
+    stdin: "null",
+  });
   const pid = Number(new TextDecoder().decode((await shell.output()).stdout));
   globalThis.addEventListener("unload", () => {
     Deno.kill(pid, stops.crash);
@@ -154,7 +159,8 @@ async function startEngine({ program, args, who, folder, url, port, isUp, stops 
 
   async function start(): Promise<void> {
     if (child !== undefined) return;
-    child = new Deno.Command(program, { args, ...who, stdin: "null", stdout: "null", stderr: "null" }).spawn();
+    child = new Deno.Command(program, { args, cwd: folder, ...who, stdin: "null", stdout: "null", stderr: "null" })
+      .spawn();
     await untilUp(program, isUp);
   }
 
@@ -239,7 +245,7 @@ async function unprivileged(folder: string): Promise<Pick<Deno.CommandOptions, "
 }
 
 async function run(program: string, args: string[], who: Pick<Deno.CommandOptions, "uid" | "gid">): Promise<void> {
-  const { success, stderr } = await new Deno.Command(program, { args, ...who }).output();
+  const { success, stderr } = await new Deno.Command(program, { args, cwd: "/", ...who }).output();
   if (!success) throw new Error(`Cannot run ${program}: ${new TextDecoder().decode(stderr)}`);
 }
 
