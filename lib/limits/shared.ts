@@ -85,9 +85,11 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
     const request = requests.get(id);
     if (request === undefined) return undefined;
     requests.delete(id);
-    if (used === "undone") void own.undo(id);
-    else own.end(id, used === "unknown" ? NaN : used).catch(() => {});
-    return await tellEnd(request, used) ?? await standAlone(request.claims);
+    const standings = await tellEnd(request, used);
+    // Not before: should Redis have lost everything, the request is told to it as it was, and ends there then.
+    if (used === "undone") await own.undo(id);
+    else await own.end(id, used === "unknown" ? NaN : used).catch(() => {});
+    return standings ?? await standAlone(request.claims);
   }
 
   async function tellEnd(request: Request, used: Used): Promise<Standing[] | undefined> {

@@ -1,27 +1,138 @@
-import { Secret } from "../../lib/secret.ts";
+import { Redis } from "ioredis";
+import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { PresenceParts } from "../../lib/limits/presence.ts";
 import { openSharedLimiter } from "../../lib/limits/shared.ts";
+import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../engines/engines.ts";
+import { seeded } from "../metering/random_text.ts";
 import { testLimiter } from "./behaviours.ts";
-import type { CreateLimiter, OpenLimiter } from "./simulate.ts";
+import { type CreateLimiter, simulate } from "./simulate.ts";
 
-/** Opens a limiter on the clock of the test, in a place of its own. */
-async function create(monotonic: () => number, change: Partial<PresenceParts> = {}): Promise<OpenLimiter> {
-  const limiter = await openSharedLimiter(new Secret(await someRedis()), {
-    monotonic,
-    clock: monotonic,
-    outage: "closed",
-    timeoutMs: 5_000,
-    leaseMs: 1e9,
-    log: () => {},
-    random: Math.random,
-    name: () => crypto.randomUUID(),
-    prefix: `{test ${crypto.randomUUID()}}:`,
-    ...change,
-  });
+const SEEDS = 200;
+
+/** A life without end: the clock of a simulation leaps. */
+const ENDLESS_MS = 1e9;
+
+/** Opens limiters on the clock of the test, in a place of their own, and refuses to do without Redis. */
+async function openNodes(monotonic: () => number, change: Partial<PresenceParts> & { nodes?: number } = {}) {
+  const { nodes = 1, ...parts } = change;
+  const url = new Secret(await someRedis());
+  const prefix = `{test ${crypto.randomUUID()}}:`;
+  const limiters = await Promise.all(Array.from({ length: nodes }, () =>
+    openSharedLimiter(url, {
+      monotonic,
+      clock: monotonic,
+      outage: "closed",
+      timeoutMs: 5_000,
+      leaseMs: ENDLESS_MS,
+      log: () => {},
+      random: Math.random,
+      name: () => crypto.randomUUID(),
+      prefix,
+      ...parts,
+    })));
+  return { limiters, prefix };
+}
+
+/**
+ * Several nodes as one limiter: everything is asked of any of them, and ends where it was taken. One after the other, as
+ * the simulation has to know what was first.
+ */
+function anyOf(limiters: readonly Limiter[], before: () => Promise<void> = () => Promise.resolve()): Limiter {
+  const below = seeded(5);
+  const homes = new Map<string, Limiter>();
+  const any = () => limiters[below(limiters.length)] as Limiter;
+  let last: Promise<unknown> = Promise.resolve();
+
+  function then<Result>(act: () => Promise<Result>): Promise<Result> {
+    const result = last.then(before).then(act);
+    last = result.catch(() => {});
+    return result;
+  }
+
+  return {
+    take: (request) =>
+      then(() => {
+        const home = homes.get(request.id) ?? any();
+        homes.set(request.id, home);
+        return home.take(request);
+      }),
+    end: (id, tokens) => then(async () => await homes.get(id)?.end(id, tokens) ?? []),
+    undo: (id) => then(async () => await homes.get(id)?.undo(id)),
+    standings: (claims) => then(() => any().standings(claims)),
+    healthy: true,
+    async close() {
+      await Promise.all(limiters.map((limiter) => limiter.close()));
+    },
+  };
+}
+
+async function open(...of: Parameters<typeof openNodes>) {
+  const limiter = anyOf((await openNodes(...of)).limiters);
   return { limiter, close: () => limiter.close() };
 }
 
-const ordinary: CreateLimiter = ({ monotonic }) => create(monotonic);
+async function openOne({ monotonic }: { monotonic: () => number }) {
+  const [limiter] = (await openNodes(monotonic)).limiters as [Limiter];
+  return { limiter, close: () => limiter.close() };
+}
 
-if (HAS_REDIS) testLimiter("the limiter in Redis", ordinary, { seeds: 200 });
+if (HAS_REDIS) testLimiter("the limiter in Redis", openOne, { seeds: SEEDS });
+
+/** Ways to play the simulation, in each of which no number may be another. */
+const WAYS: Record<string, { seeds: number; create: CreateLimiter }> = {
+  "over three nodes": { seeds: 100, create: ({ monotonic }) => open(monotonic, { nodes: 3 }) },
+  // Whenever the clock leaps, each of them is silent for too long, and is taken to be over.
+  "over nodes that are taken to be over": {
+    seeds: 100,
+    async create({ monotonic }) {
+      const { limiters } = await openNodes(monotonic, { nodes: 2, leaseMs: 600 });
+      // One after the other, so that each has to bring back what the one before has freed.
+      const limiter = anyOf(limiters, async () => {
+        for (const limiter of limiters) await limiter.standings([]);
+      });
+      return { limiter, close: () => limiter.close() };
+    },
+  },
+  "while Redis loses its memory and its scripts": {
+    seeds: 50,
+    async create({ monotonic }) {
+      const { limiters, prefix } = await openNodes(monotonic);
+      const redis = new Redis(await someRedis());
+      const below = seeded(7);
+      async function lose(): Promise<void> {
+        const dice = below(8);
+        if (dice === 0) await redis.script("FLUSH");
+        if (dice !== 1) return;
+        const keys = await redis.keys(`${prefix}*`);
+        if (keys.length > 0) await redis.del(keys);
+      }
+      const limiter = anyOf(limiters, lose);
+      return {
+        limiter,
+        async close() {
+          await limiter.close();
+          const ended = new Promise((resolve) => redis.once("end", resolve));
+          redis.disconnect();
+          await ended;
+        },
+      };
+    },
+  },
+};
+
+for (const [way, { seeds, create }] of Object.entries(WAYS)) {
+  Deno.test({
+    name: `the limiter in Redis does what a log of all events says ${way}`,
+    ignore: !HAS_REDIS,
+    fn: async () => {
+      for (let seed = 1; seed <= seeds; seed++) {
+        try {
+          await simulate(seed, create);
+        } catch (cause) {
+          throw new Error(`seed ${seed}`, { cause });
+        }
+      }
+    },
+  });
+}
