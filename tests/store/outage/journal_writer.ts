@@ -1,0 +1,21 @@
+/**
+ * A process that lets entries wait, for tests that end it or take its disk away: `journal_writer.ts PATH COUNT`. Says
+ * `acked ID` after each write, or `refused ID` and goes on; three refusals are enough.
+ */
+import { openJournal } from "../../../lib/store/outage/journal.ts";
+import { entry } from "../behaviours_ledger.ts";
+
+const [path = "", count = "0"] = Deno.args;
+const journal = await openJournal(path, { maxEntries: 1e6, log: () => {} });
+let refused = 0;
+for (let index = 0; index < Number(count) && refused < 3; index++) {
+  let how = "acked";
+  try {
+    await journal.append([entry({ id: `w${index}` }), entry({ id: `w${index}b`, cost: 2n ** 62n + BigInt(index) })]);
+  } catch {
+    how = "refused";
+    refused++;
+  }
+  await Deno.stdout.write(new TextEncoder().encode(`${how} w${index}\n`));
+}
+await journal.close();

@@ -1,0 +1,350 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { GatewayError } from "../../../lib/errors.ts";
+import type { Entry, LedgerStore } from "../../../lib/store/ledger.ts";
+import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openJournal } from "../../../lib/store/outage/journal.ts";
+import { journaled, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
+import { type Clock, createClock } from "../../metering/simulator/clock.ts";
+import { seeded } from "../../metering/random_text.ts";
+import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
+import { inFolder } from "../in_folder.ts";
+
+/** What a driver throws where there is no server. */
+class Unreachable extends Error {
+  override readonly name = "Unreachable";
+  readonly code = "ECONNREFUSED";
+}
+
+/** How a store far away behaves at the moment. */
+type Mood = "up" | "refuses" | "silent" | "forgets to answer";
+
+/** A ledger that may be out of reach. */
+function farAway(mood: () => Mood): LedgerStore {
+  const ledger = openMemoryLedger();
+  const far = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => (...args: Args) => {
+    switch (mood()) {
+      case "up":
+        return call(...args);
+      case "refuses":
+        return Promise.reject(new Unreachable("connection refused"));
+      case "silent":
+        return new Promise<Result>(() => {});
+      case "forgets to answer":
+        return call(...args).then(() => Promise.reject(new Unreachable("connection lost")));
+    }
+  };
+  return {
+    hold: far(ledger.hold),
+    left: far(ledger.left),
+    renew: far(ledger.renew),
+    append: far(ledger.append),
+    expire: far(ledger.expire),
+    holds: far(ledger.holds),
+    find: far(ledger.find),
+    entries: far(ledger.entries),
+    usage: far(ledger.usage),
+    days: far(ledger.days),
+    prune: far(ledger.prune),
+    start: far(ledger.start),
+  };
+}
+
+interface World {
+  mood: Mood;
+  clock: Clock;
+  /** The ledger far away, as it behaves. */
+  far: LedgerStore;
+  events: Record<string, unknown>[];
+  /** Opens the ledger of a process that has just started. */
+  open(
+    parts?: { maxEntries?: number; journal?: boolean; leaseMs?: number; ledger?: LedgerStore },
+  ): Promise<JournaledLedger>;
+  /** Lets time pass until this holds. */
+  until(holds: () => boolean): Promise<void>;
+}
+
+function inWorld(test: (world: World) => Promise<void>): Promise<void> {
+  return inFolder(async (folder) => {
+    const clock = createClock();
+    const opened: JournaledLedger[] = [];
+    const world: World = {
+      mood: "up",
+      clock,
+      far: farAway(() => world.mood),
+      events: [],
+      async open({ maxEntries = 1000, journal = true, leaseMs = 0, ledger = world.far } = {}) {
+        const log = (line: Record<string, unknown>) => void world.events.push(line);
+        const file = journal ? await openJournal(`${folder}/journal`, { maxEntries, log }) : undefined;
+        const made = journaled(ledger, {
+          ...(file !== undefined && { journal: file }),
+          isOutOfReach: (error) => error instanceof Unreachable,
+          leaseMs,
+          log,
+          monotonic: clock.monotonic,
+          later: clock.later,
+          random: () => 0.5,
+        });
+        opened.push(made);
+        return made;
+      },
+      async until(holds) {
+        for (let turns = 0; !holds(); turns++) {
+          assert(turns < 2000, "it never comes to that");
+          await clock.pass(50);
+          await new Promise((resolve) => setTimeout(resolve, 0));
+        }
+      },
+    };
+    try {
+      await test(world);
+    } finally {
+      world.mood = "up";
+      // Whoever has closed it already closed it well.
+      for (const each of opened) await each.close().catch(() => {});
+    }
+  });
+}
+
+async function idsIn(ledger: LedgerStore): Promise<string[]> {
+  return (await readChain(ledger)).map(({ id }) => id);
+}
+
+function eventsOf({ events }: World): unknown[] {
+  return events.map(({ event }) => event);
+}
+
+async function assertOverloaded(call: () => Promise<unknown>): Promise<void> {
+  const error = await assertRejects(call, GatewayError, "Cannot reach the store");
+  assertEquals([error.status, error.retryAfterMs !== undefined], [503, true]);
+}
+
+testLedger("a ledger with a journal", (test) => inWorld(async (world) => test(await world.open())));
+testLedger(
+  "a ledger that may have no journal",
+  (test) => inWorld(async (world) => test(await world.open({ journal: false }))),
+);
+
+Deno.test("entries wait while the store is out of reach, and are in it, once and in order, when it is back", async () => {
+  for (const mood of ["refuses", "silent"] as const) {
+    await inWorld(async (world) => {
+      const { clock } = world;
+      const ledger = await world.open();
+      assertEquals(await ledger.append([entry({ id: "before" })]), [true]);
+      world.mood = mood;
+      const first = ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
+      if (mood === "silent") await clock.pass(2_000);
+      assertEquals(await first, [true, true]);
+      // No time passes: nobody asks the store again.
+      assertEquals(await ledger.append([entry({ id: "c" })]), [true]);
+      assertEquals([ledger.reach().up, ledger.reach().waiting, ledger.takes], [false, 3, true]);
+      await clock.pass(10_000);
+      assert(ledger.reach().downMs >= 10_000);
+      world.mood = "up";
+      await world.until(() => eventsOf(world).includes("journal_replayed"));
+      assertEquals(ledger.reach(), { up: true, downMs: 0, waiting: 0 });
+      assertEquals(await ledger.append([entry({ id: "after" }), entry({ id: "a" })]), [true, false]);
+      assertEquals(await idsIn(world.far), ["before", "a", "b", "c", "after"]);
+      assertEquals(eventsOf(world), ["store_down", "store_up", "journal_replayed"]);
+    });
+  }
+});
+
+Deno.test("what cannot wait is refused at once while the store is out of reach, as a fault that passes", () =>
+  inWorld(async (world) => {
+    const ledger = await world.open();
+    world.mood = "refuses";
+    const calls: (() => Promise<unknown>)[] = [
+      () => ledger.hold(hold()),
+      () => ledger.left(ofKey(1n)),
+      () => ledger.renew(["r1"], 1),
+      () => ledger.find("r1"),
+      () => ledger.holds(),
+      () => ledger.entries({ after: 0, limit: 1 }),
+      () => ledger.usage({ since: 0, until: 1, by: "day" }),
+      () => ledger.days(0),
+      () => ledger.prune(1),
+      () => ledger.start(),
+    ];
+    for (const call of calls) await assertOverloaded(call);
+    // Known to be away: nobody is asked, so that silence costs no time.
+    world.mood = "silent";
+    for (const call of calls) await assertOverloaded(call);
+    assertEquals(eventsOf(world), ["store_down"]);
+  }));
+
+Deno.test("a store that is silent is known to be away after 2 seconds, whoever asks, and also when nobody does", () =>
+  inWorld(async (world) => {
+    const ledger = await world.open();
+    world.mood = "silent";
+    const asked = assertOverloaded(() => ledger.hold(hold()));
+    await world.clock.pass(1_900);
+    assertEquals(ledger.reach().up, true);
+    await world.clock.pass(100);
+    await asked;
+    assertEquals(ledger.reach().up, false);
+    world.mood = "up";
+    await world.until(() => ledger.reach().up);
+    world.mood = "silent";
+    await world.clock.pass(3_500);
+    assertEquals(ledger.reach().up, false);
+  }));
+
+Deno.test("an answer that comes while the process itself was held up counts", () =>
+  inWorld(async (world) => {
+    const answer = Promise.withResolvers<boolean[]>();
+    const ledger = await world.open({ ledger: { ...world.far, append: () => answer.promise } });
+    const entered = ledger.append([entry()]);
+    // The alarm runs first, and the answer with the next turn.
+    world.clock.later(() => answer.resolve([true]), 2_000);
+    await world.clock.pass(2_000);
+    assertEquals([await entered, ledger.reach().up, world.events], [[true], true, []]);
+  }));
+
+Deno.test("what was entered although nobody heard of it is not entered again", () =>
+  inWorld(async (world) => {
+    const ledger = await world.open();
+    world.mood = "forgets to answer";
+    assertEquals(await ledger.append([entry({ id: "a" })]), [true]);
+    await ledger.append([entry({ id: "b" })]);
+    world.mood = "up";
+    await world.until(() => eventsOf(world).includes("journal_replayed"));
+    assertEquals(await idsIn(world.far), ["a", "b"]);
+    assertEquals(world.events.at(-1), { level: "info", event: "journal_replayed", entries: 2, not_new: 1 });
+  }));
+
+Deno.test("a process that ends meanwhile leaves its entries to the next one", () =>
+  inWorld(async (world) => {
+    const first = await world.open();
+    world.mood = "refuses";
+    for (const id of ["a", "b"]) await first.append([entry({ id })]);
+    await first.close();
+    const second = await world.open();
+    assertEquals([second.reach().waiting, second.takes], [2, true]);
+    // Those that wait come first.
+    await second.append([entry({ id: "c" })]);
+    world.mood = "up";
+    await world.until(() => second.reach().waiting === 0);
+    assertEquals(await idsIn(world.far), ["a", "b", "c"]);
+  }));
+
+Deno.test("nothing is voided while entries wait, nor within a lease after the store is back: they are new when they come", () =>
+  inWorld(async (world) => {
+    const { clock } = world;
+    const ledger = await world.open({ leaseMs: 60_000 });
+    const now = clock.now();
+    await ledger.hold(hold({ id: "mine", at: now, leaseUntil: now + 60_000 }));
+    await ledger.hold(hold({ id: "dead", at: now, leaseUntil: now + 60_000, amount: 7n }));
+    world.mood = "refuses";
+    await ledger.append([entry({ id: "mine", cost: 5n })]);
+    await clock.pass(120_000);
+    world.mood = "up";
+    // The first to come, before anything was played back.
+    assertEquals(await ledger.expire(clock.now()), []);
+    await world.until(() => ledger.reach().waiting === 0);
+    await clock.pass(58_000);
+    assertEquals(await ledger.expire(clock.now()), []);
+    await clock.pass(2_000);
+    assertEquals(await ledger.expire(clock.now()), ["dead"]);
+    assertEquals((await ledger.find("mine"))?.cost, 5n);
+  }));
+
+Deno.test("a full journal takes nothing, says so before, and takes again when the store is back", () =>
+  inWorld(async (world) => {
+    const ledger = await world.open({ maxEntries: 10 });
+    world.mood = "refuses";
+    for (let count = 0; count < 10; count++) {
+      assertEquals(ledger.takes, true);
+      await ledger.append([entry({ id: `e${count}` })]);
+    }
+    assertEquals(ledger.takes, false);
+    await ledger.append([entry({ id: "running" })]);
+    await assertRejects(() => ledger.append([entry({ id: "more" })]), Error, "full");
+    world.mood = "up";
+    await world.until(() => ledger.reach().waiting === 0);
+    assertEquals(ledger.takes, true);
+    assertEquals(await ledger.append([entry({ id: "more" })]), [true]);
+    assertEquals((await idsIn(world.far)).length, 12);
+  }));
+
+Deno.test("without a journal nothing is entered, or begun, while the store is out of reach", () =>
+  inWorld(async (world) => {
+    const ledger = await world.open({ journal: false });
+    assertEquals(ledger.takes, true);
+    world.mood = "refuses";
+    for (let count = 0; count < 2; count++) await assertOverloaded(() => ledger.append([entry()]));
+    assertEquals(ledger.takes, false);
+    world.mood = "up";
+    await world.until(() => ledger.takes);
+    assertEquals(await ledger.append([entry()]), [true]);
+  }));
+
+Deno.test("what the store refuses is told to who brings it, and put aside where nobody can be told any more", () =>
+  inWorld(async (world) => {
+    const broken = Object.assign(new Error("null value"), { code: "23502" });
+    const refuse = (entries: readonly Entry[]) =>
+      entries.some(({ id }) => id === "bad") ? Promise.reject(broken) : world.far.append(entries);
+    const ledger = await world.open({ ledger: { ...world.far, append: refuse } });
+    assertEquals(await assertRejects(() => ledger.append([entry({ id: "bad" })])), broken);
+    await assertRejects(() => ledger.append([entry({ cost: -1n })]), RangeError);
+    assertEquals(ledger.reach().up, true);
+    world.mood = "refuses";
+    await ledger.append([entry({ id: "start" })]);
+    await ledger.append(["a", "bad", "b"].map((id) => entry({ id })));
+    await assertRejects(() => ledger.append([entry({ cost: -1n })]), RangeError);
+    world.mood = "up";
+    await world.until(() => ledger.reach().waiting === 0);
+    assertEquals(await idsIn(world.far), ["start", "a", "b"]);
+    assert(world.events.some(({ event, request_id }) => event === "journal_entry_refused" && request_id === "bad"));
+  }));
+
+Deno.test("a store that can be read but not written is not up, and entries wait for it", () =>
+  inWorld(async (world) => {
+    let isFull = true;
+    const append: LedgerStore["append"] = (entries) =>
+      isFull ? Promise.reject(new Error("could not extend file: no space left")) : world.far.append(entries);
+    const ledger = await world.open({ ledger: { ...world.far, append } });
+    await ledger.append([entry({ id: "a" })]);
+    await world.clock.pass(30_000);
+    await world.until(() => ledger.reach().waiting === 1);
+    assertEquals([ledger.reach().up, eventsOf(world)], [false, ["store_down"]]);
+    isFull = false;
+    await world.until(() => ledger.reach().waiting === 0);
+    assertEquals(await idsIn(world.far), ["a"]);
+  }));
+
+/** Plays outages, lost answers and restarts against appends by chance. */
+async function simulate(seed: number): Promise<void> {
+  const below = seeded(seed);
+  await inWorld(async (world) => {
+    let ledger = await world.open({ maxEntries: 60 });
+    const acked: string[] = [];
+    let made = 0;
+    for (let step = 0; step < 60; step++) {
+      const dice = below(12);
+      if (dice < 6) {
+        const batch = Array.from({ length: 1 + below(4) }, () => entry({ id: `e${made++}`, cost: BigInt(below(100)) }));
+        let state = "waits";
+        const entered = ledger.append(batch).then(() => state = "acked", () => state = "refused");
+        await world.until(() => state !== "waits");
+        await entered;
+        if (state === "acked") acked.push(...batch.map(({ id }) => id));
+      } else if (dice < 9) {
+        world.mood = (["up", "up", "refuses", "silent", "forgets to answer"] as const)[below(5)] ?? "up";
+      } else if (dice < 11) await world.clock.pass(below(3_000));
+      else {
+        await ledger.close();
+        ledger = await world.open({ maxEntries: 60 });
+      }
+    }
+    world.mood = "up";
+    await world.until(() => ledger.reach().up && ledger.reach().waiting === 0);
+    const found = await idsIn(world.far);
+    assertEquals(new Set(found).size, found.length);
+    const missing = acked.filter((id) => !found.includes(id));
+    assertEquals(missing, [], `seed ${seed}`);
+  });
+}
+
+Deno.test("whatever the order of outages, lost answers and restarts, what was acknowledged is entered once", async () => {
+  for (let seed = 1; seed <= 40; seed++) await simulate(seed);
+});
