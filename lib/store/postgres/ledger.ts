@@ -3,7 +3,6 @@ import { lostEntry } from "../accounts.ts";
 import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { Sql } from "./client.ts";
-import { createCalm } from "./ledger_calm.ts";
 import { createServerClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
@@ -18,7 +17,7 @@ const VOIDED_AT_ONCE = 256;
 /** Entries that are forgotten by one call of `prune`. */
 const PRUNED_AT_ONCE = 500;
 
-/** How long holds of others are spared after the database could not be reached, in milliseconds. */
+/** How long holds from before the server was started are spared, in milliseconds. */
 const GRACE_MS = 60_000;
 
 /** What a ledger may be given. */
@@ -28,8 +27,8 @@ export interface PostgresLedgerOptions {
   /** Milliseconds that only grow. */
   monotonic?: () => number;
   /**
-   * How long this node voids nothing after the database could not be reached, in milliseconds, and how long nobody does
-   * after it was started: those who held something could not renew it.
+   * How long nobody voids a hold from before the server was started, in milliseconds: whoever made it could not renew it
+   * meanwhile, and its entry may be on its way.
    */
   graceMs?: number;
 }
@@ -43,7 +42,6 @@ export function openPostgresLedger(
   { now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions = {},
 ): LedgerStore {
   const clock = createServerClock(sql, { now, monotonic });
-  const calm = createCalm({ graceMs, monotonic });
   const writer = new ChainWriter(sql);
   const inTurn = createTurns();
   const hold = openHolding(sql, clock);
@@ -62,23 +60,22 @@ export function openPostgresLedger(
     const ids: string[] = [];
     const until = await toServer(time);
     for (;;) {
-      const overdue = await calm.watch(() => readOverdue(sql, { until, most: VOIDED_AT_ONCE, graceMs }));
-      if (overdue.length === 0 || !calm.isCalm()) return ids;
-      const lost = overdue.map((hold) => lostEntry({ ...hold, leaseUntil: 0 }, time));
-      const isNew = await calm.watch(() => writer.enter(lost, until));
+      const overdue = await readOverdue(sql, { until, most: VOIDED_AT_ONCE, graceMs });
+      if (overdue.length === 0) return ids;
+      const lost = overdue.map((each) => lostEntry(each, time));
+      const isNew = await writer.enter(lost, until);
       // Where one of them was renewed or has ended meanwhile, all are looked for again.
       if (isNew !== undefined) ids.push(...overdue.filter((_, index) => isNew[index]).map(({ id }) => id));
     }
   }
 
   return {
-    hold: (wish) => calm.watch(() => hold(wish)),
+    hold,
     left: (claim) => readLeft(sql, claim),
-    renew: (ids, leaseUntil) =>
-      calm.watch(async () => {
-        assertInstant("renew", leaseUntil);
-        if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));
-      }),
+    async renew(ids, leaseUntil) {
+      assertInstant("renew holds", leaseUntil);
+      if (ids.length > 0) await renew(sql, ids, await toServer(leaseUntil));
+    },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async append(given) {
       if (given.length === 0) return [];
@@ -88,16 +85,16 @@ export function openPostgresLedger(
       }
       // Copies: it may wait for its turn.
       const entries = given.map((entry) => ({ ...entry, tokens: { ...entry.tokens } }));
-      return inTurn(() => calm.watch(() => enter(entries)));
+      return inTurn(() => enter(entries));
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async expire(time) {
       assertInstant("void holds", time);
-      return calm.isCalm() ? inTurn(() => expire(time)) : [];
+      return inTurn(() => expire(time));
     },
     async holds() {
       const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
-      return open.map((hold) => ({ ...hold, leaseUntil: Number(hold.leaseUntil - ahead) }));
+      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) }));
     },
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
     entries: (from) => readEntries(sql, from),

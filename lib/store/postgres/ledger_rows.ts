@@ -143,7 +143,7 @@ function toEntry(row: EntryRow, sheets: ReadonlyMap<number, PriceSheet>): KeptEn
   };
 }
 
-/** A hold as a row in JSON. `offset`: what the server's clock is ahead, in milliseconds. */
+/** A hold as a row in JSON, without its lease. */
 export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims }: Hold): object {
   return {
     id,
@@ -158,7 +158,7 @@ export function holdRow({ id, at, keyId, group, model, endpoint, amount, claims 
 }
 
 /** All open holds, in the order that they were made in, with their leases by the server's clock. */
-export async function readHolds(sql: Sql): Promise<(Omit<Hold, "leaseUntil"> & { leaseUntil: bigint })[]> {
+export async function readHolds(sql: Sql): Promise<Hold[]> {
   return (await sql<HoldRow[]>`SELECT * FROM holds ORDER BY nr`).map(toHold);
 }
 
@@ -169,7 +169,7 @@ export async function readHolds(sql: Sql): Promise<(Omit<Hold, "leaseUntil"> & {
 export async function readOverdue(
   sql: Sql,
   { until, most, graceMs }: { until: bigint; most: number; graceMs: number },
-): Promise<(Omit<Hold, "leaseUntil"> & { leaseUntil: bigint })[]> {
+): Promise<Hold[]> {
   const rows = await sql<HoldRow[]>`
     SELECT holds.* FROM holds,
       (SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000)::bigint AS started_at) server
@@ -178,7 +178,7 @@ export async function readOverdue(
   return rows.map(toHold);
 }
 
-function toHold(row: HoldRow): Omit<Hold, "leaseUntil"> & { leaseUntil: bigint } {
+function toHold(row: HoldRow): Hold {
   return {
     id: row.id,
     at: Number(row.at),
@@ -188,6 +188,6 @@ function toHold(row: HoldRow): Omit<Hold, "leaseUntil"> & { leaseUntil: bigint }
     endpoint: row.endpoint as MeteredEndpoint,
     amount: row.amount,
     claims: row.claims.map((claim) => ({ ...claim, budget: BigInt(claim.budget) })),
-    leaseUntil: row.lease_until,
+    leaseUntil: Number(row.lease_until),
   };
 }
