@@ -33,6 +33,8 @@ const SWEEP_MS = 60_000;
 /** What the end may take where the operator does not want to wait, in milliseconds: the store survives without. */
 const CUT_MS = 200;
 
+const never = new Promise<never>(() => {});
+
 /** What a server is made of. */
 export interface ServeOptions {
   config: Config;
@@ -78,10 +80,10 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     const endReloading = startReloading(current(), path);
     try {
       await welcome({ gateway: current(), store, ...originsOf(config, open.places), flags });
-      await signals.first;
+      const isStuck = await Promise.race([signals.first.then(() => false), crew?.stuck.then(() => true) ?? never]);
       endReloading();
       isCut = await end(current(), { open, drain, second: signals.second }) === "cut";
-      return isCut ? 1 : 0;
+      return isCut || isStuck ? 1 : 0;
     } finally {
       endReloading();
       signals.forget();
@@ -157,10 +159,14 @@ async function close(gateway: Gateway): Promise<void> {
   await gateway.store.close();
 }
 
-/** Answers that nobody may ask for again do not stay in the store; when keys were last used gets there. */
+/**
+ * Answers that nobody may ask for again do not stay in the store; what nodes held that are gone is void, also where nobody
+ * asks for anything; when keys were last used gets there.
+ */
 async function sweep(gateway: Gateway): Promise<void> {
-  const { idempotency, log } = gateway;
+  const { idempotency, ledger, log } = gateway;
   await flushKeys(gateway);
+  await ledger.sweep();
   try {
     await idempotency.sweep();
   } catch (error) {
