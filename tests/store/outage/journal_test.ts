@@ -47,21 +47,23 @@ Deno.test("entries wait over a restart and come back as they were, in their orde
   inFolder(async (folder) => {
     const path = `${folder}/deep/journal`;
     const first = await open(path);
-    const size = Deno.statSync(path).size;
+    const size = (await Deno.stat(path)).size;
     await first.journal.append(VARIANTS.slice(0, 2));
     await first.journal.append(VARIANTS.slice(2));
     await first.journal.append([]);
     assertEquals(first.journal.waiting, 4);
     await first.journal.close();
     if (IS_UNIX) {
-      const modes = [`${folder}/deep`, path].map((each) => (Deno.statSync(each).mode ?? 0) & 0o777);
+      const modes = [(await Deno.stat(`${folder}/deep`)).mode, (await Deno.stat(path)).mode].map((mode) =>
+        (mode ?? 0) & 0o777
+      );
       assertEquals(modes, [0o700, 0o600]);
     }
     const second = await open(path);
     assertEquals(second.journal.waiting, 4);
     assertEquals(second.lines, [{ level: "info", event: "journal_found", path, entries: 4 }]);
     assertEquals(await empty(second.journal), VARIANTS);
-    assertEquals([second.journal.waiting, Deno.statSync(path).size], [0, size]);
+    assertEquals([second.journal.waiting, (await Deno.stat(path)).size], [0, size]);
     await second.journal.append([entry({ id: "next" })]);
     assertEquals(ids(await empty(second.journal)), ["next"]);
     await second.journal.close();
@@ -103,16 +105,16 @@ Deno.test("wherever the last write was cut off, all before it is there, and the 
   inFolder(async (folder) => {
     const path = `${folder}/journal`;
     const { journal } = await open(path);
-    const sizes = [Deno.statSync(path).size];
+    const sizes = [(await Deno.stat(path)).size];
     for (const id of ["one", "two"]) {
       await journal.append([entry({ id }), entry({ id: `${id}b` })]);
-      sizes.push(Deno.statSync(path).size);
+      sizes.push((await Deno.stat(path)).size);
     }
     await journal.close();
-    const bytes = Deno.readFileSync(path);
+    const bytes = await Deno.readFile(path);
     const below = seeded(5);
     for (let length = 0; length <= bytes.length; length += length < 40 || length > bytes.length - 10 ? 1 : below(20)) {
-      Deno.writeFileSync(path, bytes.subarray(0, length));
+      await Deno.writeFile(path, bytes.subarray(0, length));
       const cut = await open(path);
       const whole = sizes.filter((size) => size <= length && size > (sizes[0] ?? 0)).length;
       assertEquals(cut.journal.waiting, whole * 2, String(length));
@@ -128,30 +130,30 @@ Deno.test("what has changed since it was written is left out and told, a copy st
   inFolder(async (folder) => {
     const path = `${folder}/journal`;
     const { journal } = await open(path);
-    const start = Deno.statSync(path).size;
+    const start = (await Deno.stat(path)).size;
     const sizes: number[] = [];
     for (const id of ["one", "two", "three"]) {
       await journal.append([entry({ id })]);
-      sizes.push(Deno.statSync(path).size);
+      sizes.push((await Deno.stat(path)).size);
     }
     await journal.close();
-    const bytes = Deno.readFileSync(path);
+    const bytes = await Deno.readFile(path);
     const [one = 0, two = 0] = sizes;
     const below = seeded(9);
     for (let at = start; at < bytes.length - 1; at += 1 + below(12)) {
       const damaged = bytes.slice();
       damaged[at] = (damaged[at] ?? 0) ^ (1 << below(8));
-      Deno.writeFileSync(path, damaged);
+      await Deno.writeFile(path, damaged);
       const opened = await open(path);
       const kept = String(opened.lines.find(({ event }) => event === "journal_damaged")?.kept);
-      assertEquals(Deno.readFileSync(kept), damaged, String(at));
+      assertEquals(await Deno.readFile(kept), damaged, String(at));
       const isEnd = [one - 1, two - 1].includes(at);
       const lost = at < one ? ["one"] : at < two ? ["two"] : ["three"];
       // Without the end between them two are one, which is neither.
       if (isEnd) lost.push(at < one ? "two" : "three");
       assertEquals(ids(await empty(opened.journal)), ["one", "two", "three"].filter((id) => !lost.includes(id)));
       await opened.journal.close();
-      Deno.removeSync(kept);
+      await Deno.remove(kept);
     }
   }));
 
@@ -195,9 +197,9 @@ Deno.test("a journal belongs to one process at a time, and a file that is none i
     await journal.close();
     await (await open(path)).journal.close();
     for (const text of ["something else\n", "something else without an end", "sluice-journal 2\nx\n"]) {
-      Deno.writeTextFileSync(path, text);
+      await Deno.writeTextFile(path, text);
       await assertRejects(() => open(path), StoreError, "it is no journal");
-      assertEquals(Deno.readTextFileSync(path), text);
+      assertEquals(await Deno.readTextFile(path), text);
     }
     await assertRejects(() => open(`${folder}/journal/below`), StoreError, "Cannot open the journal");
     await assertRejects(() => open(folder), StoreError, "Cannot open the journal");
@@ -207,7 +209,7 @@ Deno.test("what the store will never take stays in a file beside", () =>
   inFolder(async (folder) => {
     const { journal } = await open(`${folder}/journal`);
     for (const id of ["one", "two"]) await journal.putAside([entry({ id })]);
-    const kept = Deno.readTextFileSync(`${folder}/journal.refused`);
+    const kept = await Deno.readTextFile(`${folder}/journal.refused`);
     assertEquals(kept.match(/"id":"(\w+)"/g), ['"id":"one"', '"id":"two"']);
     await journal.close();
   }));
