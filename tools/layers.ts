@@ -132,6 +132,7 @@ const LAYERS: Layers = {
     "lib/config.ts",
     "lib/config/address.ts",
     "lib/secret.ts",
+    "lib/store/days.ts",
     "lib/store/postgres",
     "lib/store/sqlite_owner.ts",
     "lib/upstreams/vendors.ts",

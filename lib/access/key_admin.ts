@@ -2,12 +2,13 @@
 import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from "../config.ts";
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
+import { DAY_MS } from "../store/days.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
 
 /** Longest time that a key and its successor are good together: 90 days, in milliseconds. */
-const LONGEST_OVERLAP_MS = 90 * 86_400_000;
+const LONGEST_OVERLAP_MS = 90 * DAY_MS;
 
 /** Where keys are administered. A `Gateway` is one. */
 export interface KeyAdmin {

@@ -2,6 +2,7 @@
 import type { Config } from "../config.ts";
 import { type Period, readPeriod } from "../reports/period.ts";
 import { USAGE_BY, type UsageFigures, type UsageLine, type UsageReport, usageReport } from "../reports/usage.ts";
+import { TOKEN_CLASSES } from "../store/days.ts";
 import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
@@ -79,12 +80,7 @@ function csv({ by, lines }: UsageReport): string {
     ...(by === "key" ? ["key", "key_id"] : [by]),
     "requests",
     "failed",
-    "prompt",
-    "input_cache_read",
-    "input_cache_write_5m",
-    "input_cache_write_1h",
-    "completion",
-    "reasoning",
+    ...TOKEN_CLASSES,
     "images",
     "cost_usd",
     "overrun_usd",
@@ -93,9 +89,8 @@ function csv({ by, lines }: UsageReport): string {
 }
 
 function csvCells({ requests, failed, tokens, images, cost_usd, overrun_usd }: UsageFigures): string[] {
-  const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning } = tokens;
-  const classes = [prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning];
-  return [...[requests, failed, ...classes, images].map(String), cost_usd, overrun_usd];
+  const counts = [requests, failed, ...TOKEN_CLASSES.map((name) => tokens[name]), images];
+  return [...counts.map(String), cost_usd, overrun_usd];
 }
 
 function nameCells({ id, name }: UsageLine): string[] {

@@ -2,11 +2,11 @@
 import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { connect } from "node:tls";
+import { DAY_MS } from "../store/days.ts";
 import { type Notes, reasonOf } from "./finding.ts";
 
 /** A certificate that ends within this many days is told. */
 const SOON_DAYS = 14;
-const DAY_MS = 86_400_000;
 
 /** What bounds and times the steps. */
 export interface Steps {

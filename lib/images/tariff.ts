@@ -1,5 +1,5 @@
 /** What pictures cost: tokens by the official formula, always at the high tier, whatever an upstream reports. */
-import { NO_TOKENS } from "../metering/billed.ts";
+import { NO_TOKENS } from "../store/days.ts";
 import type { BilledTokens } from "../store/ledger.ts";
 import { isValidSize } from "./size.ts";
 import type { Size } from "./types.ts";

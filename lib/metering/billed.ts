@@ -1,21 +1,12 @@
 /** What a request is billed: tokens that can be believed, and what of their cost the customer pays. */
 import type { Usage } from "../canonical/types.ts";
+import { NO_TOKENS } from "../store/days.ts";
 import type { BilledTokens, PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
 import { costOfTokens } from "./price.ts";
 
 /** Most tokens of one class that an upstream is believed: no model reads or writes as many in one request. */
 const MOST_TOKENS = 1_000_000_000;
-
-/** Nothing at all. */
-export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
-  prompt: 0,
-  input_cache_read: 0,
-  input_cache_write_5m: 0,
-  input_cache_write_1h: 0,
-  completion: 0,
-  reasoning: 0,
-});
 
 /** What an upstream told, as far as it can be believed. */
 export interface UsageReading {

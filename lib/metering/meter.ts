@@ -4,6 +4,7 @@ import { GatewayError, nameOf } from "../errors.ts";
 import { ownerOf } from "../limits/claims.ts";
 import { limitError } from "../limits/headers.ts";
 import type { Claim, Limiter, Standing } from "../limits/limiter.ts";
+import { NO_TOKENS } from "../store/days.ts";
 import type {
   BilledTokens,
   BudgetClaim,
@@ -13,7 +14,7 @@ import type {
   PriceSheet,
   UsageSource,
 } from "../store/ledger.ts";
-import { charge, NO_TOKENS } from "./billed.ts";
+import { charge } from "./billed.ts";
 import { budgetError } from "./budgets.ts";
 import { type Log, notEntered } from "./entry_queue.ts";
 import type { Ledger } from "./ledger.ts";

@@ -1,6 +1,5 @@
 /** Sums per day made anew from single entries, to compare with those that are kept. */
-import { NO_TOKENS } from "../metering/billed.ts";
-import { dayOf, figuresOf, TOKEN_CLASSES } from "../store/days.ts";
+import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../store/days.ts";
 import type { DaySum, KeptEntry } from "../store/ledger.ts";
 
 /** Whose sum it is: a day, and a key, group and model. */
@@ -17,14 +16,7 @@ export class DaySums {
 
   /** Adds an entry. */
   add(entry: KeptEntry): void {
-    const sum = this.#sumOf(entry);
-    const { requests, failed, tokens, images, cost, overrun } = figuresOf(entry);
-    sum.requests += requests;
-    sum.failed += failed;
-    for (const name of TOKEN_CLASSES) sum.tokens[name] += tokens[name];
-    sum.images += images;
-    sum.cost += cost;
-    sum.overrun += overrun;
+    addFigures(this.#sumOf(entry), figuresOf(entry));
   }
 
   /** The sums of days from one to another, both included. */

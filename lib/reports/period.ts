@@ -1,7 +1,6 @@
 /** The stretch of time that a bill is asked for. */
 import { readDuration, readMoment } from "../cli/duration.ts";
-
-const DAY_MS = 86_400_000;
+import { DAY_MS } from "../store/days.ts";
 
 /** From one moment up to, not including, another; Unix milliseconds. */
 export interface Period {

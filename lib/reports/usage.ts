@@ -1,7 +1,7 @@
 /** The bill: sums over the ledger by key, group, model or day. */
 import type { Config } from "../config.ts";
-import { NO_TOKENS } from "../metering/billed.ts";
 import { type Amount, formatUsd } from "../metering/money.ts";
+import { NO_TOKENS } from "../store/days.ts";
 import type { KeyStore } from "../store/keys.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../store/ledger.ts";
 import type { Period } from "./period.ts";

@@ -2,7 +2,7 @@
  * What was charged and what is held, per key and per group. The part of a ledger that decides who may spend, in the memory
  * of the one process that owns the ledger: each method is one step that nothing else comes between.
  */
-import { dayOf } from "./days.ts";
+import { dayOf, NO_TOKENS } from "./days.ts";
 import type { BudgetClaim, Entry, Hold, HoldAnswer } from "./ledger.ts";
 
 type Amount = bigint;
@@ -155,14 +155,7 @@ export function lostEntry({ id, at, keyId, group, model, endpoint, amount }: Rea
     endpoint,
     status: 0,
     ending: "lost",
-    tokens: {
-      prompt: 0,
-      input_cache_read: 0,
-      input_cache_write_5m: 0,
-      input_cache_write_1h: 0,
-      completion: 0,
-      reasoning: 0,
-    },
+    tokens: NO_TOKENS,
     source: "none",
     cost: 0n,
     held: amount,

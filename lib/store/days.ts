@@ -17,6 +17,16 @@ export const TOKEN_CLASSES = [
   "reasoning",
 ] as const satisfies readonly (keyof BilledTokens)[];
 
+/** Nothing at all. */
+export const NO_TOKENS: Readonly<BilledTokens> = Object.freeze({
+  prompt: 0,
+  input_cache_read: 0,
+  input_cache_write_5m: 0,
+  input_cache_write_1h: 0,
+  completion: 0,
+  reasoning: 0,
+});
+
 /** The day of a moment in Unix milliseconds: days since 1970-01-01, by UTC. */
 export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
@@ -53,23 +63,29 @@ export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry,
   return { requests: 1, failed: FAILED.has(ending) ? 1 : 0, tokens, images, cost, overrun };
 }
 
+/** Adds figures to a sum. */
+export function addFigures(sum: Figures, { requests, failed, tokens, images, cost, overrun }: Figures): void {
+  sum.requests += requests;
+  sum.failed += failed;
+  for (const name of TOKEN_CLASSES) sum.tokens[name] += tokens[name];
+  sum.images += images;
+  sum.cost += cost;
+  sum.overrun += overrun;
+}
+
 /** Sums by name, each made of figures added to it. */
 export class Sums<Name extends string = string> {
   readonly #sums = new Map<Name, Figures>();
 
   /** Adds figures to the sum of this name. */
-  add(name: Name, { requests, failed, tokens, images, cost, overrun }: Figures): void {
+  add(name: Name, figures: Figures): void {
     const sum = this.#sums.get(name);
     if (sum === undefined) {
+      const { requests, failed, tokens, images, cost, overrun } = figures;
       this.#sums.set(name, { requests, failed, tokens: { ...tokens }, images, cost, overrun });
       return;
     }
-    sum.requests += requests;
-    sum.failed += failed;
-    for (const kind of TOKEN_CLASSES) sum.tokens[kind] += tokens[kind];
-    sum.images += images;
-    sum.cost += cost;
-    sum.overrun += overrun;
+    addFigures(sum, figures);
   }
 
   /** All sums, by name. */

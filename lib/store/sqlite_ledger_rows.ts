@@ -1,5 +1,6 @@
 /** Entries, price sheets and holds as rows of the SQLite file. */
 import type { DatabaseSync, SupportedValueType } from "node:sqlite";
+import { TOKEN_CLASSES } from "./days.ts";
 import type { BudgetClaim, Ending, Hold, KeptEntry, MeteredEndpoint, PriceSheet, UsageSource } from "./ledger.ts";
 
 const COLUMNS = [
@@ -13,12 +14,7 @@ const COLUMNS = [
   "endpoint",
   "status",
   "ending",
-  "prompt",
-  "input_cache_read",
-  "input_cache_write_5m",
-  "input_cache_write_1h",
-  "completion",
-  "reasoning",
+  ...TOKEN_CLASSES,
   "source",
   "price_version",
   "cost",
@@ -151,12 +147,7 @@ function valuesOf({ tokens, ...entry }: KeptEntry): SupportedValueType[] {
     entry.endpoint,
     entry.status,
     entry.ending,
-    tokens.prompt,
-    tokens.input_cache_read,
-    tokens.input_cache_write_5m,
-    tokens.input_cache_write_1h,
-    tokens.completion,
-    tokens.reasoning,
+    ...TOKEN_CLASSES.map((name) => tokens[name]),
     entry.source,
     entry.priceVersion ?? null,
     entry.cost,

@@ -1,5 +1,5 @@
 /** Entries and holds for tests of what is made of them. */
-import { NO_TOKENS } from "../../lib/metering/billed.ts";
+import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry, Hold } from "../../lib/store/ledger.ts";
 
 /** An entry of a request that was refused, with whatever else is said of it. */
