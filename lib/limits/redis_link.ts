@@ -36,7 +36,13 @@ const CONNECT_MS = 2_000;
 /** How long the server may take to hang up before the connection is cut, in milliseconds. */
 const HANG_UP_MS = 100;
 
-/** How often it is looked again, after a turn of the event loop, whether answers that should be there come in after all. */
+/**
+ * Parts in which the time for an answer is waited for. A stall of our own event loop takes no more than one of them: it is
+ * none of Redis, which may have been asked only after it.
+ */
+const PARTS = 5;
+
+/** How often it is looked again at the end, after a turn of the event loop, whether answers that should be there come in after all. */
 const LOOKS = 10;
 
 /** Opens a connection with all scripts loaded. @throws {OutOfReach} whose message is the cause in a word */
@@ -69,10 +75,14 @@ export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOpt
     if (wasOpen) lost(cause);
   }
 
-  /** Fails where Redis takes too long. A stall of our own event loop must not count: what it has answered is read first. */
+  /** Fails where Redis takes too long, but not before all that it has answered is read. */
   function within<Value>(ms: number, reply: Promise<Value>): Promise<Value> {
     return new Promise((resolve, reject) => {
-      let timer = setTimeout(() => look({ looks: LOOKS, seen: -1 }), ms);
+      let timer = setTimeout(() => wait(PARTS - 1), ms / PARTS);
+      function wait(parts: number): void {
+        if (parts === 0) look({ looks: LOOKS, seen: -1 });
+        else timer = setTimeout(() => wait(parts - 1), ms / PARTS);
+      }
       function look({ looks, seen }: { looks: number; seen: number }): void {
         if (looks === 0 || seen === answered) return lose("timeout");
         const now = answered;

@@ -50,6 +50,8 @@ end
 -- The last bucket that is over, and the one in which what is taken now ends.
 local edge = math.floor(now / ${BUCKET_MS})
 local latest = edge + 1 + ${WINDOW_MS / BUCKET_MS}
+-- What ends later was taken before the clock was set back by more than a window. Less is waited for.
+local too_late = latest + ${WINDOW_MS / BUCKET_MS}
 
 local function parse(text)
   local claims = {}
@@ -72,23 +74,23 @@ local function buckets(key)
   return found
 end
 
--- Drops what is over. What would end too late was taken before the clock was set back: it ends with what is taken now.
+-- Drops what is over. What would end too late ends with what is taken now.
 local function tidy(claim)
   local gone, late = {}, 0
   claim.sum, claim.first, claim.last = 0, nil, nil
   for bucket, amount in pairs(buckets(claim.key)) do
-    if bucket > edge and bucket <= latest then
+    if bucket > edge and bucket <= too_late then
       claim.sum = claim.sum + amount
       claim.first = math.min(bucket, claim.first or bucket)
       claim.last = math.max(bucket, claim.last or bucket)
     else
       gone[#gone + 1] = bucket
-      if bucket > latest then late = late + amount end
+      if bucket > too_late then late = late + amount end
     end
   end
   if late > 0 then
     redis.call('HINCRBY', claim.key, latest, late)
-    claim.sum, claim.first, claim.last = claim.sum + late, claim.first or latest, latest
+    claim.sum, claim.first, claim.last = claim.sum + late, math.min(claim.first or latest, latest), math.max(claim.last or latest, latest)
   end
   if claim.sum == 0 then return redis.call('DEL', claim.key) end
   for _, bucket in ipairs(gone) do redis.call('HDEL', claim.key, bucket) end
@@ -105,7 +107,7 @@ local function read(claim)
   end
   local found = redis.call('HMGET', claim.key, 's', 'f', 'l')
   claim.sum, claim.first, claim.last = tonumber(found[1] or 0), tonumber(found[2] or nil), tonumber(found[3] or nil)
-  if claim.first and (claim.first <= edge or claim.last > latest) then tidy(claim) end
+  if claim.first and (claim.first <= edge or claim.last > too_late) then tidy(claim) end
 end
 
 -- Milliseconds until there is room; -1: never.

@@ -1,0 +1,54 @@
+/**
+ * A node in a process of its own that takes of one limit as fast as it can, and tells every taking in a line on standard
+ * output: `deno run -A hammer.ts ORDERS`, with the orders as JSON. It ends with its standard input, in good order.
+ */
+import { limitOf, openNode } from "./redis_nodes.ts";
+
+/** What it is to do. */
+export interface Orders {
+  url: string;
+  unit: "requests" | "concurrency";
+  limit: number;
+  /** How many wishes at once. */
+  workers: number;
+  /** How long a slot is held at most, in milliseconds. */
+  holdMs: number;
+  leaseMs: number;
+  /** How fast the clock of the limits runs, told apart from the server's where it is not 1. */
+  speed: number;
+}
+
+if (import.meta.main) await hammer(JSON.parse(Deno.args[0] ?? ""));
+
+async function hammer({ url, unit, limit, workers, holdMs, leaseMs, speed }: Orders): Promise<void> {
+  const now = () => (performance.timeOrigin + performance.now()) * speed;
+  await using node = await openNode(url, { leaseMs, timeoutMs: 5_000, ...(speed !== 1 && { clock: now }) });
+  const claims = [limitOf("key:hammered", unit, limit)];
+  const encoder = new TextEncoder();
+  const tell = (line: object) => Deno.stdout.writeSync(encoder.encode(JSON.stringify(line) + "\n"));
+  const wait = (mostMs: number) => new Promise((resolve) => setTimeout(resolve, Math.random() * mostMs));
+  let isOver = false;
+
+  async function work(): Promise<void> {
+    while (!isOver) {
+      const id = crypto.randomUUID();
+      const asked = now();
+      const { admitted } = await node.limiter.take({ id, claims, forMs: 600_000 });
+      if (admitted) {
+        tell({ id, asked, taken: now() });
+        if (unit === "concurrency") {
+          await wait(holdMs);
+          // It is held until its end is asked for.
+          tell({ id, ended: now() });
+        }
+        await node.limiter.end(id, 0);
+      } else if (unit === "concurrency") await wait(5);
+    }
+  }
+
+  tell({ ready: true });
+  const working = Promise.all(Array.from({ length: workers }, work));
+  await Deno.stdin.readable.pipeTo(new WritableStream());
+  isOver = true;
+  await working;
+}

@@ -1,0 +1,183 @@
+import { assert, assertEquals, assertGreater, assertLessOrEqual } from "@std/assert";
+import { type Engine, HAS_REDIS, startRedis } from "../engines/engines.ts";
+import type { Orders } from "./hammer.ts";
+import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
+
+const PROCESSES = 6;
+const WINDOW_MS = 60_000;
+
+/** What scheduling on a busy machine may add, in milliseconds. */
+const SLACK_MS = 1_000;
+
+/** A line that a process tells. */
+interface Told {
+  id?: string;
+  asked?: number;
+  taken?: number;
+  ended?: number;
+}
+
+/** A process that hammers, and what it has told so far. */
+interface Hammer {
+  told: Told[];
+  kill(signal: Deno.Signal): void;
+  /** Ends it in good order. */
+  end(): Promise<void>;
+  status: Promise<Deno.CommandStatus>;
+}
+
+async function start(orders: Orders): Promise<Hammer> {
+  const script = new URL("hammer.ts", import.meta.url).pathname;
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-prompt", "--allow-all", script, JSON.stringify(orders)],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const told: Told[] = [];
+  const ready = Promise.withResolvers<void>();
+  const reading = (async () => {
+    let rest = "";
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) told.push(JSON.parse(line));
+      ready.resolve();
+    }
+  })();
+  await ready.promise;
+  return {
+    told,
+    kill: (signal) => child.kill(signal),
+    async end() {
+      await child.stdin.close().catch(() => {});
+      await reading;
+      assertEquals((await child.status).code, 0);
+    },
+    status: child.status.then(async (status) => {
+      await reading;
+      await child.stdin.close().catch(() => {});
+      return status;
+    }),
+  };
+}
+
+async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, leaseMs = 3_000): Promise<Hammer[]> {
+  return await Promise.all(
+    Array.from({ length: PROCESSES }, () => start({ url: redis.url, leaseMs, ...orders })),
+  );
+}
+
+const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
+
+Deno.test({
+  name: "six processes flat out on one key are admitted exactly the limit at first, and never more within 60 seconds",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    const limit = 500;
+    // At this speed four windows take six seconds.
+    const speed = 40;
+    // The leaps of a fast clock, not of the server's, are no reason to be taken to be over.
+    const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed }, 1e6);
+    await wait(6_000);
+    await Promise.all(hammers.map((hammer) => hammer.end()));
+    const takings = hammers.flatMap(({ told }) => told).flatMap(({ asked, taken }) =>
+      asked === undefined || taken === undefined ? [] : [{ asked, taken }]
+    ).sort((a, b) => a.asked - b.asked);
+    const first = takings[0]?.asked ?? 0;
+    assertEquals(takings.filter(({ taken }) => taken < first + WINDOW_MS).length, limit);
+    assertGreater(takings.length, 3 * limit);
+    for (const [index, { asked }] of takings.entries()) {
+      // Those that were certainly taken within these 60 seconds.
+      const within = takings.slice(index, index + 3 * limit).filter(({ taken }) => taken <= asked + WINDOW_MS);
+      assertLessOrEqual(within.length, limit);
+    }
+  },
+});
+
+Deno.test({
+  name: "slots are never more than the limit, though holders are killed, and free again soon after their death",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    const [limit, leaseMs] = [10, 1_500];
+    await using redis = await startRedis();
+    const orders = { unit: "concurrency", limit, workers: 6, holdMs: 60, speed: 1 } as const;
+    const hammers = await startAll(redis, orders, leaseMs);
+    await wait(1_000);
+    const deaths = new Map<Hammer, number>();
+    for (const hammer of hammers.slice(0, 3)) {
+      deaths.set(hammer, performance.timeOrigin + performance.now());
+      hammer.kill("SIGKILL");
+      await hammer.status;
+      await wait(300);
+    }
+    await using node = await openNode(redis.url);
+    const slot = limitOf("key:hammered", "concurrency", limit);
+    const living = hammers.filter((hammer) => !deaths.has(hammer));
+    const before = living.map(({ told }) => told.length);
+    await wait(leaseMs + SLACK_MS);
+    for (const [index, { told }] of living.entries()) assertGreater(told.length, (before[index] ?? 0) + 10);
+    await Promise.all(living.map((hammer) => hammer.end()));
+    assertEquals(await leftOf(node.limiter, slot), limit);
+
+    const events = hammers.flatMap((hammer) => {
+      const ends = new Map(hammer.told.flatMap(({ id, ended }) => ended === undefined ? [] : [[id, ended]]));
+      return hammer.told.flatMap(({ id, taken }) => {
+        if (taken === undefined) return [];
+        return [{ at: taken, by: 1 }, { at: ends.get(id) ?? deaths.get(hammer) ?? Infinity, by: -1 }];
+      });
+    }).sort((a, b) => a.at - b.at || a.by - b.by);
+    let [held, most] = [0, 0];
+    for (const { by } of events) most = Math.max(most, held += by);
+    assertEquals(most, limit);
+    // It would not tell much if hardly anything had happened.
+    assertGreater(events.length, 500);
+  },
+});
+
+Deno.test({
+  name: "the slots of a node that was killed are free after its lease and a second, however many",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    const [slots, leaseMs] = [2_000, 1_000];
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url, { leaseMs });
+    const orders = { unit: "concurrency", limit: slots, workers: slots, holdMs: 1e9, speed: 1 } as const;
+    const slot = limitOf("key:hammered", "concurrency", slots);
+    const hammer = await start({ url: redis.url, leaseMs, ...orders });
+    await until(async () => await leftOf(node.limiter, slot) === 0, { within: 10_000, what: "all is held" });
+    assert(!(await takeOne(node.limiter, [slot])).admitted);
+    hammer.kill("SIGKILL");
+    await hammer.status;
+    await until(async () => await leftOf(node.limiter, slot) === slots, { within: leaseMs + SLACK_MS, what: "free" });
+  },
+});
+
+Deno.test({
+  name: "a node that stood still for longer than its lease puts back what it holds, even above the limit",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    const [limit, leaseMs] = [10, 1_000];
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url, { leaseMs });
+    const slot = limitOf("key:hammered", "concurrency", limit);
+    const orders = { unit: "concurrency", limit, workers: 5, holdMs: 1e9, speed: 1 } as const;
+    const hammer = await start({ url: redis.url, leaseMs, ...orders });
+    await until(async () => await leftOf(node.limiter, slot) === 5, { within: 10_000, what: "five are held" });
+    hammer.kill("SIGSTOP");
+    await until(async () => await leftOf(node.limiter, slot) === limit, { within: leaseMs + SLACK_MS, what: "free" });
+    const ids = [];
+    for (let count = 0; count < 8; count++) {
+      const { id, admitted } = await takeOne(node.limiter, [slot]);
+      assert(admitted);
+      ids.push(id);
+    }
+    assertEquals(await leftOf(node.limiter, slot), 2);
+    hammer.kill("SIGCONT");
+    await until(async () => await leftOf(node.limiter, slot) === 0, { within: leaseMs + SLACK_MS, what: "put back" });
+    for (const id of ids) await node.limiter.end(id, 0);
+    assertEquals(await leftOf(node.limiter, slot), 5);
+    hammer.kill("SIGKILL");
+    await hammer.status;
+  },
+});

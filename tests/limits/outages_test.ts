@@ -1,0 +1,321 @@
+import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
+import { Redis } from "ioredis";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import { type Engine, HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { leftOf, limitOf, type OpenNode, openNode, takeOne, until } from "./redis_nodes.ts";
+
+const NODES = 3;
+const TIMEOUT_MS = 250;
+const LEASE_MS = 2_000;
+
+/** What scheduling on a busy machine may add, in milliseconds. */
+const SLACK_MS = 1_000;
+
+const UP_AGAIN = { within: 10_000, what: "Redis counts again" };
+
+/** Every way in which Redis goes away and comes back, and whether it has kept its counts then. */
+const OUTAGES = {
+  crash: { kept: false, go: (redis: Engine) => redis.stop("crash"), comeBack: (redis: Engine) => redis.start() },
+  orderly: { kept: false, go: (redis: Engine) => redis.stop("orderly"), comeBack: (redis: Engine) => redis.start() },
+  still: {
+    kept: true,
+    go: (redis: Engine) => Promise.resolve(redis.signal("SIGSTOP")),
+    comeBack: (redis: Engine) => Promise.resolve(redis.signal("SIGCONT")),
+  },
+  // Then every node is taken to be over by those that come back before it.
+  "still for long": {
+    kept: true,
+    go: (redis: Engine) => Promise.resolve(redis.signal("SIGSTOP")),
+    async comeBack(redis: Engine): Promise<void> {
+      await new Promise((resolve) => setTimeout(resolve, LEASE_MS));
+      redis.signal("SIGCONT");
+    },
+  },
+};
+
+/** Takes of every node at once, as many from each. What is refused for want of Redis counts as such. */
+async function burst(nodes: readonly OpenNode[], { claims, each }: { claims: Claim[]; each: number }) {
+  const seen = {
+    admitted: 0,
+    refused: 0,
+    unavailable: 0,
+    longestMs: 0,
+    perNode: [] as number[],
+    ids: [] as string[][],
+  };
+  await Promise.all(nodes.map(async ({ limiter }, node) => {
+    seen.perNode[node] = 0;
+    const ids: string[] = seen.ids[node] = [];
+    await Promise.all(Array.from({ length: each }, async () => {
+      const begun = performance.now();
+      try {
+        const { id, admitted } = await takeOne(limiter, claims);
+        if (admitted) {
+          seen.admitted++;
+          seen.perNode[node] = (seen.perNode[node] ?? 0) + 1;
+          ids.push(id);
+        } else seen.refused++;
+      } catch (error) {
+        if (!(error instanceof GatewayError && error.kind === "overloaded" && (error.retryAfterMs ?? 0) > 0)) {
+          throw error;
+        }
+        seen.unavailable++;
+      }
+      seen.longestMs = Math.max(seen.longestMs, performance.now() - begun);
+    }));
+  }));
+  return seen;
+}
+
+/** Takes and ends on all nodes until it is stopped. Anything but an admission, a refusal or a 503 fails it. */
+function keepBusy(nodes: readonly OpenNode[]) {
+  let [isOver, requests, longestMs] = [false, 0, 0];
+  const claims = [limitOf("key:busy", "tokens", 1_000_000, 100), limitOf("key:busy", "concurrency", 6)];
+  async function work(limiter: Limiter): Promise<void> {
+    while (!isOver) {
+      const begun = performance.now();
+      try {
+        const { id, admitted } = await takeOne(limiter, claims);
+        longestMs = Math.max(longestMs, performance.now() - begun);
+        if (admitted) await limiter.end(id, 10);
+      } catch (error) {
+        if (!(error instanceof GatewayError && error.kind === "overloaded")) throw error;
+      }
+      requests++;
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  }
+  const working = Promise.all(nodes.flatMap(({ limiter }) => Array.from({ length: 4 }, () => work(limiter))));
+  return {
+    claims,
+    get requests() {
+      return requests;
+    },
+    async end() {
+      isOver = true;
+      await working;
+      return { longestMs };
+    },
+  };
+}
+
+async function openAll(
+  redis: Engine,
+  outage: "local" | "closed",
+): Promise<AsyncDisposableStack & { nodes: OpenNode[] }> {
+  const stack = new AsyncDisposableStack();
+  const nodes: OpenNode[] = [];
+  for (let count = 0; count < NODES; count++) {
+    nodes.push(stack.use(await openNode(redis.url, { outage, timeoutMs: TIMEOUT_MS, leaseMs: LEASE_MS })));
+  }
+  // With its next sign of life each hears of those that came later.
+  await new Promise((resolve) => setTimeout(resolve, LEASE_MS / 3 + 200));
+  return Object.assign(stack, { nodes });
+}
+
+for (const outage of ["local", "closed"] as const) {
+  for (const [name, { kept, go, comeBack }] of Object.entries(OUTAGES)) {
+    Deno.test({
+      name:
+        `limits under load while Redis is away (${name}) keep to the policy "${outage}" and are exact again afterwards`,
+      ignore: !HAS_REDIS,
+      fn: async () => {
+        await using redis = await startRedis();
+        await using stack = await openAll(redis, outage);
+        const { nodes } = stack;
+        const [first] = nodes as [OpenNode];
+        const rate = (name: string) => [limitOf(`key:${name}`, "requests", 60)];
+        const slots = limitOf("key:slots", "concurrency", 30);
+        const before = await burst(nodes, { claims: [...rate("before"), slots], each: 2 });
+        assertEquals(before.admitted, 6);
+        const busy = keepBusy(nodes);
+        await until(() => busy.requests > 200, { within: 10_000, what: "under load" });
+
+        await go(redis);
+        const during = await burst(nodes, { claims: rate("during"), each: 50 });
+        if (outage === "local") assertEquals([during.perNode, during.unavailable], [[20, 20, 20], 0]);
+        else assertEquals([during.admitted, during.unavailable], [0, 150]);
+        assertLess(during.longestMs, TIMEOUT_MS + SLACK_MS);
+        assertEquals(nodes.map(({ limiter }) => limiter.healthy), [false, false, false]);
+        const at = performance.now();
+        await burst(nodes, { claims: rate("prompt"), each: 5 });
+        assertLess(performance.now() - at, TIMEOUT_MS, "only the first wait for what does not come");
+        // What ends now is not known to Redis before it is back.
+        await first.limiter.end(before.ids[0]?.[0] ?? "", 0);
+        const alone = await burst(nodes, { claims: [slots], each: 3 });
+        assertEquals(alone.admitted, outage === "local" ? 9 : 0);
+        const was = busy.requests;
+        await until(() => busy.requests > was + 200, { within: 10_000, what: "still under load" });
+
+        await comeBack(redis);
+        await until(() => nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
+        assertLess((await busy.end()).longestMs, TIMEOUT_MS + SLACK_MS);
+        const after = await burst(nodes, { claims: rate("after"), each: 50 });
+        assertEquals([after.admitted, after.refused], [60, 90]);
+        for (const { limiter } of nodes) {
+          assertEquals(await leftOf(limiter, slots), 30 - 5 - alone.admitted, "everything that runs has its slot");
+          assertEquals(await leftOf(limiter, rate("before")[0] as Claim), 60 - 6, "what was taken before still counts");
+          assertEquals(
+            await leftOf(limiter, rate("during")[0] as Claim),
+            60 - during.admitted,
+            "so does what was meanwhile",
+          );
+          assertEquals(await leftOf(limiter, busy.claims[1] as Claim), 6, "nothing is held by nobody");
+        }
+        for (const [index, { limiter }] of nodes.entries()) {
+          for (const id of [...before.ids[index] ?? [], ...alone.ids[index] ?? []]) await limiter.end(id, 0);
+        }
+        assertEquals(await leftOf(first.limiter, slots), 30);
+        for (const { lines } of nodes) {
+          const [down, up] = lines.filter(({ event }) => event !== "limits_put_back");
+          assertEquals([down?.event, down?.policy, down?.share], [
+            "limits_store_down",
+            outage,
+            outage === "local" ? "1/3" : undefined,
+          ]);
+          assertEquals([up?.event, up?.nodes, up?.counts], ["limits_store_up", 3, kept ? "kept" : "lost"]);
+        }
+      },
+    });
+  }
+}
+
+Deno.test({
+  name: "takings that Redis has done and never answered are undone",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url, { outage: "closed", timeoutMs: 100 });
+    await using other = await openNode(redis.url);
+    const claims = [
+      limitOf("key:a", "requests", 100),
+      limitOf("key:a", "tokens", 1000, 10),
+      limitOf("key:a", "concurrency", 100),
+    ];
+    redis.signal("SIGSTOP");
+    assertEquals((await burst([node], { claims, each: 50 })).unavailable, 50);
+    redis.signal("SIGCONT");
+    await until(() => node.limiter.healthy && other.limiter.healthy, UP_AGAIN);
+    for (const claim of claims) assertEquals(await leftOf(other.limiter, claim), claim.limit);
+  },
+});
+
+Deno.test({
+  name: "a limiter starts without Redis, and takes what it has admitted there when it comes",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    await redis.stop();
+    await using node = await openNode(redis.url);
+    assertEquals(node.limiter.healthy, false);
+    assertEquals(node.lines.map(({ event, cause }) => [event, cause]), [["limits_store_down", "ECONNREFUSED"]]);
+    const claims = [limitOf("key:a", "tokens", 1000, 100), limitOf("key:a", "concurrency", 5)];
+    const [runs, ended] = [await takeOne(node.limiter, claims), await takeOne(node.limiter, claims)];
+    assertEquals((await node.limiter.end(ended.id, 40)).map(({ remaining }) => remaining), [860, 4]);
+    await redis.start();
+    await until(() => node.limiter.healthy, UP_AGAIN);
+    await using other = await openNode(redis.url);
+    assertEquals((await other.limiter.standings(claims)).map(({ remaining }) => remaining), [860, 4]);
+    await node.limiter.end(runs.id, 10);
+    assertEquals((await other.limiter.standings(claims)).map(({ remaining }) => remaining), [950, 5]);
+  },
+});
+
+Deno.test({
+  name: "a limiter that is closed without Redis, or never had one, leaves nothing behind",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    const node = await openNode(redis.url);
+    redis.signal("SIGSTOP");
+    await takeOne(node.limiter, [limitOf("key:a", "concurrency", 5)]);
+    await node.limiter.close();
+    await node.limiter.close();
+    redis.signal("SIGCONT");
+    await redis.stop();
+    await (await openNode(redis.url)).limiter.close();
+  },
+});
+
+Deno.test({
+  name: "a node that closes gives back what it holds at once",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    await using other = await openNode(redis.url);
+    const slot = limitOf("key:a", "concurrency", 1000);
+    {
+      await using node = await openNode(redis.url);
+      assertEquals((await burst([node], { claims: [slot], each: 900 })).admitted, 900);
+      assertEquals(await leftOf(other.limiter, slot), 100);
+    }
+    assertEquals(await leftOf(other.limiter, slot), 1000);
+  },
+});
+
+Deno.test({
+  name: "a stall of the node itself is none of Redis",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url, { timeoutMs: 50 });
+    const claims = [limitOf("key:a", "requests", 100_000)];
+    for (let round = 0; round < 5; round++) {
+      const taking = burst([node], { claims, each: 1000 });
+      const last = performance.now() + 300;
+      while (performance.now() < last);
+      assertEquals((await taking).admitted, 1000);
+    }
+    assertEquals([node.limiter.healthy, node.lines], [true, []]);
+  },
+});
+
+Deno.test({
+  name: "user, password and database come from the address, and a wrong password is an outage that tells no secret",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    const admin = new Redis(redis.url);
+    await admin.call("ACL", "SETUSER", "gateway", "on", ">p@ss/word", "~{test}:*", "+@all");
+    const address = (password: string) => redis.url.replace("//", `//gateway:${password}@`) + "/3";
+    {
+      await using node = await openNode(address("p%40ss%2Fword"));
+      assert(node.limiter.healthy);
+      assert((await takeOne(node.limiter, [limitOf("key:a", "requests", 5)])).admitted);
+      await admin.select(3);
+      assertGreater(await admin.exists("{test}:r:key:a"), 0);
+    }
+    {
+      await using node = await openNode(address("wrong-secret"));
+      assertEquals(node.limiter.healthy, false);
+      assertEquals(node.lines[0]?.cause, "WRONGPASS");
+      assert(!JSON.stringify(node.lines).includes("secret"));
+    }
+    const ended = new Promise((resolve) => admin.once("end", resolve));
+    admin.disconnect();
+    await ended;
+  },
+});
+
+Deno.test({
+  name: "everything in Redis expires, also what a node has left that nobody came after",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    await using node = await openNode(redis.url);
+    await takeOne(node.limiter, [
+      limitOf("key:a", "requests", 5),
+      limitOf("key:a", "tokens", 5),
+      limitOf("key:a", "concurrency", 5),
+    ]);
+    const reader = new Redis(redis.url);
+    const keys = await reader.keys("*");
+    assertEquals(keys.length, 6);
+    for (const key of keys) assertGreater(await reader.pttl(key), 0, key);
+    assertLess(await reader.pttl("{test}:r:key:a"), 62_000);
+    const ended = new Promise((resolve) => reader.once("end", resolve));
+    reader.disconnect();
+    await ended;
+  },
+});

@@ -1,0 +1,60 @@
+/** Limiters on a Redis of the test, as nodes open them, and what tests ask of them. */
+import type { Claim, Limiter, LimitUnit, Taking } from "../../lib/limits/limiter.ts";
+import type { PresenceParts } from "../../lib/limits/presence.ts";
+import { openSharedLimiter } from "../../lib/limits/shared.ts";
+import { Secret } from "../../lib/secret.ts";
+
+/** A line of a limiter's log. */
+export type Line = Parameters<PresenceParts["log"]>[0];
+
+/** A limiter, and what it has logged. */
+export interface OpenNode extends AsyncDisposable {
+  limiter: Limiter;
+  lines: Line[];
+}
+
+/** Opens a node. */
+export async function openNode(url: string, change: Partial<PresenceParts> = {}): Promise<OpenNode> {
+  const lines: Line[] = [];
+  const limiter = await openSharedLimiter(new Secret(url), {
+    monotonic: () => performance.now(),
+    outage: "local",
+    timeoutMs: 250,
+    leaseMs: 3_000,
+    log: (line) => lines.push(line),
+    random: Math.random,
+    name: () => crypto.randomUUID(),
+    prefix: "{test}:",
+    ...change,
+  });
+  return { limiter, lines, [Symbol.asyncDispose]: () => limiter.close() };
+}
+
+/** A limit of a name. */
+export function limitOf(name: string, unit: LimitUnit, limit: number, cost = 1): Claim {
+  return { name, unit, limit, cost, reportOnly: false };
+}
+
+/** What is left of a limit. */
+export async function leftOf(limiter: Limiter, claim: Claim): Promise<number> {
+  return (await limiter.standings([claim]))[0]?.remaining ?? NaN;
+}
+
+/** Takes with a fresh id. */
+export async function takeOne(limiter: Limiter, claims: Claim[], forMs = 60_000): Promise<Taking & { id: string }> {
+  const id = crypto.randomUUID();
+  return { id, ...await limiter.take({ id, claims, forMs }) };
+}
+
+/** Looks again and again until it is so. @throws after that many milliseconds */
+export async function until(
+  isSo: () => Promise<boolean> | boolean,
+  { within, what }: { within: number; what: string },
+): Promise<number> {
+  const begun = performance.now();
+  while (!await isSo()) {
+    if (performance.now() - begun > within) throw new Error(`Still not after ${within} ms: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return performance.now() - begun;
+}
