@@ -14,7 +14,7 @@ import { packConfig } from "./packed.ts";
 /** Time between two looks at the workers, in milliseconds. */
 const LOOK_MS = 1_000;
 
-/** Looks at which a worker may say nothing before it counts as lost: its event loop hangs. */
+/** Looks at which a worker may say nothing before its event loop counts as stuck. */
 const MOST_SILENT = 30;
 
 /** How long a worker may take to answer what an operator asks, in milliseconds. */
@@ -44,6 +44,8 @@ export interface CrewParts {
   log: (entry: LogEntry) => void;
   /** Another module than that of the workers. */
   module?: URL;
+  /** Time between two looks at the workers, in milliseconds; absent: a second. */
+  lookMs?: number;
 }
 
 /** The workers of a process. */
@@ -52,6 +54,11 @@ export interface Crew extends Whole {
   start(): Promise<Place>;
   /** Tells all of them the configuration in force. Resolves when they obey. */
   renew(): Promise<void>;
+  /**
+   * Resolves when the event loop of a worker is stuck. No isolate can end another one that does not turn, and it goes on to
+   * take its share of the connections: the process has to end, and to be started anew.
+   */
+  readonly stuck: Promise<void>;
   /** Ends all of them in good order, within these times. `second` resolves where nobody wants to wait. */
   end(times: EndTimes, second: Promise<void>): Promise<Outcome>;
 }
@@ -73,9 +80,14 @@ class WorkerCrew implements Crew {
   /** What workers that were lost had counted, as far as it was ever told. */
   #gone = "";
   #ending = false;
+  readonly #stuck = Promise.withResolvers<void>();
 
   constructor(parts: CrewParts) {
     this.#parts = parts;
+  }
+
+  get stuck(): Promise<void> {
+    return this.#stuck.promise;
   }
 
   async start(): Promise<Place> {
@@ -85,9 +97,10 @@ class WorkerCrew implements Crew {
       this.#place = place;
       const others = Array.from({ length: this.#parts.workers - 1 }, (_, index) => index + 2);
       await Promise.all(others.map((number) => this.#begin(number)));
-      this.#looking = setInterval(() => this.#look(), LOOK_MS);
+      this.#looking = setInterval(() => this.#look(), this.#parts.lookMs ?? LOOK_MS);
       return place;
     } catch (error) {
+      this.#ending = true;
       for (const member of this.#members.values()) member.leave(ended());
       throw error;
     }
@@ -119,7 +132,7 @@ class WorkerCrew implements Crew {
     if (this.#members.get(number) !== member) return;
     this.#members.delete(number);
     this.#gone = sumMetrics([this.#gone, countersOf(member.lastMetrics)]);
-    member.leave(ended());
+    member.leave(member.serves ? ended() : new Error(`Cannot start worker ${number}`, { cause }));
     this.#parts.log({ level: "error", event: "worker_lost", worker: number, ...describeCause(cause) });
     void this.#settle(member);
     if (!this.#ending && this.#place !== undefined) this.#startAgain(member);
@@ -161,8 +174,11 @@ class WorkerCrew implements Crew {
     for (const member of this.#members.values()) {
       if (text !== this.#state && member.serves) member.told.learn(state);
       if (status !== member.status && member.serves) void this.#renew(member);
-      if (++member.silent > MOST_SILENT) this.#lose(member, new Error("Its event loop does not turn any more"));
-      else void member.isolate.ping()?.then(() => member.silent = 0, () => {});
+      if (++member.silent > MOST_SILENT) {
+        this.#ending = true;
+        this.#lose(member, new Error("Its event loop does not turn any more"));
+        this.#stuck.resolve();
+      } else void member.isolate.ping()?.then(() => member.silent = 0, () => {});
     }
     this.#state = text;
   }

@@ -7,7 +7,7 @@ import type { Limits } from "./contract.ts";
 /** What is taken in a worker's name. */
 export interface Dues {
   /** Methods of the ledger and of the limiter that keep note, in the place of their own. */
-  readonly ledger: Pick<LedgerStore, "hold" | "append">;
+  readonly ledger: Pick<LedgerStore, "hold" | "append" | "expire">;
   readonly limiter: Pick<Limits, "take" | "end" | "undo">;
   /** Gives everything back: requests with holds are entered as lost. Returns how many of these there were. */
   settle(): Promise<number>;
@@ -16,7 +16,7 @@ export interface Dues {
 /** Begins with nothing taken. `now`: Unix time in milliseconds. */
 export function createDues(
   { ledger, limiter, now }: {
-    ledger: Pick<LedgerStore, "hold" | "append">;
+    ledger: Pick<LedgerStore, "hold" | "append" | "expire">;
     limiter: Pick<Limiter, "take" | "end" | "undo">;
     now: () => number;
   },
@@ -36,6 +36,12 @@ export function createDues(
         const fresh = await ledger.append(entries);
         for (const { id } of entries) holds.delete(id);
         return fresh;
+      },
+      // Those of other workers that it finds are entered again when these end, and are not new then.
+      async expire(now) {
+        const ids = await ledger.expire(now);
+        for (const id of ids) holds.delete(id);
+        return ids;
       },
     },
     limiter: {
