@@ -50,6 +50,7 @@ function farAway(mood: () => Mood): LedgerStore {
 }
 
 interface World {
+  folder: string;
   mood: Mood;
   clock: Clock;
   /** The ledger far away, as it behaves. */
@@ -68,6 +69,7 @@ function inWorld(test: (world: World) => Promise<void>): Promise<void> {
     const clock = createClock();
     const opened: JournaledLedger[] = [];
     const world: World = {
+      folder,
       mood: "up",
       clock,
       far: farAway(() => world.mood),
@@ -218,11 +220,11 @@ Deno.test("a process that ends meanwhile leaves its entries to the next one", ()
     world.mood = "refuses";
     for (const id of ["a", "b"]) await first.append([entry({ id })]);
     await first.close();
+    world.mood = "up";
     const second = await world.open();
     assertEquals([second.reach().waiting, second.takes], [2, true]);
     // Those that wait come first.
     await second.append([entry({ id: "c" })]);
-    world.mood = "up";
     await world.until(() => second.reach().waiting === 0);
     assertEquals(await idsIn(world.far), ["a", "b", "c"]);
   }));
@@ -295,6 +297,7 @@ Deno.test("what the store refuses is told to who brings it, and put aside where 
     await world.until(() => ledger.reach().waiting === 0);
     assertEquals(await idsIn(world.far), ["start", "a", "b"]);
     assert(world.events.some(({ event, request_id }) => event === "journal_entry_refused" && request_id === "bad"));
+    assert((await Deno.readTextFile(`${world.folder}/journal.refused`)).includes('"id":"bad"'));
   }));
 
 Deno.test("a store that can be read but not written is not up, and entries wait for it", () =>
