@@ -1,0 +1,86 @@
+import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
+import { auditLedger } from "../../../lib/reports/audit.ts";
+import { Secret } from "../../../lib/secret.ts";
+import { openPostgresStore } from "../../../lib/store/postgres.ts";
+import { type Engine, HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";
+import { entry, readChain } from "../behaviours_ledger.ts";
+import { inFolder } from "../in_folder.ts";
+
+/** What the entries cost by their prices, in 1e-12 USD. */
+const COST = 529_500_000n;
+
+/** Longest time for anything here to happen, in milliseconds. */
+const PATIENCE_MS = 20_000;
+
+async function until(holds: () => boolean): Promise<void> {
+  for (const end = performance.now() + PATIENCE_MS; !holds();) {
+    assert(performance.now() < end, "it never comes to that");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Ways in which a server goes away, and comes back. */
+const WAYS: Record<
+  string,
+  { leave(server: Engine): void | Promise<void>; back(server: Engine): void | Promise<void> }
+> = {
+  "crashes": { leave: (server) => server.stop("crash"), back: (server) => server.start() },
+  "is stopped": { leave: (server) => server.stop("orderly"), back: (server) => server.start() },
+  "stands still": { leave: (server) => server.signal("SIGSTOP"), back: (server) => server.signal("SIGCONT") },
+};
+
+Deno.test({
+  name: "entries under load are all in Postgres, each once, however the server goes away and comes back",
+  ignore: !HAS_POSTGRES,
+  fn: (t) =>
+    inFolder(async (folder) => {
+      await using server = await startPostgres();
+      const events: string[] = [];
+      const nodes = await Promise.all(["a", "b"].map((name) =>
+        openPostgresStore(new Secret(server.url), {
+          keyAgeMs: 60_000,
+          leaseMs: 5_000,
+          journal: `${folder}/${name}`,
+          journalEntries: 100_000,
+          log: ({ event }) => void events.push(event),
+        })
+      ));
+      const acked: string[] = [];
+      let longest = 0;
+      let running = true;
+      const load = nodes.map(async ({ ledger }, node) => {
+        for (let count = 0; running; count++) {
+          const batch = Array.from({ length: 8 }, (_, index) => entry({ id: `${node}-${count}-${index}`, cost: COST }));
+          const begun = performance.now();
+          await ledger.append(batch);
+          longest = Math.max(longest, performance.now() - begun);
+          acked.push(...batch.map(({ id }) => id));
+          await new Promise((resolve) => setTimeout(resolve, 2));
+        }
+      });
+      const reaches = () => nodes.map(({ shared }) => shared?.reach());
+      for (const [how, { leave, back }] of Object.entries(WAYS)) {
+        await t.step(how, async () => {
+          const before = acked.length;
+          await until(() => acked.length > before + 100);
+          await leave(server);
+          await until(() => reaches().every((reach) => reach?.up === false && reach.waiting > 200));
+          await back(server);
+          await until(() => reaches().every((reach) => reach?.up === true && reach.waiting === 0));
+        });
+      }
+      running = false;
+      await Promise.all(load);
+      const [first] = nodes;
+      assert(first !== undefined);
+      const found = (await readChain(first.ledger)).map(({ id }) => id);
+      assertEquals(new Set(found).size, found.length);
+      const kept = new Set(found);
+      assertEquals(acked.filter((id) => !kept.has(id)), []);
+      assertEquals((await auditLedger(first.ledger)).differences, []);
+      assertGreater(events.filter((event) => event === "journal_replayed").length, 5);
+      // One who waits for the first to notice waits for 2 seconds; the queue of entries allows for 5.
+      assertLess(longest, 4_000);
+      await Promise.all(nodes.map((store) => store.close()));
+    }),
+});
