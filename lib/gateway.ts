@@ -78,6 +78,8 @@ export interface Whole {
   metrics(): Promise<string>;
   /** How each isolate is. */
   health(): Promise<IsolateHealth[]>;
+  /** Isolates that answer requests, and how often one was started again; absent at those that do not know. */
+  workers?(): { serving: number; restarts: number };
 }
 
 /** How one isolate is, for the operator. */

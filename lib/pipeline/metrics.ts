@@ -27,15 +27,22 @@ export async function metrics(gateway: Gateway): Promise<Response> {
   });
 }
 
+/** What is told of workers where there is one isolate, and where another one tells. */
+const ALONE = { serving: 1, restarts: 0 };
+const UNKNOWN = { serving: 0, restarts: 0 };
+
 /** The metrics of this isolate. */
 export function metricsText(gateway: Gateway): string {
-  const { observer, ledger, limiter, reloader, store } = gateway;
+  const { observer, ledger, limiter, reloader, store, whole } = gateway;
+  const workers = () => whole === undefined ? ALONE : whole.workers?.() ?? UNKNOWN;
   return observer.metrics({
     ledgerQueue: () => ledger.queued,
     ledgerHealthy: () => ledger.healthy,
     storeUp: () => store.shared?.reach().up ?? true,
     journalEntries: () => store.shared?.reach().waiting ?? 0,
     limitsStoreUp: () => limiter.healthy,
+    workers: () => workers().serving,
+    workerRestarts: () => workers().restarts,
     configVersion: () => reloader.status().version,
     configCurrent: () => isCurrent(gateway),
     breakers: () => breakers(gateway),

@@ -222,11 +222,11 @@ class WorkerCrew implements Crew {
       this.#gone,
       ...texts.filter((text) => text !== undefined),
       ...silent,
-      "# HELP sluice_workers Workers that answer requests.\n# TYPE sluice_workers gauge\n" +
-      `sluice_workers ${serving.length}\n` +
-      "# HELP sluice_worker_restarts_total Workers that were lost and started again.\n" +
-      `# TYPE sluice_worker_restarts_total counter\nsluice_worker_restarts_total ${this.#restarted}\n`,
     ]);
+  }
+
+  workers(): { serving: number; restarts: number } {
+    return { serving: this.#serving().length, restarts: this.#restarted };
   }
 
   async health(): Promise<IsolateHealth[]> {

@@ -14,6 +14,7 @@ export interface Running {
   origin: string;
   /** What it printed when it started. */
   banner: string;
+  pid: number;
   kill(signal: Deno.Signal): void;
   /** Resolves when it has ended; `out` is the whole of its standard output. */
   ended: Promise<Ended>;
@@ -76,6 +77,7 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   return {
     origin: /listens on (\S+)/.exec(banner)?.[1] ?? "",
     banner,
+    pid: child.pid,
     kill: (signal) => child.kill(signal),
     ended: (async () => {
       await readUntil(/$^/);
