@@ -29,6 +29,19 @@ async function assertSound(ledger: LedgerStore): Promise<void> {
   assertEquals([ok, differences], [true, []]);
 }
 
+/** Asserts that none had to give way to another. Ends the connections of the nodes, which tell what they saw at their end. */
+async function assertNoDeadlock(sql: Sql): Promise<void> {
+  for (let others = 1; others > 0;) {
+    const rows = await sql`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND pid <> pg_backend_pid()`;
+    others = rows.length;
+  }
+  const [row] = await sql<{ deadlocks: bigint }[]>`
+    SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
+  assertEquals(row?.deadlocks, 0n);
+}
+
 /** Calls until it is answered: the database may be cut off at any moment. */
 async function insist<Result>(call: () => Promise<Result>): Promise<Result> {
   for (let tries = 1;; tries++) {
@@ -166,9 +179,7 @@ Deno.test({
       }
       assertEquals(await ledgers[0].holds(), []);
       await assertSound(ledgers[0]);
-      const [row] = await sql<{ deadlocks: bigint }[]>`
-        SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
-      assertEquals(row?.deadlocks, 0n);
+      await assertNoDeadlock(sql);
     }),
 });
 
@@ -209,10 +220,100 @@ Deno.test({
       }
       assertEquals((await readChain(first)).length, 25 * 12);
       assert(seen.entered > 0 && seen.lost > 0, JSON.stringify(seen));
-      const [row] = await sql<{ deadlocks: bigint }[]>`
-        SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`;
-      assertEquals(row?.deadlocks, 0n);
       await assertSound(first);
+      await assertNoDeadlock(sql);
+    }),
+});
+
+/** Resolves when a statement of a node waits for a lock. */
+async function someoneWaits(sql: Sql): Promise<void> {
+  for (let looks = 0;; looks++) {
+    assertLess(looks, 2_000);
+    const [row] = await sql<{ waiting: bigint }[]>`
+      SELECT count(*) AS waiting FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+    if (row?.waiting !== 0n) return;
+    await sql`SELECT pg_sleep(0.002)`;
+  }
+}
+
+Deno.test({
+  name: "a hold that is renewed while it is being voided stays",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(2, async ([one, other], sql) => {
+      assert(other !== undefined);
+      const { leaseUntil } = hold();
+      await one.hold(hold({ claims: [] }));
+      await one.hold(hold({ id: "dead", claims: [] }));
+      // Renewed before the one who voids it had its turn.
+      const beside = await sql.reserve();
+      await beside`SELECT pg_advisory_lock(1397507155, 1)`;
+      const voiding = other.expire(leaseUntil);
+      await someoneWaits(sql);
+      await one.renew(["r1"], leaseUntil + 1);
+      await beside`SELECT pg_advisory_unlock(1397507155, 1)`;
+      assertEquals(await voiding, ["dead"]);
+      assertEquals((await one.holds()).map(({ id }) => id), ["r1"]);
+      // Renewed within that turn.
+      await beside`BEGIN`;
+      await beside`UPDATE holds SET lease_until = ${leaseUntil + 100}`;
+      const again = other.expire(leaseUntil + 1);
+      await someoneWaits(sql);
+      await beside`COMMIT`;
+      beside.release();
+      assertEquals(await again, []);
+      assertEquals((await one.holds()).map(({ leaseUntil }) => leaseUntil), [leaseUntil + 100]);
+      assertEquals(await one.append([settled("r1")]), [true]);
+    }),
+});
+
+Deno.test({
+  name: "a hold that another node made of a request while it was entered ends without a second entry",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(1, async ([ledger], sql) => {
+      const { leaseUntil } = hold();
+      await ledger.append([settled("r1")]);
+      const holdLate = () =>
+        sql`
+          INSERT INTO holds (id, at, day, key_id, group_name, model, endpoint, amount, claims, lease_until, alive_at)
+          VALUES ('r1', ${MIDNIGHT}, ${DAY}, 'key_1', 'default', 'm', 'chat', 5, '[]', ${leaseUntil}, ledger_clock())`;
+      await holdLate();
+      assertEquals(await ledger.append([settled("r1")]), [false]);
+      assertEquals(await ledger.holds(), []);
+      await holdLate();
+      assertEquals(await ledger.expire(leaseUntil), []);
+      assertEquals([await ledger.holds(), (await readChain(ledger)).length], [[], 1]);
+    }),
+});
+
+Deno.test({
+  name: "what is held turns into what is charged at one moment",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(2, async ([one, other]) => {
+      assert(other !== undefined);
+      const entry = settled("r");
+      // Many that are held make it long to sum them up.
+      const crowd = Array.from({ length: 3_000 }, (_, index) => hold({ id: `c${index}`, amount: 0n, claims: [] }));
+      await Promise.all(crowd.map((wish) => one.hold(wish)));
+      let spent = 0n;
+      for (let round = 0; round < 60; round++) {
+        spent += entry.cost;
+        const claim = ofKey(spent);
+        const id = `r${round}`;
+        assertEquals(await one.hold(hold({ id, amount: entry.cost, claims: [claim] })), { held: true });
+        let isEntered = false;
+        const entering = one.append([{ ...entry, id, held: entry.cost }]).then(() => isEntered = true);
+        for (let turn = 0; !isEntered; turn++) {
+          const [answer, left] = await Promise.all([
+            other.hold(hold({ id: `x${round}-${turn}`, amount: 1n, claims: [claim] })),
+            other.left(claim),
+          ]);
+          assertEquals([answer.held, !answer.held && answer.left, left], [false, 0n, 0n], `round ${round}`);
+        }
+        await entering;
+      }
     }),
 });
 
