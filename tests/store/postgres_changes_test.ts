@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../lib/store/keys.ts";
+import { isOutOfReach } from "../../lib/store/postgres/client.ts";
 import { type Engine, freshDatabase, HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { hash, key } from "./behaviours_keys.ts";
 import { type Node, openNode, until } from "./postgres_nodes.ts";
@@ -140,6 +141,10 @@ Deno.test({
   },
 });
 
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
 const OUTAGES: Record<string, { begin: (engine: Engine) => unknown; end: (engine: Engine) => unknown }> = {
   "is gone": { begin: (engine) => engine.stop("crash"), end: (engine) => engine.start() },
   "stands still": { begin: (engine) => engine.signal("SIGSTOP"), end: (engine) => engine.signal("SIGCONT") },
@@ -161,15 +166,18 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
 
       await outage.begin(engine);
       const begun = performance.now();
+      // Whatever waits for the database is let go as soon as it is found to be out of reach.
+      const listed = node.keys.list().then(() => "listed", (error) => isOutOfReach(error));
       let longest = 0;
       while (node.changes.isUp) {
         const asked = performance.now();
         assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
         longest = Math.max(longest, performance.now() - asked);
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await pause(5);
         assertLess(performance.now() - begun, NOTICED_MS);
       }
       assertLess(longest, NOTICED_MS);
+      assertEquals(await Promise.race([listed, pause(500)]), true);
       const asked = performance.now();
       assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
       assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);

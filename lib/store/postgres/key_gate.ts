@@ -2,7 +2,7 @@
 
 /** Reads at one time, and reads that wait for their turn. */
 const AT_ONCE = 32;
-const WAITING = 1_024;
+const WAITING = 10_000;
 
 /** Makes the bound. What it returns does some work in its turn. @throws {Error} where too many wait already */
 export function createKeyGate(): <T>(work: () => Promise<T>) => Promise<T> {
