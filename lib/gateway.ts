@@ -211,6 +211,7 @@ function ownIdempotency({ config, store, now, log }: Pick<Gateway, "config" | "s
   return createIdempotency({
     store,
     now,
+    isCharged: async (requestId) => ((await store.ledger.find(requestId))?.cost ?? 0n) > 0n,
     report: (cause) => log({ level: "warn", event: "answer_not_kept", cause: nameOf(cause) }),
     windowMs: config.images.idempotency.window_seconds * 1000,
     maxBytes: config.images.idempotency.max_bytes,

@@ -7,7 +7,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../metering/entry_queue.ts";
 import { withTimeout } from "../metering/ledger.ts";
-import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
+import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
 import { claimRequest, type HeldClaim } from "./request_claims.ts";
 
@@ -34,6 +34,8 @@ export interface IdempotencyParts extends IdempotencyLimits {
   store: { readonly answers: AnswerStore };
   /** Unix time in milliseconds. */
   now: () => number;
+  /** Whether a request was charged, by its id; absent: nobody knows. */
+  isCharged?: (requestId: string) => Promise<boolean>;
   /** Told of an answer that could not be kept; its request is answered all the same. */
   report: (cause: unknown) => void;
   /** Milliseconds that only grow; absent: since the process began. */
@@ -50,6 +52,8 @@ export interface RepeatableRequest {
   key: string;
   /** SHA-256 of what it asks for, hexadecimal. */
   requestHash: string;
+  /** The gateway's id of the request, which it is charged under; absent: it is not charged. */
+  requestId?: string;
   /** Aborted when this client has gone. */
   signal: AbortSignal;
   /** Does it. The signal aborts when nobody waits any more. */
@@ -111,6 +115,7 @@ const RETRY_MS = 5_000;
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS, leaseMs = LEASE_MS } = parts;
   const { monotonic = () => performance.now(), later = withTimeout, store: { answers } } = parts;
+  const { isCharged = () => Promise.resolve(false) } = parts;
   const shelf = createAnswerShelf({
     answers,
     now: parts.now,
@@ -174,15 +179,12 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   }
 
   /** Looks for an answer, and takes the request for this process where there is none and nobody else makes it. */
-  async function look({ scope, key, requestHash, signal }: RepeatableRequest): Promise<Found> {
+  async function look({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
     const answer = await asked(() => shelf.find(scope, key));
     signal.throwIfAborted();
     if (answer !== undefined) return { answer };
-    const isAnswered = async () => await shelf.find(scope, key) !== undefined;
-    const claim = await asked(() =>
-      claimRequest({ scope, key, requestHash }, { answers, isAnswered, leaseMs, monotonic, later })
-    );
-    if (typeof claim === "string") return { otherHash: claim };
+    const claim = await take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
+    if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
       // It may have been answered between the two.
       const late = await asked(() => shelf.find(scope, key));
@@ -195,6 +197,19 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     }
   }
 
+  /** Claims a request, also from a node that died: what it had charged was done, though nobody has the answer. */
+  async function take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
+    const { scope, key } = claim;
+    const isAnswered = async () => await shelf.find(scope, key) !== undefined;
+    const parts = { answers, isAnswered, leaseMs, monotonic, later };
+    const other = await asked(() => claimRequest(claim, parts));
+    if (!("requestHash" in other) || !other.isOver) return other;
+    if (await asked(() => isCharged(other.holder))) {
+      await asked(() => shelf.note(doneOf({ scope, key, requestHash: other.requestHash })));
+    }
+    return await asked(() => claimRequest(claim, parts, other.holder));
+  }
+
   /** Does the work, under a claim that ends when everybody can know of the answer. */
   async function make(request: RepeatableRequest, { claim, stop }: { claim: HeldClaim; stop: AbortSignal }) {
     try {
@@ -204,20 +219,27 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
       else void note(unnoted, claim);
       return answer;
     } catch (error) {
-      await claim.release();
+      await settle(request, claim);
       throw error;
     }
   }
 
+  /** Lets a request go that came to nothing; one that was charged was done, though nobody has the answer. */
+  async function settle(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
+    const { requestId } = request;
+    const isDone = requestId !== undefined && await isCharged(requestId).catch(() => false);
+    if (isDone) void note(doneOf(request), claim);
+    else await claim.release();
+  }
+
   /** Tries on to note that a request was done. Until then it stays claimed: it must not be done, and charged, again. */
   async function note(record: AnswerRecord, claim: HeldClaim): Promise<void> {
-    for (let left = parts.windowMs; left > 0; left -= NOTE_MS) {
+    for (let left = parts.windowMs; left > 0 && !closing.signal.aborted; left -= NOTE_MS) {
       try {
-        await pause(NOTE_MS, closing.signal);
         await shelf.note(record);
         return await claim.release();
       } catch {
-        if (closing.signal.aborted) break;
+        await pause(NOTE_MS, closing.signal).catch(() => {});
       }
     }
     claim.leave();
@@ -364,6 +386,11 @@ export function readIdempotencyKey(headers: Headers, { stream }: { stream: boole
     });
   }
   return key;
+}
+
+/** What is known of a request that was done, without its answer. */
+function doneOf({ scope, key, requestHash }: Pick<AnswerRecord, "scope" | "key" | "requestHash">): AnswerRecord {
+  return { scope, key, requestHash, status: 200, headers: {}, bytes: 0, kept: false, doneAt: 0 };
 }
 
 function replay(answer: StoredAnswer): StoredAnswer {

@@ -1,7 +1,7 @@
 /** Claims of requests whose work is done here: kept as long as the work runs, so that no other node does the same. */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../metering/entry_queue.ts";
-import type { AnswerClaim, AnswerStore } from "../store/answers.ts";
+import type { AnswerClaim, AnswerStore, OtherClaim } from "../store/answers.ts";
 
 /** What claims are made of. */
 export interface ClaimParts {
@@ -31,15 +31,14 @@ const RENEWALS = 3;
 /** When another try makes sense for a client whose work was given up, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Claims a request; gives the hash of the request that another one does under this key where there is one. */
+/** Claims a request, or gives the claim of who has it. @param after a holder whose time is over, who came to nothing */
 export async function claimRequest(
-  request: Pick<AnswerClaim, "scope" | "key" | "requestHash">,
-  parts: ClaimParts,
-): Promise<HeldClaim | string> {
-  const { answers, isAnswered, leaseMs, monotonic, later } = parts;
-  const claim = { ...request, holder: crypto.randomUUID() };
+  claim: AnswerClaim,
+  { answers, isAnswered, leaseMs, monotonic, later }: ClaimParts,
+  after?: string,
+): Promise<HeldClaim | OtherClaim> {
   let keptAt = monotonic();
-  const other = await answers.claim(claim, leaseMs);
+  const other = await answers.claim(claim, leaseMs, after);
   if (other !== undefined) return other;
 
   const lost = new AbortController();

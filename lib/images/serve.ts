@@ -91,6 +91,7 @@ async function answer(request: Request, job: Job): Promise<Response> {
     scope: `${requireCaller(caller).keyId} ${wanted.kind}`,
     key,
     requestHash: await hashRequest(wanted),
+    requestId: context.requestId,
     signal: request.signal,
     work: async (signal) => {
       // It goes on when this client leaves and another one waits for the same.

@@ -35,6 +35,12 @@ export interface AnswerClaim extends Pick<AnswerRecord, "scope" | "key" | "reque
   holder: string;
 }
 
+/** The claim of somebody else. */
+export interface OtherClaim extends Pick<AnswerClaim, "requestHash" | "holder"> {
+  /** Whether its time is over: it was never let go, as its node died or was out of touch. */
+  isOver: boolean;
+}
+
 /** Where answers are kept. No call takes longer than a few milliseconds: bodies come and go in pieces. */
 export interface AnswerStore {
   /** The answer to a request, with the id its pieces are read by. Unfinished ones are not seen. */
@@ -53,9 +59,10 @@ export interface AnswerStore {
   /**
    * Takes a request for the one who does its work, for so many milliseconds: whoever comes first has it, of all nodes.
    * Asked again by who has it, it renews.
-   * @returns the hash of the request that somebody else does meanwhile; `undefined` where it is this holder's
+   * @param after a holder whose time is over: what it came to is known, and the request may be taken from it
+   * @returns whose it is; `undefined` where it is this holder's
    */
-  claim(claim: AnswerClaim, forMs: number): Promise<string | undefined>;
+  claim(claim: AnswerClaim, forMs: number, after?: string): Promise<OtherClaim | undefined>;
   /** Whether somebody does it. */
   isClaimed(scope: string, key: string): Promise<boolean>;
   /** Lets it go, where it is still this holder's. */

@@ -23,14 +23,14 @@ export function createRepeats(desk: RepeatDesk, told: Told<RepeatDesk>): Repeats
   return {
     idempotency: {
       async run(request) {
-        const { scope, key, requestHash, signal } = request;
+        const { signal, work: _, ...rest } = request;
         signal.throwIfAborted();
         const id = count++;
         requests.set(id, request);
         const leave = () => told.leave(id);
         signal.addEventListener("abort", leave, { once: true });
         try {
-          return await desk.run({ id, scope, key, requestHash });
+          return await desk.run({ ...rest, id });
         } catch (error) {
           signal.throwIfAborted();
           throw error;

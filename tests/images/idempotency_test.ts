@@ -493,6 +493,43 @@ Deno.test("what a node that died was doing is done by another one when its lease
   first.reject(new Error("never"));
 });
 
+Deno.test("what a node had charged when it died is not done again", async () => {
+  const charged = new Set<string>();
+  const isCharged = (id: string) => Promise.resolve(charged.has(id));
+  const { clock, answers, one, two } = twoNodes({ isCharged });
+  const first = controlled();
+  one.run(request(first.work, { requestId: "r1" })).catch(() => {});
+  await clock.pass(5_000);
+  charged.add("r1");
+  clock.stop();
+  const repeat = two.run(request(never, { requestId: "r2" }));
+  repeat.catch(() => {});
+  await clock.pass(60_000);
+  const error = await assertRejects(() => repeat, GatewayError, "has not been kept");
+  assertEquals([error.status, error.code], [400, "idempotent_answer_gone"]);
+  const other = { requestHash: "b".repeat(64), requestId: "r3" };
+  await assertRejects(() => two.run(request(never, other)), GatewayError, "another request");
+  assertEquals([await answers.isClaimed("key_1 edits", "k"), clock.timers], [false, 0]);
+});
+
+Deno.test("work that fails after it was charged is not done again, and a store that cannot tell means 503", async () => {
+  let isDown = false;
+  const isCharged = (id: string) => isDown ? Promise.reject(new Error("no store")) : Promise.resolve(id === "charged");
+  const { clock, answers, one, two } = twoNodes({ isCharged });
+  const fail = () => Promise.reject(new Error("the isolate died"));
+  for (const [requestId, says] of [["charged", "has not been kept"], ["free", "the isolate died"]] as const) {
+    await assertRejects(() => one.run(request(fail, { key: requestId, requestId })), Error, "the isolate died");
+    await assertRejects(() => two.run(request(fail, { key: requestId, requestId: "r2" })), Error, says);
+  }
+  await answers.claim({ scope: "key_1 edits", key: "over", requestHash: HASH, holder: "charged" }, -1);
+  isDown = true;
+  const error = await assertRejects(() => two.run(request(never, { key: "over" })), GatewayError, "does not answer");
+  assertEquals(error.status, 503);
+  isDown = false;
+  await assertRejects(() => two.run(request(never, { key: "over" })), GatewayError, "has not been kept");
+  assertEquals(clock.timers, 0);
+});
+
 Deno.test("a node that was away for longer than its lease gives its work up where another one has done it", async () => {
   for (const isDone of [false, true]) {
     const held: (() => void)[] = [];

@@ -24,16 +24,15 @@ function benchOf(changed: Partial<LedgerStore> = {}): Bench {
   const clock = createClock();
   const store = openMemoryLedger();
   const ledger = createLedger({
-    store: {
+    store: Object.defineProperties({
       ...store,
-      async append(entries) {
+      async append(entries: readonly Entry[]) {
         bench.writes.push(entries.map(({ id }) => id));
         await bench.open;
         if (bench.fails(entries)) throw new Error("Disk full");
         return await store.append(entries);
       },
-      ...changed,
-    },
+    }, Object.getOwnPropertyDescriptors(changed)),
     now: clock.now,
     monotonic: clock.monotonic,
     later: clock.later,
@@ -352,4 +351,36 @@ Deno.test("ledger: close gives up after 5 seconds where nothing can be written",
   await bench.clock.pass(6_000);
   assert((await stateOf(closed)).startsWith("resolved"));
   assertEquals(bench.clock.timers, 0);
+});
+
+Deno.test("ledger: a store that knows whether it takes entries has the last word, and keeps its last room for what costs", async () => {
+  let takes = true;
+  const bench = benchOf({
+    get takes() {
+      return takes;
+    },
+  });
+  bench.fails = () => true;
+  const entered = bench.ledger.enter(entryOf("a"));
+  entered.catch(() => {});
+  await settle();
+  assertEquals(bench.ledger.healthy, true);
+  takes = false;
+  assertEquals(bench.ledger.healthy, false);
+  bench.fails = () => false;
+  await bench.ledger.note(entryOf("refused"));
+  await bench.ledger.note(entryOf("held", { held: 100n }));
+  await bench.clock.pass(5_000);
+  assertEquals([await stateOf(entered), await idsIn(bench.store)], ["resolved: true", ["a", "held"]]);
+  assertEquals(bench.events, ["ledger_failed", "entry_given_up", "ledger_works"]);
+});
+
+Deno.test("ledger: a store that cannot tell what is left, or what was entered, means that the client may try again", async () => {
+  const broken = () => Promise.reject(new Error("connection refused"));
+  const bench = benchOf({ left: broken, find: broken });
+  const claim = { scope: "key", id: "key_a", budget: 1n, since: 0 } as const;
+  for (const call of [() => bench.ledger.left(claim), () => bench.ledger.find("a")]) {
+    const error = await assertRejects(call, GatewayError, "cannot read its ledger");
+    assertEquals([error.status, error.retryAfterMs], [503, 1000]);
+  }
 });

@@ -134,35 +134,47 @@ const BEHAVIOURS: Record<string, (answers: AnswerStore) => Promise<void>> = {
     const other = claim({ requestHash: "b".repeat(64), holder: "two" });
     assertEquals(await answers.isClaimed("s", "k"), false);
     assertEquals(await answers.claim(claim(), LONG_MS), undefined);
-    assertEquals(await answers.claim(other, LONG_MS), "a".repeat(64));
+    const first = { requestHash: "a".repeat(64), holder: "one", isOver: false };
+    assertEquals(await answers.claim(other, LONG_MS), first);
+    assertEquals(await answers.claim(other, LONG_MS, "one"), first);
     assertEquals(await answers.claim(claim(), LONG_MS), undefined);
     assertEquals(await answers.isClaimed("s", "k"), true);
     for (const away of [{ key: "K" }, { scope: "S" }]) {
       assertEquals(await answers.claim({ ...other, ...away }, LONG_MS), undefined);
     }
     await answers.release(other);
-    assertEquals(await answers.claim(other, LONG_MS), "a".repeat(64));
+    assertEquals(await answers.claim(other, LONG_MS), first);
     await answers.release(claim());
     await answers.release(claim());
     assertEquals(await answers.isClaimed("s", "k"), false);
     assertEquals(await answers.claim(other, LONG_MS), undefined);
-    assertEquals(await answers.claim(claim(), LONG_MS), "b".repeat(64));
+    assertEquals(await answers.claim(claim(), LONG_MS), { requestHash: "b".repeat(64), holder: "two", isOver: false });
   },
-  "gives a request to the next one when its time is over, and not to those of before": async (answers) => {
+  "gives a request whose time is over to who names the one of before, and nothing back to that one": async (
+    answers,
+  ) => {
     await answers.claim(claim(), 40);
     await answers.claim(claim({ key: "renewed" }), 1);
     await answers.claim(claim({ key: "renewed" }), LONG_MS);
     const next = claim({ holder: "two" });
     const begun = performance.now();
-    while (await answers.claim(next, LONG_MS) !== undefined) assert(performance.now() - begun < 5_000);
+    while (await answers.isClaimed("s", "k")) assert(performance.now() - begun < 5_000);
     // The store's clock may be finer than ours.
     assert(performance.now() - begun >= 20);
-    assertEquals(await answers.claim(claim(), LONG_MS), next.requestHash);
-    assertEquals(await answers.claim({ ...next, key: "renewed" }, LONG_MS), next.requestHash);
+    const over = { requestHash: next.requestHash, holder: "one", isOver: true };
+    for (const after of [undefined, "two", "nobody"]) assertEquals(await answers.claim(next, LONG_MS, after), over);
+    await settle(answers, {});
+    assertEquals(await answers.claim(next, LONG_MS, "one"), undefined);
+    const other = { requestHash: next.requestHash, holder: "two", isOver: false };
+    for (const after of [undefined, "one", "two"]) assertEquals(await answers.claim(claim(), LONG_MS, after), other);
+    assertEquals((await answers.claim({ ...next, key: "renewed" }, LONG_MS, "one"))?.isOver, false);
     await answers.release(claim());
     assertEquals(await answers.isClaimed("s", "k"), true);
     await settle(answers, {});
     assertEquals(await answers.isClaimed("s", "k"), true);
+    await answers.claim(claim({ key: "own" }), 1);
+    while (await answers.isClaimed("s", "own"));
+    assertEquals(await answers.claim(claim({ key: "own" }), LONG_MS), undefined);
   },
   "hands out copies of answers": async (answers) => {
     const piece = Uint8Array.of(1);

@@ -5,9 +5,6 @@ import type { Sql } from "./client.ts";
 /** Answers forgotten, or whose bodies are dropped, by one call of `prune`. */
 const ROWS_AT_ONCE = 20;
 
-/** Tries to learn whose a claim is that goes just then. */
-const CLAIM_TRIES = 5;
-
 /** A row of `answers`. */
 interface AnswerRow {
   id: bigint;
@@ -68,23 +65,12 @@ export function openPostgresAnswers(sql: Sql): AnswerStore {
       // The driver gives out a view of what it has read.
       return row === undefined ? undefined : new Uint8Array(row.bytes);
     },
-    async claim(claim, forMs) {
-      const { scope, key, requestHash, holder } = claim;
-      for (let tries = 0; tries < CLAIM_TRIES; tries++) {
-        const taken = await sql`
-          INSERT INTO answer_claims AS claims (scope, key, request_hash, holder, lease_until)
-          VALUES (${scope}, ${key}, ${requestHash}, ${holder}, clock_timestamp() + ${forMs} * interval '1 ms')
-          ON CONFLICT (scope, key) DO UPDATE
-          SET request_hash = excluded.request_hash, holder = excluded.holder, lease_until = excluded.lease_until
-          WHERE claims.holder = excluded.holder OR claims.lease_until <= clock_timestamp()
-          RETURNING 1`;
-        if (taken.length > 0) return undefined;
-        const [other] = await sql<{ request_hash: string }[]>`
-          SELECT request_hash FROM answer_claims
-          WHERE scope = ${scope} AND key = ${key} AND lease_until > clock_timestamp()`;
-        if (other !== undefined) return other.request_hash;
-      }
-      throw new Error("Cannot claim the request: others come and go");
+    async claim({ scope, key, requestHash, holder }, forMs, after) {
+      const [other] = await sql<{ other_hash: string; other_holder: string; is_over: boolean }[]>`
+        SELECT other_hash, other_holder, is_over
+        FROM claim_request(${scope}, ${key}, ${requestHash}, ${holder}, ${forMs}, ${after ?? null})`;
+      if (other === undefined) return undefined;
+      return { requestHash: other.other_hash, holder: other.other_holder, isOver: other.is_over };
     },
     async isClaimed(scope, key) {
       const found = await sql`

@@ -62,6 +62,30 @@ BEGIN
   UPDATE answers SET sealed = true WHERE id = which;
 END $$;
 
+-- Takes a request for a holder, or tells who has it; from one whose time is over, only where it is the one named.
+CREATE FUNCTION claim_request(
+  of_scope text, of_key text, of_hash text, of_holder text, for_ms double precision, after text
+) RETURNS TABLE (other_hash text, other_holder text, is_over boolean) LANGUAGE plpgsql AS $$
+DECLARE
+  old answer_claims%ROWTYPE;
+  until timestamptz := clock_timestamp() + for_ms * interval '1 ms';
+BEGIN
+  LOOP
+    INSERT INTO answer_claims (scope, key, request_hash, holder, lease_until)
+      VALUES (of_scope, of_key, of_hash, of_holder, until) ON CONFLICT DO NOTHING;
+    IF FOUND THEN RETURN; END IF;
+    SELECT * INTO old FROM answer_claims WHERE scope = of_scope AND key = of_key FOR UPDATE;
+    CONTINUE WHEN NOT FOUND;
+    IF old.holder = of_holder OR old.holder = after AND old.lease_until <= clock_timestamp() THEN
+      UPDATE answer_claims SET request_hash = of_hash, holder = of_holder, lease_until = until
+        WHERE scope = of_scope AND key = of_key;
+    ELSE
+      RETURN QUERY SELECT old.request_hash, old.holder, old.lease_until <= clock_timestamp();
+    END IF;
+    RETURN;
+  END LOOP;
+END $$;
+
 -- Nodes that prune at once leave each other's rows alone. Returns whether there may be more to do.
 CREATE FUNCTION prune_answers(until bigint, most_bytes bigint, most_answers bigint, at_once integer)
 RETURNS boolean LANGUAGE plpgsql AS $$
@@ -70,7 +94,7 @@ DECLARE
   too_many integer;
   dropped bigint[];
 BEGIN
-  DELETE FROM answer_claims WHERE lease_until <= clock_timestamp();
+  DELETE FROM answer_claims WHERE lease_until <= to_timestamp(until / 1000.0);
   DELETE FROM answers WHERE id IN (
     SELECT id FROM answers WHERE done_at <= until LIMIT at_once FOR UPDATE SKIP LOCKED);
   GET DIAGNOSTICS old = ROW_COUNT;
