@@ -2,25 +2,25 @@
 import type { BudgetClaim, Ending, Hold, KeptEntry, MeteredEndpoint, PriceSheet, UsageSource } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
-/** A row of `entries`. */
+/** A row of `entries` in JSON: its amounts are texts, as numbers of JSON are inexact beyond 2^53. */
 interface EntryRow {
-  seq: bigint;
-  at: bigint;
-  status: bigint;
-  prompt: bigint;
-  input_cache_read: bigint;
-  input_cache_write_5m: bigint;
-  input_cache_write_1h: bigint;
-  completion: bigint;
-  reasoning: bigint;
-  cost: bigint;
-  held: bigint;
-  overrun: bigint;
-  first_ms: bigint | null;
-  total_ms: bigint;
-  attempts: bigint;
-  images: bigint;
-  check_sum: bigint;
+  seq: number;
+  at: number;
+  status: number;
+  prompt: number;
+  input_cache_read: number;
+  input_cache_write_5m: number;
+  input_cache_write_1h: number;
+  completion: number;
+  reasoning: number;
+  cost: string;
+  held: string;
+  overrun: string;
+  first_ms: number | null;
+  total_ms: number;
+  attempts: number;
+  images: number;
+  check_sum: number;
   price_version: number | null;
   id: string;
   key_id: string;
@@ -50,8 +50,8 @@ interface HoldRow {
   lease_until: bigint;
 }
 
-/** An entry as a row in JSON: amounts as texts, since numbers of JSON are inexact beyond 2^53. */
-export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): object {
+/** An entry as a row in JSON. */
+export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): EntryRow {
   return {
     seq: entry.seq,
     at: entry.at,
@@ -60,12 +60,12 @@ export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): object {
     cost: String(entry.cost),
     held: String(entry.held),
     overrun: String(entry.overrun),
-    first_ms: entry.firstMs,
+    first_ms: entry.firstMs ?? null,
     total_ms: entry.totalMs,
     attempts: entry.attempts,
     images: entry.images,
     check_sum: entry.check,
-    price_version: entry.priceVersion,
+    price_version: entry.priceVersion ?? null,
     id: entry.id,
     key_id: entry.keyId,
     group_name: entry.group,
@@ -77,32 +77,39 @@ export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): object {
   };
 }
 
+/** Columns of `entries`, as they are read. */
+const COLUMNS =
+  `seq, at, status, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning,
+  cost::text, held::text, overrun::text, first_ms, total_ms, attempts, images, check_sum, price_version, id, key_id,
+  group_name, model, upstream, endpoint, ending, source`;
+
+/** Entries with the sheets that they name, as one value in JSON each: numbers of columns would be big ones, one by one. */
+interface Page {
+  entries: EntryRow[];
+  sheets: SheetRow[];
+}
+
 /** Entries after a place, in their order. */
 export async function readEntries(sql: Sql, { after, limit }: { after: number; limit: number }): Promise<KeptEntry[]> {
-  return await toEntries(
-    sql,
-    await sql<EntryRow[]>`SELECT * FROM entries WHERE seq > ${after} ORDER BY seq LIMIT ${limit}`,
-  );
+  return await readPage(sql, sql`seq > ${after} ORDER BY seq LIMIT ${limit}`);
 }
 
 /** The entry of a request. */
 export async function findEntry(sql: Sql, id: string): Promise<KeptEntry | undefined> {
-  const [entry] = await toEntries(sql, await sql<EntryRow[]>`SELECT * FROM entries WHERE id = ${id}`);
+  const [entry] = await readPage(sql, sql`id = ${id}`);
   return entry;
 }
 
 /** Reads each sheet once, anew for every page: what lives longer would not see that the database is damaged. */
-async function toEntries(sql: Sql, rows: readonly EntryRow[]): Promise<KeptEntry[]> {
-  const versions = new Set(rows.map(({ price_version }) => price_version).filter((version) => version !== null));
-  const sheets = new Map<number, PriceSheet>();
-  if (versions.size > 0) {
-    const wanted = JSON.stringify([...versions]);
-    const found = await sql<SheetRow[]>`
-      SELECT * FROM price_sheets
-      WHERE version = ANY (ARRAY(SELECT json_array_elements_text(${wanted}::text::json)::integer))`;
-    for (const { version, ...sheet } of found) sheets.set(version, sheet);
-  }
-  return rows.map((row) => toEntry(row, sheets));
+async function readPage(sql: Sql, which: ReturnType<Sql>): Promise<KeptEntry[]> {
+  const [page] = await sql<Page[]>`
+    WITH page AS MATERIALIZED (SELECT ${sql.unsafe(COLUMNS)} FROM entries WHERE ${which})
+    SELECT (SELECT coalesce(json_agg(page ORDER BY seq), '[]') FROM page) AS entries,
+      (SELECT coalesce(json_agg(price_sheets), '[]') FROM price_sheets
+        WHERE version IN (SELECT price_version FROM page)) AS sheets`;
+  if (page === undefined) throw new Error("Cannot read the ledger: the database said nothing");
+  const sheets = new Map(page.sheets.map(({ version, ...sheet }) => [version, sheet]));
+  return page.entries.map((row) => toEntry(row, sheets));
 }
 
 function toEntry(row: EntryRow, sheets: ReadonlyMap<number, PriceSheet>): KeptEntry {
@@ -112,34 +119,34 @@ function toEntry(row: EntryRow, sheets: ReadonlyMap<number, PriceSheet>): KeptEn
     throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
   }
   return {
-    seq: Number(row.seq),
+    seq: row.seq,
     id: row.id,
-    at: Number(row.at),
+    at: row.at,
     keyId: row.key_id,
     group: row.group_name,
     model: row.model,
     upstream: row.upstream,
     endpoint: row.endpoint as MeteredEndpoint,
-    status: Number(row.status),
+    status: row.status,
     ending: row.ending as Ending,
     tokens: {
-      prompt: Number(row.prompt),
-      input_cache_read: Number(row.input_cache_read),
-      input_cache_write_5m: Number(row.input_cache_write_5m),
-      input_cache_write_1h: Number(row.input_cache_write_1h),
-      completion: Number(row.completion),
-      reasoning: Number(row.reasoning),
+      prompt: row.prompt,
+      input_cache_read: row.input_cache_read,
+      input_cache_write_5m: row.input_cache_write_5m,
+      input_cache_write_1h: row.input_cache_write_1h,
+      completion: row.completion,
+      reasoning: row.reasoning,
     },
     source: row.source as UsageSource,
     ...(version !== null && sheet !== undefined && { priceVersion: version, sheet }),
-    cost: row.cost,
-    held: row.held,
-    overrun: row.overrun,
-    ...(row.first_ms !== null && { firstMs: Number(row.first_ms) }),
-    totalMs: Number(row.total_ms),
-    attempts: Number(row.attempts),
-    images: Number(row.images),
-    check: Number(row.check_sum),
+    cost: BigInt(row.cost),
+    held: BigInt(row.held),
+    overrun: BigInt(row.overrun),
+    ...(row.first_ms !== null && { firstMs: row.first_ms }),
+    totalMs: row.total_ms,
+    attempts: row.attempts,
+    images: row.images,
+    check: row.check_sum,
   };
 }
 

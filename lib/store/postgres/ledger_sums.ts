@@ -67,7 +67,11 @@ export async function readUsage(
       SELECT ${name}::text AS name, requests, failed, prompt, input_cache_read, input_cache_write_5m,
         input_cache_write_1h, completion, reasoning, images, cost, overrun
       FROM days
-      WHERE (day >= ${whole.from} AND day < ${whole.until}) OR day IN (SELECT day FROM pieces WHERE is_whole)
+      WHERE day >= ${whole.from} AND day < ${whole.until}
+      UNION ALL
+      SELECT ${name}::text, requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h,
+        completion, reasoning, images, cost, overrun
+      FROM pieces JOIN days USING (day) WHERE is_whole
       UNION ALL
       SELECT ${name}::text, 1, (ending IN ('failed', 'refused', 'lost'))::integer, prompt, input_cache_read,
         input_cache_write_5m, input_cache_write_1h, completion, reasoning, images, cost, overrun
