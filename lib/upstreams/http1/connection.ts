@@ -12,7 +12,6 @@ export class Connection {
   #closed = false;
   /** The read of an idle connection, which becomes the first one of the next answer. */
   #ahead: Promise<number | null> | undefined;
-  #ended = false;
 
   /** What was read: bytes from `start` to `end` have yet to be used. */
   buffer = new Uint8Array(READ_BYTES);
@@ -27,11 +26,6 @@ export class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket;
-  }
-
-  /** Whether it was closed by us. */
-  get closed(): boolean {
-    return this.#closed;
   }
 
   /**
@@ -75,19 +69,13 @@ export class Connection {
     this.#ahead = ahead;
     // An idle connection does not keep the process alive.
     this.#socket.unref();
-    const ended = () => {
-      if (this.#ahead !== ahead) return;
-      this.#ended = true;
-      onEnd();
-    };
+    const ended = () => void (this.#ahead === ahead && onEnd());
     ahead.then(ended, ended);
   }
 
-  /** Takes it up again. Returns false where the peer has ended it. */
-  wake(): boolean {
-    if (this.#ended || this.#closed) return false;
+  /** Takes it up again. */
+  wake(): void {
     this.#socket.ref();
-    return true;
   }
 
   /** Frees the socket at once; what is being read or written fails. */

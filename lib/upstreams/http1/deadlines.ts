@@ -34,6 +34,7 @@ export function createDeadlines(): Deadlines {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let armedFor = Infinity;
   let closed = false;
+  let postponed = false;
 
   function arm(due: number, now: number): void {
     if (due >= armedFor || calls.size === 0) return;
@@ -46,7 +47,11 @@ export function createDeadlines(): Deadlines {
 
   function check(): void {
     const now = performance.now();
+    const isLate = now - armedFor > GRAIN_MS;
     armedFor = Infinity;
+    // A process that was held up takes what has come meanwhile first: the delay was not the upstream's.
+    postponed = isLate && !postponed;
+    if (postponed) return arm(now + GRAIN_MS, now);
     let next = Infinity;
     for (const call of calls) {
       const due = call.check(now);

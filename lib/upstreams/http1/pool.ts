@@ -31,10 +31,13 @@ export class Pool {
     return this.#options.idleConnections > 0 && !this.#closed;
   }
 
-  /** An idle connection, if there is one that its peer has not closed. */
+  /** An idle connection, if there is one. Those that their peers have ended are not here any more. */
   take(): Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
-      if (!isOld(connection) && connection.wake()) return connection;
+      if (!isOld(connection)) {
+        connection.wake();
+        return connection;
+      }
       connection.close();
     }
     return undefined;
@@ -55,11 +58,6 @@ export class Pool {
     connection.sleep(() => this.#drop(connection));
     if (this.#idle.length > this.#options.idleConnections) this.#idle.shift()?.close();
     if (this.#timer === undefined) this.#arm();
-  }
-
-  /** How many lie idle. */
-  get idle(): number {
-    return this.#idle.length;
   }
 
   close(): void {

@@ -142,6 +142,33 @@ Deno.test("a request that could not leave whole is sent once more, on a new conn
   await serving;
 });
 
+Deno.test("a request that could not leave whole is not sent again where its answer had begun", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  let accepted = 0;
+  const serving = (async () => {
+    for await (const socket of listener) {
+      accepted++;
+      const buffer = new Uint8Array(10_000);
+      await socket.read(buffer);
+      await say(socket, HELLO);
+      await socket.read(buffer);
+      await say(socket, "HTTP/1.1 500 ");
+      // What it said is not lost with the connection.
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      socket.close();
+    }
+  })();
+  const transport = createHttp1Transport();
+  await (await transport.send(request(url, { body: "first" }))).text(10);
+  const call = transport.send(request(url, { body: "x".repeat(20_000_000) }));
+  assert(await soon("failure", failureOf(call)) instanceof GatewayError);
+  assertEquals(accepted, 1);
+  transport.close();
+  listener.close();
+  await serving;
+});
+
 Deno.test("a stream that was begun is not sent again", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const url = `http://127.0.0.1:${listener.addr.port}`;
