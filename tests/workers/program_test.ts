@@ -67,7 +67,8 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
 function startHost(going: () => Promise<void>): Stepped {
   return startStepped(({ stream, body }) => {
     if (body.model === "pictures") {
-      const before = new Promise((resolve) => setTimeout(resolve, 100));
+      const before = new Promise((resolve) => setTimeout(resolve, 200));
+      if (body.prompt === "fail") return { status: 500, before, steps: ['{"error":{"message":"No"}}'] };
       return { before, steps: [JSON.stringify({ created: 1, data: [{ b64_json: PNG }] })] };
     }
     const tell = (text: string) =>
@@ -249,19 +250,23 @@ async function assertOne(t: Deno.TestContext, { place, workers }: { place: Place
   });
 
   await t.step("a request that comes again, everywhere at once", async () => {
-    const before = host.asked.length;
-    const answers = await Promise.all(
-      Array.from({ length: 24 }, () =>
+    const everywhere = (prompt: string) =>
+      Promise.all(Array.from({ length: 24 }, () =>
         read(fetch(`${gateway.origin}/v1/images/generations`, {
           client,
           method: "POST",
-          headers: { authorization: `Bearer ${keyOf("free")}`, "idempotency-key": "once" },
-          body: JSON.stringify({ model: "acme/pictures", prompt: "a dot", size: "1024x1024", quality: "low" }),
-        }))),
-    );
+          headers: { authorization: `Bearer ${keyOf("free")}`, "idempotency-key": prompt },
+          body: JSON.stringify({ model: "acme/pictures", prompt, size: "1024x1024", quality: "low" }),
+        }))));
+    const before = host.asked.length;
+    const answers = await everywhere("a dot");
     assertEquals(new Set(answers.map(({ text }) => text)).size, 1, answers[0]?.text);
     assertEquals([count(answers, 200), isolatesOf(answers).size], [24, workers]);
     assertEquals(host.asked.length - before, 1);
+    // All who wait are told of what failed: it is not tried again for each.
+    const failed = await everywhere("fail");
+    assertEquals([count(failed, 502), isolatesOf(failed).size], [24, workers]);
+    assertLess(host.asked.length - before, 1 + 3 + 1);
   });
 
   await t.step("one scrape shows all of them", async () => {
@@ -269,7 +274,7 @@ async function assertOne(t: Deno.TestContext, { place, workers }: { place: Place
     const name = "sluice_requests_total";
     assertEquals(sumOf(metrics, { name, label: 'endpoint="chat"' }), asked);
     assertEquals(sumOf(metrics, { name: "sluice_request_seconds_count", label: 'endpoint="chat"' }), asked);
-    assertEquals(sumOf(metrics, { name, label: 'endpoint="images.generations"' }), 24);
+    assertEquals(sumOf(metrics, { name, label: 'endpoint="images.generations"' }), 48);
     assertEquals(sumOf(metrics, { name: "sluice_workers" }), workers);
     assertEquals(sumOf(metrics, { name: "sluice_ledger_healthy" }), 1);
     assertEquals(sumOf(metrics, { name: "sluice_config_version" }), 1);
