@@ -63,6 +63,8 @@ export async function readUsage(
         EXISTS (SELECT FROM entries WHERE at >= piece.until AND at < (piece.day + 1) * 86400000)
       ) AS is_whole
       FROM json_to_recordset(${JSON.stringify(pieces)}::text::json) AS piece (day bigint, since bigint, until bigint)
+      -- There are no more, which the server cannot know: it would read all entries for the hundred that it counts on.
+      LIMIT 2
     ), parts AS (
       SELECT ${name}::text AS name, requests, failed, prompt, input_cache_read, input_cache_write_5m,
         input_cache_write_1h, completion, reasoning, images, cost, overrun
