@@ -339,7 +339,7 @@ class Answer implements Incoming {
 
   /** The whole body at once, where its length is known and fits into a scratch. */
   async #fill(length: number): Promise<string> {
-    const scratch = this.#shared.scratches.take();
+    const scratch = this.#shared.scratches.take(length);
     let size = 0;
     const first = this.#body.take(this.#connection);
     if (first !== undefined) {
@@ -370,7 +370,7 @@ class Answer implements Incoming {
 
   /** Piece by piece, into bytes that grow. */
   async #gather(limitBytes: number): Promise<string> {
-    const scratch = this.#shared.scratches.take();
+    const scratch = this.#shared.scratches.take(SCRATCH_BYTES);
     let bytes = scratch;
     let size = 0;
     for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {

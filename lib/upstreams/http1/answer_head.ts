@@ -25,9 +25,7 @@ async function readHeadText(connection: Connection): Promise<string> {
   let looked = 0;
   while (true) {
     const { buffer, start, end } = connection;
-    if (looked < BEGINNING.length && !beginsRight(buffer.subarray(start, end))) {
-      throw new BrokenAnswer("The peer does not speak HTTP/1");
-    }
+    if (looked < BEGINNING.length && !beginsRight(connection)) throw new BrokenAnswer("The peer does not speak HTTP/1");
     const after = findHeadEnd(buffer, { start, seen: start + looked, end });
     if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
     if (after >= 0) {
@@ -39,9 +37,11 @@ async function readHeadText(connection: Connection): Promise<string> {
   }
 }
 
-/** Whether bytes may become a status line: who speaks something else may never end its first line. */
-function beginsRight(bytes: Uint8Array): boolean {
-  return BEGINNING.every((byte, at) => at >= bytes.length || bytes[at] === byte);
+/** Whether what came may become a status line: who speaks something else may never end its first line. */
+function beginsRight({ buffer, start, end }: Connection): boolean {
+  const size = Math.min(end - start, BEGINNING.length);
+  for (let at = 0; at < size; at++) if (buffer[start + at] !== BEGINNING[at]) return false;
+  return true;
 }
 
 /** The connection ended before an answer's head did. */

@@ -1,23 +1,36 @@
 /** Buffers that are needed for a moment: kept to be used again. */
 
-/** Length of one, in bytes. */
+/** Length of a large one, in bytes. */
 export const SCRATCH_BYTES = 64 * 1024;
-/** Most that are kept. */
-const KEPT = 16;
+/** Length of a small one: new ones of the large kind cost more than what they are for. */
+const SMALL_BYTES = 16 * 1024;
+/** Most that are kept of each kind. */
+const KEPT = 64;
 
-/** Buffers of one length. */
+/** A buffer; what stands in it is old. */
+export type Scratch = Uint8Array<ArrayBuffer>;
+
+/** Buffers of two lengths. */
 export interface Scratches {
-  /** One that nobody else uses; what stands in it is old. */
-  take(): Uint8Array<ArrayBuffer>;
+  /** One that nobody else uses, of so many bytes at least, up to `SCRATCH_BYTES`. */
+  take(leastBytes: number): Scratch;
   /** Gives one back. */
-  give(scratch: Uint8Array<ArrayBuffer>): void;
+  give(scratch: Scratch): void;
 }
 
 /** Starts with none. */
 export function createScratches(): Scratches {
-  const free: Uint8Array<ArrayBuffer>[] = [];
+  const small: Scratch[] = [];
+  const large: Scratch[] = [];
   return {
-    take: () => free.pop() ?? new Uint8Array(SCRATCH_BYTES),
-    give: (scratch) => void (free.length < KEPT && free.push(scratch)),
+    take(leastBytes) {
+      return leastBytes <= SMALL_BYTES
+        ? small.pop() ?? new Uint8Array(SMALL_BYTES)
+        : large.pop() ?? new Uint8Array(SCRATCH_BYTES);
+    },
+    give(scratch) {
+      const kept = scratch.length === SMALL_BYTES ? small : large;
+      if (kept.length < KEPT) kept.push(scratch);
+    },
   };
 }

@@ -54,7 +54,8 @@ function packSmall(
   head: Omit<RequestHead, "bodyBytes">,
   { body, scratches }: { body: string; scratches: Scratches },
 ): Packed | undefined {
-  const scratch = scratches.take();
+  // No character takes more than three bytes.
+  const scratch = scratches.take(Math.min(HEAD_ROOM + body.length * 3, SCRATCH_BYTES));
   const { read, written } = encoder.encodeInto(body, scratch.subarray(HEAD_ROOM));
   const text = read < body.length ? undefined : writeHead({ ...head, bodyBytes: written });
   if (text === undefined || text.length > HEAD_ROOM) {
