@@ -25,8 +25,9 @@ CREATE INDEX holds_by_group ON holds (group_name, day);
 // what is held of it, with others who do the same. All locks are taken in one order.
 // What was charged and what is held are read by one statement, as an entry turns the one into the other at any time.
 const FUNCTIONS = `
-CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE
-RETURN (extract(epoch FROM clock_timestamp()) * 1000)::bigint;
+CREATE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS $body$
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+$body$;
 
 -- Whoever waited for a lock must see what was written meanwhile, and what is answered must be on the disk.
 CREATE FUNCTION ledger_prepare() RETURNS void LANGUAGE plpgsql AS $body$
@@ -50,8 +51,9 @@ BEGIN
 END $body$;
 
 CREATE FUNCTION ledger_charged(spender_scope text, spender_id text, since bigint) RETURNS numeric
-LANGUAGE sql STABLE
-RETURN (SELECT coalesce(sum(cost), 0) FROM spent WHERE scope = spender_scope AND id = spender_id AND day >= since);
+LANGUAGE sql STABLE AS $body$
+  SELECT coalesce(sum(cost), 0) FROM spent WHERE scope = spender_scope AND id = spender_id AND day >= since
+$body$;
 
 CREATE FUNCTION ledger_hold(accounts json, spenders json, wishes json)
 RETURNS TABLE (place integer, outcome text, claim integer, room numeric, on_hold numeric)
