@@ -106,7 +106,7 @@ export interface Pool {
 }
 
 /** Longest time for what runs to be done at the end, in seconds. */
-const CLOSE_SECONDS = 2;
+const CLOSE_SECONDS = 1;
 
 /** Opens a pool. @param open opens what it is made of, again each time it is renewed */
 export function openPool(open: () => Sql): Pool {
