@@ -5,9 +5,9 @@ import { jsonText } from "./json_response.ts";
 
 /** The body as JSON with an entity tag, or 304 where the client has it already. */
 export async function jsonWithEtag(request: Request, body: Json): Promise<Response> {
-  const bytes = new TextEncoder().encode(writeJson(body));
-  const etag = await eTag(bytes);
+  const text = writeJson(body);
+  const etag = await eTag(text);
   const headers: Record<string, string> = { "cache-control": "private, no-cache", ...(etag !== undefined && { etag }) };
   if (!ifNoneMatch(request.headers.get("if-none-match"), etag)) return new Response(null, { status: 304, headers });
-  return jsonText(bytes, { headers });
+  return jsonText(text, { headers });
 }
