@@ -55,6 +55,9 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     random: parts.random ?? Math.random,
   });
 
+  /** What was entered of what waited since nothing did. */
+  let played = { entries: 0, not_new: 0 };
+
   function waiting(): number {
     return journal?.waiting ?? 0;
   }
@@ -78,15 +81,14 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
 
   async function play(rise: () => void): Promise<void> {
     if (journal === undefined || journal.waiting === 0) return;
-    let count = 0;
-    let late = 0;
     await journal.play(async (entries) => {
       const isNew = await enter(journal, entries);
       rise();
-      count += entries.length;
-      late += isNew.filter((each) => !each).length;
+      played.entries += entries.length;
+      played.not_new += isNew.filter((each) => !each).length;
     });
-    log({ level: "info", event: "journal_replayed", entries: count, not_new: late });
+    log({ level: "info", event: "journal_replayed", ...played });
+    played = { entries: 0, not_new: 0 };
   }
 
   /** Enters what waited, each alone where they cannot go together. Returns for each whether it is new. */
