@@ -70,23 +70,34 @@ async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 Deno.test({
-  name: "six processes flat out on one key are admitted exactly the limit at first, and never more within 60 seconds",
+  name: "six processes flat out on one key are admitted exactly the limit",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    await using redis = await startRedis();
+    const limit = 2_000;
+    const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 1 });
+    const admitted = () => hammers.flatMap(({ told }) => told).filter(({ taken }) => taken !== undefined).length;
+    await until(() => admitted() >= limit, { within: 10_000, what: "the limit is reached" });
+    await wait(500);
+    await Promise.all(hammers.map((hammer) => hammer.end()));
+    assertEquals(admitted(), limit);
+  },
+});
+
+Deno.test({
+  name: "six processes flat out on one key are never admitted more than the limit within 60 seconds",
   ignore: !HAS_REDIS,
   fn: async () => {
     await using redis = await startRedis();
     const limit = 500;
-    // At this speed four windows take six seconds.
-    const speed = 40;
-    // The leaps of a fast clock, not of the server's, are no reason to be taken to be over.
-    const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed }, 1e6);
-    await wait(6_000);
+    // At this speed a window takes a second and a half. No leap of the clock is a reason to be taken to be over.
+    const hammers = await startAll(redis, { unit: "requests", limit, workers: 8, holdMs: 0, speed: 40 }, 1e6);
+    await wait(5_000);
     await Promise.all(hammers.map((hammer) => hammer.end()));
     const takings = hammers.flatMap(({ told }) => told).flatMap(({ asked, taken }) =>
       asked === undefined || taken === undefined ? [] : [{ asked, taken }]
     ).sort((a, b) => a.asked - b.asked);
-    const first = takings[0]?.asked ?? 0;
-    assertEquals(takings.filter(({ taken }) => taken < first + WINDOW_MS).length, limit);
-    assertGreater(takings.length, 3 * limit);
+    assertGreater(takings.length, 2 * limit);
     for (const [index, { asked }] of takings.entries()) {
       // Those that were certainly taken within these 60 seconds.
       const within = takings.slice(index, index + 3 * limit).filter(({ taken }) => taken <= asked + WINDOW_MS);
@@ -141,7 +152,8 @@ Deno.test({
   fn: async () => {
     const [slots, leaseMs] = [2_000, 1_000];
     await using redis = await startRedis();
-    await using node = await openNode(redis.url, { leaseMs });
+    // It takes too long for signs of life to notice.
+    await using node = await openNode(redis.url, { leaseMs: 60_000 });
     const orders = { unit: "concurrency", limit: slots, workers: slots, holdMs: 1e9, speed: 1 } as const;
     const slot = limitOf("key:hammered", "concurrency", slots);
     const hammer = await start({ url: redis.url, leaseMs, ...orders });
@@ -149,7 +161,12 @@ Deno.test({
     assert(!(await takeOne(node.limiter, [slot])).admitted);
     hammer.kill("SIGKILL");
     await hammer.status;
-    await until(async () => await leftOf(node.limiter, slot) === slots, { within: leaseMs + SLACK_MS, what: "free" });
+    const freed = async () => {
+      const { id, admitted, standings } = await takeOne(node.limiter, [slot]);
+      await node.limiter.end(id, 0);
+      return admitted && standings[0]?.remaining === slots - 1;
+    };
+    await until(freed, { within: leaseMs + SLACK_MS, what: "free" });
   },
 });
 
