@@ -58,6 +58,12 @@ type Message =
   | { type: "done"; id: number; value: unknown }
   | { type: "failed"; id: number; thrown: Thrown };
 
+/** A message on its way, and what is to be done where it cannot be sent. */
+interface Letter {
+  message: Message;
+  refused: (cause: unknown) => void;
+}
+
 type Method = (...args: unknown[]) => unknown;
 
 /** Opens a wire over a port that nobody else listens to. */
@@ -67,8 +73,32 @@ export function openWire(port: Port): Wire {
   let count = 0;
   let closed: Error | undefined;
 
-  function post(message: Message): void {
-    if (closed === undefined) port.postMessage(message);
+  /** Messages of this turn of the event loop. */
+  let outbox: Letter[] = [];
+
+  function post(message: Message, refused: (cause: unknown) => void = () => {}): void {
+    if (closed !== undefined) return;
+    outbox.push({ message, refused });
+    if (outbox.length === 1) queueMicrotask(send);
+  }
+
+  /** To wake the other side costs more than a message. */
+  function send(): void {
+    const letters = outbox;
+    outbox = [];
+    if (closed !== undefined) return;
+    try {
+      port.postMessage(letters.map(({ message }) => message));
+    } catch {
+      // One of them holds something that cannot be sent: the others go without it.
+      for (const { message, refused } of letters) {
+        try {
+          port.postMessage([message]);
+        } catch (cause) {
+          refused(cause);
+        }
+      }
+    }
   }
 
   function call(name: string, method: string, args: unknown[]): Promise<unknown> {
@@ -76,22 +106,19 @@ export function openWire(port: Port): Wire {
     const id = count++;
     const answer = Promise.withResolvers<unknown>();
     waiting.set(id, answer);
-    try {
-      post({ type: "call", id, name, method, args });
-    } catch (cause) {
-      // It holds something that cannot be sent.
-      waiting.delete(id);
-      answer.reject(cause);
-    }
+    post({ type: "call", id, name, method, args }, (cause) => settle(id, ({ reject }) => reject(cause)));
     return answer.promise;
   }
 
   async function answer({ id, name, method, args }: Message & { type: "call" }): Promise<void> {
+    const fail = (thrown: unknown) => {
+      if (id !== undefined) post({ type: "failed", id, thrown: packThrown(thrown) });
+    };
     try {
       const value = await find(name, method)(...args);
-      if (id !== undefined) post({ type: "done", id, value });
+      if (id !== undefined) post({ type: "done", id, value }, fail);
     } catch (thrown) {
-      if (id !== undefined) post({ type: "failed", id, thrown: packThrown(thrown) });
+      fail(thrown);
     }
   }
 
@@ -109,11 +136,14 @@ export function openWire(port: Port): Wire {
     if (answer !== undefined) act(answer);
   }
 
-  port.onmessage = ({ data }: MessageEvent<Message>) => {
-    if (closed !== undefined) return;
-    if (data.type === "call") void answer(data);
-    else if (data.type === "done") settle(data.id, ({ resolve }) => resolve(data.value));
-    else settle(data.id, ({ reject }) => reject(unpackThrown(data.thrown)));
+  function take(message: Message): void {
+    if (message.type === "call") void answer(message);
+    else if (message.type === "done") settle(message.id, ({ resolve }) => resolve(message.value));
+    else settle(message.id, ({ reject }) => reject(unpackThrown(message.thrown)));
+  }
+
+  port.onmessage = ({ data }: MessageEvent<Message[]>) => {
+    if (closed === undefined) data.forEach(take);
   };
 
   return {

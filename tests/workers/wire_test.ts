@@ -158,12 +158,23 @@ Deno.test("a call that cannot be sent, or is for nothing that is offered, reject
   await assertRejects(() => wires.one.remote(odd).give(), DOMException);
 });
 
+Deno.test("what cannot be sent does not keep from going what is sent beside it", async () => {
+  using wires = openWires();
+  const counter = new Counter();
+  wires.other.offer(COUNTER, counter);
+  const remote = wires.one.remote(COUNTER);
+  const outcomes = await Promise.allSettled([remote.take(1), remote.take(() => {}), remote.take(2)]);
+  assertEquals(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
+  assertEquals(counter.seen, [[1], [2]]);
+});
+
 Deno.test("a wire that is closed tells the reason to all who wait, and calls nothing any more", async () => {
   using wires = openWires();
   const desk = deskOf<{ never(): Promise<void> }>("desk", { never: true });
   wires.other.offer(desk, { never: () => new Promise<void>(() => {}) });
   const { never } = wires.one.remote(desk);
   const waiting = [never(), never()];
+  await Promise.resolve();
   const reason = new GatewayError("overloaded", "It has ended");
   wires.one.close(reason);
   for (const one of [...waiting, never()]) assertStrictEquals(await one.catch((error) => error), reason);

@@ -14,9 +14,9 @@ export function openWires(): Wires {
   const { port1, port2 } = new MessageChannel();
   const messages: unknown[] = [];
   const watched: Port = {
-    postMessage(message) {
-      messages.push(message);
-      port1.postMessage(message);
+    postMessage(letters) {
+      port1.postMessage(letters);
+      messages.push(...letters as unknown[]);
     },
     get onmessage() {
       return port1.onmessage as Port["onmessage"];
