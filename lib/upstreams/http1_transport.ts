@@ -77,6 +77,7 @@ export function createHttp1Transport({ idleConnections = 256, idleMs = IDLE_MS }
       call.watch = watch;
       try {
         const reached = await reach(call, { pool: place.pool, packed });
+        if (call.failed) throw new ConnectionEnded();
         watch.head();
         const answer = new Answer(reached, { call, watch, pool: place.pool, shared });
         refuseCompressed(answer);
@@ -172,6 +173,11 @@ interface Reached {
 async function reach(call: Call, { pool, packed }: { pool: Pool; packed: Packed }): Promise<Reached> {
   for (let kept = pool.take();; kept = undefined) {
     const connection = kept ?? await open(call, pool);
+    // It may have been given up between two steps.
+    if (call.failed) {
+      connection.close();
+      throw new ConnectionEnded();
+    }
     const sending = startSending(connection, packed, (error) => call.fail(bodyError(error)));
     call.connection = connection;
     call.sending = sending;
@@ -196,10 +202,7 @@ async function open(call: Call, pool: Pool): Promise<Connection> {
   call.opening = opening;
   call.watch?.connecting();
   try {
-    const connection = await pool.open(opening.signal);
-    if (!call.failed) return connection;
-    connection.close();
-    throw new ConnectionEnded();
+    return await pool.open(opening.signal);
   } catch (cause) {
     throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
   } finally {
@@ -277,6 +280,7 @@ class Answer implements Incoming {
 
   async read(): Promise<Uint8Array | undefined> {
     if (this.#over) return undefined;
+    if (this.#call.failed) throw this.#brokenOff(undefined);
     try {
       for (let waits = false;; waits = true) {
         const piece = this.#body.take(this.#connection);
@@ -296,7 +300,7 @@ class Answer implements Incoming {
 
   async text(limitBytes: number): Promise<string> {
     const { left } = this.#body;
-    if (left === undefined || this.#over) return await this.#gather(limitBytes);
+    if (left === undefined || this.#over || this.#call.failed) return await this.#gather(limitBytes);
     if (left > limitBytes) throw this.#tooLarge();
     const { start, end, buffer } = this.#connection;
     if (left <= end - start) {
@@ -310,6 +314,7 @@ class Answer implements Incoming {
 
   release(): void {
     if (this.#over) return;
+    if (this.#call.failed) return this.cancel();
     try {
       while (this.#body.take(this.#connection) !== undefined);
     } catch {
@@ -332,7 +337,7 @@ class Answer implements Incoming {
 
   cancel(): void {
     if (this.#over) return;
-    if (this.#body.done) return this.#complete();
+    if (this.#body.done && !this.#call.failed) return this.#complete();
     this.#over = true;
     this.#call.drop();
   }

@@ -26,10 +26,68 @@ const ABANDONED = 64;
 /** How long one of them counts, in milliseconds. */
 const ABANDONED_MS = 600_000;
 
+/**
+ * How long a connection that nobody waits for any more may still be made, to be closed then, in milliseconds. To abort the
+ * making while it succeeds would lose the socket for ever: Deno 2.9 does not free it.
+ */
+const LINGER_MS = 1_000;
+
 /** Without a connection. */
-export function createDialler(address: Address): Dialler {
-  const { hostname, port, tls } = address;
+export function createDialler({ hostname, port, tls }: Address): Dialler {
   const abandoned = new Map<Deno.TlsConn, number>();
+  /** Ends the making of connections that nobody waits for. */
+  const lingering = new Set<() => void>();
+
+  async function connectTo(hostname: string, signal: AbortSignal): Promise<Deno.TcpConn> {
+    const own = new AbortController();
+    const made = Deno.connect({ hostname, port, signal: own.signal });
+    try {
+      return await orLeave(made, signal);
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      const stop = () => own.abort();
+      const timer = setTimeout(stop, LINGER_MS);
+      Deno.unrefTimer(timer);
+      lingering.add(stop);
+      const end = () => {
+        clearTimeout(timer);
+        lingering.delete(stop);
+      };
+      made.then((connection) => connection.close()).then(end, end);
+      throw error;
+    }
+  }
+
+  async function connect(signal: AbortSignal): Promise<Deno.TcpConn> {
+    try {
+      return await connectTo(hostname, signal);
+    } catch (error) {
+      // Older runtimes try the first address only.
+      const others = signal.aborted ? [] : await addressesOf(hostname);
+      for (const other of others) {
+        signal.throwIfAborted();
+        const connection = await connectTo(other, signal).catch(() => undefined);
+        if (connection !== undefined) return connection;
+      }
+      throw signal.aborted ? signal.reason : error;
+    }
+  }
+
+  async function shakeHands(connection: Deno.TlsConn, signal: AbortSignal): Promise<void> {
+    const shaken = connection.handshake();
+    try {
+      await orLeave(shaken, signal);
+    } catch (error) {
+      if (!signal.aborted) {
+        connection.close();
+        throw error;
+      }
+      abandoned.set(connection, performance.now());
+      const end = () => void (abandoned.delete(connection) && connection.close());
+      shaken.then(end, end);
+      throw error;
+    }
+  }
 
   function forgetOld(): void {
     const since = performance.now() - ABANDONED_MS;
@@ -40,65 +98,52 @@ export function createDialler(address: Address): Dialler {
     }
   }
 
-  async function shakeHands(connection: Deno.TlsConn, signal: AbortSignal): Promise<void> {
-    const left = Promise.withResolvers<never>();
-    const leave = () => left.reject(signal.reason);
-    signal.addEventListener("abort", leave, { once: true });
-    const shaken = connection.handshake();
-    try {
-      await Promise.race([shaken, left.promise]);
-    } catch (error) {
-      if (!signal.aborted) {
-        connection.close();
-        throw error;
-      }
-      abandoned.set(connection, performance.now());
-      const end = () => void (abandoned.delete(connection) && connection.close());
-      shaken.then(end, end);
-      throw signal.reason;
-    } finally {
-      signal.removeEventListener("abort", leave);
-    }
-  }
-
   return {
     async dial(signal) {
       if (abandoned.size >= ABANDONED) forgetOld();
       if (abandoned.size >= ABANDONED) throw new Error("Cannot connect: too many TLS handshakes have not ended");
-      const tcp = await connectTcp(address, signal);
+      const tcp = await connect(signal);
       try {
         signal.throwIfAborted();
         tcp.setNoDelay(true);
         // A model may think for longer than a router on the way remembers a silent connection.
         tcp.setKeepAlive(true);
+        if (!tls) return tcp;
+        const connection = await Deno.startTls(tcp, { hostname, alpnProtocols: ["http/1.1"] });
+        await shakeHands(connection, signal);
+        return connection;
       } catch (error) {
-        tcp.close();
+        closeQuietly(tcp);
         throw error;
       }
-      if (!tls) return tcp;
-      const connection = await Deno.startTls(tcp, { hostname, alpnProtocols: ["http/1.1"] });
-      await shakeHands(connection, signal);
-      return connection;
     },
     close() {
       for (const connection of abandoned.keys()) connection.close();
       abandoned.clear();
+      for (const stop of lingering) stop();
     },
   };
+}
 
-  async function connectTcp({ hostname }: Address, signal: AbortSignal): Promise<Deno.TcpConn> {
-    try {
-      return await Deno.connect({ hostname, port, signal });
-    } catch (error) {
-      // Older runtimes try the first address only.
-      const others = signal.aborted ? [] : await addressesOf(hostname);
-      for (const other of others) {
-        signal.throwIfAborted();
-        const connection = await Deno.connect({ hostname: other, port, signal }).catch(() => undefined);
-        if (connection !== undefined) return connection;
-      }
-      throw signal.aborted ? signal.reason : error;
-    }
+/** One that TLS has taken over is closed with it. */
+function closeQuietly(tcp: Deno.TcpConn): void {
+  try {
+    tcp.close();
+  } catch {
+    // There is nothing left to close.
+  }
+}
+
+/** What a promise settles with, or what the signal is aborted with before. */
+async function orLeave<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const left = Promise.withResolvers<never>();
+  const leave = () => left.reject(signal.reason);
+  if (signal.aborted) leave();
+  signal.addEventListener("abort", leave, { once: true });
+  try {
+    return await Promise.race([promise, left.promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
   }
 }
 

@@ -77,3 +77,27 @@ Deno.test("no descriptor is left, however calls end", async () => {
   transport.close();
   await until("none left", () => server.open === 0 && descriptors() <= before);
 });
+
+Deno.test("no descriptor is left by calls that end while their connection is made", async () => {
+  await using server = startKeeping(async (socket) => {
+    await say(socket, CHUNKED + chunk(""));
+    return "keep";
+  });
+  const before = descriptors();
+  const transport = createHttp1Transport({ idleConnections: 0 });
+  let left = 0;
+  const lane = async (number: number) => {
+    for (let call = 0; call < 50; call++) {
+      const client = new AbortController();
+      // Some leave before, some after, and some just when it is made.
+      const timer = setTimeout(() => client.abort(new Error("Left")), ((number * 50 + call) % 40) / 10);
+      const sent = transport.send(request(server.url, { signal: client.signal }));
+      await sent.then((incoming) => incoming.text(10)).catch(() => left++);
+      clearTimeout(timer);
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, (_, number) => lane(number)));
+  assert(left > 20 && left < 1_000, `${left} left`);
+  await until("none left", () => server.open === 0 && descriptors() <= before);
+  transport.close();
+});

@@ -236,3 +236,19 @@ Deno.test("interim answers are passed over, and many of them are refused", async
     transport.close();
   }
 });
+
+Deno.test("a call that is given up says so, even where all of its answer has come", async () => {
+  await using server = startSame();
+  for (const act of ["read", "text"] as const) {
+    const transport = createHttp1Transport();
+    const client = new AbortController();
+    const incoming = await transport.send(request(server.url, { signal: client.signal }));
+    const reason = new Error("Left");
+    client.abort(reason);
+    assertEquals(await failureOf(act === "read" ? incoming.read() : incoming.text(10)), reason);
+    incoming.release();
+    incoming.cancel();
+    await until("connection closed", () => server.open === 0);
+    transport.close();
+  }
+});
