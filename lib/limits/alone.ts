@@ -11,9 +11,9 @@ import { Window } from "./window.ts";
  */
 export function sharesOf(claims: readonly Claim[], nodes: number): Claim[] {
   return claims.map((claim) => {
-    const { limit, cost } = claim;
+    const { limit, cost: wanted } = claim;
     const share = Math.max(Math.min(limit, 1), Math.floor(limit / nodes));
-    return { ...claim, limit: cost > limit ? share : Math.max(share, cost) };
+    return { ...claim, limit: wanted > share && wanted <= limit ? wanted : share };
   });
 }
 

@@ -35,7 +35,7 @@ export interface Life {
 }
 
 /** A request that has taken. */
-export interface Request {
+export interface Taken {
   readonly id: string;
   readonly claims: readonly Claim[];
   /** When its requests and tokens leave their windows, and its slots are free whatever happens: by the clock of the node. */
@@ -51,7 +51,7 @@ export interface Request {
 /** What a node has admitted. */
 export interface Admitted {
   /** What runs, by its id. */
-  readonly requests: ReadonlyMap<string, Request>;
+  readonly requests: ReadonlyMap<string, Taken>;
   /** All of it, by the clock of the node. */
   readonly own: Pick<MemoryLimiter, "counted">;
   /** What has ended and Redis does not know. */
@@ -156,7 +156,7 @@ export class Presence {
   }
 
   /** Puts a request into Redis that was admitted while Redis was left or reached. */
-  follow(request: Request): void {
+  follow(request: Taken): void {
     if (this.#life === undefined || this.#life === request.life) return;
     this.#put(this.#life, [request]).catch(ignoreOutOfReach);
   }
@@ -297,11 +297,11 @@ export class Presence {
   }
 
   /** What runs and was not put into Redis in this life. */
-  #without(life: Life): Request[] {
+  #without(life: Life): Taken[] {
     return [...this.#admitted.requests.values()].filter((request) => request.life !== life);
   }
 
-  async #put(life: Life, requests: readonly Request[]): Promise<void> {
+  async #put(life: Life, requests: readonly Taken[]): Promise<void> {
     const puts = requests.map((request): Put => {
       const { id, claims, counted } = request;
       const place = request.place ?? {

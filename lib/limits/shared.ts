@@ -5,7 +5,7 @@ import { ofLimits, onlyCounted, Owed, sharesOf, standingsOfLimits } from "./alon
 import type { Claim, Limiter, Standing, Taking } from "./limiter.ts";
 import { createMemoryLimiter, LATE_MS } from "./memory.ts";
 import type { LimiterOptions } from "./open.ts";
-import { type Life, Presence, type PresenceParts, type Request } from "./presence.ts";
+import { type Life, Presence, type PresenceParts, type Taken } from "./presence.ts";
 import type { Place, Used } from "./redis_counts.ts";
 import { OutOfReach } from "./redis_link.ts";
 import { PREFIX } from "./redis_scripts.ts";
@@ -35,7 +35,7 @@ export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<
  * without Redis holds its share against that, and tells it to a Redis that comes back empty.
  */
 export async function openSharedLimiter(url: Secret, parts: PresenceParts): Promise<Limiter> {
-  const requests = new Map<string, Request>();
+  const requests = new Map<string, Taken>();
   /** What is being taken. */
   const wishes = new Map<string, Promise<Taking>>();
   const own = createMemoryLimiter(parts);
@@ -92,7 +92,7 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
     return standings ?? await standAlone(request.claims);
   }
 
-  async function tellEnd(request: Request, used: Used): Promise<Standing[] | undefined> {
+  async function tellEnd(request: Taken, used: Used): Promise<Standing[] | undefined> {
     const { id, claims } = request;
     const standings = await presence.ask(async (life) => {
       requests.delete(id);

@@ -1,3 +1,4 @@
+import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
 import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { PresenceParts } from "../../lib/limits/presence.ts";
@@ -5,6 +6,7 @@ import { openSharedLimiter } from "../../lib/limits/shared.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../engines/engines.ts";
 import { seeded } from "../metering/random_text.ts";
+import { leftOf, limitOf, takeOne } from "./redis_nodes.ts";
 import { testLimiter } from "./behaviours.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
 
@@ -136,3 +138,40 @@ for (const [way, { seeds, create }] of Object.entries(WAYS)) {
     },
   });
 }
+
+Deno.test({
+  name: "numbers in Redis are whole up to the largest",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    const most = Number.MAX_SAFE_INTEGER;
+    const { limiter, close } = await openOne({ monotonic: () => 1.8e12 });
+    const tokens = limitOf("key:a", "tokens", most, most - 5);
+    await limiter.take({ id: "one", claims: [tokens], forMs: 1000 });
+    assertEquals(await leftOf(limiter, tokens), 5);
+    assertEquals((await limiter.end("one", most - 3))[0]?.remaining, 3);
+    const { admitted } = await limiter.take({ id: "two", claims: [{ ...tokens, cost: 3 }], forMs: 1000 });
+    assertEquals([admitted, await leftOf(limiter, tokens)], [true, 0]);
+    await limiter.undo("two");
+    assertEquals(await leftOf(limiter, tokens), 3);
+    await close();
+  },
+});
+
+Deno.test({
+  name: "a server whose clock is set back by an hour does not count for an hour more",
+  ignore: !HAS_REDIS,
+  fn: async () => {
+    let now = 1.8e12;
+    const { limiter, close } = await openOne({ monotonic: () => now });
+    const claims = [limitOf("key:a", "requests", 5), limitOf("key:a", "tokens", 500, 100)];
+    for (let count = 0; count < 5; count++) await takeOne(limiter, claims);
+    // A little is waited for: nothing counts for less than it should.
+    now -= 700;
+    assertEquals((await takeOne(limiter, claims)).retryAfterMs, 61_200);
+    now -= 3_600_000;
+    assertEquals((await takeOne(limiter, claims)).retryAfterMs, 60_500 - (now % 500));
+    now += 61_000;
+    assertEquals((await takeOne(limiter, claims)).admitted, true);
+    await close();
+  },
+});

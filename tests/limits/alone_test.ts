@@ -1,0 +1,46 @@
+import { assertEquals } from "@std/assert";
+import { Owed, sharesOf } from "../../lib/limits/alone.ts";
+import { limitOf } from "./redis_nodes.ts";
+
+Deno.test("sharesOf() divides limits among nodes, and leaves at least 1 of what is no 0", () => {
+  const cases: [limit: number, nodes: number, share: number][] = [
+    [60, 3, 20],
+    [61, 3, 20],
+    [62, 1, 62],
+    [2, 3, 1],
+    [1, 100, 1],
+    [0, 3, 0],
+    [Number.MAX_SAFE_INTEGER, 2, 4503599627370495],
+  ];
+  for (const [limit, nodes, share] of cases) {
+    assertEquals(sharesOf([limitOf("key:a", "requests", limit, 0)], nodes)[0]?.limit, share, `${limit} of ${nodes}`);
+  }
+});
+
+Deno.test("sharesOf() lets pass what takes more than a share, and nothing that takes more than a limit", () => {
+  const cases: [cost: number, limit: number][] = [[100, 300], [300, 300], [301, 300], [900, 900], [901, 300]];
+  for (const [cost, limit] of cases) {
+    assertEquals(
+      sharesOf([limitOf("key:a", "tokens", 900, cost)], 3)[0]?.limit,
+      cost > 300 && cost <= 900 ? cost : limit,
+    );
+  }
+});
+
+Deno.test("what is owed is what was used, as long as it counts, and is told once", () => {
+  const owed = new Owed();
+  const claims = [
+    limitOf("key:a", "requests", 9),
+    limitOf("key:a", "tokens", 900, 100),
+    limitOf("key:a", "concurrency", 9),
+  ];
+  owed.add(claims, { used: 30, end: 1000 });
+  owed.add(claims, { used: "unknown", end: 1500 });
+  owed.add(claims, { used: "undone", end: 1500 });
+  owed.add(claims, { used: 1, end: 500 });
+  assertEquals(owed.drain(500), [
+    { name: "key:a", unit: "requests", buckets: [{ end: 1000, amount: 1 }, { end: 1500, amount: 1 }] },
+    { name: "key:a", unit: "tokens", buckets: [{ end: 1000, amount: 30 }, { end: 1500, amount: 100 }] },
+  ]);
+  assertEquals(owed.drain(500), []);
+});
