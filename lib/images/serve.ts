@@ -19,7 +19,7 @@ import { byteStream } from "./pieces.ts";
 import { readEdit } from "./edit.ts";
 import { readForm } from "./form.ts";
 import { readGeneration } from "./generation.ts";
-import { readIdempotencyKey } from "./idempotency.ts";
+import { readIdempotencyKey } from "./idempotency_key.ts";
 import { hashRequest } from "./request_hash.ts";
 import { writeResult } from "./result.ts";
 import { sizeText } from "./size.ts";

@@ -5,9 +5,9 @@ import {
   createIdempotency,
   type Idempotency,
   type IdempotencyParts,
-  readIdempotencyKey,
   type RepeatableRequest,
 } from "../../lib/images/idempotency.ts";
+import { readIdempotencyKey } from "../../lib/images/idempotency_key.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openMemoryAnswers } from "../../lib/store/memory_answers.ts";
 import { openMemoryClaims } from "../../lib/store/memory_claims.ts";
