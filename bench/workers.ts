@@ -23,6 +23,13 @@ const KEYS = {
   limits: { limits: LIMITS },
   budget: { budget: { usd: "100000", period: "month" } },
 };
+/** What is measured: a name, the key, and how many words the prompt has. */
+const ROWS: readonly [row: string, key: keyof typeof KEYS, words: number][] = [
+  ["nothing", "plain", 3],
+  ["limits", "limits", 3],
+  ["a budget", "budget", 3],
+  ["long prompts", "plain", 20_000],
+];
 const env = Object.fromEntries(
   Object.keys(KEYS).map((name) => [`KEY_${name.toUpperCase()}`, `key-of-the-bench-${name}`]),
 );
@@ -31,7 +38,7 @@ const CONFIG = {
   models: [{
     id: "bench/echo",
     created: 1,
-    context_length: 10_000,
+    context_length: 100_000,
     pricing: { prompt: "0.000001", completion: "0.000002" },
     targets: [{ upstream: "embedded", model: "echo" }],
   }],
@@ -39,12 +46,15 @@ const CONFIG = {
 };
 
 /** Requests over connections of their own, until the time is over. Returns how many. */
-async function load(gateway: Running, { key, seconds }: { key: string; seconds: number }): Promise<number> {
+async function load(
+  gateway: Running,
+  { key, seconds, words = 3 }: { key: string; seconds: number; words?: number },
+): Promise<number> {
   const port = Number(new URL(gateway.origin).port);
   const body = JSON.stringify({
     model: "bench/echo",
     max_tokens: 50,
-    messages: [{ role: "user", content: "one two three" }],
+    messages: [{ role: "user", content: "word ".repeat(words) }],
   });
   const request = new TextEncoder().encode(
     `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${key}\r\n` +
@@ -162,16 +172,16 @@ async function costOfRequests(cores: { gateway: string; clients: string }, title
   const rows: (string | number)[][] = [["key has", "workers", "requests/s", "CPU µs/request", "of it the owner"]];
   for (const workers of [1, 2]) {
     await withGateway({ workers, cores: cores.gateway }, async (gateway) => {
-      for (const name of Object.keys(KEYS)) {
+      for (const [row, name, words] of ROWS) {
         const key = env[`KEY_${name.toUpperCase()}`] ?? "";
-        await load(gateway, { key, seconds: 1.5 });
+        await load(gateway, { key, seconds: 1.5, words });
         const before = await cpuOf(gateway.pid);
         const begin = performance.now();
-        const count = await load(gateway, { key, seconds: SECONDS });
+        const count = await load(gateway, { key, seconds: SECONDS, words });
         const seconds = (performance.now() - begin) / 1000;
         const after = await cpuOf(gateway.pid);
         rows.push([
-          name,
+          row,
           workers,
           (count / seconds).toFixed(0),
           ((after.all - before.all) / count).toFixed(0),
