@@ -141,6 +141,8 @@ Deno.test({
           });
         }
         await complete(load, 20);
+        const refusal = load.tried.slice(from).find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
+        assertEquals(refusal, undefined);
         assertEquals(statuses(load, from), [200]);
       });
     }

@@ -29,6 +29,8 @@ export interface Tried {
   /** The gateway's id and status, as soon as the client knows them. */
   id?: string;
   status?: number;
+  /** What the client was told instead of an answer. */
+  refusal?: string;
   /** What the client was told to pay: it has seen the whole of its answer. */
   paid?: string;
 }
@@ -118,7 +120,10 @@ export function createLoad(random: () => number): Load {
       return leave.abort();
     }
     const text = await response.text();
-    if (response.status !== 200) return;
+    if (response.status !== 200) {
+      one.refusal = text;
+      return;
+    }
     const paid = stream ? /"sluice_cost":"([^"]*)"/.exec(text)?.[1] : response.headers.get("x-sluice-cost");
     if (stream && !text.endsWith("data: [DONE]\n\n")) return;
     assert(typeof paid === "string", text);
