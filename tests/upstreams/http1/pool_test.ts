@@ -252,3 +252,15 @@ Deno.test("a call that is given up says so, even where all of its answer has com
     transport.close();
   }
 });
+
+Deno.test("a stream that was never begun is cancelled", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  listener.close();
+  const cancelled = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({ cancel: () => cancelled.resolve() });
+  const transport = createHttp1Transport();
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  assert(await failureOf(transport.send(request(url, { body }))) instanceof GatewayError);
+  await soon("cancelled", cancelled.promise);
+  transport.close();
+});

@@ -1,0 +1,125 @@
+/** One call: from its begin, over the making of a connection, to the head of its answer. */
+import { GatewayError } from "../../errors.ts";
+import { ConnectionEnded, readAnswerHead } from "./answer_head.ts";
+import { BrokenAnswer } from "./broken_answer.ts";
+import type { Connection } from "./connection.ts";
+import type { Watch } from "./deadlines.ts";
+import { type Following, following } from "./framing.ts";
+import type { Head } from "./head.ts";
+import type { Pool } from "./pool.ts";
+import { type Packed, type Sending, startSending } from "./sending.ts";
+
+/** One call, from its begin until its connection is somebody else's. */
+export class Call {
+  readonly #signal: AbortSignal;
+  readonly #leave: () => void;
+  #error: unknown;
+  #failed = false;
+  /** Ends the making of a connection. */
+  opening: AbortController | undefined;
+  connection: Connection | undefined;
+  sending: Sending | undefined;
+  watch: Watch | undefined;
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+    this.#leave = () => this.fail(signal.reason);
+    signal.addEventListener("abort", this.#leave, { once: true });
+  }
+
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  /** Gives it up: whatever it waits for fails now. */
+  fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#error = error;
+    this.opening?.abort(error);
+    this.drop();
+  }
+
+  /** Frees its connection, if it has one. */
+  drop(): void {
+    this.connection?.close();
+    this.sending?.stop();
+    this.end();
+  }
+
+  /** Its connection is no longer its own. */
+  end(): void {
+    this.connection = undefined;
+    this.sending = undefined;
+    this.watch?.stop();
+    this.#signal.removeEventListener("abort", this.#leave);
+  }
+
+  /** The reason it was given up for, or what the network said in our own words. */
+  errorFor(cause: unknown, message: string): unknown {
+    if (this.#failed) return this.#error ?? cause;
+    if (cause instanceof GatewayError) return cause;
+    return new GatewayError("upstream", cause instanceof BrokenAnswer ? BROKEN : message, { cause });
+  }
+}
+
+const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
+
+/** An answer whose head has come, and the connection that it comes on. */
+export interface Reached {
+  connection: Connection;
+  sending: Sending;
+  head: Head;
+  following: Following;
+}
+
+/**
+ * Sends a request and reads the answer's head. A kept connection that dies before the request has left it whole is replaced
+ * by a new one, once: nobody can have begun what did not arrive.
+ */
+export async function reach(call: Call, { pool, packed }: { pool: Pool; packed: Packed }): Promise<Reached> {
+  for (let kept = pool.take();; kept = undefined) {
+    const connection = kept ?? await open(call, pool);
+    // It may have been given up between two steps.
+    if (call.failed) {
+      connection.close();
+      throw new ConnectionEnded();
+    }
+    const sending = startSending(connection, packed, (error) => call.fail(bodyError(error)));
+    call.connection = connection;
+    call.sending = sending;
+    try {
+      const head = await readAnswerHead(connection);
+      return { connection, sending, head, following: following(head, "POST") };
+    } catch (error) {
+      connection.close();
+      const mayRepeat = kept !== undefined && !call.failed && !connection.received && !sending.pulled;
+      if (mayRepeat) await sending.settled;
+      if (!mayRepeat || sending.whole || call.failed) {
+        call.drop();
+        throw error;
+      }
+    }
+  }
+}
+
+/** A new connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; what the call was given up for */
+async function open(call: Call, pool: Pool): Promise<Connection> {
+  const opening = new AbortController();
+  call.opening = opening;
+  call.watch?.connecting();
+  try {
+    return await pool.open(opening.signal);
+  } catch (cause) {
+    throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
+  } finally {
+    call.opening = undefined;
+    call.watch?.connected();
+  }
+}
+
+function bodyError(cause: unknown): GatewayError {
+  return cause instanceof GatewayError
+    ? cause
+    : new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
+}
