@@ -1,0 +1,219 @@
+// deno-lint-ignore-file no-console
+/**
+ * The benchmark suite: Sluice beside a yardstick, a plain reverse proxy and another gateway, on one core. Linux only.
+ *
+ *     deno task bench            all of it, about half an hour
+ *     deno task bench --quick    the main figures, in about three minutes
+ *
+ * `--only=WORD` measures the scenarios whose names have it, `--targets=A,B` only these beside `direct` and `X`,
+ * `--rounds=N` and `--ms=N` say how long, `--out=FILE` where the results go, `--executable=FILE` measures that as well.
+ * Where the environment has COMPILE_DENO, the executable is made with it.
+ */
+import { parseArgs } from "node:util";
+import { judge, type Results } from "./suite/aims.ts";
+import { firstRequest, timeStarts, weighStreams } from "./suite/memory.ts";
+import { type Peer, startPeer } from "./suite/peer.ts";
+import { loadAverage } from "./suite/proc.ts";
+import { measure, type Pace } from "./suite/rounds.ts";
+import { type Running, startTarget } from "./suite/running.ts";
+import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
+import { sluice } from "./suite/sluice.ts";
+import { allTables } from "./suite/tables.ts";
+import { denoProgram, direct, firstLine, nginx, portkey, type Target } from "./suite/targets.ts";
+
+const QUICK: Pace = { rounds: 3, roundMs: 400, calmMs: 1_000 };
+const FULL: Pace = { rounds: 5, roundMs: 1_000, calmMs: 3_000 };
+
+/** Open streams whose memory is weighed. */
+const STREAMS = { quick: [1_000], full: [1_000, 5_000] };
+/** Targets of a quick run. */
+const QUICK_TARGETS = ["X", "portkey", "sluice"];
+
+const { values: flags } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    only: { type: "string", default: "" },
+    targets: { type: "string" },
+    rounds: { type: "string" },
+    ms: { type: "string" },
+    streams: { type: "string" },
+    executable: { type: "string" },
+    out: { type: "string", default: new URL("./results/last.json", import.meta.url).pathname },
+  },
+});
+
+const usual = flags.quick ? QUICK : FULL;
+const pace: Pace = {
+  rounds: Number(flags.rounds ?? usual.rounds),
+  roundMs: Number(flags.ms ?? usual.roundMs),
+  calmMs: Number(flags.ms ?? usual.calmMs),
+};
+const streamCounts = flags.streams === undefined
+  ? STREAMS[flags.quick ? "quick" : "full"]
+  : flags.streams.split(",").map(Number).filter((count) => count > 0);
+const wanted = flags.targets?.split(",") ?? (flags.quick ? QUICK_TARGETS : undefined);
+const isWanted = (name: string) => name === "direct" || name === "X" || (wanted?.includes(name) ?? true);
+const scenarios = SCENARIOS.filter(({ name, long }) =>
+  name.includes(flags.only) && (!flags.quick || long !== true || flags.only !== "")
+);
+
+const folder = await Deno.makeTempDir({ prefix: "sluice-bench-" });
+const cores = await pinnedCores();
+const upstreamPeer = startPeer("./upstream.ts", cores.others);
+const upstream = { pid: upstreamPeer.pid, port: Number(await upstreamPeer.ask("")) };
+
+/** The target has a core for itself; clients and upstream share another. */
+async function pinnedCores(): Promise<{ target: { core?: number }; others: { core?: number } }> {
+  const found = await firstLine("taskset", ["-V"]).catch(() => "");
+  if (found !== "" && navigator.hardwareConcurrency > 1) return { target: { core: 0 }, others: { core: 1 } };
+  console.error("Nothing is pinned to a core: taskset and two cores are needed for that");
+  return { target: {}, others: {} };
+}
+
+async function executable(): Promise<string | undefined> {
+  if (flags.executable !== undefined || Deno.env.get("COMPILE_DENO") === undefined) return flags.executable;
+  await Deno.mkdir(`${folder}/executable`);
+  // It finds out whether compiling is possible as soon as it is loaded.
+  const { compile } = await import("../tests/compiling.ts");
+  return await compile(`${folder}/executable`);
+}
+
+async function makeTargets(): Promise<Target[]> {
+  const upstreamPort = upstream.port;
+  const of = (name: string, log: "all" | "none", file?: string) =>
+    sluice({
+      name,
+      folder: `${folder}/${name.replaceAll(" ", "-")}`,
+      upstreamPort,
+      log,
+      ...(file !== undefined && { executable: file }),
+    });
+  const makers: [string, () => Target | undefined | Promise<Target | undefined>][] = [
+    ["direct", () => direct()],
+    ["nginx", () => nginx(`${folder}/nginx`, upstreamPort)],
+    ["passthrough", () => denoProgram({ name: "passthrough", file: "./passthrough.ts", cross: false, upstreamPort })],
+    ["X", () => denoProgram({ name: "X", file: "./yardstick.ts", cross: true, upstreamPort })],
+    ["portkey", () => portkey(`${cacheFolder()}/sluice-bench/portkey`, upstreamPort)],
+    ["sluice", () => of("sluice", "none")],
+    ["sluice, log", () => of("sluice, log", "all")],
+    ["sluice, compiled", async () => {
+      const file = await executable();
+      return file === undefined ? undefined : of("sluice, compiled", "none", file);
+    }],
+  ];
+  const targets: Target[] = [];
+  for (const [name, make] of makers) {
+    if (!isWanted(name)) continue;
+    try {
+      const target = await make();
+      if (target !== undefined) targets.push(target);
+    } catch (error) {
+      console.error(`${name} is left out: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  return targets;
+}
+
+function cacheFolder(): string {
+  return Deno.env.get("XDG_CACHE_HOME") ?? `${Deno.env.get("HOME") ?? folder}/.cache`;
+}
+
+const start = (target: Target) =>
+  startTarget(target, { ...cores.target, upstream, ...firstRequest(target), errors: `${folder}/errors.log` });
+
+async function startAll(targets: readonly Target[]): Promise<Running[]> {
+  const all: Running[] = [];
+  for (const target of targets) {
+    try {
+      all.push(
+        await startTarget(target, {
+          ...cores.target,
+          upstream,
+          ...firstRequest(target),
+          errors: `${folder}/errors-${target.name.replaceAll(/\W+/g, "-")}.log`,
+        }),
+      );
+    } catch (error) {
+      console.error(`${target.name} is left out: ${error instanceof Error ? error.message : error}`);
+    }
+  }
+  return all;
+}
+
+async function measureAll(targets: readonly Running[], load: Peer): Promise<Results["scenarios"]> {
+  const measured: Results["scenarios"] = {};
+  for (const scenario of scenarios) {
+    measured[scenario.name] = await measure(scenario, { targets, load, pace: paceOf(scenario) });
+    for (const [name, figures] of Object.entries(measured[scenario.name] ?? {})) {
+      if ("failed" in figures) console.error(`${scenario.name}, ${name}: ${figures.failed}`);
+    }
+    console.error(`${new Date().toISOString().slice(11, 19)} ${scenario.name}`);
+  }
+  return measured;
+}
+
+/** A stream that takes two seconds is a round by itself. */
+function paceOf({ once }: Scenario): Pace {
+  return once === true ? { ...pace, rounds: Math.min(pace.rounds, 3) } : pace;
+}
+
+async function weighAll(targets: readonly Target[]): Promise<Results["streams"]> {
+  const streams: Results["streams"] = {};
+  for (const count of streamCounts) {
+    const by: Record<string, number> = {};
+    for (const target of targets.filter(({ command }) => command !== undefined)) {
+      // Every target is weighed fresh, with clients that are.
+      const load = startPeer("./load.ts", cores.others);
+      const running = await start(target);
+      try {
+        by[target.name] = (await weighStreams(running, { load, streams: count })).perStreamBytes;
+      } catch (error) {
+        console.error(`${count} streams, ${target.name}: ${error instanceof Error ? error.message : error}`);
+      }
+      await running.stop();
+      await load.end();
+    }
+    streams[String(count)] = by;
+    console.error(`${new Date().toISOString().slice(11, 19)} ${count} streams`);
+  }
+  return streams;
+}
+
+const before = await loadAverage();
+const targets = await makeTargets();
+const running = await startAll(targets);
+const load = startPeer("./load.ts", cores.others);
+const results: Results = { scenarios: await measureAll(running, load), streams: {}, starts: {} };
+await load.end();
+for (const one of running) await one.stop();
+
+const able = running.map(({ target }) => target);
+results.starts = await timeStarts(able.filter(({ command }) => command !== undefined), { rounds: pace.rounds, start });
+results.streams = await weighAll(able);
+await upstreamPeer.end();
+
+const names = able.map(({ name }) => name);
+const judged = judge(results, "sluice");
+const report = {
+  at: new Date().toISOString(),
+  machine: {
+    cores: navigator.hardwareConcurrency,
+    processor: /model name\s*: (.*)/.exec(await Deno.readTextFile("/proc/cpuinfo"))?.[1] ?? "",
+    kernel: Deno.osRelease(),
+  },
+  /** Of all programs of the machine: before, and after. Our own part is up to 2. */
+  loadAverage: [before, await loadAverage()],
+  pace,
+  targets: able.map(({ name, about, fileBytes }) => ({ name, about, ...(fileBytes !== undefined && { fileBytes }) })),
+  ...results,
+  aims: judged,
+};
+await Deno.mkdir(new URL(".", `file://${flags.out}`), { recursive: true });
+await Deno.writeTextFile(flags.out, `${JSON.stringify(report, null, 2)}\n`);
+for (const { name, about, fileBytes } of able) {
+  console.log(`- ${name}: ${about}${fileBytes === undefined ? "" : `, ${(fileBytes / 1e6).toFixed(1)} MB`}`);
+}
+console.log(`- load average ${report.loadAverage.map((value) => value.toFixed(1)).join(" to ")}\n`);
+console.log(allTables(results, { targets: names, judged }));
+await Deno.remove(folder, { recursive: true });
+Deno.exit(0);

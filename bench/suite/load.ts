@@ -1,0 +1,185 @@
+/**
+ * The clients of the benchmark, in a process of their own: requests over bare sockets. Each line it reads is a job, each
+ * line it writes an answer: connections are opened and tried first, so that what is measured is only the work.
+ */
+import { type Asked, bodyOf } from "./bodies.ts";
+import { MessageReader, send } from "./messages.ts";
+
+/** What is to be done next. */
+export type Job =
+  | {
+    kind: "open";
+    port: number;
+    path: string;
+    headers: Readonly<Record<string, string>>;
+    ask: Asked;
+    connections: number;
+    /** No request tries them out. */
+    untried?: boolean;
+  }
+  /** Each connection asks again and again, until the time is over. */
+  | { kind: "closed"; ms: number }
+  /** So many requests each second, whatever becomes of them. */
+  | { kind: "rate"; ms: number; perSecond: number }
+  /** Each connection asks once and is left alone after the first event. */
+  | { kind: "hold" };
+
+/** What came of it. */
+export interface Done {
+  /** Why the job could not be done; all else is nothing then. */
+  failed?: string;
+  requests: number;
+  /** From the first request to the end of the last answer, in milliseconds. */
+  wallMs: number;
+  /** Time of each request to the end of its answer, in microseconds. */
+  totalUs: number[];
+  /** Time of each request to the first byte of its answer's body, in microseconds. */
+  firstUs: number[];
+  /** The first answer, where connections were opened. */
+  sample?: string;
+}
+
+interface Connection {
+  socket: Deno.TcpConn;
+  reader: MessageReader;
+}
+
+/** Most times that are told one by one. */
+const MOST_TIMES = 5_000;
+/** Bytes that are read at once from a stream that is only held. */
+const SMALL_BUFFER = 16 * 1024;
+/** Connections that are opened at once. */
+const AT_ONCE = 100;
+
+let request = new Uint8Array();
+let connections: Connection[] = [];
+let address: { hostname: string; port: number } = { hostname: "127.0.0.1", port: 0 };
+
+const nothing = (): Done => ({ requests: 0, wallMs: 0, totalUs: [], firstUs: [] });
+
+async function ask(connection: Connection, done: Done, how: { keep?: boolean; first?: boolean } = {}): Promise<string> {
+  const begin = performance.now();
+  await send(connection.socket, request);
+  const message = await connection.reader.next(how);
+  if (message === undefined) throw new Error("The connection ended before the answer");
+  if (!message.head.startsWith("HTTP/1.1 200")) throw new Error(`${message.head.split("\r\n")[0]} ${message.text}`);
+  done.requests++;
+  if (done.totalUs.length < MOST_TIMES) {
+    done.totalUs.push((performance.now() - begin) * 1000);
+    done.firstUs.push((message.firstMs - begin) * 1000);
+  }
+  return message.text;
+}
+
+async function open(job: Extract<Job, { kind: "open" }>): Promise<Done> {
+  for (const { socket } of connections) socket.close();
+  connections = [];
+  const body = new TextEncoder().encode(bodyOf(job.ask));
+  const headers = Object.entries({ "content-type": "application/json", ...job.headers });
+  const head = `POST ${job.path} HTTP/1.1\r\nhost: 127.0.0.1\r\n` +
+    headers.map(([name, value]) => `${name}: ${value}\r\n`).join("") + `content-length: ${body.length}\r\n\r\n`;
+  const begin = new TextEncoder().encode(head);
+  request = new Uint8Array(begin.length + body.length);
+  request.set(begin);
+  request.set(body, begin.length);
+  address = { hostname: "127.0.0.1", port: job.port };
+  for (let at = 0; at < job.connections; at += AT_ONCE) {
+    const count = Math.min(AT_ONCE, job.connections - at);
+    connections.push(...await Promise.all(Array.from({ length: count }, connect)));
+  }
+  return nothing();
+}
+
+async function connect(): Promise<Connection> {
+  const socket = await Deno.connect(address);
+  socket.setNoDelay(true);
+  return { socket, reader: new MessageReader(socket, SMALL_BUFFER) };
+}
+
+async function closed(ms: number): Promise<Done> {
+  const done = nothing();
+  const begin = performance.now();
+  const until = begin + ms;
+  await Promise.all(connections.map(async (connection) => {
+    do await ask(connection, done); while (performance.now() < until);
+  }));
+  done.wallMs = performance.now() - begin;
+  return done;
+}
+
+async function atRate({ ms, perSecond }: { ms: number; perSecond: number }): Promise<Done> {
+  const done = nothing();
+  const begin = performance.now();
+  const count = Math.round(ms / 1000 * perSecond);
+  const idle = [...connections];
+  const under: Promise<void>[] = [];
+  for (let number = 0; number < count; number++) {
+    const wait = begin + number * 1000 / perSecond - performance.now();
+    if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait));
+    under.push((async () => {
+      let connection = idle.pop();
+      if (connection === undefined) connections.push(connection = await connect());
+      await ask(connection, done);
+      idle.push(connection);
+    })());
+  }
+  await Promise.all(under);
+  done.wallMs = performance.now() - begin;
+  return done;
+}
+
+async function hold(): Promise<Done> {
+  const done = nothing();
+  const begin = performance.now();
+  for (let at = 0; at < connections.length; at += AT_ONCE) {
+    await Promise.all(connections.slice(at, at + AT_ONCE).map((connection) => ask(connection, done, { first: true })));
+  }
+  done.wallMs = performance.now() - begin;
+  for (const { socket } of connections) drain(socket);
+  return done;
+}
+
+async function drain(socket: Deno.TcpConn): Promise<void> {
+  const buffer = new Uint8Array(4096);
+  try {
+    while (await socket.read(buffer) !== null);
+  } catch {
+    // It was closed, by this side or the other.
+  }
+}
+
+async function run(job: Job): Promise<Done> {
+  switch (job.kind) {
+    case "open": {
+      const done = await open(job);
+      const [first] = connections;
+      if (first !== undefined && job.untried !== true) done.sample = await ask(first, done, { keep: true });
+      return done;
+    }
+    case "closed":
+      return await closed(job.ms);
+    case "rate":
+      return await atRate(job);
+    case "hold":
+      return await hold();
+  }
+}
+
+async function main(): Promise<void> {
+  let text = "";
+  for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+      const job: Job = JSON.parse(text.slice(0, end));
+      text = text.slice(end + 1);
+      const done = await run(job).catch((error): Done => ({ ...nothing(), failed: String(error) }));
+      // deno-lint-ignore no-console -- what the suite waits for
+      console.log(JSON.stringify(done));
+    }
+  }
+}
+
+if (import.meta.main) {
+  await main();
+  Deno.exit(0);
+}

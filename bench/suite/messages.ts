@@ -1,0 +1,89 @@
+/** HTTP/1.1 messages over bare sockets, one after the other: as little work as there can be. */
+
+/** A message that has come. */
+export interface Message {
+  head: string;
+  /** When the first byte of its body came, by `performance.now()`; without a body: when the head did. */
+  firstMs: number;
+  /** Bytes of its body as they were sent, chunk by chunk. */
+  bytes: number;
+  /** Its body as it was sent, where it was to be kept. */
+  text: string;
+}
+
+const BUFFER_BYTES = 256 * 1024;
+/** Longest head, in bytes. */
+const HEAD_BYTES = 8 * 1024;
+/** How a chunked body ends: `0\r\n\r\n`. */
+const LAST_CHUNK = [48, 13, 10, 13, 10];
+
+const decoder = new TextDecoder();
+
+/** Reads messages from a socket on which nothing is sent before its answer. */
+export class MessageReader {
+  readonly #socket: Deno.TcpConn;
+  readonly #buffer: Uint8Array<ArrayBuffer>;
+
+  /** `bytes`: what is read at once. */
+  constructor(socket: Deno.TcpConn, bytes: number = BUFFER_BYTES) {
+    this.#socket = socket;
+    this.#buffer = new Uint8Array(bytes);
+  }
+
+  /**
+   * The next message, or the beginning of one: `first` waits only for the first bytes of the body. Undefined at the end.
+   * @throws {Error} where the connection ends within a message, or a message is none
+   */
+  async next({ keep = false, first = false }: { keep?: boolean; first?: boolean } = {}): Promise<Message | undefined> {
+    const buffer = this.#buffer;
+    let filled = 0;
+    let head = "";
+    let end = -1;
+    while (end === -1) {
+      const read = await this.#socket.read(buffer.subarray(filled));
+      if (read === null && filled === 0) return undefined;
+      filled += read ?? failed("the connection ended within a head");
+      head = decoder.decode(buffer.subarray(0, Math.min(filled, HEAD_BYTES)));
+      end = head.indexOf("\r\n\r\n");
+      if (end === -1 && filled >= HEAD_BYTES) failed("the head is too long");
+    }
+    head = head.slice(0, end + 2);
+    const begin = end + 4;
+    const message: Message = { head, firstMs: performance.now(), bytes: filled - begin, text: "" };
+    // A head that is not ASCII has no place here, so its characters are bytes.
+    let from = begin;
+    const isOver = this.#endOf(head);
+    const bodyDecoder = keep ? new TextDecoder() : undefined;
+    if (keep) message.text = bodyDecoder?.decode(buffer.subarray(begin, filled), { stream: true }) ?? "";
+    while (first ? message.bytes === 0 : !isOver(message.bytes, filled)) {
+      // The last bytes stay, since the end may come in two reads.
+      const kept = Math.min(LAST_CHUNK.length, filled - from);
+      buffer.copyWithin(0, filled - kept, filled);
+      const read = await this.#socket.read(buffer.subarray(kept)) ?? failed("the connection ended within a body");
+      if (message.bytes === 0) message.firstMs = performance.now();
+      message.bytes += read;
+      from = 0;
+      filled = kept + read;
+      if (keep) message.text += bodyDecoder?.decode(buffer.subarray(kept, filled), { stream: true }) ?? "";
+    }
+    return message;
+  }
+
+  #endOf(head: string): (bytes: number, filled: number) => boolean {
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+    if (length !== undefined) return (bytes) => bytes >= Number(length);
+    if (!/\r\ntransfer-encoding: *chunked/i.test(head)) return () => true;
+    const { length: size } = LAST_CHUNK;
+    return (bytes, filled) =>
+      bytes >= size && LAST_CHUNK.every((byte, index) => this.#buffer[filled - size + index] === byte);
+  }
+}
+
+/** Sends all of it. */
+export async function send(socket: Deno.TcpConn, bytes: Uint8Array): Promise<void> {
+  for (let at = 0; at < bytes.length;) at += await socket.write(at === 0 ? bytes : bytes.subarray(at));
+}
+
+function failed(what: string): never {
+  throw new Error(`Cannot read a message: ${what}`);
+}

@@ -1,0 +1,139 @@
+/** Measures targets in turns, round by round, so that what disturbs the machine disturbs all of them alike. */
+import type { Done, Job } from "./load.ts";
+import type { Peer } from "./peer.ts";
+import { cpuNs } from "./proc.ts";
+import type { Running } from "./running.ts";
+import type { Scenario } from "./scenarios.ts";
+
+/** Medians over the rounds. */
+export interface Figures {
+  /** CPU time of the target in microseconds: per request, or per event with text where the scenario has such. */
+  cpuUs: number;
+  /** Time to the end of an answer, in microseconds; p99 is over all rounds together. */
+  p50Us: number;
+  p99Us: number;
+  /** Time to the first byte of the answer's body, in microseconds. */
+  firstP50Us: number;
+  requestsPerSecond: number;
+  /** Share of its core that the target used: below 0.9 something else was the limit. */
+  busy: number;
+  /** CPU time per request or event in every round. */
+  rounds: number[];
+}
+
+/** Figures by the target's name, or why there are none. */
+export type Measured = Record<string, Figures | { failed: string }>;
+
+/** How long. */
+export interface Pace {
+  rounds: number;
+  /** Length of a round of work without pause, and of one at a rate, in milliseconds. */
+  roundMs: number;
+  calmMs: number;
+}
+
+/** Time after a round in which the target may finish what it has put off, in milliseconds. It is part of its costs. */
+const AFTERWORK_MS = 250;
+/** Least time of the first round, in milliseconds. */
+const WARM_UP_MS = 2_000;
+
+/** Measures one scenario on all targets. A target that fails is left out from then on. */
+export async function measure(
+  scenario: Scenario,
+  { targets, load, pace }: { targets: readonly Running[]; load: Peer; pace: Pace },
+): Promise<Measured> {
+  const rounds = new Map<string, Round[]>();
+  const measured: Measured = {};
+  // The first round warms up.
+  for (let number = 0; number <= pace.rounds; number++) {
+    for (const running of targets) {
+      const { name } = running.target;
+      if (name in measured) continue;
+      try {
+        const round = await playRound(scenario, {
+          running,
+          load,
+          pace: number === 0 ? warmUp(pace) : pace,
+          first: number === 0,
+        });
+        if (round !== undefined && number > 0) rounds.set(name, [...rounds.get(name) ?? [], round]);
+      } catch (error) {
+        measured[name] = { failed: String(error) };
+      }
+    }
+  }
+  for (const [name, played] of rounds) measured[name] ??= figuresOf(scenario, played);
+  return measured;
+}
+
+interface Round extends Done {
+  cpuUs: number;
+}
+
+/** What is compiled as it runs needs its time, which is no part of the figures. */
+function warmUp(pace: Pace): Pace {
+  return { ...pace, roundMs: Math.max(WARM_UP_MS, pace.roundMs) };
+}
+
+/** Asks the clients to do something. @throws {Error} what they say */
+export async function tell(load: Peer, job: Job): Promise<Done> {
+  const done: Done = JSON.parse(await load.ask(JSON.stringify(job)));
+  if (done.failed !== undefined) throw new Error(done.failed);
+  return done;
+}
+
+async function playRound(
+  scenario: Scenario,
+  { running, load, pace, first }: { running: Running; load: Peer; pace: Pace; first: boolean },
+): Promise<Round | undefined> {
+  const { client, size, stream, connections, perSecond, once, events } = scenario;
+  const entrance = running.target.entrance(scenario);
+  if (entrance === undefined) return undefined;
+  const { path, headers, model } = entrance;
+  const ask = { protocol: client, size, model, stream };
+  const { sample } = await tell(load, {
+    kind: "open",
+    port: running.port,
+    path,
+    headers,
+    ask,
+    connections,
+    untried: !first,
+  });
+  // A target that answers with less than it should has not done the work.
+  const found = (sample ?? "").split(/^data:/m).length - 1;
+  if (first && events !== undefined && found < events) throw new Error(`${found} of ${events} events came`);
+  const before = await cpuNs(running.pid);
+  const done = await tell(
+    load,
+    perSecond === undefined
+      ? { kind: "closed", ms: once === true ? 0 : pace.roundMs }
+      : { kind: "rate", ms: pace.calmMs, perSecond },
+  );
+  await new Promise((resolve) => setTimeout(resolve, AFTERWORK_MS));
+  return { ...done, cpuUs: (await cpuNs(running.pid) - before) / 1000 };
+}
+
+function figuresOf({ events = 1 }: Scenario, played: readonly Round[]): Figures {
+  const of = (value: (round: Round) => number) => median(played.map(value));
+  const costs = played.map(({ cpuUs, requests }) => cpuUs / requests / events);
+  return {
+    cpuUs: median(costs),
+    p50Us: of(({ totalUs }) => median(totalUs)),
+    p99Us: quantile(played.flatMap(({ totalUs }) => totalUs), 0.99),
+    firstP50Us: of(({ firstUs }) => median(firstUs)),
+    requestsPerSecond: of(({ requests, wallMs }) => requests / wallMs * 1000),
+    busy: of(({ cpuUs, wallMs }) => cpuUs / 1000 / wallMs),
+    rounds: costs,
+  };
+}
+
+/** The one in the middle. NaN of none. */
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}

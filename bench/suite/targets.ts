@@ -1,0 +1,158 @@
+/** What is measured: programs between the clients and the upstream, each a process of its own. */
+import type { Scenario } from "./scenarios.ts";
+
+/** Where a scenario's requests go, and with which model. */
+export interface Entrance {
+  path: string;
+  headers: Readonly<Record<string, string>>;
+  model: string;
+}
+
+/** How a process is started. */
+export interface Command {
+  program: string;
+  args: readonly string[];
+  cwd?: string;
+  env?: Readonly<Record<string, string>>;
+}
+
+/** Something to measure. */
+export interface Target {
+  name: string;
+  /** What it is and which version, for the reader of the results. */
+  about: string;
+  /** Undefined where it cannot do that. */
+  entrance(scenario: Pick<Scenario, "client" | "upstream" | "play">): Entrance | undefined;
+  /** Absent: it is the upstream itself. */
+  command?(port: number): Command | Promise<Command>;
+  /** Size of its executable, in bytes, where it is one file. */
+  fileBytes?: number;
+}
+
+/** Where requests of each protocol go. */
+export const PATHS = { chat: "chat/completions", responses: "responses", messages: "messages" } as const;
+
+const AUTHORIZATION = { authorization: `Bearer sk-${"0".repeat(40)}` };
+
+/** The upstream alone: what clients, upstream and sockets cost. */
+export function direct(): Target {
+  return {
+    name: "direct",
+    about: "the upstream itself",
+    entrance: ({ client, upstream, play }) =>
+      client === upstream ? { path: `/${play}/v1/${PATHS[client]}`, headers: AUTHORIZATION, model: "m" } : {
+        path: `/${play}/v1/${PATHS[upstream]}`,
+        headers: AUTHORIZATION,
+        model: "m",
+      },
+  };
+}
+
+/** nginx as a reverse proxy with one worker. `folder` is for its files. */
+export async function nginx(folder: string, upstreamPort: number): Promise<Target> {
+  const version = await firstLine("nginx", ["-v"]);
+  await Deno.mkdir(`${folder}/logs`, { recursive: true });
+  return {
+    name: "nginx",
+    about: version,
+    entrance: ({ client, upstream, play }) =>
+      client === upstream ? { path: `/${play}/v1/${PATHS[client]}`, headers: AUTHORIZATION, model: "m" } : undefined,
+    async command(port) {
+      const path = `${folder}/nginx.conf`;
+      await Deno.writeTextFile(path, nginxConfig({ folder, port, upstreamPort }));
+      return { program: "nginx", args: ["-p", folder, "-c", path] };
+    },
+  };
+}
+
+function nginxConfig({ folder, port, upstreamPort }: { folder: string; port: number; upstreamPort: number }): string {
+  return `daemon off; worker_processes 1; pid ${folder}/nginx.pid; error_log ${folder}/logs/error.log;
+events { worker_connections 16000; }
+http {
+  access_log off; client_max_body_size 64m; client_body_buffer_size 2m; proxy_temp_path ${folder}; client_body_temp_path ${folder};
+  fastcgi_temp_path ${folder}; uwsgi_temp_path ${folder}; scgi_temp_path ${folder};
+  keepalive_requests 100000000;
+  upstream u { server 127.0.0.1:${upstreamPort}; keepalive 1000; keepalive_requests 100000000; }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://u; proxy_http_version 1.1; proxy_set_header connection ""; proxy_buffering off;
+      proxy_read_timeout 600s;
+    }
+  }
+}
+`;
+}
+
+/** A program of this folder: the passthrough or the yardstick. */
+export function denoProgram(
+  { name, file, cross, upstreamPort }: { name: string; file: string; cross: boolean; upstreamPort: number },
+): Target {
+  return {
+    name,
+    about: `Deno ${Deno.version.deno}`,
+    entrance({ client, upstream, play }) {
+      if (client !== upstream && !(cross && client === "chat" && upstream === "messages")) return undefined;
+      const before = client === upstream ? "" : "/cross";
+      return { path: `${before}/${play}/v1/${PATHS[client]}`, headers: AUTHORIZATION, model: "m" };
+    },
+    command: (port) => ({
+      program: Deno.execPath(),
+      args: [
+        ...["run", "--quiet", "--no-check", "--allow-net", new URL(file, import.meta.url).pathname],
+        ...[String(port), `http://127.0.0.1:${upstreamPort}`],
+      ],
+    }),
+  };
+}
+
+/** What is measured. Portkey's streams answer 500 with newer versions of the server it stands on. */
+const PORTKEY = "1.15.2";
+const PORTKEY_PACKAGE = {
+  private: true,
+  dependencies: { "@portkey-ai/gateway": PORTKEY, node: "24.21.0" },
+  overrides: { "@hono/node-server": "1.13.8" },
+};
+
+/** Portkey from npm, installed into a folder of its own. @throws {Error} where it cannot be had */
+export async function portkey(folder: string, upstreamPort: number): Promise<Target> {
+  const main = `${folder}/node_modules/@portkey-ai/gateway/build/start-server.js`;
+  if (!await exists(main)) {
+    await Deno.mkdir(folder, { recursive: true });
+    await Deno.writeTextFile(`${folder}/package.json`, JSON.stringify(PORTKEY_PACKAGE));
+    await firstLine("npm", ["install", "--no-audit", "--no-fund", "--prefix", folder]);
+  }
+  const own = `${folder}/node_modules/node/bin/node`;
+  const node = await exists(own) ? own : "node";
+  return {
+    name: "portkey",
+    about: `${PORTKEY} on Node ${await firstLine(node, ["--version"])}`,
+    entrance({ client, upstream, play }) {
+      if (upstream === "responses" || client === "responses") return undefined;
+      const headers = {
+        ...AUTHORIZATION,
+        "x-portkey-provider": upstream === "chat" ? "openai" : "anthropic",
+        "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/${play}/v1`,
+      };
+      return { path: `/v1/${PATHS[client]}`, headers, model: "m" };
+    },
+    command: (port) => ({
+      program: node,
+      args: [main, `--port=${port}`, "--headless"],
+      env: { NODE_ENV: "production", TRUSTED_CUSTOM_HOSTS: "127.0.0.1,localhost" },
+    }),
+  };
+}
+
+async function exists(path: string): Promise<boolean> {
+  return await Deno.stat(path).catch(() => undefined) !== undefined;
+}
+
+/** Runs a command to its end. @throws {Error} where there is none, or it fails */
+export async function firstLine(program: string, args: readonly string[]): Promise<string> {
+  const command = new Deno.Command(program, { args: [...args], stdin: "null", stdout: "piped", stderr: "piped" });
+  const { code, stdout, stderr } = await command.output();
+  const [out, err] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes).trim()) as [string, string];
+  if (code !== 0) throw new Error(`Cannot run ${program}: ${err || out}`);
+  return (out || err).split("\n")[0] ?? "";
+}

@@ -1,0 +1,120 @@
+/**
+ * The upstream of the benchmark, in a process of its own: prepared bytes over bare sockets. The first part of the path
+ * tells how it answers, the last its protocol. Its port is its first line.
+ */
+import {
+  BURST_EVENTS,
+  FIRST_EVENTS,
+  FIRST_PAUSE_MS,
+  PACE_MS,
+  PACED_EVENTS,
+  type Play,
+  PLAYS,
+  SLOW_MS,
+  streamParts,
+  wholeAnswer,
+} from "./answers.ts";
+import type { Protocol } from "./bodies.ts";
+import { MessageReader, send } from "./messages.ts";
+
+/** How a connection is answered. Resolves when all is sent. */
+type Player = (socket: Deno.TcpConn) => Promise<void>;
+
+const encoder = new TextEncoder();
+const PROTOCOLS: Readonly<Record<string, Protocol>> = {
+  "chat/completions": "chat",
+  "responses": "responses",
+  "messages": "messages",
+};
+
+function playerOf(play: Play, protocol: Protocol): Player {
+  const { opening, event, closing } = streamParts(protocol);
+  const parts = [opening, event, closing].map((part) => encoder.encode(part)) as [Uint8Array, Uint8Array, Uint8Array];
+  switch (play) {
+    case "json":
+      return all(wholeAnswer(protocol, 600));
+    case "json60":
+      return all(wholeAnswer(protocol, 60_000));
+    case "burst":
+      return all(opening + event.repeat(BURST_EVENTS) + closing);
+    case "paced":
+      return paced(parts, { events: PACED_EVENTS, everyMs: PACE_MS });
+    case "slow":
+      return paced(parts, { events: Infinity, everyMs: SLOW_MS });
+    case "first": {
+      const [begin, rest] = [opening + event, event.repeat(FIRST_EVENTS - 1) + closing].map((text) =>
+        encoder.encode(text)
+      ) as [Uint8Array, Uint8Array];
+      return async (socket) => {
+        await send(socket, begin);
+        await pause(FIRST_PAUSE_MS);
+        await send(socket, rest);
+      };
+    }
+  }
+}
+
+function all(text: string): Player {
+  const bytes = encoder.encode(text);
+  return (socket) => send(socket, bytes);
+}
+
+function paced(
+  [opening, event, closing]: readonly [Uint8Array, Uint8Array, Uint8Array],
+  { events, everyMs }: { events: number; everyMs: number },
+): Player {
+  return async (socket) => {
+    await send(socket, opening);
+    await send(socket, event);
+    // What one timer loses the next one makes good.
+    const begin = performance.now();
+    for (let count = 1; count < events; count++) {
+      await pause(begin + count * everyMs - performance.now());
+      await send(socket, event);
+    }
+    await send(socket, closing);
+  };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
+}
+
+async function serve(socket: Deno.TcpConn, players: ReadonlyMap<string, Player>): Promise<void> {
+  socket.setNoDelay(true);
+  const reader = new MessageReader(socket, 64 * 1024);
+  while (true) {
+    const message = await reader.next();
+    if (message === undefined) return;
+    const path = message.head.slice(message.head.indexOf(" ") + 2, message.head.indexOf(" HTTP/"));
+    const player = players.get(path);
+    if (player === undefined) await send(socket, encoder.encode(NOT_FOUND));
+    else await player(socket);
+  }
+}
+
+const NOT_FOUND = "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n";
+
+async function main(): Promise<void> {
+  const players = new Map<string, Player>();
+  for (const play of PLAYS) {
+    for (const [name, protocol] of Object.entries(PROTOCOLS)) {
+      players.set(`${play}/v1/${name}`, playerOf(play, protocol));
+    }
+  }
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  // deno-lint-ignore no-console -- what the suite waits for
+  console.log(listener.addr.port);
+  for await (const socket of listener) {
+    // Whoever leaves within a stream is no longer of interest.
+    serve(socket, players).catch(() => {}).finally(() => {
+      try {
+        socket.close();
+      } catch {
+        // It is closed already.
+      }
+    });
+  }
+}
+
+if (import.meta.main) await main();

@@ -1,0 +1,130 @@
+/**
+ * X, the yardstick: a gateway as one writes it on Deno without further thought. `Deno.serve` and `fetch`; JSON is parsed
+ * and encoded anew, events are parsed and written anew, with web streams. Below `/cross` chat is translated into messages,
+ * as little as that can be. No keys, no limits, no ledger, no log. Arguments: port, upstream.
+ */
+const [port = "0", upstream = ""] = Deno.args;
+
+interface Asked {
+  model: string;
+  stream?: boolean;
+  max_tokens: number;
+  temperature: number;
+  messages: { role: string; content: string }[];
+}
+
+interface Answer {
+  id: string;
+  model: string;
+  content: { text: string }[];
+  usage: { input_tokens: number; output_tokens: number };
+}
+
+interface Happened {
+  type?: string;
+  model?: string;
+  delta?: { text?: string };
+}
+
+function toMessages({ model, stream, max_tokens, temperature, messages }: Asked): unknown {
+  const system = messages.filter((message) => message.role === "system").map((message) => message.content);
+  return {
+    model,
+    max_tokens,
+    temperature,
+    ...(stream && { stream }),
+    system: system.join("\n"),
+    messages: messages.filter((message) => message.role !== "system"),
+  };
+}
+
+function toCompletion({ id, model, content, usage }: Answer): unknown {
+  return {
+    id,
+    object: "chat.completion",
+    created: Math.floor(Date.now() / 1000),
+    model,
+    choices: [{
+      index: 0,
+      message: { role: "assistant", content: content.map((block) => block.text).join("") },
+      finish_reason: "stop",
+    }],
+    usage: {
+      prompt_tokens: usage.input_tokens,
+      completion_tokens: usage.output_tokens,
+      total_tokens: usage.input_tokens + usage.output_tokens,
+    },
+  };
+}
+
+function toChunk(event: Happened): unknown {
+  const choice = (delta: unknown, finish_reason: string | null = null) => ({
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    created: Math.floor(Date.now() / 1000),
+    model: "model",
+    choices: [{ index: 0, delta, finish_reason }],
+  });
+  switch (event.type) {
+    case "message_start":
+      return choice({ role: "assistant", content: "" });
+    case "content_block_delta":
+      return choice({ content: event.delta?.text });
+    case "message_delta":
+      return choice({}, "stop");
+  }
+}
+
+/** One text per event, with its lines. */
+function events(): TransformStream<string, string> {
+  let rest = "";
+  return new TransformStream({
+    transform(text, controller) {
+      rest += text;
+      for (let end = rest.indexOf("\n\n"); end >= 0; end = rest.indexOf("\n\n")) {
+        controller.enqueue(rest.slice(0, end));
+        rest = rest.slice(end + 2);
+      }
+    },
+  });
+}
+
+function rewrite(cross: boolean): TransformStream<string, string> {
+  return new TransformStream({
+    transform(text, controller) {
+      const lines = text.split("\n");
+      const data = lines.find((line) => line.startsWith("data:"))?.slice(5).trim() ?? "";
+      if (data === "[DONE]") return controller.enqueue("data: [DONE]\n\n");
+      const event: Happened = JSON.parse(data);
+      if (!cross) {
+        const name = lines.find((line) => line.startsWith("event:"));
+        if (event.model !== undefined) event.model = "model";
+        return controller.enqueue(`${name === undefined ? "" : `${name}\n`}data: ${JSON.stringify(event)}\n\n`);
+      }
+      const chunk = toChunk(event);
+      if (chunk !== undefined) controller.enqueue(`data: ${JSON.stringify(chunk)}\n\n`);
+      if (event.type === "message_stop") controller.enqueue("data: [DONE]\n\n");
+    },
+  });
+}
+
+Deno.serve({ hostname: "127.0.0.1", port: Number(port), onListen: () => {} }, async (request) => {
+  const { pathname } = new URL(request.url);
+  const cross = pathname.startsWith("/cross/");
+  const path = cross ? pathname.slice(6).replace("chat/completions", "messages") : pathname;
+  const asked: Asked = await request.json();
+  asked.model = "model-1";
+  const response = await fetch(upstream + path, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: request.headers.get("authorization") ?? "" },
+    body: JSON.stringify(cross ? toMessages(asked) : asked),
+  });
+  if (!asked.stream || response.body === null) {
+    const answer = await response.json();
+    answer.model = "model";
+    return Response.json(cross ? toCompletion(answer) : answer, { status: response.status });
+  }
+  const body = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(events()).pipeThrough(rewrite(cross))
+    .pipeThrough(new TextEncoderStream());
+  return new Response(body, { headers: { "content-type": "text/event-stream", "cache-control": "no-cache" } });
+});
