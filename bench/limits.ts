@@ -1,0 +1,115 @@
+// deno-lint-ignore-file no-console
+/**
+ * What counting limits in Redis costs: its own time by what is asked, how long a node waits for it, and how many requests
+ * a node gets through. On a server of its own: `deno run -A bench/limits.ts`.
+ */
+import { Redis } from "ioredis";
+import type { Claim, LimitUnit } from "../lib/limits/limiter.ts";
+import { startRedis } from "../tests/engines/engines.ts";
+import { limitOf, type OpenNode, openNode } from "../tests/limits/redis_nodes.ts";
+
+const CALLS = 4_000;
+const AT_ONCE = 32;
+const FOR_MS = 900_000;
+const UNITS: readonly LimitUnit[] = ["requests", "tokens", "concurrency"];
+
+/** The limits of one name, or of a key, its group and a model. */
+function claimsOf(names: number, units: readonly LimitUnit[] = UNITS): Claim[] {
+  return ["key:bench", "group:bench", "model:bench/one"].slice(0, names).flatMap((name) =>
+    units.map((unit) => limitOf(name, unit, 1e12, unit === "tokens" ? 1000 : 1))
+  );
+}
+
+await using server = await startRedis();
+const admin = new Redis(server.url);
+let serial = 0;
+
+/** Time of Redis for one script since the last look, in microseconds. */
+async function scriptMicros(): Promise<number> {
+  const stats = await admin.info("commandstats");
+  await admin.config("RESETSTAT");
+  const [, calls = "1", micros = "0"] = /^cmdstat_evalsha:calls=(\d+),usec=(\d+)/m.exec(stats) ?? [];
+  return Number(micros) / Number(calls);
+}
+
+/** Runs calls, some at once, and tells how long they took: the median and the slowest of a hundred, in milliseconds. */
+async function run(call: (index: number) => Promise<unknown>, { calls = CALLS, atOnce = AT_ONCE } = {}) {
+  const times: number[] = [];
+  let next = 0;
+  const begun = performance.now();
+  await Promise.all(Array.from({ length: atOnce }, async () => {
+    while (next < calls) {
+      const at = performance.now();
+      await call(next++);
+      times.push(performance.now() - at);
+    }
+  }));
+  const perSecond = calls / (performance.now() - begun) * 1000;
+  times.sort((a, b) => a - b);
+  const quantile = (part: number) => times[Math.floor(part * (times.length - 1))] ?? NaN;
+  return { perSecond, p50: quantile(0.5), p99: quantile(0.99) };
+}
+
+function row(...cells: (string | number)[]): void {
+  console.log(
+    cells.map((cell, index) => (typeof cell === "number" ? cell.toFixed(1) : cell).padEnd(index === 0 ? 44 : 16)).join(
+      "",
+    ),
+  );
+}
+
+/** Takes and ends, each by itself. */
+async function measure(name: string, { node, claims, open }: { node: OpenNode; claims: Claim[]; open: number }) {
+  const { limiter } = node;
+  const take = (id: string, wish = claims) => limiter.take({ id, claims: wish, forMs: FOR_MS });
+  const held = Array.from({ length: open }, () => `held ${++serial}`);
+  await run((index) => take(held[index] ?? ""), { calls: open });
+  const ids = Array.from({ length: CALLS }, () => `bench ${++serial}`);
+  await scriptMicros();
+  const taking = await run((index) => take(ids[index] ?? ""));
+  const takeMicros = await scriptMicros();
+  await run((index) => limiter.end(ids[index] ?? "", 500));
+  const endMicros = await scriptMicros();
+  const full = claims.map((claim) => ({ ...claim, limit: 1 }));
+  await run((index) => take(`refused ${index}`, full));
+  const refusedMicros = await scriptMicros();
+  row(name, takeMicros, endMicros, refusedMicros, taking.perSecond, taking.p50, taking.p99);
+  await run((index) => limiter.end(held[index] ?? "", 500), { calls: open });
+}
+
+row("limits", "take, us", "end, us", "refused, us", "takes/s", "p50, ms", "p99, ms");
+{
+  await using node = await openNode(server.url);
+  await run((index) => node.limiter.take({ id: `warm ${index}`, claims: claimsOf(1), forMs: 1 }));
+  await measure("1 (requests of a key)", { node, claims: claimsOf(1, ["requests"]), open: 0 });
+  await measure("3 (a key)", { node, claims: claimsOf(1), open: 0 });
+  await measure("9 (key, group, model)", { node, claims: claimsOf(3), open: 0 });
+  await measure("3, 10 open requests", { node, claims: claimsOf(1), open: 10 });
+  await measure("3, 10,000 open requests", { node, claims: claimsOf(1), open: 10_000 });
+  const nodes = await Promise.all(Array.from({ length: 50 }, () => openNode(server.url)));
+  await measure("3, 51 nodes", { node, claims: claimsOf(1), open: 0 });
+  await Promise.all(nodes.map(({ limiter }) => limiter.close()));
+  // Each bucket of a whole window holds something.
+  for (let at = Math.floor(Date.now() / 500) + 1; at <= Math.floor(Date.now() / 500) + 121; at++) {
+    await admin.hincrby("{test}:r:key:full", String(at), 1);
+  }
+  const first = Math.floor(Date.now() / 500) + 10;
+  await admin.hset("{test}:r:key:full", "s", 112, "f", first, "l", first + 111);
+  await measure("1, its window in 120 buckets", { node, claims: [limitOf("key:full", "requests", 1e12)], open: 0 });
+  const ids = Array.from({ length: CALLS }, () => `alone ${++serial}`);
+  const alone = await run((index) => node.limiter.take({ id: ids[index] ?? "", claims: claimsOf(1), forMs: FOR_MS }), {
+    atOnce: 1,
+  });
+  console.log(`one at a time: p50 ${alone.p50.toFixed(2)} ms, p99 ${alone.p99.toFixed(2)} ms`);
+}
+{
+  const nodes = await Promise.all(Array.from({ length: 3 }, () => openNode(server.url)));
+  const [first] = nodes as [OpenNode];
+  const slot = [limitOf("key:gone", "concurrency", 1e6)];
+  await run((index) => first.limiter.take({ id: `gone ${index}`, claims: slot, forMs: FOR_MS }), { calls: 10_000 });
+  const at = performance.now();
+  await first.limiter.close();
+  console.log(`10,000 slots of a node given back in ${(performance.now() - at).toFixed(0)} ms`);
+  await Promise.all(nodes.map(({ limiter }) => limiter.close()));
+}
+admin.disconnect();
