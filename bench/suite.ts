@@ -5,8 +5,9 @@
  *     deno task bench            all of it, about half an hour
  *     deno task bench --quick    the main figures, in about three minutes
  *
- * `--only=WORD` measures the scenarios whose names have it, `--targets=A,B` only these beside `direct` and `X`,
+ * `--only=A,B*` measures only these scenarios, `--targets=A,B` only these targets beside `direct` and `X`,
  * `--rounds=N` and `--ms=N` say how long, `--out=FILE` where the results go, `--executable=FILE` measures that as well.
+ * `--cold` leaves out the minute in which the targets warm up.
  * Where the environment has COMPILE_DENO, the executable is made with it.
  */
 import { parseArgs } from "node:util";
@@ -14,7 +15,7 @@ import { judge, type Results } from "./suite/aims.ts";
 import { firstRequest, timeStarts, weighStreams } from "./suite/memory.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";
 import { loadAverage } from "./suite/proc.ts";
-import { measure, type Pace } from "./suite/rounds.ts";
+import { measure, type Pace, type WarmUp, warmUp } from "./suite/rounds.ts";
 import { type Running, startTarget } from "./suite/running.ts";
 import { type Scenario, SCENARIOS } from "./suite/scenarios.ts";
 import { sluice } from "./suite/sluice.ts";
@@ -24,6 +25,14 @@ import { denoProgram, direct, firstLine, nginx, portkey, type Target } from "./s
 const QUICK: Pace = { rounds: 3, roundMs: 400, calmMs: 1_000 };
 const FULL: Pace = { rounds: 5, roundMs: 1_000, calmMs: 3_000 };
 
+/** Scenarios that warm up, and how much of each. */
+const WARM_UP: Readonly<Record<string, WarmUp>> = {
+  "json 1k": { requests: 60_000, ms: 15_000 },
+  "json 1k cross": { requests: 20_000, ms: 6_000 },
+  "burst": { requests: 1_000, ms: 4_000 },
+  "burst cross": { requests: 1_000, ms: 4_000 },
+};
+
 /** Open streams whose memory is weighed. */
 const STREAMS = { quick: [1_000], full: [1_000, 5_000] };
 /** Targets of a quick run. */
@@ -32,7 +41,8 @@ const QUICK_TARGETS = ["X", "portkey", "sluice"];
 const { values: flags } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
-    only: { type: "string", default: "" },
+    cold: { type: "boolean", default: false },
+    only: { type: "string" },
     targets: { type: "string" },
     rounds: { type: "string" },
     ms: { type: "string" },
@@ -54,8 +64,12 @@ const streamCounts = flags.streams === undefined
 const wanted = flags.targets?.split(",") ?? (flags.quick ? QUICK_TARGETS : undefined);
 const isWanted = (name: string) => name === "direct" || name === "X" || (wanted?.includes(name) ?? true);
 const scenarios = SCENARIOS.filter(({ name, long }) =>
-  name.includes(flags.only) && (!flags.quick || long !== true || flags.only !== "")
+  flags.only === undefined ? !flags.quick || long !== true : flags.only.split(",").some((one) => isLike(name, one))
 );
+
+function isLike(name: string, wanted: string): boolean {
+  return wanted.endsWith("*") ? name.startsWith(wanted.slice(0, -1)) : name === wanted;
+}
 
 const folder = await Deno.makeTempDir({ prefix: "sluice-bench-" });
 const cores = await pinnedCores();
@@ -142,6 +156,14 @@ async function startAll(targets: readonly Target[]): Promise<Running[]> {
 
 async function measureAll(targets: readonly Running[], load: Peer): Promise<Results["scenarios"]> {
   const measured: Results["scenarios"] = {};
+  for (const scenario of SCENARIOS) {
+    const until = flags.cold ? undefined : WARM_UP[scenario.name];
+    if (until === undefined) continue;
+    for (const running of targets.filter(({ target }) => target.command !== undefined)) {
+      await warmUp(scenario, { running, load, until });
+    }
+  }
+  console.error(`${new Date().toISOString().slice(11, 19)} warm`);
   for (const scenario of scenarios) {
     measured[scenario.name] = await measure(scenario, { targets, load, pace: paceOf(scenario) });
     for (const [name, figures] of Object.entries(measured[scenario.name] ?? {})) {

@@ -34,8 +34,6 @@ export interface Pace {
 
 /** Time after a round in which the target may finish what it has put off, in milliseconds. It is part of its costs. */
 const AFTERWORK_MS = 250;
-/** Least time of the first round, in milliseconds. */
-const WARM_UP_MS = 2_000;
 
 /** Measures one scenario on all targets. A target that fails is left out from then on. */
 export async function measure(
@@ -53,7 +51,7 @@ export async function measure(
         const round = await playRound(scenario, {
           running,
           load,
-          pace: number === 0 ? warmUp(pace) : pace,
+          pace,
           first: number === 0,
         });
         if (round !== undefined && number > 0) rounds.set(name, [...rounds.get(name) ?? [], round]);
@@ -70,9 +68,34 @@ interface Round extends Done {
   cpuUs: number;
 }
 
-/** What is compiled as it runs needs its time, which is no part of the figures. */
-function warmUp(pace: Pace): Pace {
-  return { ...pace, roundMs: Math.max(WARM_UP_MS, pace.roundMs) };
+/** Least requests of each scenario before anything is measured, and most time for them, in milliseconds. */
+export interface WarmUp {
+  requests: number;
+  ms: number;
+}
+
+/**
+ * Lets a target become as fast as it will be: what is compiled as it runs needs tens of thousands of requests for that.
+ * A target that fails does so in the rounds, too.
+ */
+export async function warmUp(
+  scenario: Scenario,
+  { running, load, until }: { running: Running; load: Peer; until: WarmUp },
+): Promise<void> {
+  const { client, size, stream, connections } = scenario;
+  const entrance = running.target.entrance(scenario);
+  if (entrance === undefined) return;
+  const { path, headers, model } = entrance;
+  const ask = { protocol: client, size, model, stream };
+  const begin = performance.now();
+  try {
+    await tell(load, { kind: "open", port: running.port, path, headers, ask, connections });
+    for (let requests = 0; requests < until.requests && performance.now() - begin < until.ms;) {
+      requests += (await tell(load, { kind: "closed", ms: 500 })).requests;
+    }
+  } catch {
+    // The rounds say what is wrong.
+  }
 }
 
 /** Asks the clients to do something. @throws {Error} what they say */

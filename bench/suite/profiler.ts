@@ -1,0 +1,110 @@
+/** Where a process spends its time: V8's sampling profiler, through the inspector of Deno. */
+import { freePort } from "./running.ts";
+
+/** What the profiler samples, as V8 tells it. */
+interface Profile {
+  nodes: {
+    id: number;
+    callFrame: { functionName: string; url: string; lineNumber: number };
+    children?: number[];
+  }[];
+  samples: number[];
+  timeDeltas: number[];
+}
+
+/** Time at one place, as a share of the time in which the process did something. */
+export interface Place {
+  place: string;
+  share: number;
+}
+
+/** What a profile says. */
+export interface Found {
+  /** Functions by the time spent in themselves, most first. */
+  functions: Place[];
+  /** Files by the time spent in their functions themselves. */
+  files: Place[];
+  /** Functions by the time spent in them and all that they called. */
+  within: Place[];
+  /** Share of the time in which the process did nothing. */
+  idle: number;
+}
+
+/** What tells the inspector of requests: that is only there while somebody looks. */
+const INSPECTOR = "inspector_network_bridge";
+
+/** Flags for a process that can be looked into, and where. */
+export function inspecting(): { flags: string[]; port: number } {
+  const port = freePort();
+  return { flags: [`--inspect=127.0.0.1:${port}`], port };
+}
+
+/** Samples a process while `work` goes on. */
+export async function profile(port: number, work: () => Promise<void>): Promise<Found> {
+  const [page] = await (await fetch(`http://127.0.0.1:${port}/json/list`)).json();
+  const socket = new WebSocket(page.webSocketDebuggerUrl);
+  await new Promise((resolve) => socket.onopen = resolve);
+  let id = 0;
+  const waiting = new Map<number, (result: { profile: Profile }) => void>();
+  socket.onmessage = ({ data }) => {
+    const message = JSON.parse(data);
+    waiting.get(message.id)?.(message.result);
+  };
+  const ask = (method: string, params = {}) =>
+    new Promise<{ profile: Profile }>((resolve) => {
+      waiting.set(++id, resolve);
+      socket.send(JSON.stringify({ id, method, params }));
+    });
+  await ask("Profiler.enable");
+  await ask("Profiler.setSamplingInterval", { interval: 200 });
+  await ask("Profiler.start");
+  await work();
+  const { profile } = await ask("Profiler.stop");
+  socket.close();
+  return readProfile(profile);
+}
+
+function readProfile({ nodes, samples, timeDeltas }: Profile): Found {
+  const self = new Map<number, number>();
+  samples.forEach((node, index) => self.set(node, (self.get(node) ?? 0) + (timeDeltas[index] ?? 0)));
+  const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
+  const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
+  const [functions, files, within] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
+  const add = (sums: Map<string, number>, name: string, us: number) => sums.set(name, (sums.get(name) ?? 0) + us);
+  let [idle, busy] = [0, 0];
+  for (const { id, callFrame } of nodes) {
+    const us = self.get(id) ?? 0;
+    if (us === 0) continue;
+    if (callFrame.functionName === "(idle)") {
+      idle += us;
+      continue;
+    }
+    const stack = new Set<string>();
+    for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) {
+      const frame = frames.get(at);
+      if (frame !== undefined) stack.add(nameOf(frame));
+    }
+    if ([...stack].some((name) => name.includes(INSPECTOR))) continue;
+    busy += us;
+    add(functions, nameOf(callFrame), us);
+    add(files, fileOf(callFrame.url) || callFrame.functionName, us);
+    for (const name of stack) add(within, name, us);
+  }
+  const places = (sums: Map<string, number>) =>
+    [...sums].map(([place, us]) => ({ place, share: us / busy })).sort((a, b) => b.share - a.share);
+  return {
+    functions: places(functions),
+    files: places(files),
+    within: places(within),
+    idle: idle / (idle + busy),
+  };
+}
+
+function nameOf({ functionName, url, lineNumber }: Profile["nodes"][number]["callFrame"]): string {
+  const file = fileOf(url);
+  return `${functionName || "(anonymous)"}${file === "" ? "" : ` ${file}:${lineNumber + 1}`}`;
+}
+
+function fileOf(url: string): string {
+  return url.replace(/^.*\/(lib|routes|tools|bench)\//, "$1/").replace(/^.*\/npm\/registry\.npmjs\.org\//, "npm:");
+}
