@@ -8,13 +8,16 @@ import { type Changes, createChanges } from "./postgres/changes.ts";
 import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, type Sql } from "./postgres/client.ts";
 import { openPostgresConfigs } from "./postgres/configs.ts";
 import { cacheKeys } from "./postgres/key_cache.ts";
-import { findKey, openPostgresKeys } from "./postgres/keys.ts";
+import { findKey, openPostgresKeys, readUsedKeys } from "./postgres/keys.ts";
 import { openPostgresLedger } from "./postgres/ledger.ts";
 import { type SharedStoreOptions, type Store, StoreError, type StoreReach } from "./store.ts";
 
 /** Connections of a process: those that keys are read by, and those for all else. A process that serves has one more. */
 const KEY_CONNECTIONS = 2;
 const CONNECTIONS = 6;
+
+/** Keys that a process has in memory from its start: a node may have to serve without the database before it saw them used. */
+const FIRST_KEYS = 10_000;
 
 /** How long what a node holds outlives it where nothing else is said, in milliseconds. */
 const LEASE_MS = 60_000;
@@ -77,6 +80,7 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     keys: openPostgresKeys(keyPool.sql),
     find: (asked) => findKey(keyPool.sql, asked),
     changes,
+    first: await readUsedKeys(keyPool.sql, FIRST_KEYS),
     keyAgeMs,
   });
   const configs = openPostgresConfigs(keyPool.sql, changes);

@@ -5,7 +5,7 @@ import { type Changes, createChanges } from "../../lib/store/postgres/changes.ts
 import { connect, migrate, openPool, type Sql } from "../../lib/store/postgres/client.ts";
 import { openPostgresConfigs } from "../../lib/store/postgres/configs.ts";
 import { cacheKeys } from "../../lib/store/postgres/key_cache.ts";
-import { findKey, openPostgresKeys } from "../../lib/store/postgres/keys.ts";
+import { findKey, openPostgresKeys, readUsedKeys } from "../../lib/store/postgres/keys.ts";
 import type { SharedConfigs, StoreLine } from "../../lib/store/store.ts";
 
 /** A node. */
@@ -54,6 +54,7 @@ export async function openNode(
   });
   const keys = cacheKeys({
     keys: openPostgresKeys(pool.sql),
+    first: await readUsedKeys(pool.sql, 100),
     find(asked) {
       reads++;
       return between(() => findKey(pool.sql, asked));

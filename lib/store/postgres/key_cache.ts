@@ -24,6 +24,8 @@ export interface KeyCacheParts {
   /** Reads one of them, by its hash, or by that of a former key that is good at `now`. */
   find: (asked: Asked) => Promise<ReadKey | undefined>;
   changes: Changes;
+  /** Keys that serve while the database is out of reach, even where nobody asked for them before. */
+  first?: readonly ReadKey[];
   /** How old that may be what is known of changes while the database is out of reach, in milliseconds. */
   keyAgeMs: number;
   /** Most keys in memory; absent: 100,000. */
@@ -52,7 +54,9 @@ interface Known extends ReadKey {
  * feed of changes tells it. While the database is out of reach, `findByHash` gives keys that are known for as long as
  * `keyAgeMs`; it rejects for others, and for all of them afterwards.
  */
-export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS }: KeyCacheParts): KeyStore {
+export function cacheKeys(
+  { keys, find, changes, first = [], keyAgeMs, mostKeys = MOST_KEYS }: KeyCacheParts,
+): KeyStore {
   /** By id, the one that was used last at the end. */
   const known = new Map<string, Known>();
   /** Ids by hash, those of former keys included. */
@@ -61,6 +65,8 @@ export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS 
   const reading = new Map<string, Promise<KeyRecord | undefined>>();
   /** For each read under way, keys that have changed since, by id, and the numbers of the changes: it may have missed them. */
   const missing = new Set<Map<string, bigint>>();
+  /** Keys that are changed here, by id: what the feed tells of them may be older than that. */
+  const changing = new Map<string, symbol>();
   const inTurn = createKeyGate();
   /** Last uses that wait for the database. */
   let uses = new Map<string, number>();
@@ -76,11 +82,19 @@ export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS 
         note(key.record.id, key.changed);
         const old = known.get(key.record.id);
         // What was read meanwhile may be newer.
-        if (old !== undefined && (old.isDoubtful || old.changed < key.changed)) remember(key);
+        if (old === undefined) keepReady(key);
+        else if (old.isDoubtful || old.changed < key.changed) remember(key);
       }
     },
     up: () => void flush(),
   });
+
+  for (const key of first) keepReady(key);
+
+  /** For an outage only, as it may have changed meanwhile: whoever wants it before reads it anew. */
+  function keepReady(key: ReadKey): void {
+    if (known.size < mostKeys && !changing.has(key.record.id)) remember(key, true);
+  }
 
   /** A key has changed: reads that are under way are not to be relied upon, and nobody joins them. */
   function note(id: string, changed: bigint): void {
@@ -96,9 +110,9 @@ export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS 
     if (old.former !== undefined) ids.delete(old.former.hash);
   }
 
-  function remember({ record, changed }: ReadKey): void {
+  function remember({ record, changed }: ReadKey, isDoubtful = false): void {
     forget(record.id);
-    known.set(record.id, { record, changed, isDoubtful: false });
+    known.set(record.id, { record, changed, isDoubtful });
     ids.set(record.hash, record.id);
     if (record.former !== undefined) ids.set(record.former.hash, record.id);
     const [oldest] = known.keys();
@@ -167,12 +181,23 @@ export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS 
 
   /** Whatever came of it, what is known of the key is not to be relied upon. */
   async function change<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const mine = Symbol();
+    changing.set(id, mine);
     try {
       return await work();
     } finally {
       note(id, LAST);
       forget(id);
+      void changes.look().catch(() => {}).then(() => {
+        if (changing.get(id) === mine) changing.delete(id);
+      });
     }
+  }
+
+  async function add(key: KeyRecord): Promise<boolean> {
+    const isAdded = await change(key.id, () => keys.add(key));
+    if (isAdded) remember({ record: structuredClone(key), changed: 0n }, true);
+    return isAdded;
   }
 
   async function flush(): Promise<void> {
@@ -201,7 +226,7 @@ export function cacheKeys({ keys, find, changes, keyAgeMs, mostKeys = MOST_KEYS 
       return judged(isSure ? key.record : await readKnown(key, asked), asked);
     },
     list: () => keys.list(),
-    add: (key) => change(key.id, () => keys.add(key)),
+    add,
     change: (id, wish) => change(id, () => keys.change(id, wish)),
     revoke: (id, at) => change(id, () => keys.revoke(id, at)),
     rotate: (id, to) => change(id, () => keys.rotate(id, to)),

@@ -87,6 +87,13 @@ export async function findKey(sql: Sql, { hash, now }: { hash: string; now: numb
   return row === undefined ? undefined : toRead(row);
 }
 
+/** Keys in use, at most as many, those that were used last. */
+export async function readUsedKeys(sql: Sql, most: number): Promise<ReadKey[]> {
+  return (await sql<KeyRow[]>`
+    SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY last_used_at DESC NULLS LAST, place DESC LIMIT ${most}`)
+    .map(toRead);
+}
+
 /** Keys that were changed after that number of a change. */
 export async function readChangedKeys(sql: Sql, after: bigint): Promise<ReadKey[]> {
   return (await sql<KeyRow[]>`SELECT * FROM keys WHERE changed > ${after}`).map(toRead);
