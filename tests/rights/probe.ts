@@ -1,6 +1,8 @@
 /** Tries what the executable must not be able to do, and prints what became of each try as JSON. */
 import { execFileSync } from "node:child_process";
 import { createRequire } from "node:module";
+import { networkInterfaces } from "node:os";
+import { runInNewContext } from "node:vm";
 
 const [outside = "", library = "", code = "", ...addresses] = Deno.args;
 
@@ -12,6 +14,18 @@ function touchByNode(path: string): void {
     // The next line says so.
   }
   Deno.statSync(path);
+}
+
+/** Listens where it may, and connects. */
+async function connectWithin(path: string): Promise<void> {
+  using _listener = Deno.listen({ transport: "unix", path });
+  (await Deno.connect({ transport: "unix", path })).close();
+}
+
+/** A worker with rights that its parent does not have. */
+function startWorker(): void {
+  const options: WorkerOptions = { type: "module", deno: { permissions: { run: true } } };
+  new Worker("data:text/javascript,", options).terminate();
 }
 
 const TRIES: Readonly<Record<string, () => unknown>> = {
@@ -29,12 +43,23 @@ const TRIES: Readonly<Record<string, () => unknown>> = {
   "load native code by node": () => createRequire("file:///")(outside.replace(/[^/]*$/, "addon.node")),
   "evaluate a string": () => globalThis["eval"]("1"),
   "make a function of a string": () => Function("return 1")(),
+  // Two ways that no right and no flag closes: what is a string can be run, but no more than the rest of the program may.
+  "run a string by node": () => runInNewContext("1"),
+  "import a string": () => import(`data:text/javascript,export default ${Deno.args.length}`),
+  "give a worker more rights": startWorker,
+  "ask for more rights": async () => {
+    if ((await Deno.permissions.request({ name: "run" })).state !== "granted") throw new Deno.errors.NotCapable();
+  },
+  "overwrite the executable": () => Deno.openSync(Deno.execPath(), { write: true }).close(),
   "ask the system": () => Deno.hostname(),
+  "ask the system by node": () => networkInterfaces(),
+  "connect to a socket": () => Deno.connect({ transport: "unix", path: outside.replace(/[^/]*$/, "socket") }),
   "send a signal": () => Deno.kill(Deno.pid + 1, "SIGUSR1"),
   "import over the network": () => import(code),
   // What it must be able to do: shows that the tries are tries.
   "read the configuration": () => Deno.readTextFileSync("./allowed.txt"),
   "write the store": () => Deno.writeTextFileSync("./data/allowed", ""),
+  "connect to a socket beside the store": () => connectWithin(`${Deno.cwd()}/data/socket`),
 };
 
 /** Name of an error; Node's interfaces wrap those of Deno. */

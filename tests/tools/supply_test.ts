@@ -1,0 +1,71 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import clients from "../clients/deno.json" with { type: "json" };
+import denoJson from "../../deno.json" with { type: "json" };
+import { installedParts, repositoryFile } from "./supply.ts";
+
+/** Packages of the program, each with its reasons in docs/decisions; what they bring along is counted, not chosen. */
+const CHOSEN = ["deno-std", "imagescript", "ioredis", "js-tiktoken", "postgres", "zod"];
+const BROUGHT = [
+  ...["@ioredis/commands", "base64-js", "cluster-key-slot", "debug", "denque", "ms", "redis-errors"],
+  "standard-as-callback",
+];
+/** Packages that are younger are not taken up, in days. */
+const LEAST_AGE_DAYS = 7;
+
+Deno.test("every import of the maps is an exact version of an npm package", () => {
+  const imports = { ...denoJson.imports, ...clients.imports };
+  for (const [name, specifier] of Object.entries(imports)) {
+    if (name.endsWith("/") || /^\.\.?\//.test(specifier)) continue;
+    assertMatch(specifier, /^npm:(?:@[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+(?:-[\w.]+)?(?:\/[\w./-]+)?$/, name);
+  }
+});
+
+Deno.test("the lock file has exactly what deno.json asks for, each with a hash", async () => {
+  const lock = JSON.parse(await repositoryFile("deno.lock"));
+  const asked = Object.values(denoJson.imports).map((specifier) =>
+    /^npm:@?[^/]+(?:\/[^@]+)?@[^/]+/.exec(specifier)?.[0]
+  );
+  assertEquals(Object.keys(lock.specifiers).sort(), [...new Set(asked)].sort());
+  assertEquals(Object.keys(lock).sort(), ["npm", "specifiers", "version", "workspace"]);
+  for (const [id, { integrity }] of Object.entries<{ integrity: string }>(lock.npm)) {
+    assertMatch(integrity, /^sha512-[A-Za-z0-9+/]{86}==$/, id);
+  }
+});
+
+Deno.test("the lock file is whole: an installation that may not add to it succeeds, and one that would have to fails", async () => {
+  const folder = await Deno.makeTempDir();
+  async function install(changes: Record<string, string>): Promise<number> {
+    const imports = { ...denoJson.imports, ...changes };
+    await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify({ ...denoJson, imports }));
+    await Deno.writeTextFile(`${folder}/deno.lock`, await repositoryFile("deno.lock"));
+    const command = new Deno.Command(Deno.execPath(), {
+      args: ["install", "--frozen"],
+      cwd: folder,
+      env: { NO_COLOR: "1" },
+      stdin: "null",
+      signal: AbortSignal.timeout(60_000),
+    });
+    return (await command.output()).code;
+  }
+  try {
+    assertEquals(await install({}), 0);
+    assert(await install({ ms: "npm:ms@2.1.2" }) !== 0);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("packages are taken up when they have been public for a while", () => {
+  const days = /^P(\d+)D$/.exec(denoJson.minimumDependencyAge)?.[1];
+  assert(Number(days) >= LEAST_AGE_DAYS, denoJson.minimumDependencyAge);
+});
+
+Deno.test("the packages are those that were chosen, and what they bring along; none runs anything when installed", async () => {
+  const parts = await installedParts();
+  assertEquals(parts.map(({ name }) => name).sort(), [...BROUGHT, ...CHOSEN].sort());
+  assertEquals(parts.filter(({ installScripts }) => installScripts.length > 0), []);
+  const decisions = await Promise.all(
+    ["0001-dependencies", "0004-postgres"].map((name) => repositoryFile(`docs/decisions/${name}.md`)),
+  );
+  for (const name of CHOSEN) assert(decisions.some((text) => text.includes(`\`${name}\``)), name);
+});

@@ -1,0 +1,208 @@
+/**
+ * Makes a release: `deno task release check TAG`, `compile TARGET`, `sums`, `image ARCHITECTURE`. The workflow calls
+ * these and adds nothing. Everything is made in one folder, from a copy of the sources and packages fetched anew, so that
+ * whoever does the same gets the same bytes. Needs Linux, and GNU tar and gzip for the archives.
+ */
+import denoJson from "../deno.json" with { type: "json" };
+import { writeBom } from "./sbom.ts";
+import { LEFT_OUT } from "./sbom_rules.ts";
+
+/** What is built for what: name in the archives, and Deno's name. */
+export const TARGETS: Readonly<Record<string, string>> = {
+  "linux-x64": "x86_64-unknown-linux-gnu",
+  "linux-arm64": "aarch64-unknown-linux-gnu",
+  "macos-x64": "x86_64-apple-darwin",
+  "macos-arm64": "aarch64-apple-darwin",
+  "windows-x64": "x86_64-pc-windows-msvc",
+  "windows-arm64": "aarch64-pc-windows-msvc",
+};
+
+/** Where it is built: sources, packages and their paths are part of an executable, so the folder is always the same. */
+export const BUILD_FOLDER = "/tmp/sluice-release";
+/** What is released is put here. */
+export const OUTPUT_FOLDER = "build/release";
+/** Checksums of everything in the folder, as `sha256sum` writes and reads them. */
+export const SUMS_FILE = "SHA256SUMS";
+
+/** The bill of materials, of the packages that were compiled in. */
+const BOM_FILE = `${OUTPUT_FOLDER}/sluice.cdx.json`;
+/** Time of all files, in seconds: an executable holds when each of its files was written. The first that zip can tell. */
+const FILE_TIME_S = 315_532_800;
+/** What an executable is made of; the rest of the repository is not needed. */
+const SOURCES = ["deno.json", "deno.lock", "main.ts", "lib", "routes", "types"];
+/** What goes along in the archive. */
+const COMPANIONS = ["LICENSE", "NOTICE", "README.md", "CHANGELOG.md", "sluice.example.jsonc"];
+
+/** A Deno, and what it needs in its environment. */
+export interface Compiler {
+  deno: string;
+  env?: Readonly<Record<string, string>>;
+  /** A folder of npm packages to copy; absent: they are fetched, and held against the lock file. */
+  packages?: string;
+}
+
+/** Checks that a tag is that of this version, and that the list of changes has it. @throws {Error} where not */
+export function checkTag(tag: string, { version, changes }: { version: string; changes: string }): void {
+  if (tag !== `v${version}`) throw new Error(`Cannot release "${tag}": deno.json has version ${version}`);
+  const headings = [...changes.matchAll(/^## \[?v?([^\]\s]+)/gm)].map(([, heading]) => heading);
+  if (!headings.includes(version)) throw new Error(`Cannot release "${tag}": CHANGELOG.md has no "## ${version}"`);
+}
+
+/** Arguments of `deno` for one executable: those of the `compile` task, the lock frozen, some files left out. */
+export function compileArguments(
+  { target, output, leftOut }: { target?: string; output: string; leftOut: readonly string[] },
+): string[] {
+  const [, compile = "", ...words] = denoJson.tasks.compile.command.split(" ");
+  if (!words.includes("build/sluice")) throw new Error("Cannot compile: the task writes another file");
+  return [
+    compile,
+    // Types were checked by the gate.
+    "--no-check",
+    "--frozen",
+    ...(target !== undefined ? ["--target", target] : []),
+    ...leftOut.flatMap((path) => ["--exclude", path]),
+    ...words.map((word) => word === "build/sluice" ? output : word),
+  ];
+}
+
+/** Builds the executable from the sources of the working folder. Returns its path. @throws {Error} where a step fails */
+export async function compileRelease({ deno, env, packages }: Compiler, target?: string): Promise<string> {
+  const sources = `${BUILD_FOLDER}/src`;
+  const cache = `${BUILD_FOLDER}/deno`;
+  for (const folder of [sources, `${cache}/npm`]) await Deno.remove(folder, { recursive: true }).catch(ignoreAbsent);
+  await Deno.mkdir(sources, { recursive: true });
+  for (const path of SOURCES) await copy(path, `${sources}/${path}`);
+  if (packages !== undefined) await copyPackages(packages, `${cache}/npm`);
+  const options = { cwd: sources, env: { ...env, DENO_DIR: cache } };
+  await run(deno, { args: ["install", "--frozen"], ...options });
+  for (const folder of [sources, `${cache}/npm`]) await setTimes(folder);
+  // Under its plain name: the executable finds its own files by it.
+  const output = `${BUILD_FOLDER}/out/sluice${target?.includes("windows") ? ".exe" : ""}`;
+  await Deno.mkdir(`${BUILD_FOLDER}/out`, { recursive: true });
+  const args = compileArguments({
+    ...(target !== undefined && { target }),
+    output,
+    leftOut: await pathsLeftOut(cache),
+  });
+  await run(deno, { args, ...options });
+  return output;
+}
+
+/** Of a folder of packages, those of the lock file, and what is known of their versions. */
+async function copyPackages(from: string, to: string): Promise<void> {
+  const ids = Object.keys(JSON.parse(await Deno.readTextFile("deno.lock")).npm);
+  for await (const { name: registry } of Deno.readDir(from)) {
+    for (const id of ids) {
+      const [name, version] = [id.slice(0, id.lastIndexOf("@")), id.slice(id.lastIndexOf("@") + 1)];
+      const folder = `${registry}/${name}`;
+      if (await Deno.stat(`${from}/${folder}/${version}`).then(() => false, () => true)) continue;
+      await Deno.mkdir(`${to}/${folder}`, { recursive: true });
+      for (const part of ["registry.json", version]) await copy(`${from}/${folder}/${part}`, `${to}/${folder}/${part}`);
+    }
+  }
+}
+
+/** Packages are under the name of the registry that they came from. */
+async function pathsLeftOut(cache: string): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { name: registry, isDirectory } of Deno.readDir(`${cache}/npm`)) {
+    if (!isDirectory) continue;
+    for (const { package: name, path } of LEFT_OUT) {
+      const versions = await Array.fromAsync(Deno.readDir(`${cache}/npm/${registry}/${name}`));
+      const folders = versions.filter(({ isDirectory }) => isDirectory);
+      paths.push(...folders.map((version) => `${cache}/npm/${registry}/${name}/${version.name}/${path}`));
+    }
+  }
+  // An option that names nothing leaves nothing out, and says nothing.
+  for (const path of paths) await Deno.stat(path);
+  if (paths.length !== LEFT_OUT.length) throw new Error("Cannot compile: what is to be left out is not there");
+  return paths;
+}
+
+/** The archive of a target: the executable and what explains it. The same bytes for the same files. Returns its path. */
+export async function pack(executable: string, name: string): Promise<string> {
+  const stem = `sluice-${denoJson.version}-${name}`;
+  const folder = `${BUILD_FOLDER}/pack/${stem}`;
+  await Deno.remove(folder, { recursive: true }).catch(ignoreAbsent);
+  await Deno.mkdir(folder, { recursive: true });
+  await Deno.mkdir(OUTPUT_FOLDER, { recursive: true });
+  await Deno.copyFile(executable, `${folder}/${executable.replace(/^.*\//, "")}`);
+  for (const file of COMPANIONS) await Deno.copyFile(file, `${folder}/${file}`);
+  const archive = `${OUTPUT_FOLDER}/${stem}.tar.gz`;
+  const args = ["--sort=name", `--mtime=@${FILE_TIME_S}`, "--owner=0", "--group=0", "--numeric-owner"];
+  const modes = ["--format=ustar", "--mode=u+rwX,go+rX,go-w", "--use-compress-program=gzip -n"];
+  await run("tar", { args: [...args, ...modes, "-cf", archive, "-C", `${BUILD_FOLDER}/pack`, stem] });
+  return archive;
+}
+
+/** Lines as of `sha256sum`, sorted by name. */
+export async function sumsOf(folder: string): Promise<string> {
+  const entries = await Array.fromAsync(Deno.readDir(folder));
+  const names = entries.filter(({ name, isFile }) => isFile && name !== SUMS_FILE).map(({ name }) => name).sort();
+  const lines = names.map(async (name) => `${await sha256(`${folder}/${name}`)}  ${name}\n`);
+  return (await Promise.all(lines)).join("");
+}
+
+async function sha256(path: string): Promise<string> {
+  const hash = await crypto.subtle.digest("SHA-256", await Deno.readFile(path));
+  return Array.from(new Uint8Array(hash), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * Lays out what the Dockerfile takes from its first stage, so that the image has the released executable and not one of
+ * its own: `docker buildx build --build-context build=FOLDER`. Returns the folder.
+ */
+export async function layOutImage(architecture: string): Promise<string> {
+  const name = { amd64: "linux-x64", arm64: "linux-arm64" }[architecture];
+  if (name === undefined) throw new Error(`Cannot lay out an image for "${architecture}": expected amd64 or arm64`);
+  const folder = `build/image-${architecture}`;
+  const stem = `sluice-${denoJson.version}-${name}`;
+  await Deno.remove(folder, { recursive: true }).catch(ignoreAbsent);
+  for (const path of ["src/build", "stage/var/lib/sluice/data"]) {
+    await Deno.mkdir(`${folder}/${path}`, { recursive: true });
+  }
+  const out = ["-C", `${folder}/src/build`, "--strip-components=1"];
+  await run("tar", { args: ["-xzf", `${OUTPUT_FOLDER}/${stem}.tar.gz`, ...out, `${stem}/sluice`] });
+  return folder;
+}
+
+async function copy(from: string, to: string): Promise<void> {
+  if (!(await Deno.stat(from)).isDirectory) return await Deno.copyFile(from, to);
+  await Deno.mkdir(to);
+  for await (const { name } of Deno.readDir(from)) await copy(`${from}/${name}`, `${to}/${name}`);
+}
+
+async function setTimes(path: string): Promise<void> {
+  const { isDirectory } = await Deno.lstat(path);
+  if (isDirectory) { for await (const { name } of Deno.readDir(path)) await setTimes(`${path}/${name}`); }
+  await Deno.utime(path, FILE_TIME_S, FILE_TIME_S);
+}
+
+function ignoreAbsent(error: unknown): void {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}
+
+async function run(command: string, options: { args: string[]; cwd?: string; env?: Record<string, string> }) {
+  const { code, stderr } = await new Deno.Command(command, { ...options, stdin: "null", stdout: "null" }).output();
+  if (code === 0) return;
+  throw new Error(`Cannot run ${command} ${options.args[0]}: ${new TextDecoder().decode(stderr).slice(-4000)}`);
+}
+
+if (import.meta.main) {
+  const [verb = "", what = ""] = Deno.args;
+  if (verb === "check") {
+    checkTag(what, { version: denoJson.version, changes: await Deno.readTextFile("CHANGELOG.md") });
+  } else if (verb === "compile") {
+    const names = what === "all" ? Object.keys(TARGETS) : [what];
+    for (const name of names) {
+      const target = TARGETS[name];
+      if (target === undefined) throw new Error(`Cannot compile for "${name}": expected all, ${Object.keys(TARGETS)}`);
+      await pack(await compileRelease({ deno: Deno.execPath() }, target), name);
+    }
+  } else if (verb === "sums") {
+    await writeBom(BOM_FILE, `${BUILD_FOLDER}/deno/npm`);
+    await Deno.writeTextFile(`${OUTPUT_FOLDER}/${SUMS_FILE}`, await sumsOf(OUTPUT_FOLDER));
+  } else if (verb === "image") {
+    await layOutImage(what);
+  } else throw new Error(`Cannot do "${verb}": expected check, compile, sums or image`);
+}

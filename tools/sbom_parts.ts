@@ -1,0 +1,109 @@
+/** Reads the packages of an executable: the lock file says which, the folder of npm packages what they are. */
+import { CHOSEN, LEFT_OUT, type Piece, PIECES } from "./sbom_rules.ts";
+
+/** The lock file, as far as it is read here. */
+interface Lock {
+  npm?: Record<string, { integrity: string; dependencies?: string[] }>;
+}
+
+/** A package that is in the executable, whole but for what is left out. */
+export interface Part {
+  name: string;
+  version: string;
+  /** `sha512-` and the hash of the package's archive, base64. */
+  integrity: string;
+  /** Names of the packages it asks for. */
+  dependencies: readonly string[];
+  /** As the package says, an SPDX expression. */
+  declared: string;
+  /** The licence it is used under. */
+  license: string;
+  /** Texts of licences and notices that the package ships, by name of file. */
+  texts: readonly { file: string; text: string }[];
+  /** Scripts that npm would run when it is installed. */
+  installScripts: readonly string[];
+  homepage: string;
+  pieces: readonly Piece[];
+  /** Where it lies on this machine. */
+  folder: string;
+}
+
+/** Where to read from. */
+export interface PartSources {
+  /** Text of `deno.lock`. */
+  lock: string;
+  /** Deno's folder of npm packages: `npmCache` of `deno info --json`. */
+  cache: string;
+}
+
+/** Scripts that run when a package is installed from a registry; `prepare` and others run for its authors only. */
+const INSTALL_SCRIPTS = ["preinstall", "install", "postinstall"];
+
+/** All packages of the lock file, sorted. @throws {Error} for one that is not in the folder of packages */
+export async function readParts({ lock, cache }: PartSources): Promise<Part[]> {
+  const { npm = {} }: Lock = JSON.parse(lock);
+  const parts = Object.entries(npm).map(([id, row]) => readPart({ id, row, cache }));
+  return (await Promise.all(parts)).sort((a, b) => a.name < b.name ? -1 : 1);
+}
+
+async function readPart(
+  { id, row, cache }: { id: string; row: { integrity: string; dependencies?: string[] }; cache: string },
+): Promise<Part> {
+  const at = id.lastIndexOf("@");
+  const [name, version] = [id.slice(0, at), id.slice(at + 1)];
+  const folder = await findPackage({ name, version, cache });
+  const { license, scripts, homepage, repository } = JSON.parse(await Deno.readTextFile(`${folder}/package.json`));
+  if (typeof license !== "string") throw new Error(`Cannot list ${id}: its package.json names no licence`);
+  return {
+    name,
+    version,
+    integrity: row.integrity,
+    dependencies: (row.dependencies ?? []).map((dependency) => dependency.replace(/(?<=.)@.*$/, "")),
+    declared: license,
+    license: CHOSEN[license] ?? license,
+    texts: await readTexts(folder),
+    installScripts: INSTALL_SCRIPTS.filter((script) => script in (scripts ?? {})),
+    homepage: homepageOf(repository) ?? homepage ?? `https://www.npmjs.com/package/${name}`,
+    pieces: PIECES.filter(({ inside, where }) => inside === name && !isLeftOut(name, where)),
+    folder,
+  };
+}
+
+/** The folder of a package, under the name of whichever registry it came from. */
+async function findPackage(
+  { name, version, cache }: { name: string; version: string; cache: string },
+): Promise<string> {
+  for await (const { name: registry } of Deno.readDir(cache)) {
+    const folder = `${cache}/${registry}/${name}/${version}`;
+    if (await Deno.stat(`${folder}/package.json`).then(() => true, () => false)) return folder;
+  }
+  throw new Error(`Cannot list ${name}@${version}: it is not in ${cache}; deno install --frozen puts it there`);
+}
+
+/** Texts of a licence that is not the chosen one (`LICENSE.AGPL-3.0`) are left where they are. */
+async function readTexts(folder: string): Promise<Part["texts"]> {
+  const texts: { file: string; text: string }[] = [];
+  for await (const { name, isFile } of Deno.readDir(folder)) {
+    if (!isFile || !/^(licen[cs]e|notice|copying)/i.test(name) || /AGPL/.test(name)) continue;
+    texts.push({ file: name, text: await Deno.readTextFile(`${folder}/${name}`) });
+  }
+  return texts.sort((a, b) => a.file < b.file ? -1 : 1);
+}
+
+function homepageOf(repository: unknown): string | undefined {
+  const url = typeof repository === "string" ? repository : (repository as { url?: string } | undefined)?.url;
+  if (url === undefined) return undefined;
+  const path = /^(?:github:)?([\w.-]+\/[\w.-]+)$/.exec(url)?.[1];
+  return path === undefined
+    ? url.replace(/^git\+|\.git$/g, "").replace(/^git:/, "https:")
+    : `https://github.com/${path}`;
+}
+
+/** Whether a file of a package is not in released executables. The path may have more behind it. */
+export function isLeftOut(name: string, path: string): boolean {
+  return LEFT_OUT.some((row) => row.package === name && (path === row.path || /^[/,]/.test(rest(path, row.path))));
+}
+
+function rest(path: string, start: string): string {
+  return path.startsWith(start) ? path.slice(start.length) : "";
+}
