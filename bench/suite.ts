@@ -23,7 +23,7 @@ import { allTables } from "./suite/tables.ts";
 import { denoProgram, direct, firstLine, nginx, portkey, type Target } from "./suite/targets.ts";
 
 const QUICK: Pace = { rounds: 3, roundMs: 400, calmMs: 1_000 };
-const FULL: Pace = { rounds: 5, roundMs: 1_000, calmMs: 3_000 };
+const FULL: Pace = { rounds: 5, roundMs: 700, calmMs: 2_000 };
 
 /** Scenarios that warm up, and how much of each. */
 const WARM_UP: Readonly<Record<string, WarmUp>> = {

@@ -6,8 +6,11 @@ export type Protocol = "chat" | "responses" | "messages";
 /** Sizes of a request, by name: bytes of its JSON, and what its text is made of. */
 export const SIZES = {
   "1k": { bytes: 1_000, script: "latin" },
+  "4k": { bytes: 4_000, script: "latin" },
+  "16k": { bytes: 16_000, script: "latin" },
   "60k": { bytes: 60_000, script: "latin" },
   "60k-cjk": { bytes: 60_000, script: "cjk" },
+  "250k": { bytes: 250_000, script: "latin" },
   "1m": { bytes: 1_000_000, script: "latin" },
 } as const;
 
@@ -20,6 +23,8 @@ export interface Asked {
   size: Size;
   model: string;
   stream: boolean;
+  /** Messages of the conversation; absent: as many as its size needs. */
+  turns?: number;
 }
 
 /** Text of one turn, with what JSON has to escape. */
@@ -39,9 +44,9 @@ const SYSTEM = "You are a careful engineer. Answer with short sentences and show
 const TURN_CHARS = 1_500;
 
 /** The body of a request. */
-export function bodyOf({ protocol, size, model, stream }: Asked): string {
+export function bodyOf({ protocol, size, model, stream, turns: count }: Asked): string {
   const { bytes, script } = SIZES[size];
-  const turns = turnsOf(TURNS[script], bytes - 350);
+  const turns = turnsOf(TURNS[script], { bytes: Math.max(1, bytes - 220), ...(count !== undefined && { count }) });
   const common = { model, ...(stream && { stream: true }), temperature: 0.7 };
   switch (protocol) {
     case "chat":
@@ -58,12 +63,15 @@ export function bodyOf({ protocol, size, model, stream }: Asked): string {
   }
 }
 
-/** A conversation of turns that are this long together, in bytes of JSON; the user has the last word. */
-export function turnsOf(text: string, bytes: number): { role: "user" | "assistant"; content: string }[] {
+/** A conversation of turns that are this long together, in bytes of JSON; without a count the user has the last word. */
+function turnsOf(
+  text: string,
+  { bytes, count: wanted }: { bytes: number; count?: number },
+): { role: "user" | "assistant"; content: string }[] {
   const bytesPerChar = new TextEncoder().encode(JSON.stringify(text)).length / text.length;
   const chars = Math.max(1, Math.round(bytes / bytesPerChar));
-  const count = 2 * Math.floor(chars / TURN_CHARS / 2) + 1;
-  const each = Math.round(chars / count);
+  const count = wanted ?? 2 * Math.floor(chars / TURN_CHARS / 2) + 1;
+  const each = Math.max(1, Math.round(chars / count));
   const content = text.repeat(Math.ceil(each / text.length)).slice(0, each);
   return Array.from({ length: count }, (_, turn) => ({ role: turn % 2 === 0 ? "user" : "assistant", content }));
 }

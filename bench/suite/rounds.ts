@@ -1,4 +1,5 @@
 /** Measures targets in turns, round by round, so that what disturbs the machine disturbs all of them alike. */
+import type { Asked } from "./bodies.ts";
 import type { Done, Job } from "./load.ts";
 import type { Peer } from "./peer.ts";
 import { cpuNs } from "./proc.ts";
@@ -64,6 +65,10 @@ export async function measure(
   return measured;
 }
 
+function askOf({ client, size, stream, turns }: Scenario, model: string): Asked {
+  return { protocol: client, size, model, stream, ...(turns !== undefined && { turns }) };
+}
+
 interface Round extends Done {
   cpuUs: number;
 }
@@ -82,11 +87,11 @@ export async function warmUp(
   scenario: Scenario,
   { running, load, until }: { running: Running; load: Peer; until: WarmUp },
 ): Promise<void> {
-  const { client, size, stream, connections } = scenario;
+  const { connections } = scenario;
   const entrance = running.target.entrance(scenario);
   if (entrance === undefined) return;
   const { path, headers, model } = entrance;
-  const ask = { protocol: client, size, model, stream };
+  const ask = askOf(scenario, model);
   const begin = performance.now();
   try {
     await tell(load, { kind: "open", port: running.port, path, headers, ask, connections });
@@ -109,11 +114,11 @@ async function playRound(
   scenario: Scenario,
   { running, load, pace, first }: { running: Running; load: Peer; pace: Pace; first: boolean },
 ): Promise<Round | undefined> {
-  const { client, size, stream, connections, perSecond, once, events } = scenario;
+  const { connections, perSecond, once, events } = scenario;
   const entrance = running.target.entrance(scenario);
   if (entrance === undefined) return undefined;
   const { path, headers, model } = entrance;
-  const ask = { protocol: client, size, model, stream };
+  const ask = askOf(scenario, model);
   const { sample } = await tell(load, {
     kind: "open",
     port: running.port,

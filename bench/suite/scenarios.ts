@@ -10,6 +10,8 @@ export interface Scenario {
   size: Size;
   play: Play;
   stream: boolean;
+  /** Messages of the conversation; absent: as many as its size needs. */
+  turns?: number;
   /** Connections that ask without pause; each once at least. */
   connections: number;
   /** Requests each second instead, whatever becomes of them. */

@@ -14,8 +14,12 @@ export interface SluiceOptions {
   log: "all" | "none";
   /** The executable; absent: from source. */
   executable?: string;
+  /** Models beside those of the suite, as the configuration has them. */
+  models?: readonly unknown[];
   /** What is in the configuration beside the rest. */
   config?: Readonly<Record<string, unknown>>;
+  /** Variables of its environment beside the usual ones. */
+  env?: Readonly<Record<string, string>>;
   /** Files that run in its process before it does. */
   preload?: readonly string[];
 }
@@ -33,13 +37,14 @@ const LIMITS = ["--rpm", "1000000", "--tpm", "1000000000", "--concurrency", "200
 /** Writes configuration and key. The key is new each time. */
 export async function sluice(options: SluiceOptions): Promise<Target & { key: string }> {
   const { name, folder, upstreamPort, log, executable } = options;
+  const env = { ...ENV, ...options.env };
   await Deno.mkdir(`${folder}/data`, { recursive: true });
   await Deno.writeTextFile(
     `${folder}/sluice.jsonc`,
-    JSON.stringify({ ...configOf(upstreamPort), log: { requests: log }, ...options.config }),
+    JSON.stringify({ ...configOf(upstreamPort, options.models), log: { requests: log }, ...options.config }),
   );
-  const { program, args } = commandOf(options, ["keys", "add", "bench", ...LIMITS]);
-  const key = await inFolder({ program, args, cwd: folder, env: ENV });
+  const { program, args } = commandOf({ ...options, preload: [] }, ["keys", "add", "bench", ...LIMITS]);
+  const key = await inFolder({ program, args, cwd: folder, env });
   return {
     key,
     name,
@@ -55,7 +60,7 @@ export async function sluice(options: SluiceOptions): Promise<Target & { key: st
     command: (port) => ({
       ...commandOf(options, ["serve", "--port", String(port)]),
       cwd: folder,
-      env: ENV,
+      env,
     }),
     ...(executable !== undefined && { fileBytes: (await Deno.stat(executable)).size }),
   };
@@ -76,7 +81,8 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
     program: Deno.execPath(),
     args: [
       ...["run", "--quiet", "--no-check", "--no-prompt", "--config", `${ROOT}deno.json`],
-      ...["--allow-net", "--allow-env", "--allow-read", "--allow-write"],
+      // What runs beside it may look at the whole process.
+      ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),
       ...preload.flatMap((file) => ["--preload", file]),
       `${ROOT}main.ts`,
       ...args,
@@ -85,7 +91,7 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
 }
 
 /** One upstream for each way to answer and each protocol, and a model for each of them. */
-function configOf(upstreamPort: number): Record<string, unknown> {
+function configOf(upstreamPort: number, more: readonly unknown[] = []): Record<string, unknown> {
   const upstreams: Record<string, unknown> = {};
   const models: unknown[] = [];
   for (const play of PLAYS) {
@@ -94,7 +100,7 @@ function configOf(upstreamPort: number): Record<string, unknown> {
       models.push(modelOf(`${protocol}/${play}`, `${protocol}-${play}`));
     }
   }
-  return { upstreams, models };
+  return { upstreams, models: [...models, ...more] };
 }
 
 /** A model of the catalog. */
@@ -104,6 +110,7 @@ export function modelOf(id: string, upstream: string): Record<string, unknown> {
     created: 1_760_000_000,
     context_length: 2_000_000,
     pricing: { prompt: "0.00000125", completion: "0.00001" },
+    architecture: { input_modalities: ["text", "image"] },
     top_provider: { max_completion_tokens: 32_768 },
     targets: [{ upstream, model: "model-1" }],
   };

@@ -4,7 +4,7 @@ import { SCENARIOS } from "./scenarios.ts";
 
 /** A table; all columns but the first are numbers. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = head.map((_, column) => Math.max(...[head, ...rows].map((row) => (row[column] ?? "").length)));
+  const widths = head.map((_, column) => Math.max(2, ...[head, ...rows].map((row) => (row[column] ?? "").length)));
   const line = (cells: readonly string[]) =>
     `| ${
       cells.map((cell, column) => column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))

@@ -1,0 +1,26 @@
+/**
+ * Runs in the process of the gateway before it does, and writes down each time that the event loop did not come round for
+ * a while: `Unix milliseconds, milliseconds of it, milliseconds of CPU time of the thread`, a line each.
+ */
+const PATH = Deno.env.get("BENCH_GAPS") ?? "";
+/** Time between two looks, and shortest gap that is written down, in milliseconds. */
+const TICK_MS = 2;
+const LEAST_MS = 10;
+
+const statPath = `/proc/self/task/${Deno.pid}/schedstat`;
+
+function cpuMs(): number {
+  const text = Deno.readTextFileSync(statPath);
+  return Number(text.slice(0, text.indexOf(" "))) / 1e6;
+}
+
+let last = performance.now();
+let lastCpu = cpuMs();
+Deno.unrefTimer(setInterval(() => {
+  const now = performance.now();
+  const cpu = cpuMs();
+  const gap = now - last - TICK_MS;
+  if (gap >= LEAST_MS) Deno.writeTextFileSync(PATH, `${Date.now()} ${gap} ${cpu - lastCpu}\n`, { append: true });
+  last = performance.now();
+  lastCpu = cpuMs();
+}, TICK_MS));

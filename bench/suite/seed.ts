@@ -1,0 +1,86 @@
+/** Fills a store with keys, and with entries of the ledger, as if they were used for a month. */
+import { DatabaseSync } from "node:sqlite";
+import { openStore } from "../../lib/store/open.ts";
+import type { Entry } from "../../lib/store/ledger.ts";
+
+const DAY_MS = 86_400_000;
+/** Days, keys and models that the entries are spread over. */
+const DAYS = 30;
+const KEYS = 100;
+const MODELS = 20;
+/** Entries of one transaction. */
+const BATCH = 5_000;
+
+/** Adds keys that nobody knows. The store must be there, and nobody may serve from it. */
+export function seedKeys(path: string, count: number): void {
+  using db = new DatabaseSync(path);
+  const add = db.prepare("INSERT INTO keys (id, name, hash, group_name, created_at) VALUES (?, ?, ?, 'default', ?)");
+  db.exec("BEGIN");
+  for (let number = 0; number < count; number++) {
+    // Spread over the index as real hashes are.
+    const hash = (BigInt(number) * 0x9E3779B97F4A7C15n % (1n << 64n)).toString(16).padStart(16, "0").repeat(4);
+    add.run(`key_seeded_${number}`, `seeded-${number}`, hash, 1_760_000_000_000 + number);
+  }
+  db.exec("COMMIT");
+}
+
+/** Enters requests of the last 30 days, up to `now` in Unix milliseconds. Nobody may serve from the store. */
+export async function seedEntries(path: string, { count, now }: { count: number; now: number }): Promise<void> {
+  const store = await openStore({ kind: "sqlite", path }, { own: true });
+  try {
+    for (let from = 0; from < count; from += BATCH) {
+      const length = Math.min(BATCH, count - from);
+      await store.ledger.append(
+        Array.from(
+          { length },
+          (_, index) => entryOf(from + index, { at: now - DAYS * DAY_MS, step: DAYS * DAY_MS / count }),
+        ),
+      );
+    }
+  } finally {
+    await store.close();
+  }
+}
+
+function entryOf(number: number, { at, step }: { at: number; step: number }): Entry {
+  const model = `seeded/model-${number % MODELS}`;
+  const prompt = 100 + number % 1000;
+  const completion = 50 + number % 300;
+  return {
+    id: `seeded-${number}`,
+    at: Math.floor(at + number * step),
+    keyId: `key_seeded_${number % KEYS}`,
+    group: "default",
+    model,
+    upstream: "seeded",
+    endpoint: "chat",
+    status: 200,
+    ending: "done",
+    tokens: {
+      prompt,
+      completion,
+      input_cache_read: 0,
+      input_cache_write_5m: 0,
+      input_cache_write_1h: 0,
+      reasoning: 0,
+    },
+    source: "upstream",
+    sheet: {
+      model,
+      factor: "1",
+      prompt: "0.000001",
+      completion: "0.000002",
+      input_cache_read: "0.000001",
+      input_cache_write_5m: "0.000001",
+      input_cache_write_1h: "0.000001",
+    },
+    // In 1e-12 USD.
+    cost: BigInt(prompt) * 1_000_000n + BigInt(completion) * 2_000_000n,
+    held: 0n,
+    overrun: 0n,
+    firstMs: 300,
+    totalMs: 2_000,
+    attempts: 1,
+    images: 0,
+  };
+}
