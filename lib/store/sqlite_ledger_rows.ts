@@ -1,7 +1,8 @@
 /** Entries, price sheets and holds as rows of the SQLite file. */
 import type { DatabaseSync, SupportedValueType } from "node:sqlite";
 import { TOKEN_CLASSES } from "./days.ts";
-import type { BudgetClaim, Ending, Hold, KeptEntry, MeteredEndpoint, PriceSheet, UsageSource } from "./ledger.ts";
+import { type EntryRow, toEntry } from "./entry_row.ts";
+import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "./ledger.ts";
 
 const COLUMNS = [
   "seq",
@@ -31,36 +32,6 @@ const COLUMNS = [
 const SELECTED = COLUMNS.map((name) => /^(?:cost|held|overrun)$/.test(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
   .join(", ");
 
-/** A row of `entries`, as it is read. */
-interface EntryRow {
-  seq: number;
-  id: string;
-  at: number;
-  key_id: string;
-  group_name: string;
-  model: string;
-  upstream: string;
-  endpoint: string;
-  status: number;
-  ending: string;
-  prompt: number;
-  input_cache_read: number;
-  input_cache_write_5m: number;
-  input_cache_write_1h: number;
-  completion: number;
-  reasoning: number;
-  source: string;
-  price_version: number | null;
-  cost: string;
-  held: string;
-  overrun: string;
-  first_ms: number | null;
-  total_ms: number;
-  attempts: number;
-  images: number;
-  check_sum: number;
-}
-
 /** Entries of a database. */
 export interface EntryRows {
   /** False where its id is there already: nothing changes then. */
@@ -82,40 +53,6 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
   const after = db.prepare(`SELECT ${SELECTED} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
   const last = db.prepare(`SELECT ${SELECTED} FROM entries ORDER BY seq DESC LIMIT ?`);
-
-  function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet): KeptEntry {
-    const { price_version: priceVersion, first_ms: firstMs } = row;
-    return {
-      seq: row.seq,
-      id: row.id,
-      at: row.at,
-      keyId: row.key_id,
-      group: row.group_name,
-      model: row.model,
-      upstream: row.upstream,
-      endpoint: row.endpoint as MeteredEndpoint,
-      status: row.status,
-      ending: row.ending as Ending,
-      tokens: {
-        prompt: row.prompt,
-        input_cache_read: row.input_cache_read,
-        input_cache_write_5m: row.input_cache_write_5m,
-        input_cache_write_1h: row.input_cache_write_1h,
-        completion: row.completion,
-        reasoning: row.reasoning,
-      },
-      source: row.source as UsageSource,
-      ...(priceVersion !== null && { priceVersion, sheet: sheetOf(priceVersion) }),
-      cost: BigInt(row.cost),
-      held: BigInt(row.held),
-      overrun: BigInt(row.overrun),
-      ...(firstMs !== null && { firstMs }),
-      totalMs: row.total_ms,
-      attempts: row.attempts,
-      images: row.images,
-      check: row.check_sum,
-    };
-  }
 
   function toEntries(rows: unknown[]): KeptEntry[] {
     const sheetOf = sheets.reader();

@@ -2,6 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import type { Spender } from "./accounts.ts";
 import { cutSpan, DAY_MS, dayOf, figuresOf, nameBy, type Span, Sums } from "./days.ts";
+import { type CountRow, toCounts } from "./entry_row.ts";
 import type { DaySum, Entry, UsageBy, UsageSum } from "./ledger.ts";
 
 /** Rows that are summed before everything else in the process has its turn: a few milliseconds of work. */
@@ -19,19 +20,6 @@ const NAMES: Readonly<Record<UsageBy, string>> = {
   // In a query over one day all have the same.
   day: "''",
 };
-
-/** The figures of a row: amounts as text, or as two halves. */
-interface FigureRow {
-  requests: number;
-  failed: number;
-  prompt: number;
-  input_cache_read: number;
-  input_cache_write_5m: number;
-  input_cache_write_1h: number;
-  completion: number;
-  reasoning: number;
-  images: number;
-}
 
 /** The sums of a database. */
 export interface SumRows {
@@ -63,7 +51,7 @@ export function openSumRows(db: DatabaseSync, goneDay: () => number): SumRows {
         keyId: String(row.key_id),
         group: String(row.group_name),
         model: String(row.model),
-        ...toCounts(row as unknown as FigureRow),
+        ...toCounts(row as unknown as CountRow),
         cost: BigInt(String(row.cost)),
         overrun: BigInt(String(row.overrun)),
       }));
@@ -157,7 +145,7 @@ function prepareUsage(db: DatabaseSync, goneDay: () => number): SumRows["usage"]
       for (const row of found) {
         const name = by === "day" ? nameBy(by, { day, keyId: "", group: "", model: "" }) : String(row.name);
         total.add(name, {
-          ...toCounts(row as unknown as FigureRow),
+          ...toCounts(row as unknown as CountRow),
           cost: toAmount(row.cost_high, row.cost_low),
           overrun: toAmount(row.overrun_high, row.overrun_low),
         });
@@ -199,20 +187,4 @@ function halves(name: string): string {
 
 function toAmount(high: unknown, low: unknown): bigint {
   return typeof high === "bigint" && typeof low === "bigint" ? (high << 32n) + low : 0n;
-}
-
-function toCounts(row: FigureRow): Pick<DaySum, "requests" | "failed" | "tokens" | "images"> {
-  return {
-    requests: Number(row.requests),
-    failed: Number(row.failed),
-    tokens: {
-      prompt: Number(row.prompt),
-      input_cache_read: Number(row.input_cache_read),
-      input_cache_write_5m: Number(row.input_cache_write_5m),
-      input_cache_write_1h: Number(row.input_cache_write_1h),
-      completion: Number(row.completion),
-      reasoning: Number(row.reasoning),
-    },
-    images: Number(row.images),
-  };
 }

@@ -196,7 +196,7 @@ export function cacheKeys(
 
   async function add(key: KeyRecord): Promise<boolean> {
     const isAdded = await change(key.id, () => keys.add(key));
-    if (isAdded) remember({ record: structuredClone(key), changed: 0n }, true);
+    if (isAdded && known.size < mostKeys) remember({ record: structuredClone(key), changed: 0n }, true);
     return isAdded;
   }
 

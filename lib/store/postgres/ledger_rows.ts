@@ -1,36 +1,7 @@
 /** Entries, price sheets and holds as rows of the database. */
-import type { BudgetClaim, Ending, Hold, KeptEntry, MeteredEndpoint, PriceSheet, UsageSource } from "../ledger.ts";
+import { type EntryRow, toEntry } from "../entry_row.ts";
+import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
-
-/** A row of `entries` in JSON: its amounts are texts, as numbers of JSON are inexact beyond 2^53. */
-interface EntryRow {
-  seq: number;
-  at: number;
-  status: number;
-  prompt: number;
-  input_cache_read: number;
-  input_cache_write_5m: number;
-  input_cache_write_1h: number;
-  completion: number;
-  reasoning: number;
-  cost: string;
-  held: string;
-  overrun: string;
-  first_ms: number | null;
-  total_ms: number;
-  attempts: number;
-  images: number;
-  check_sum: number;
-  price_version: number | null;
-  id: string;
-  key_id: string;
-  group_name: string;
-  model: string;
-  upstream: string;
-  endpoint: string;
-  ending: string;
-  source: string;
-}
 
 /** A row of `price_sheets`. */
 export interface SheetRow extends PriceSheet {
@@ -109,45 +80,13 @@ async function readPage(sql: Sql, which: ReturnType<Sql>): Promise<KeptEntry[]> 
         WHERE version IN (SELECT price_version FROM page)) AS sheets`;
   if (page === undefined) throw new Error("Cannot read the ledger: the database said nothing");
   const sheets = new Map(page.sheets.map(({ version, ...sheet }) => [version, sheet]));
-  return page.entries.map((row) => toEntry(row, sheets));
+  return page.entries.map((row) => toEntry(row, (version) => sheetOf(sheets, version)));
 }
 
-function toEntry(row: EntryRow, sheets: ReadonlyMap<number, PriceSheet>): KeptEntry {
-  const version = row.price_version;
-  const sheet = version === null ? undefined : sheets.get(version);
-  if (version !== null && sheet === undefined) {
-    throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
-  }
-  return {
-    seq: row.seq,
-    id: row.id,
-    at: row.at,
-    keyId: row.key_id,
-    group: row.group_name,
-    model: row.model,
-    upstream: row.upstream,
-    endpoint: row.endpoint as MeteredEndpoint,
-    status: row.status,
-    ending: row.ending as Ending,
-    tokens: {
-      prompt: row.prompt,
-      input_cache_read: row.input_cache_read,
-      input_cache_write_5m: row.input_cache_write_5m,
-      input_cache_write_1h: row.input_cache_write_1h,
-      completion: row.completion,
-      reasoning: row.reasoning,
-    },
-    source: row.source as UsageSource,
-    ...(version !== null && sheet !== undefined && { priceVersion: version, sheet }),
-    cost: BigInt(row.cost),
-    held: BigInt(row.held),
-    overrun: BigInt(row.overrun),
-    ...(row.first_ms !== null && { firstMs: row.first_ms }),
-    totalMs: row.total_ms,
-    attempts: row.attempts,
-    images: row.images,
-    check: row.check_sum,
-  };
+function sheetOf(sheets: ReadonlyMap<number, PriceSheet>, version: number): PriceSheet {
+  const sheet = sheets.get(version);
+  if (sheet === undefined) throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
+  return sheet;
 }
 
 /** A hold as a row in JSON, without its lease. */

@@ -1,5 +1,6 @@
 /** The sums per day in the database, and what is worked out from them. */
 import { cutSpan, nameBy } from "../days.ts";
+import { type CountRow, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
@@ -7,19 +8,7 @@ import type { Sql } from "./client.ts";
 const NAMES: Readonly<Record<UsageBy, string>> = { key: "key_id", group: "group_name", model: "model", day: "day" };
 
 /** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
-interface FigureRow {
-  requests: string | bigint;
-  failed: string | bigint;
-  prompt: string | bigint;
-  input_cache_read: string | bigint;
-  input_cache_write_5m: string | bigint;
-  input_cache_write_1h: string | bigint;
-  completion: string | bigint;
-  reasoning: string | bigint;
-  images: string | bigint;
-  cost: string;
-  overrun: string;
-}
+type FigureRow = Record<keyof CountRow | "cost" | "overrun", string | bigint>;
 
 /** What is left of a budget. By one statement, as an entry turns what is held into what is charged at any time. */
 export async function readLeft(sql: Sql, { scope, id, since, budget }: BudgetClaim): Promise<bigint> {
@@ -96,19 +85,5 @@ function dayName(day: string): string {
 }
 
 function toFigures(row: FigureRow): Omit<UsageSum, "name"> {
-  return {
-    requests: Number(row.requests),
-    failed: Number(row.failed),
-    tokens: {
-      prompt: Number(row.prompt),
-      input_cache_read: Number(row.input_cache_read),
-      input_cache_write_5m: Number(row.input_cache_write_5m),
-      input_cache_write_1h: Number(row.input_cache_write_1h),
-      completion: Number(row.completion),
-      reasoning: Number(row.reasoning),
-    },
-    images: Number(row.images),
-    cost: BigInt(row.cost),
-    overrun: BigInt(row.overrun),
-  };
+  return { ...toCounts(row), cost: BigInt(row.cost), overrun: BigInt(row.overrun) };
 }
