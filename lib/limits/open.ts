@@ -20,6 +20,8 @@ export interface LimiterOptions {
 /** Opens a limiter. One that is out of reach at the start is waited for as at any other time. */
 export async function openLimiter(address: LimitsAddress, options: LimiterOptions): Promise<Limiter> {
   if (address.kind === "memory") return createMemoryLimiter(options);
+  // The client of Redis would write all that it sends to standard error, its password included.
+  Deno.env.delete("DEBUG");
   // Only who uses it pays for loading it.
   const { openRedisLimiter } = await import("./shared.ts");
   return await openRedisLimiter(address.url, options);

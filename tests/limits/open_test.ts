@@ -1,0 +1,43 @@
+import { assert, assertEquals } from "@std/assert";
+import { HAS_REDIS, startRedis } from "../engines/engines.ts";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+/** A program that counts one request in the Redis of its argument. */
+const PROGRAM = `
+import { readLimitsAddress } from "${ROOT}lib/config/address.ts";
+import { openLimiter } from "${ROOT}lib/limits/open.ts";
+
+const limiter = await openLimiter(readLimitsAddress(Deno.args[0] ?? ""), {
+  monotonic: () => performance.now(),
+  outage: "closed",
+  timeoutMs: 5_000,
+  leaseMs: 5_000,
+  log: () => {},
+});
+const claims = [{ name: "key:a", unit: "requests" as const, limit: 1, cost: 1, reportOnly: false }];
+console.log((await limiter.take({ id: "r", claims, forMs: 1_000 })).admitted);
+await limiter.close();
+`;
+
+Deno.test({
+  name: "the password of Redis is not written anywhere, whatever the environment asks its client to tell",
+  ignore: !HAS_REDIS,
+  async fn() {
+    await using redis = await startRedis();
+    const file = await Deno.makeTempFile({ suffix: ".ts" });
+    try {
+      await Deno.writeTextFile(file, PROGRAM);
+      const url = `redis://default:let-me-in-7@127.0.0.1:${redis.port}`;
+      const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+        args: ["run", "--quiet", "--no-check", "--config", `${ROOT}deno.json`, "-A", file, url],
+        env: { DEBUG: "*", NO_COLOR: "1" },
+      }).output();
+      const [out, err] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
+      assertEquals([code, out], [0, "true\n"]);
+      assert(!`${err}`.includes("let-me-in"), err);
+    } finally {
+      await Deno.remove(file);
+    }
+  },
+});
