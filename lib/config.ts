@@ -57,6 +57,8 @@ export const httpUpstreamSchema = z.strictObject({
   api_key: secretSchema.optional().describe("The upstream's key; vLLM, Ollama and compatible hosts may have none"),
   protocols: z.array(z.enum(["chat", "responses", "messages", "gemini"])).min(1).optional()
     .describe("Protocols it speaks, the preferred one first; absent: the vendor's usual ones"),
+  transport: z.enum(["auto", "http1", "fetch"]).default("auto")
+    .describe("What carries requests there: the gateway's own HTTP/1.1, the runtime's fetch, or what can go there"),
   timeouts: timeoutsSchema.prefault({}).describe("How long its answers may take"),
 });
 

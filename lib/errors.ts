@@ -26,6 +26,8 @@ export type ErrorKind = keyof typeof ERROR_STATUS;
 export type Fault =
   /** No connection could be made: the request has certainly not arrived. */
   | "unreachable"
+  /** A connection that was kept ended as the request left on it: hosts close idle ones, and say nothing of it before. */
+  | "stale"
   /** The upstream itself said so, with a status. */
   | "status"
   /** The upstream does not accept its key. */

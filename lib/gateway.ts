@@ -23,10 +23,10 @@ import { ISSUER } from "./upstreams/embedded/thinking.ts";
 import { createHttpUpstream, modelIssuer } from "./upstreams/http_upstream.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { MENDS } from "./upstreams/mends/mod.ts";
-import { createFetchTransport } from "./upstreams/transport.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
 import { createUses, type Uses } from "./upstreams/uses.ts";
 import { vendorOf } from "./upstreams/vendors.ts";
+import { createWay, type Way } from "./upstreams/way.ts";
 
 /** Everything a request needs. Immutable; a reload builds a new one, which shares what must outlive a configuration. */
 export interface Gateway {
@@ -131,6 +131,9 @@ export interface Parts {
   whole?: Whole;
 }
 
+/** An upstream's row, where it is no embedded one. */
+type HostConfig = Exclude<UpstreamConfig, { vendor: "embedded" }>;
+
 /** What a configuration alone decides. */
 type Configured = Pick<Gateway, "config" | "catalog" | "upstreams" | "imageUpstreams" | "uses">;
 
@@ -156,7 +159,7 @@ export function createGateway(
   }: Parts,
 ): Gateway {
   return {
-    ...configured(config),
+    ...configured(config, log),
     reloader,
     store,
     keys: createKeyRing({ config, store: store.keys, now }),
@@ -188,7 +191,7 @@ export function createGateway(
  */
 export function renewGateway(gateway: Gateway, config: Config): Gateway {
   gateway.health.obey(breakerOf(config));
-  return { ...gateway, ...configured(config), keys: gateway.keys.renewed(config) };
+  return { ...gateway, ...configured(config, gateway.log), keys: gateway.keys.renewed(config) };
 }
 
 /** Frees the connections to the upstreams when the last request that began under this configuration is done. */
@@ -241,20 +244,22 @@ function describeChange({ change, upstream, model, scope, forMs }: HealthChange)
   return { ...CHANGES[change], upstream, model, scope, ...(forMs > 0 && { for_ms: Math.round(forMs) }) };
 }
 
-function configured(config: Config): Configured {
+function configured(config: Config, log: Gateway["log"]): Configured {
   const catalog = createCatalog(config);
   const issuers = issuersOf(catalog, config);
-  const rows = Object.entries(config.upstreams);
-  return {
-    config,
-    catalog,
-    upstreams: new Map(rows.map(([name, row]) => [name, createUpstream(name, { row, issuers })])),
-    imageUpstreams: new Map(rows.flatMap(([name, row]) => {
-      const upstream = createImageUpstream(name, row);
-      return upstream === undefined ? [] : [[name, upstream]];
-    })),
-    uses: createUses(),
-  };
+  const upstreams = new Map<string, Upstream>();
+  const imageUpstreams = new Map<string, ImageUpstream>();
+  for (const [name, row] of Object.entries(config.upstreams)) {
+    if (row.vendor === "embedded") {
+      upstreams.set(name, createEmbedded());
+      imageUpstreams.set(name, createCanvas());
+      continue;
+    }
+    const host = { name, row, way: wayTo(name, { row, log }) };
+    upstreams.set(name, createUpstream(host, issuers));
+    if (vendorOf(row.vendor).images === true) imageUpstreams.set(name, createImageUpstream(host));
+  }
+  return { config, catalog, upstreams, imageUpstreams, uses: createUses() };
 }
 
 /** Ends all requests that are still under way, without a charge: their clients are told why. */
@@ -300,17 +305,32 @@ function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<stri
   return new Set(issuers);
 }
 
-function createUpstream(
-  name: string,
-  { row, issuers }: { row: UpstreamConfig; issuers: ReadonlySet<string> },
-): Upstream {
-  if (row.vendor === "embedded") return createEmbedded();
+/** An upstream of the configuration that is reached over the network. */
+interface Host {
+  name: string;
+  row: HostConfig;
+  way: Way;
+}
+
+function wayTo(name: string, { row, log }: { row: HostConfig; log: Gateway["log"] }): Way {
+  return createWay({
+    url: addressOf(row),
+    wanted: row.transport,
+    fellBack: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
+  });
+}
+
+function addressOf({ vendor, base_url: url }: HostConfig): string {
+  return url ?? vendorOf(vendor).baseUrl ?? "";
+}
+
+function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>): Upstream {
   const vendor = vendorOf(row.vendor);
   const [first, ...others] = row.protocols ?? vendor.protocols;
   return createHttpUpstream({
     name,
     vendor,
-    baseUrl: row.base_url ?? vendor.baseUrl ?? "",
+    baseUrl: addressOf(row),
     protocols: [first ?? vendor.protocols[0], ...others],
     key: row.api_key,
     mend: MENDS[row.vendor],
@@ -321,19 +341,15 @@ function createUpstream(
       idleMs: row.timeouts.idle_ms,
       totalMs: row.timeouts.total_ms,
     },
-    transport: createFetchTransport(),
+    transport: way.open(),
   });
 }
 
-/** Absent where the vendor makes no pictures. */
-function createImageUpstream(name: string, row: UpstreamConfig): ImageUpstream | undefined {
-  if (row.vendor === "embedded") return createCanvas();
-  const vendor = vendorOf(row.vendor);
-  if (vendor.images !== true) return undefined;
+function createImageUpstream({ name, row, way }: Host): ImageUpstream {
   return createOpenaiImages({
     name,
-    vendor,
-    baseUrl: row.base_url ?? vendor.baseUrl ?? "",
+    vendor: vendorOf(row.vendor),
+    baseUrl: addressOf(row),
     key: row.api_key,
     limits: {
       connectMs: row.timeouts.connect_ms,
@@ -341,6 +357,6 @@ function createImageUpstream(name: string, row: UpstreamConfig): ImageUpstream |
       idleMs: row.timeouts.idle_ms,
       totalMs: row.timeouts.images_total_ms,
     },
-    transport: createFetchTransport({ idleConnections: 0 }),
+    transport: way.open({ idleConnections: 0 }),
   });
 }

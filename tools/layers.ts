@@ -46,6 +46,7 @@ const LAYERS: Layers = {
   "lib/access": [...DATA, "lib/catalog", "lib/store"],
   "lib/reports": ["lib/access", "lib/cli/duration.ts", "lib/config.ts", "lib/metering", "lib/store"],
   "lib/upstreams": [
+    "lib/access/networks.ts",
     "lib/canonical",
     "lib/catalog",
     "lib/fault/faults.ts",
@@ -135,7 +136,9 @@ const LAYERS: Layers = {
     "lib/store/days.ts",
     "lib/store/postgres",
     "lib/store/sqlite_owner.ts",
+    "lib/upstreams/proxies.ts",
     "lib/upstreams/vendors.ts",
+    "lib/upstreams/way.ts",
   ],
   "lib/fault": ["lib/canonical", "lib/http/sse.ts", "lib/protocols"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],

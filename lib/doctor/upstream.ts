@@ -1,9 +1,10 @@
 /** One upstream: whether it can be reached, takes the key, and knows the models. Nothing here costs anything. */
 import { isObject, type JsonObject } from "../json.ts";
+import { proxyFor } from "../upstreams/proxies.ts";
 import { addressOf, type Vendor, vendorOf } from "../upstreams/vendors.ts";
+import { clientFor } from "../upstreams/way.ts";
 import { baseUrlOf, type Host } from "./address.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
-import { proxyFor } from "./proxies.ts";
 import { reach, type Steps, tlsFails } from "./reach.ts";
 
 /** Largest list of models that is read, in UTF-16 code units. */
@@ -32,6 +33,7 @@ export async function lookAtUpstream(
 ): Promise<Looked> {
   const notes = notesOn(`upstream ${name}`);
   const base = baseUrlOf(host);
+  tellClient(notes, { host, base, look });
   // Behind a proxy, the way is the proxy's.
   const direct = proxyFor(base, look.env) === undefined;
   if (direct && !await reach(notes, new URL(base), look)) return { findings: notes.found };
@@ -45,6 +47,21 @@ export async function lookAtUpstream(
   } finally {
     client.close();
   }
+}
+
+/** What carries requests there. */
+function tellClient(notes: Notes, { host, base, look }: { host: Host; base: string; look: Look }): void {
+  const client = clientFor({ url: base, wanted: host.transport, env: look.env });
+  const proxied = proxyFor(base, look.env) !== undefined;
+  if (client === "http1" && proxied) {
+    return notes.doubt(
+      `Requests go out over http1, past the proxy that the environment names; these looks go through it`,
+      `Say "transport": "auto", unless it is meant so`,
+    );
+  }
+  notes.ok(
+    `Requests go out over ${client}${host.transport === "auto" && proxied ? ", as they go through a proxy" : ""}`,
+  );
 }
 
 interface Visit {
@@ -106,6 +123,13 @@ async function ask(
       ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }),
     };
   } catch (error) {
+    if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
+      notes.doubt(
+        "It speaks HTTP/2 alone: requests go out over fetch, from the first refusal on",
+        "Have it offer HTTP/1.1, if it is yours: that costs less, and no request is ever sent twice unseen",
+      );
+      return undefined;
+    }
     // Older runtimes find this out no sooner.
     if (/certificate/.test(reasonOf(error))) {
       tlsFails(notes, new URL(base).host, error);

@@ -7,12 +7,9 @@ import { createDeadlines } from "./http1/deadlines.ts";
 import { Pool } from "./http1/pool.ts";
 import { createScratches, type Scratches } from "./http1/scratch.ts";
 import { type Packed, packRequest } from "./http1/sending.ts";
-import type { Transport, TransportOptions } from "./transport.ts";
+import type { Outgoing, Transport, TransportOptions } from "./transport.ts";
 
 export { canServe } from "./http1/can_serve.ts";
-
-/** How long an idle connection is kept, in milliseconds: many servers close theirs after a minute, and say nothing of it. */
-const IDLE_MS = 30_000;
 
 /** Most addresses that are remembered in parts. */
 const PLACES = 1_024;
@@ -29,11 +26,11 @@ interface Place {
  * strictly HTTP/1.1; `canServe` tells what can be known before. The bytes that `read` answers with are valid until the next
  * call of any method.
  */
-export function createHttp1Transport({ idleConnections = 256, idleMs = IDLE_MS }: Http1Options = {}): Transport {
+export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Options = {}): Transport {
   const pools = new Map<string, Pool>();
   const places = new Map<string, Place>();
   const deadlines = createDeadlines();
-  const shared: Shared = { scratches: createScratches(), released: new Set() };
+  const shared: Shared = { scratches: createScratches(), released: new Set(), closed: false };
 
   function placeOf(url: string): Place {
     const known = places.get(url);
@@ -54,15 +51,15 @@ export function createHttp1Transport({ idleConnections = 256, idleMs = IDLE_MS }
   }
 
   return {
-    async send({ url, headers, body, signal, limits }) {
+    async send({ url, headers, body, bodyBytes, fresh, signal, limits }) {
       if (signal.aborted) throw signal.reason;
       const place = placeOf(url);
-      const packed = pack(place, { headers, body, scratches: shared.scratches });
+      const packed = pack(place, { headers, body, bodyBytes, scratches: shared.scratches });
       const call = new Call(signal);
       const watch = deadlines.start(limits, (error) => call.fail(error));
       call.watch = watch;
       try {
-        const reached = await reach(call, { pool: place.pool, packed });
+        const reached = await reach(call, { pool: place.pool, packed, fresh });
         if (call.failed) throw new ConnectionEnded();
         watch.head();
         const answer = new Answer(reached, { call, watch, pool: place.pool, shared });
@@ -77,6 +74,7 @@ export function createHttp1Transport({ idleConnections = 256, idleMs = IDLE_MS }
     },
     close() {
       // What is under way goes on to its end, without a connection being kept afterwards.
+      shared.closed = true;
       for (const stop of shared.released) stop();
       deadlines.close();
       for (const pool of pools.values()) pool.close();
@@ -86,21 +84,21 @@ export function createHttp1Transport({ idleConnections = 256, idleMs = IDLE_MS }
 
 /** How such a transport treats its connections. */
 export interface Http1Options extends TransportOptions {
-  /** How long an idle connection is kept, in milliseconds. */
+  /** How long an idle connection is kept whose host does not say, in milliseconds; absent: see `Pool`. */
   idleMs?: number;
 }
 
 function pack(
   { pool, host, target }: Place,
-  { headers, body, scratches }: {
-    headers: Readonly<Record<string, string>>;
-    body: string | ReadableStream<Uint8Array>;
-    scratches: Scratches;
-  },
+  { headers, body, bodyBytes, scratches }: Pick<Outgoing, "headers" | "body" | "bodyBytes"> & { scratches: Scratches },
 ): Packed {
   try {
     const all = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
-    return packRequest({ method: "POST", target, host, headers: all, closes: !pool.keeps }, { body, scratches });
+    return packRequest({ method: "POST", target, host, headers: all, closes: !pool.keeps }, {
+      body,
+      bodyBytes,
+      scratches,
+    });
   } catch (cause) {
     throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
   }

@@ -12,7 +12,7 @@ import { type Mend, mendFor } from "./mends/mend.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
 import { limitsFor } from "./time_limits.ts";
-import type { Incoming, TimeLimits, Transport } from "./transport.ts";
+import type { Incoming, Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, Upstream } from "./upstream.ts";
 import { addressOf, type Vendor } from "./vendors.ts";
@@ -71,7 +71,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   async function attemptOnce(call: Call, attempt: Attempt): Promise<Answer> {
     const { prompt, target, signal } = call;
     const limits = limitsFor(call, options.limits, "text");
-    const incoming = await transport.send({
+    const incoming = await send({
       url: addressOf({
         vendor,
         baseUrl: options.baseUrl,
@@ -91,6 +91,16 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     } catch (error) {
       incoming.cancel();
       throw error;
+    }
+  }
+
+  /** That a kept connection has just ended says nothing of the upstream: the request goes out once more, on a new one. */
+  async function send(outgoing: Outgoing): Promise<Incoming> {
+    try {
+      return await transport.send(outgoing);
+    } catch (error) {
+      if (!(error instanceof GatewayError) || error.fault !== "stale") throw error;
+      return await transport.send({ ...outgoing, fresh: true });
     }
   }
 

@@ -29,6 +29,10 @@ export interface Outgoing {
   headers: Readonly<Record<string, string>>;
   /** A stream is pulled as fast as the upstream takes it. */
   body: string | ReadableStream<Uint8Array>;
+  /** How long a stream is, in bytes, where that is known. */
+  bodyBytes?: number;
+  /** True: it goes out on a new connection. */
+  fresh?: boolean;
   signal: AbortSignal;
   limits: TimeLimits;
 }
@@ -55,7 +59,10 @@ export interface Incoming {
 
 /** Sends requests to one upstream. */
 export interface Transport {
-  /** @throws {GatewayError} `upstream` where nobody answers, `timeout`; or the reason the call's signal was aborted with */
+  /**
+   * @throws {GatewayError} `upstream` where nobody answers, with the fault `stale` where another connection may be all
+   * that is needed; `timeout`; or the reason the call's signal was aborted with
+   */
   send(outgoing: Outgoing): Promise<Incoming>;
   close(): void;
 }
@@ -76,13 +83,24 @@ export interface TransportOptions {
   idleConnections?: number;
 }
 
+/** How a transport over `fetch` speaks. */
+export interface FetchOptions extends TransportOptions {
+  /** Which HTTP: 1.1, which is the default; 2, at once; or what the host prefers, which is only known over TLS. */
+  version?: "1.1" | "2" | "any";
+}
+
 /**
- * A transport over `fetch`. HTTP/1.1 only: a second stream over one HTTP/2 connection waits silently once the peer's
- * limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
+ * A transport over `fetch`. HTTP/1.1 where the host can: a second stream over one HTTP/2 connection waits silently once the
+ * peer's limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
+ * The runtime sends a request a second time whose kept connection ends before the answer, also where it had arrived whole.
  */
-export function createFetchTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
-  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: idleConnections });
-  const released = new Set<() => void>();
+export function createFetchTransport({ idleConnections = 256, version = "1.1" }: FetchOptions = {}): Transport {
+  const client = Deno.createHttpClient({
+    http1: version !== "2",
+    http2: version !== "1.1",
+    poolMaxIdlePerHost: idleConnections,
+  });
+  const released: Released = { stops: new Set(), closed: false };
   const hosts = createHosts();
   return {
     async send({ url, headers, body, signal, limits }) {
@@ -111,7 +129,8 @@ export function createFetchTransport({ idleConnections = 256 }: TransportOptions
       }
     },
     close() {
-      for (const stop of released) stop();
+      released.closed = true;
+      for (const stop of released.stops) stop();
       hosts.close();
       client.close();
     },
@@ -137,8 +156,15 @@ interface Call {
   call: AbortController;
   watch: Watch;
   finish: () => void;
-  /** Ends the reading of rests. */
-  released: Set<() => void>;
+  released: Released;
+}
+
+/** The rests of answers that are being read. */
+interface Released {
+  /** Ends the reading of each. */
+  stops: Set<() => void>;
+  /** True: there is no more of it. */
+  closed: boolean;
 }
 
 function receive(response: Response, { call, watch, finish, released }: Call): Incoming {
@@ -179,15 +205,16 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
     },
     release() {
       if (over) return;
+      if (released.closed) return incoming.cancel();
       over = true;
       finish();
       const stop = () => {
         clearTimeout(timer);
-        released.delete(stop);
+        released.stops.delete(stop);
         call.abort();
       };
       const timer = setTimeout(stop, REST_MS);
-      released.add(stop);
+      released.stops.add(stop);
       void readRest(reader).then(stop);
     },
     cancel() {

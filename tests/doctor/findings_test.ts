@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { lookAtClock } from "../../lib/doctor/clock.ts";
 import { type Finding, notesOn, withoutSecrets } from "../../lib/doctor/finding.ts";
 import { lookAtStore } from "../../lib/doctor/files.ts";
-import { lookAtProxies, proxyFor } from "../../lib/doctor/proxies.ts";
+import { lookAtProxies } from "../../lib/doctor/proxies.ts";
 import { tellCertificate } from "../../lib/doctor/reach.ts";
 import { lookAtSettings } from "../../lib/doctor/settings.ts";
 import { examine } from "../../lib/doctor/examine.ts";
@@ -59,35 +59,17 @@ Deno.test("a certificate that ends soon is in doubt", () => {
   assertEquals(certificate(undefined), "ok: It answers, with TLSv1.3");
 });
 
-Deno.test("proxyFor() reads the environment as fetch does", () => {
-  const cases: [Record<string, string>, string, string | undefined][] = [
-    [{}, "http://a.test/", undefined],
-    [{ HTTP_PROXY: "http://p" }, "http://a.test/", "http://p"],
-    [{ http_proxy: "http://p" }, "http://a.test/", "http://p"],
-    [{ HTTP_PROXY: "http://p" }, "https://a.test/", undefined],
-    [{ HTTPS_PROXY: "http://p" }, "https://a.test/", "http://p"],
-    [{ ALL_PROXY: "http://p" }, "https://a.test/", "http://p"],
-    [{ ALL_PROXY: "http://p", NO_PROXY: "a.test" }, "https://b.a.test/", undefined],
-    [{ ALL_PROXY: "http://p", NO_PROXY: ".a.test" }, "https://b.a.test/", undefined],
-    [{ ALL_PROXY: "http://p", NO_PROXY: "a.test" }, "https://xa.test/", "http://p"],
-    [{ ALL_PROXY: "http://p", NO_PROXY: "x, 10.0.0.0/8" }, "http://10.1.2.3:9/", undefined],
-    [{ ALL_PROXY: "http://p", NO_PROXY: "10.0.0.0/8" }, "http://11.1.2.3:9/", "http://p"],
-    [{ ALL_PROXY: "http://p", NO_PROXY: "*" }, "http://a.test/", "http://p"],
-  ];
-  for (const [env, url, proxy] of cases) assertEquals(proxyFor(url, (name) => env[name]), proxy, JSON.stringify(env));
-});
-
 Deno.test("proxies are told without their passwords, and one for a near host is in doubt", () => {
-  const env: Record<string, string> = { ALL_PROXY: "http://ann:secret@proxy.test:3128", NO_PROXY: "*" };
-  const found = lookAtProxies([{ name: "far", url: "https://api.test/v1" }, {
-    name: "near",
-    url: "http://10.0.0.7:8000/v1",
-  }], (name) => env[name]);
-  assertEquals(lines(found), [
-    'ok: Upstream "far" is reached through http://proxy.test:3128',
-    'doubt: Upstream "near" is reached through http://proxy.test:3128, although it is near (10.0.0.7)',
-    "doubt: NO_PROXY is *, which has no effect here",
-  ]);
+  const hosts = [{ name: "far", url: "https://api.test/v1" }, { name: "near", url: "http://10.0.0.7:8000/v1" }];
+  const look = (more: Record<string, string>) => {
+    const env: Record<string, string> = { ALL_PROXY: "http://ann:secret@proxy.test:3128", ...more };
+    return lines(lookAtProxies(hosts, (name) => env[name]));
+  };
+  const far = 'ok: Upstream "far" is reached through http://proxy.test:3128';
+  const near = 'doubt: Upstream "near" is reached through http://proxy.test:3128, although it is near (10.0.0.7)';
+  assertEquals(look({}), [far, near]);
+  assertEquals(look({ NO_PROXY: "*" }), [near, "doubt: NO_PROXY is *, which exempts names, and no addresses"]);
+  assertEquals(look({ NO_PROXY: "*, 10.0.0.0/8" }), ["ok: None: every upstream is reached directly"]);
 });
 
 Deno.test("a valid configuration may be in doubt", () => {

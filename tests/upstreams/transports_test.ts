@@ -434,6 +434,20 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     await soon("connection closed", server.ended(1));
   });
 
+  Deno.test(`${name}: what is let go of when the transport is closed is cancelled`, async () => {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, CHUNKED + chunk("data: [DONE]\n\n"));
+      await socket.read(new Uint8Array(1));
+      return "close";
+    });
+    const transport = create();
+    const incoming = await transport.send(request(server.url));
+    await incoming.read();
+    transport.close();
+    incoming.release();
+    await soon("connection closed", server.ended(1));
+  });
+
   Deno.test(`${name}: addresses of IPv6`, async () => {
     await using server = startKeeping(async (socket) => {
       await say(socket, `${OK}content-length: 2\r\n\r\nhi`);

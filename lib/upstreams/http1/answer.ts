@@ -20,6 +20,8 @@ export interface Shared {
   scratches: Scratches;
   /** Ends the reading of rests. */
   released: Set<() => void>;
+  /** True: rests are not read any more. */
+  closed: boolean;
 }
 
 const decoder = new TextDecoder();
@@ -103,7 +105,7 @@ export class Answer implements Incoming {
       return this.cancel();
     }
     if (this.#body.done) return this.#complete();
-    if (!this.#following.keeps || !this.#sending.whole) return this.cancel();
+    if (!this.#following.keeps || !this.#sending.whole || this.#shared.closed) return this.cancel();
     this.#over = true;
     this.#call.end();
     const stop = () => {

@@ -1,7 +1,12 @@
 /** Reading the final head of an answer from a connection. */
-import { BrokenAnswer } from "./broken_answer.ts";
+import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import { findHeadEnd, type Head, HEAD_BYTES, headText, parseHead } from "./head.ts";
+
+/** Bytes of an HTTP/2 frame's own head, and types of frames (RFC 9113, 4.1 and 6). */
+const FRAME_BYTES = 9;
+const SETTINGS = 4;
+const GOAWAY = 7;
 
 /** Most interim answers before the one that counts. */
 const INTERIM = 16;
@@ -25,7 +30,10 @@ async function readHeadText(connection: Connection): Promise<string> {
   let looked = 0;
   while (true) {
     const { buffer, start, end } = connection;
-    if (looked < BEGINNING.length && !beginsRight(connection)) throw new BrokenAnswer("The peer does not speak HTTP/1");
+    if (looked < BEGINNING.length && !beginsRight(connection)) {
+      if (beginsAsHttp2(connection)) throw new OtherVersion("The peer speaks HTTP/2 alone");
+      throw new BrokenAnswer("The peer does not speak HTTP/1");
+    }
     const after = findHeadEnd(buffer, { start, seen: start + looked, end });
     if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
     if (after >= 0) {
@@ -42,6 +50,13 @@ function beginsRight({ buffer, start, end }: Connection): boolean {
   const size = Math.min(end - start, BEGINNING.length);
   for (let at = 0; at < size; at++) if (buffer[start + at] !== BEGINNING[at]) return false;
   return true;
+}
+
+/** Whether a frame came that HTTP/2 begins or ends with, on the stream of the connection itself. */
+function beginsAsHttp2({ buffer, start, end }: Connection): boolean {
+  const type = buffer[start + 3];
+  return end - start >= FRAME_BYTES && (type === SETTINGS || type === GOAWAY) &&
+    buffer.subarray(start + 5, start + FRAME_BYTES).every((byte) => byte === 0);
 }
 
 /** The connection ended before an answer's head did. */

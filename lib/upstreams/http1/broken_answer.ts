@@ -2,3 +2,8 @@
 export class BrokenAnswer extends Error {
   override readonly name = "BrokenAnswer";
 }
+
+/** A peer that wants to be spoken to in another version of HTTP: it has certainly begun nothing. */
+export class OtherVersion extends Error {
+  override readonly name = "OtherVersion";
+}

@@ -1,7 +1,7 @@
 /** One call: from its begin, over the making of a connection, to the head of its answer. */
 import { GatewayError } from "../../errors.ts";
 import { ConnectionEnded, readAnswerHead } from "./answer_head.ts";
-import { BrokenAnswer } from "./broken_answer.ts";
+import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import type { Watch } from "./deadlines.ts";
 import { type Following, following } from "./framing.ts";
@@ -59,11 +59,18 @@ export class Call {
   errorFor(cause: unknown, message: string): unknown {
     if (this.#failed) return this.#error ?? cause;
     if (cause instanceof GatewayError) return cause;
-    return new GatewayError("upstream", cause instanceof BrokenAnswer ? BROKEN : message, { cause });
+    const fault = cause instanceof OtherVersion ? "unreachable" : undefined;
+    return new GatewayError("upstream", cause instanceof BrokenAnswer ? BROKEN : message, { cause, fault });
   }
 }
 
 const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
+
+/**
+ * A kept connection that ends within this time after a request began to leave on it was on its way to its end before, in
+ * milliseconds: word of that takes no longer, and a model that has begun to think does.
+ */
+const STALE_MS = 1_000;
 
 /** An answer whose head has come, and the connection that it comes on. */
 export interface Reached {
@@ -76,9 +83,13 @@ export interface Reached {
 /**
  * Sends a request and reads the answer's head. A kept connection that dies before the request has left it whole is replaced
  * by a new one, once: nobody can have begun what did not arrive.
+ * @throws {GatewayError} `upstream` with the fault `stale` where it died just after that, without a word
  */
-export async function reach(call: Call, { pool, packed }: { pool: Pool; packed: Packed }): Promise<Reached> {
-  for (let kept = pool.take();; kept = undefined) {
+export async function reach(
+  call: Call,
+  { pool, packed, fresh = false }: { pool: Pool; packed: Packed; fresh?: boolean },
+): Promise<Reached> {
+  for (let kept = fresh ? undefined : pool.take();; kept = undefined) {
     const connection = kept ?? await open(call, pool);
     // It may have been given up between two steps.
     if (call.failed) {
@@ -86,6 +97,7 @@ export async function reach(call: Call, { pool, packed }: { pool: Pool; packed: 
       throw new ConnectionEnded();
     }
     const sending = startSending(connection, packed, (error) => call.fail(bodyError(error)));
+    const leftAt = performance.now();
     call.connection = connection;
     call.sending = sending;
     try {
@@ -97,7 +109,8 @@ export async function reach(call: Call, { pool, packed }: { pool: Pool; packed: 
       if (mayRepeat) await sending.settled;
       if (!mayRepeat || sending.whole || call.failed) {
         call.drop();
-        throw error;
+        const isStale = mayRepeat && !call.failed && performance.now() - leftAt < STALE_MS;
+        throw isStale ? staleError(error) : error;
       }
     }
   }
@@ -116,6 +129,10 @@ async function open(call: Call, pool: Pool): Promise<Connection> {
     call.opening = undefined;
     call.watch?.connected();
   }
+}
+
+function staleError(cause: unknown): GatewayError {
+  return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "stale" });
 }
 
 function bodyError(cause: unknown): GatewayError {

@@ -6,23 +6,32 @@ import { type Address, createDialler, type Dialler } from "./socket.ts";
 export interface PoolOptions {
   /** Most of them. With 0, each request makes its own. */
   idleConnections: number;
-  /** In milliseconds. */
-  idleMs: number;
+  /** In milliseconds; absent: what usual hosts can bear. */
+  idleMs?: number;
 }
+
+/**
+ * How long an idle connection is kept whose host does not say, in milliseconds. Hosts behind plain HTTP are near and often
+ * servers as they come: uvicorn and Node close after 5 s, and another connection costs them nothing. Those behind TLS have
+ * proxies before them, which keep theirs for 60 s (load balancers of clouds), 75 s (nginx) or longer, and another handshake
+ * takes three ways there and back. A host that closes sooner is noticed, but for a request that leaves at that very moment.
+ */
+const PLAIN_IDLE_MS = 4_000;
+const TLS_IDLE_MS = 50_000;
 
 /** Time before the end that a peer announces within which a connection is not used any more, in milliseconds. */
 const EARLY_MS = 1_000;
 
 /** The connections to one host. The one that was used last is used first, so that the others grow old. */
 export class Pool {
-  readonly #options: PoolOptions;
+  readonly #options: Required<PoolOptions>;
   readonly #dialler: Dialler;
   readonly #idle: Connection[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor(address: Address, options: PoolOptions) {
-    this.#options = options;
+  constructor(address: Address, { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS }: PoolOptions) {
+    this.#options = { idleConnections, idleMs };
     this.#dialler = createDialler(address);
   }
 

@@ -10,8 +10,9 @@ export type RequestBody = string | Uint8Array | ReadableStream<Uint8Array>;
 export interface Packed {
   /** What is written first, or all of it. */
   pieces: readonly Uint8Array[];
-  /** What follows, in chunks. */
+  /** What follows: as it is where its length was said, else in chunks. */
   stream?: ReadableStream<Uint8Array>;
+  streamBytes?: number;
   /** Lets go of the pieces: they are not written again. */
   drop(): void;
 }
@@ -37,9 +38,11 @@ const LAST_CHUNK = encoder.encode("0\r\n\r\n");
 /** Writes a request into bytes. Small ones are one piece: head and body leave together. @throws {TypeError} as `writeHead` */
 export function packRequest(
   head: Omit<RequestHead, "bodyBytes">,
-  { body, scratches }: { body: RequestBody; scratches: Scratches },
+  { body, bodyBytes, scratches }: { body: RequestBody; bodyBytes?: number; scratches: Scratches },
 ): Packed {
-  if (body instanceof ReadableStream) return { pieces: [headBytes(writeHead(head))], stream: body, drop() {} };
+  if (body instanceof ReadableStream) {
+    return { pieces: [headBytes(writeHead({ ...head, bodyBytes }))], stream: body, streamBytes: bodyBytes, drop() {} };
+  }
   const packed = typeof body === "string" && body.length <= SCRATCH_BYTES - HEAD_ROOM
     ? packSmall(head, { body, scratches })
     : undefined;
@@ -92,14 +95,33 @@ export function startSending(connection: Connection, packed: Packed, onBroken: (
     if (packed.stream !== undefined && !stopped) {
       reader = packed.stream.getReader();
       pulled = true;
-      for (let piece = await pull(reader); piece !== undefined; piece = await pull(reader)) {
-        // A chunk of nothing would be the last.
-        if (piece.length > 0) await connection.write(asChunk(piece));
-      }
-      await connection.write(LAST_CHUNK);
+      if (packed.streamBytes === undefined) await writeChunks(reader);
+      else await writePlain(reader, packed.streamBytes);
     }
     whole = true;
     packed.drop();
+  }
+
+  async function writeChunks(from: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
+    for (let piece = await pull(from); piece !== undefined; piece = await pull(from)) {
+      // A chunk of nothing would be the last.
+      if (piece.length > 0) await connection.write(asChunk(piece));
+    }
+    await connection.write(LAST_CHUNK);
+  }
+
+  /** What is longer than it was said to be would be the begin of another request. */
+  async function writePlain(from: ReadableStreamDefaultReader<Uint8Array>, bytes: number): Promise<void> {
+    let left = bytes;
+    for (let piece = await pull(from); piece !== undefined; piece = await pull(from)) {
+      left -= piece.length;
+      if (left < 0) break;
+      await connection.write(piece);
+    }
+    if (left === 0) return;
+    const error = new RangeError("Cannot send a body: it is not as long as it was said to be");
+    onBroken(error);
+    throw error;
   }
 
   async function pull(from: ReadableStreamDefaultReader<Uint8Array>): Promise<Uint8Array | undefined> {

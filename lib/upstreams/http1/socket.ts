@@ -1,4 +1,5 @@
 /** New connections to one host, over TCP or TLS. What authorities are trusted is the runtime's affair, as it is for `fetch`. */
+import { OtherVersion } from "./broken_answer.ts";
 
 /** A connection of the runtime. */
 export type Socket = Deno.TcpConn | Deno.TlsConn;
@@ -80,7 +81,7 @@ export function createDialler({ hostname, port, tls }: Address): Dialler {
     } catch (error) {
       if (!signal.aborted) {
         connection.close();
-        throw error;
+        throw isWithoutHttp1(error) ? new OtherVersion("The peer does not offer HTTP/1.1", { cause: error }) : error;
       }
       abandoned.set(connection, performance.now());
       const end = () => void (abandoned.delete(connection) && connection.close());
@@ -123,6 +124,11 @@ export function createDialler({ hostname, port, tls }: Address): Dialler {
       for (const stop of lingering) stop();
     },
   };
+}
+
+/** The alert by which a host says that it speaks none of the protocols that are offered to it (RFC 7301, 3.2). */
+function isWithoutHttp1(error: unknown): boolean {
+  return error instanceof Error && error.message.includes("NoApplicationProtocol");
 }
 
 /** One that TLS has taken over is closed with it. */

@@ -1,7 +1,9 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
+import { Connection } from "../../../lib/upstreams/http1/connection.ts";
 import { Pool } from "../../../lib/upstreams/http1/pool.ts";
+import type { Outgoing } from "../../../lib/upstreams/transport.ts";
 import { failureOf, request, soon, until } from "../transports.ts";
 import { type KeepingServer, say, startKeeping } from "./keeping_server.ts";
 
@@ -90,7 +92,7 @@ Deno.test("what a server says without being asked is nobody's answer", async () 
   second.close();
 });
 
-Deno.test("a request that has left whole is never sent again, whatever its connection does", async () => {
+Deno.test("a request that has left whole is never sent again, and says where that may help", async () => {
   for (const then of ["close", "reset"] as const) {
     await using server = startKeeping(async (socket, { body }) => {
       if (body !== "first") return then;
@@ -101,11 +103,89 @@ Deno.test("a request that has left whole is never sent again, whatever its conne
     await (await transport.send(request(server.url, { body: "first" }))).text(10);
     const error = await failureOf(transport.send(request(server.url, { body: "second" })));
     assert(error instanceof GatewayError && error.kind === "upstream", String(error));
-    assertEquals(error.fault, undefined);
+    assertEquals(error.fault, "stale");
     assertMatch(error.message, /Cannot reach/);
     assertEquals(server.asked.map(({ body }) => body), ["first", "second"]);
     assertEquals(server.accepted, 1);
     transport.close();
+  }
+});
+
+Deno.test("a connection that ends is not stale where it is new, answered, took its time, or carried a stream", async () => {
+  const cases: [name: string, say: string, waitMs: number, change: () => Partial<Outgoing>][] = [
+    ["new", "", 0, () => ({ fresh: true })],
+    ["answered", "H", 0, () => ({})],
+    ["took its time", "", 1_050, () => ({})],
+    ["carried a stream", "", 0, () => ({ body: ReadableStream.from([new Uint8Array(3)]) })],
+    ["carried a stream of known length", "", 0, () => ({
+      body: ReadableStream.from([new Uint8Array(3)]),
+      bodyBytes: 3,
+    })],
+  ];
+  for (const [name, said, waitMs, change] of cases) {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, body === "first" ? HELLO : said);
+      if (body === "first") return "keep";
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      return "close";
+    });
+    const transport = createHttp1Transport();
+    await (await transport.send(request(server.url, { body: "first" }))).text(10);
+    const error = await failureOf(transport.send(request(server.url, { body: "second", ...change() })));
+    assert(
+      error instanceof GatewayError && error.kind === "upstream" && error.fault === undefined,
+      `${name}: ${error}`,
+    );
+    assertEquals([server.asked.length, server.accepted], [2, name === "new" ? 2 : 1], name);
+    transport.close();
+  }
+});
+
+Deno.test("a stream of known length goes out under it, and never with a byte more or less", async () => {
+  await using server = startKeeping(async (socket) => {
+    await say(socket, HELLO);
+    return "keep";
+  });
+  const transport = createHttp1Transport();
+  const send = (bodyBytes: number, ...pieces: number[]) =>
+    transport.send(request(server.url, {
+      body: ReadableStream.from(pieces.map((size) => new TextEncoder().encode("x".repeat(size)))),
+      bodyBytes,
+    }));
+  for (const [bytes, ...pieces] of [[5, 2, 0, 3], [0], [700_000, 300_000, 400_000]] as const) {
+    assertEquals(await (await send(bytes, ...pieces)).text(10), "hello");
+    const asked = server.asked.at(-1);
+    assertMatch(asked?.head ?? "", new RegExp(`\\r\\ncontent-length: ${bytes}\\r\\n`));
+    assert(!asked?.head.includes("transfer-encoding"));
+    assertEquals(asked?.body, "x".repeat(bytes));
+  }
+  assertEquals(server.accepted, 1);
+  for (const pieces of [[2, 2], [2, 4]]) {
+    const error = await soon("failure", failureOf(send(5, ...pieces)));
+    assert(error instanceof GatewayError && error.kind === "upstream", String(error));
+    await until("connection closed", () => server.open === 0);
+  }
+  assertEquals(server.asked.length, 3);
+  transport.close();
+});
+
+Deno.test("how long a connection may lie idle depends on what its host usually bears", async () => {
+  for (
+    const [tls, keepsMs, wanted] of [[false, undefined, 4_000], [true, undefined, 50_000], [
+      true,
+      5_000,
+      4_000,
+    ]] as const
+  ) {
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const pool = new Pool({ hostname: "127.0.0.1", port: listener.addr.port, tls }, { idleConnections: 5 });
+    const connection = new Connection(await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port }));
+    const peer = await listener.accept();
+    pool.put(connection, keepsMs);
+    assertEquals(connection.idleMs, wanted);
+    pool.close();
+    peer.close();
+    listener.close();
   }
 });
 

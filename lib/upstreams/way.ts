@@ -1,0 +1,111 @@
+/** The way to one upstream: the HTTP/1.1 client of our own, or `fetch` where only that can go there. */
+import { GatewayError } from "../errors.ts";
+import { OtherVersion } from "./http1/broken_answer.ts";
+import { canServe, createHttp1Transport } from "./http1_transport.ts";
+import type { Env } from "./proxies.ts";
+import { createFetchTransport, type Incoming, type Transport, type TransportOptions } from "./transport.ts";
+
+/** What carries requests to an upstream. */
+export const CLIENTS = ["http1", "fetch"] as const;
+
+/** One of them. */
+export type Client = (typeof CLIENTS)[number];
+
+/** The way to one upstream. All of its transports change over together. */
+export interface Way {
+  open(options?: TransportOptions): Transport;
+}
+
+/** What a way is made of. */
+export interface WayOptions {
+  /** Address of the upstream. */
+  url: string;
+  /** What the configuration says. */
+  wanted: Client | "auto";
+  /** Absent: that of the process, which is what `fetch` obeys. */
+  env?: Env;
+  /** Told once, where the host turns out to speak HTTP/2 alone. */
+  fellBack: (reason: string) => void;
+}
+
+/** What carries requests to an address at first. */
+export function clientFor(
+  { url, wanted, env = (name) => Deno.env.get(name) }: Pick<WayOptions, "url" | "wanted" | "env">,
+): Client {
+  return wanted === "auto" ? canServe(url, env) ? "http1" : "fetch" : wanted;
+}
+
+/** The way to one upstream. Where the configuration leaves the choice, a host of HTTP/2 alone is asked over `fetch`. */
+export function createWay(options: WayOptions): Way {
+  const { url, wanted, fellBack } = options;
+  const client = clientFor(options);
+  let fallen = false;
+
+  function fall(reason: string): void {
+    if (fallen) return;
+    fallen = true;
+    fellBack(reason);
+  }
+
+  /** Asks over HTTP/1.1 until the host says that it does not speak it. */
+  function withFallback(options: TransportOptions): Transport {
+    const first = createHttp1Transport(options);
+    let other: Transport | undefined;
+    return {
+      async send(outgoing) {
+        if (!fallen) {
+          const { answer, refusal } = await tryOnce(first.send(outgoing));
+          if (answer !== undefined) return answer;
+          fall(messageOf(refusal.cause));
+          // What was begun to be read cannot be sent again; nobody has begun to do it.
+          if (typeof outgoing.body !== "string") throw refusal;
+        }
+        other ??= createFetchTransport({ ...options, version: versionOf(url) });
+        return await other.send(outgoing);
+      },
+      close() {
+        first.close();
+        other?.close();
+      },
+    };
+  }
+
+  return {
+    open(options = {}) {
+      if (client === "fetch") return createFetchTransport(options);
+      return wanted === "http1" ? createHttp1Transport(options) : withFallback(options);
+    },
+  };
+}
+
+/** Over TLS the host chooses; without it, it must be known before. */
+function versionOf(url: string): "any" | "2" {
+  return url.startsWith("https:") ? "any" : "2";
+}
+
+type Tried = { answer: Incoming; refusal?: undefined } | { answer?: undefined; refusal: GatewayError };
+
+/** An answer, or that the host wants another version of HTTP. @throws as `Transport.send` */
+async function tryOnce(sent: Promise<Incoming>): Promise<Tried> {
+  try {
+    const answer = await sent;
+    if (!wantsHttp2(answer)) return { answer };
+    answer.cancel();
+    const cause = new OtherVersion("It asks for an upgrade to HTTP/2");
+    return {
+      refusal: new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" }),
+    };
+  } catch (error) {
+    if (error instanceof GatewayError && error.cause instanceof OtherVersion) return { refusal: error };
+    throw error;
+  }
+}
+
+/** A 426 names what it wants; other upgrades are not for us. */
+function wantsHttp2(answer: Incoming): boolean {
+  return answer.status === 426 && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(answer.header("upgrade") ?? "");
+}
+
+function messageOf(cause: unknown): string {
+  return cause instanceof Error ? cause.message : "";
+}

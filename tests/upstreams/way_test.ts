@@ -1,0 +1,177 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Transport } from "../../lib/upstreams/transport.ts";
+import { clientFor, createWay, type WayOptions } from "../../lib/upstreams/way.ts";
+import { oneModel, startGateway } from "./gateway.ts";
+import { say, startKeeping } from "./http1/keeping_server.ts";
+import { prompt, WHOLE } from "./said.ts";
+import { json, type Scripted, startScripted } from "./scripted.ts";
+import { failureOf, request, soon } from "./transports.ts";
+
+/** SETTINGS, empty, and GOAWAY with PROTOCOL_ERROR: what a peer of HTTP/2 alone says to a line of HTTP/1.1. */
+const SETTINGS = "\0\0\0\x04\0\0\0\0\0";
+const GOAWAY = "\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\x01";
+
+/** A server in front of another that lets through HTTP/2 alone, and answers everything else with these bytes. */
+function startHttp2Only(behind: Scripted, refusal: string): AsyncDisposable & { url: string; refused: number } {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const running: Promise<unknown>[] = [];
+  async function pass(socket: Deno.TcpConn): Promise<void> {
+    const first = new Uint8Array(65_536);
+    const size = await socket.read(first) ?? 0;
+    if (!new TextDecoder().decode(first.subarray(0, size)).startsWith("PRI * HTTP/2.0")) {
+      front.refused++;
+      await say(socket, refusal);
+      await socket.closeWrite();
+      while (await socket.read(first).catch(() => null) !== null);
+      return socket.close();
+    }
+    const to = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(behind.url).port) });
+    await to.write(first.subarray(0, size));
+    await Promise.allSettled([socket.readable.pipeTo(to.writable), to.readable.pipeTo(socket.writable)]);
+  }
+  const front = {
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    refused: 0,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await accepting;
+      await Promise.allSettled(running);
+    },
+  };
+  const accepting = (async () => {
+    for await (const socket of listener) running.push(pass(socket));
+  })();
+  return front;
+}
+
+function wayTo(url: string, more: Partial<WayOptions> = {}): { transport: Transport; reasons: string[] } {
+  const reasons: string[] = [];
+  const way = createWay({
+    url,
+    wanted: "auto",
+    env: () => undefined,
+    fellBack: (reason) => void reasons.push(reason),
+    ...more,
+  });
+  return { transport: way.open(), reasons };
+}
+
+const UPGRADE = "HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\ncontent-length: 0\r\n";
+
+Deno.test("clientFor() takes what can go there, or what it is told", () => {
+  const cases: [wanted: WayOptions["wanted"], env: Record<string, string>, client: string][] = [
+    ["auto", {}, "http1"],
+    ["auto", { HTTPS_PROXY: "http://p" }, "fetch"],
+    ["auto", { HTTPS_PROXY: "http://p", NO_PROXY: "one.example" }, "http1"],
+    ["auto", { HTTP_PROXY: "http://p" }, "http1"],
+    ["http1", { HTTPS_PROXY: "http://p" }, "http1"],
+    ["fetch", {}, "fetch"],
+  ];
+  for (const [wanted, env, client] of cases) {
+    assertEquals(clientFor({ url: "https://one.example/v1", wanted, env: (name) => env[name] }), client);
+  }
+});
+
+Deno.test("a host that speaks HTTP/2 alone is asked over fetch from then on, which is told once", async () => {
+  const refusals: [name: string, wire: string, reason: RegExp][] = [
+    ["SETTINGS", SETTINGS, /speaks HTTP\/2 alone/],
+    ["GOAWAY", GOAWAY, /speaks HTTP\/2 alone/],
+    ["426 for h2c", `${UPGRADE}upgrade: h2c\r\n\r\n`, /upgrade to HTTP\/2/],
+    ["426 for HTTP/2", `${UPGRADE}upgrade: TLS/1.2, HTTP/2.0\r\n\r\n`, /upgrade to HTTP\/2/],
+  ];
+  for (const [name, wire, reason] of refusals) {
+    await using behind = startScripted(({ body }) => json({ got: body }));
+    await using front = startHttp2Only(behind, wire);
+    const { transport, reasons } = wayTo(front.url);
+    for (const body of ["one", "two", "three"]) {
+      const incoming = await soon(name, transport.send(request(front.url, { body })));
+      assertEquals(await incoming.text(100), `{"got":"${body}"}`);
+    }
+    assertEquals([front.refused, behind.requests.length], [1, 3], name);
+    assertEquals(reasons.length, 1);
+    assertMatch(reasons[0] ?? "", reason);
+    transport.close();
+  }
+});
+
+Deno.test("all transports of a way change over together", async () => {
+  await using behind = startScripted(() => json({}));
+  await using front = startHttp2Only(behind, SETTINGS);
+  let told = 0;
+  const way = createWay({ url: front.url, wanted: "auto", env: () => undefined, fellBack: () => void told++ });
+  const [texts, pictures] = [way.open(), way.open({ idleConnections: 0 })];
+  for (const transport of [texts, pictures]) await (await transport.send(request(front.url))).text(10);
+  assertEquals([front.refused, told], [1, 1]);
+  texts.close();
+  pictures.close();
+});
+
+Deno.test("a body that may have been begun is not sent again: whoever asked may, as nothing has begun", async () => {
+  await using behind = startScripted(({ body }) => json({ got: body }));
+  await using front = startHttp2Only(behind, SETTINGS);
+  const { transport, reasons } = wayTo(front.url);
+  const stream = () => request(front.url, { body: ReadableStream.from([new TextEncoder().encode("pieces")]) });
+  const error = await failureOf(transport.send(stream()));
+  assert(error instanceof GatewayError && error.fault === "unreachable", String(error));
+  assertEquals([reasons.length, behind.requests.length], [1, 0]);
+  assertEquals(await (await transport.send(stream())).text(100), '{"got":"pieces"}');
+  transport.close();
+});
+
+Deno.test("over http1 alone, HTTP/2 is a host that cannot be reached", async () => {
+  await using behind = startScripted(() => json({}));
+  await using front = startHttp2Only(behind, SETTINGS);
+  const { transport, reasons } = wayTo(front.url, { wanted: "http1" });
+  for (let number = 1; number <= 2; number++) {
+    const error = await failureOf(transport.send(request(front.url)));
+    assert(error instanceof GatewayError && error.fault === "unreachable", String(error));
+    assertEquals([front.refused, reasons.length], [number, 0]);
+  }
+  transport.close();
+});
+
+Deno.test("what is no HTTP/2 is no reason to change over", async () => {
+  const wires = [
+    `${UPGRADE}upgrade: websocket\r\n\r\n`,
+    `${UPGRADE}\r\n`,
+    "SSH-2.0-x\r\n",
+    "\0\0\0\x04",
+    "\0\0\0\x04\0\0\0\0\x01",
+    "\0\0\0\0\0\0\0\0\0",
+    "",
+  ];
+  for (const wire of wires) {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, wire);
+      return "close";
+    });
+    const { transport, reasons } = wayTo(server.url);
+    for (let number = 1; number <= 2; number++) {
+      const said = await transport.send(request(server.url, { fresh: true })).then((incoming) => {
+        incoming.cancel();
+        return incoming.status;
+      }, () => "error");
+      assertEquals(said, wire.startsWith("HTTP") ? 426 : "error", JSON.stringify(wire));
+    }
+    assertEquals([server.asked.length, reasons], [2, []], JSON.stringify(wire));
+    transport.close();
+  }
+});
+
+Deno.test("the gateway answers from a host of HTTP/2 alone, and its log says so once", async () => {
+  await using behind = startScripted(() => json(WHOLE.chat));
+  await using front = startHttp2Only(behind, SETTINGS);
+  await using gateway = startGateway(oneModel("chat", front.url));
+  for (let number = 0; number < 2; number++) {
+    const response = await gateway.ask("chat", prompt("chat"));
+    assertEquals([response.status, response.headers.get("x-sluice-attempts")], [200, "1"], await response.text());
+  }
+  assertEquals(gateway.logs, [{
+    level: "warn",
+    event: "transport_fallback",
+    upstream: "one",
+    to: "fetch",
+    reason: "The peer speaks HTTP/2 alone",
+  }]);
+});
