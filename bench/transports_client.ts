@@ -2,9 +2,9 @@
 /** One transport of `transports.ts` in a process of its own: runs what it is told line by line, and says what it cost. */
 import process from "node:process";
 import { createHttp1Transport } from "../lib/upstreams/http1_transport.ts";
-import { createNodeTransport } from "../lib/upstreams/node_transport.ts";
 import { createFetchTransport, type Transport } from "../lib/upstreams/transport.ts";
 import { BODIES } from "./transports_answers.ts";
+import { createNodeTransport } from "./transports_node.ts";
 
 /** What is to be done: so many calls, so many of them at once. */
 export interface Job {

@@ -1,7 +1,7 @@
 /** The way to an upstream over an HTTP/1.1 client of our own, straight on the runtime's sockets. */
 import { GatewayError } from "../errors.ts";
 import { Answer, type Shared } from "./http1/answer.ts";
-import { ConnectionEnded } from "./http1/answer_head.ts";
+import { ConnectionEnded } from "./http1/broken_answer.ts";
 import { Call, reach } from "./http1/call.ts";
 import { createDeadlines } from "./http1/deadlines.ts";
 import { Pool } from "./http1/pool.ts";

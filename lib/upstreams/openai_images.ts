@@ -5,7 +5,7 @@ import { writeJson } from "../json.ts";
 import type { Secret } from "../secret.ts";
 import { sendFailure, statusFailure } from "./openai_images/failures.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
-import { formType, writeForm } from "./openai_images/multipart.ts";
+import { formBytes, formType, writeForm } from "./openai_images/multipart.ts";
 import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
 import { limitsFor } from "./time_limits.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
@@ -79,7 +79,7 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     return answerFeed(incoming, { request, n: asking.n, signal });
   }
 
-  function bodyOf(request: ImageCall["request"], asking: Asking): Pick<Outgoing, "headers" | "body"> {
+  function bodyOf(request: ImageCall["request"], asking: Asking): Pick<Outgoing, "headers" | "body" | "bodyBytes"> {
     const headers = {
       accept: asking.stream ? "text/event-stream" : "application/json",
       ...(key !== undefined && vendor.auth(key.reveal())),
@@ -92,9 +92,11 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
     }
     // Drawn after the uploads came, out of 122 random bits: nobody can have put it into them.
     const boundary = `sluice-${crypto.randomUUID()}`;
+    const form = writeEdit(request, asking);
     return {
       headers: { ...headers, "content-type": formType(boundary) },
-      body: writeForm(writeEdit(request, asking), boundary),
+      body: writeForm(form, boundary),
+      bodyBytes: formBytes(form, boundary),
     };
   }
 

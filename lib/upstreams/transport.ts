@@ -29,7 +29,7 @@ export interface Outgoing {
   headers: Readonly<Record<string, string>>;
   /** A stream is pulled as fast as the upstream takes it. */
   body: string | ReadableStream<Uint8Array>;
-  /** How long a stream is, in bytes, where that is known. */
+  /** How long a stream is, in bytes, where that is known: `fetch` goes in chunks all the same. */
   bodyBytes?: number;
   /** True: it goes out on a new connection. */
   fresh?: boolean;

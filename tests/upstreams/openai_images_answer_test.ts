@@ -1,9 +1,20 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { pictureCutter } from "../../lib/upstreams/openai_images/cut_pictures.ts";
 import type { ImageEvent } from "../../lib/images/types.ts";
-import { cut, events, eventText, failure, pictures, PNG, png, readAll, startHost } from "./openai_images_host.ts";
+import {
+  cut,
+  events,
+  eventText,
+  failure,
+  overEach,
+  pictures,
+  PNG,
+  png,
+  readAll,
+  startHost,
+} from "./openai_images_host.ts";
 
-Deno.test("A whole answer's pictures come in its order, whatever else is in it", async () => {
+overEach("A whole answer's pictures come in its order, whatever else is in it", async () => {
   const picture = (index: number, about: string): ImageEvent => ({
     type: "image",
     index,
@@ -32,7 +43,7 @@ Deno.test("A whole answer's pictures come in its order, whatever else is in it",
   }
 });
 
-Deno.test("A text cut at any place gives the same pictures and the same rest", () => {
+overEach("A text cut at any place gives the same pictures and the same rest", () => {
   const text = '{"a":"\\"","data":[{"b64_json":"QUJD","index":1},{"b64_json":""},{"url":"u"}],"z":[{"b64_json":"R"}]}';
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
@@ -49,7 +60,7 @@ Deno.test("A text cut at any place gives the same pictures and the same rest", (
   }
 });
 
-Deno.test("A stream's previews and pictures are passed on", async () => {
+overEach("A stream's previews and pictures are passed on", async () => {
   const partial = (base64: string, more: object) => ({
     type: "image_generation.partial_image",
     b64_json: base64,
@@ -121,7 +132,7 @@ Deno.test("A stream's previews and pictures are passed on", async () => {
   }
 });
 
-Deno.test("An answer without its pictures fails as a whole, for good", async () => {
+overEach("An answer without its pictures fails as a whole, for good", async () => {
   const cases: [about: string, answer: () => Response, message: string][] = [
     ["cut off in a picture", () => cut(`{"data":[{"b64_json":"${PNG.slice(0, 30)}`), "broke off"],
     ["ends in a picture", () => new Response(`{"data":[{"b64_json":"${PNG}`), "expected JSON"],
@@ -148,7 +159,7 @@ Deno.test("An answer without its pictures fails as a whole, for good", async () 
   }
 });
 
-Deno.test("What is no picture fails by itself", async () => {
+overEach("What is no picture fails by itself", async () => {
   const gif = btoa("GIF89a\x01\0\x01\0\0\0\0;");
   const cases = ["", "%%%%", "QUJD", PNG.slice(0, -1) + "%", PNG.slice(0, 41), `${PNG}QUJD`, gif, `${PNG}\\"`];
   for (const bad of cases) {
@@ -162,7 +173,7 @@ Deno.test("What is no picture fails by itself", async () => {
   }
 });
 
-Deno.test("Pictures that came before an answer broke off are kept, the others fail", async () => {
+overEach("Pictures that came before an answer broke off are kept, the others fail", async () => {
   const answers: (() => Response)[] = [
     () => cut(`{"data":[{"b64_json":"${png(1)}"},{"b64_json":"${PNG.slice(0, 20)}`),
     () => pictures(png(1)),
@@ -178,7 +189,7 @@ Deno.test("Pictures that came before an answer broke off are kept, the others fa
   }
 });
 
-Deno.test("A picture of 50 MB, whole or streamed, leaves the event loop to others", async () => {
+overEach("A picture of 50 MB, whole or streamed, leaves the event loop to others", async () => {
   const big = new Uint8Array(37_500_000);
   big.set(Uint8Array.from(atob(PNG), (letter) => letter.charCodeAt(0)));
   for (let at = 64; at < big.length; at += 1) big[at] = at * 31 >> 3;

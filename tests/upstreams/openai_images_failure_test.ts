@@ -1,72 +1,91 @@
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
 import { Secret } from "../../lib/secret.ts";
 import { createOpenaiImages } from "../../lib/upstreams/openai_images.ts";
-import { createFetchTransport } from "../../lib/upstreams/transport.ts";
 import { vendorOf } from "../../lib/upstreams/vendors.ts";
-import { failure, imageCall, pictures, PNG, png, readAll, startHost, upload } from "./openai_images_host.ts";
+import {
+  failure,
+  imageCall,
+  openTransport,
+  overEach,
+  pictures,
+  PNG,
+  png,
+  readAll,
+  startHost,
+  upload,
+} from "./openai_images_host.ts";
 
-Deno.test("Errors of the host are told apart: the client's, the gateway's, and those that may have made pictures", async () => {
-  const refusal = (error: object) => ({ error: { message: "Your request was rejected", param: null, ...error } });
-  const cases: [status: number, body: unknown, kind: string, code: string | undefined, final: boolean][] = [
-    [
-      400,
-      refusal({ type: "image_generation_user_error", code: "moderation_blocked" }),
-      "invalid",
-      "moderation_blocked",
-      false,
-    ],
-    [
-      400,
-      refusal({ type: "invalid_request_error", code: "content_policy_violation" }),
-      "invalid",
-      "content_policy_violation",
-      false,
-    ],
-    [
-      400,
-      refusal({ type: "image_generation_user_error", code: null }),
-      "invalid",
-      "image_generation_user_error",
-      false,
-    ],
-    [403, refusal({ code: "moderation_blocked" }), "invalid", "moderation_blocked", false],
-    [500, refusal({ code: "content_policy_violation" }), "invalid", "content_policy_violation", false],
-    [200, refusal({ code: "moderation_blocked" }), "invalid", "moderation_blocked", false],
-    [
-      400,
-      refusal({ type: "invalid_request_error", code: "unknown_parameter" }),
-      "invalid",
-      "unknown_parameter",
-      false,
-    ],
-    [401, refusal({ code: "invalid_api_key" }), "upstream", undefined, false],
-    [403, refusal({}), "upstream", undefined, false],
-    [413, refusal({}), "too_large", undefined, false],
-    [429, refusal({ code: "rate_limit_exceeded" }), "exhausted", undefined, false],
-    [429, refusal({ type: "insufficient_quota", code: "insufficient_quota" }), "exhausted", "insufficient_quota", true],
-    [503, "busy", "overloaded", undefined, false],
-    [500, refusal({ type: "server_error" }), "upstream", undefined, true],
-    [502, "<html>", "upstream", undefined, true],
-    [504, "", "timeout", undefined, true],
-    [307, "", "upstream", undefined, false],
-  ];
-  for (const [status, body, kind, code, final] of cases) {
-    await using host = startHost(() =>
-      new Response(typeof body === "string" ? body : JSON.stringify(body), {
-        status,
-        headers: { "retry-after": "7", location: "http://127.0.0.1:2/" },
-      })
-    );
-    const error = await failure(host.create().feed.then(readAll));
-    assertEquals([error.kind, error.code, error.final], [kind, code, final], `${status} ${JSON.stringify(body)}`);
-    const waits = status === 429 || status === 503;
-    assertEquals(error.retryAfterMs, waits ? 7_000 : undefined, `${status}`);
-    if (error.kind === "invalid") assertEquals(error.message, "Your request was rejected");
-    assertEquals(host.count(), 1);
-  }
-});
+overEach(
+  "Errors of the host are told apart: the client's, the gateway's, and those that may have made pictures",
+  async () => {
+    const refusal = (error: object) => ({ error: { message: "Your request was rejected", param: null, ...error } });
+    const cases: [status: number, body: unknown, kind: string, code: string | undefined, final: boolean][] = [
+      [
+        400,
+        refusal({ type: "image_generation_user_error", code: "moderation_blocked" }),
+        "invalid",
+        "moderation_blocked",
+        false,
+      ],
+      [
+        400,
+        refusal({ type: "invalid_request_error", code: "content_policy_violation" }),
+        "invalid",
+        "content_policy_violation",
+        false,
+      ],
+      [
+        400,
+        refusal({ type: "image_generation_user_error", code: null }),
+        "invalid",
+        "image_generation_user_error",
+        false,
+      ],
+      [403, refusal({ code: "moderation_blocked" }), "invalid", "moderation_blocked", false],
+      [500, refusal({ code: "content_policy_violation" }), "invalid", "content_policy_violation", false],
+      [200, refusal({ code: "moderation_blocked" }), "invalid", "moderation_blocked", false],
+      [
+        400,
+        refusal({ type: "invalid_request_error", code: "unknown_parameter" }),
+        "invalid",
+        "unknown_parameter",
+        false,
+      ],
+      [401, refusal({ code: "invalid_api_key" }), "upstream", undefined, false],
+      [403, refusal({}), "upstream", undefined, false],
+      [413, refusal({}), "too_large", undefined, false],
+      [429, refusal({ code: "rate_limit_exceeded" }), "exhausted", undefined, false],
+      [
+        429,
+        refusal({ type: "insufficient_quota", code: "insufficient_quota" }),
+        "exhausted",
+        "insufficient_quota",
+        true,
+      ],
+      [503, "busy", "overloaded", undefined, false],
+      [500, refusal({ type: "server_error" }), "upstream", undefined, true],
+      [502, "<html>", "upstream", undefined, true],
+      [504, "", "timeout", undefined, true],
+      [307, "", "upstream", undefined, false],
+    ];
+    for (const [status, body, kind, code, final] of cases) {
+      await using host = startHost(() =>
+        new Response(typeof body === "string" ? body : JSON.stringify(body), {
+          status,
+          headers: { "retry-after": "7", location: "http://127.0.0.1:2/" },
+        })
+      );
+      const error = await failure(host.create().feed.then(readAll));
+      assertEquals([error.kind, error.code, error.final], [kind, code, final], `${status} ${JSON.stringify(body)}`);
+      const waits = status === 429 || status === 503;
+      assertEquals(error.retryAfterMs, waits ? 7_000 : undefined, `${status}`);
+      if (error.kind === "invalid") assertEquals(error.message, "Your request was rejected");
+      assertEquals(host.count(), 1);
+    }
+  },
+);
 
-Deno.test("A host that cannot be reached has certainly made nothing: the error lets another be asked", async () => {
+overEach("A host that cannot be reached has certainly made nothing: the error lets another be asked", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
@@ -76,7 +95,7 @@ Deno.test("A host that cannot be reached has certainly made nothing: the error l
     baseUrl: `http://127.0.0.1:${port}`,
     key: new Secret("sk-1"),
     limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
-    transport: createFetchTransport({ idleConnections: 0 }),
+    transport: openTransport(),
   });
   const edit = { kind: "edit" as const, images: [upload(new Uint8Array(1_000_000))] };
   for (const request of [{}, { n: 3 }, edit]) {
@@ -89,7 +108,7 @@ Deno.test("A host that cannot be reached has certainly made nothing: the error l
   upstream.close();
 });
 
-Deno.test("A host that hangs up without an answer may have begun: the error is final", async () => {
+overEach("A host that hangs up without an answer may have begun: the error is final", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const hangUp = (async () => {
     for await (const connection of listener) {
@@ -103,7 +122,7 @@ Deno.test("A host that hangs up without an answer may have begun: the error is f
     baseUrl: `http://127.0.0.1:${listener.addr.port}`,
     key: new Secret("sk-1"),
     limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
-    transport: createFetchTransport({ idleConnections: 0 }),
+    transport: openTransport(),
   });
   for (const request of [{}, { kind: "edit" as const, images: [upload(new Uint8Array(30_000_000))] }]) {
     const error = await failure(upstream.create(imageCall(request)));
@@ -114,7 +133,7 @@ Deno.test("A host that hangs up without an answer may have begun: the error is f
   await hangUp;
 });
 
-Deno.test("Requests for one picture each: those that fail do not touch the others", async () => {
+overEach("Requests for one picture each: those that fail do not touch the others", async () => {
   await using host = startHost(async (request, index) => {
     assertEquals("n" in await request.json(), false);
     if (index === 1) return Response.json({ error: { message: "no", type: "server_error" } }, { status: 500 });
@@ -130,7 +149,7 @@ Deno.test("Requests for one picture each: those that fail do not touch the other
   for (const event of all) assert(event.type !== "failed" || event.error.final);
 });
 
-Deno.test("Where every one of them is refused, the request fails with what decides", async () => {
+overEach("Where every one of them is refused, the request fails with what decides", async () => {
   const limit = () => Response.json({ error: { message: "slow down" } }, { status: 429 });
   const broken = () => Response.json({ error: { message: "oops" } }, { status: 500 });
   const refused = () => Response.json({ error: { message: "no", code: "moderation_blocked" } }, { status: 400 });
@@ -146,7 +165,7 @@ Deno.test("Where every one of them is refused, the request fails with what decid
   }
 });
 
-Deno.test("A client that leaves ends the host's work at once, at every stage", async () => {
+overEach("A client that leaves ends the host's work at once, at every stage", async () => {
   const stages: [about: string, answer: (request: Request) => Response | Promise<Response>][] = [
     ["before the head", () => Promise.withResolvers<Response>().promise],
     ["in the body", () => endless('{"data":[{"b64_json":"')],
@@ -190,7 +209,7 @@ Deno.test("A client that leaves ends the host's work at once, at every stage", a
   }
 });
 
-Deno.test("A client that leaves during an upload ends it", async () => {
+overEach("A client that leaves during an upload ends it", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const upstream = createOpenaiImages({
     name: "slow",
@@ -198,7 +217,7 @@ Deno.test("A client that leaves during an upload ends it", async () => {
     baseUrl: `http://127.0.0.1:${listener.addr.port}`,
     key: new Secret("sk-1"),
     limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
-    transport: createFetchTransport({ idleConnections: 0 }),
+    transport: openTransport(),
   });
   const client = new AbortController();
   const images = [upload(new Uint8Array(40_000_000))];
@@ -220,7 +239,7 @@ Deno.test("A client that leaves during an upload ends it", async () => {
   upstream.close();
 });
 
-Deno.test("Only the whole time counts until a picture begins, and silence within it after that", async () => {
+overEach("Only the whole time counts until a picture begins, and silence within it after that", async () => {
   const late = (headAfter: number, bodyAfter: number) => async () => {
     await new Promise((resolve) => setTimeout(resolve, headAfter));
     return new Response(

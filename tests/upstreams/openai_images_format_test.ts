@@ -3,12 +3,23 @@ import { endIdleWorkers } from "../../lib/images/codec.ts";
 import { IMAGE_FORMATS } from "../../lib/images/types.ts";
 import { imageSizeBase64 } from "../../lib/metering/image_size.ts";
 import { readPicture } from "../../lib/upstreams/openai_images/pictures.ts";
-import { events, failure, imageCall, pictures, PNG, png, readAll, startHost, WEBP } from "./openai_images_host.ts";
+import {
+  events,
+  failure,
+  imageCall,
+  overEach,
+  pictures,
+  PNG,
+  png,
+  readAll,
+  startHost,
+  WEBP,
+} from "./openai_images_host.ts";
 
 /** A picture with slashes in its base64. */
 const SLASHES = png(255);
 
-Deno.test("A picture of another format than the one asked for is converted", async () => {
+overEach("A picture of another format than the one asked for is converted", async () => {
   for (const format of IMAGE_FORMATS) {
     await using host = startHost(() => pictures(PNG));
     const { feed } = host.create({ format, compression: 50 }, { images: { own_format: true } });
@@ -20,7 +31,7 @@ Deno.test("A picture of another format than the one asked for is converted", asy
   await endIdleWorkers();
 });
 
-Deno.test("A picture in any pieces is the same picture", async () => {
+overEach("A picture in any pieces is the same picture", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   assert(SLASHES.includes("/") && SLASHES.endsWith("="));
@@ -37,7 +48,7 @@ Deno.test("A picture in any pieces is the same picture", async () => {
   }
 });
 
-Deno.test("What is no base64 is no picture, in any pieces", async () => {
+overEach("What is no base64 is no picture, in any pieces", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   const texts = [
@@ -57,7 +68,7 @@ Deno.test("What is no base64 is no picture, in any pieces", async () => {
   }
 });
 
-Deno.test("Previews are converted too", async () => {
+overEach("Previews are converted too", async () => {
   await using host = startHost(() =>
     events(
       { type: "image_generation.partial_image", b64_json: PNG, partial_image_index: 0 },
@@ -70,7 +81,7 @@ Deno.test("Previews are converted too", async () => {
   await endIdleWorkers();
 });
 
-Deno.test("A picture that cannot be converted fails, as the upstream's fault", async () => {
+overEach("A picture that cannot be converted fails, as the upstream's fault", async () => {
   await using host = startHost(() => pictures(WEBP));
   const [event] = await readAll(await host.create({ format: "png" }).feed);
   assert(event?.type === "failed");

@@ -5,8 +5,34 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, InputImage } from "../../lib/images/types.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createOpenaiImages } from "../../lib/upstreams/openai_images.ts";
-import { createFetchTransport, type TimeLimits } from "../../lib/upstreams/transport.ts";
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createFetchTransport, type TimeLimits, type Transport } from "../../lib/upstreams/transport.ts";
 import { vendorOf } from "../../lib/upstreams/vendors.ts";
+
+/** What carries requests for pictures: tests run over each. */
+const CARRIERS = { http1: createHttp1Transport, fetch: createFetchTransport };
+
+let carrier: keyof typeof CARRIERS = "http1";
+
+/** A test that runs over each transport. */
+export function overEach(claim: string, run: () => void | Promise<void>): void {
+  for (const name of ["http1", "fetch"] as const) {
+    Deno.test(`${claim} (${name})`, async () => {
+      carrier = name;
+      await run();
+    });
+  }
+}
+
+/** A transport of the present test, as pictures have it. */
+export function openTransport(): Transport {
+  return CARRIERS[carrier]({ idleConnections: 0 });
+}
+
+/** True where the length of a form goes out before it. */
+export function tellsLength(): boolean {
+  return carrier === "http1";
+}
 
 /** A picture of 1x1 pixels. */
 export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
@@ -45,7 +71,7 @@ export function startHost(
     baseUrl: `http://127.0.0.1:${server.addr.port}/v1/`,
     key: new Secret("sk-host"),
     limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 5_000, totalMs: 20_000, ...limits },
-    transport: createFetchTransport({ idleConnections: 0 }),
+    transport: openTransport(),
   });
   return {
     create(request = {}, more = {}) {

@@ -2,9 +2,20 @@ import { assert, assertEquals } from "@std/assert";
 import type { Target } from "../../lib/catalog/model.ts";
 import type { ImageRequest } from "../../lib/images/types.ts";
 import { parseJson } from "../../lib/json.ts";
-import { events, pictures, PNG, png, readAll, startHost, upload, WEBP } from "./openai_images_host.ts";
+import {
+  events,
+  overEach,
+  pictures,
+  PNG,
+  png,
+  readAll,
+  startHost,
+  tellsLength,
+  upload,
+  WEBP,
+} from "./openai_images_host.ts";
 
-Deno.test("A generation is asked for in OpenAI's words", async () => {
+overEach("A generation is asked for in OpenAI's words", async () => {
   const basic = { model: "painter-2", prompt: "A heron", size: "1024x1024", quality: "high" };
   const format = { n: 1, output_format: "png" };
   const cases: [
@@ -74,7 +85,7 @@ Deno.test("A generation is asked for in OpenAI's words", async () => {
   }
 });
 
-Deno.test("A number that a double cannot hold goes to the host as it came", async () => {
+overEach("A number that a double cannot hold goes to the host as it came", async () => {
   let text = "";
   await using host = startHost(async (request) => {
     text = await request.text();
@@ -86,7 +97,7 @@ Deno.test("A number that a double cannot hold goes to the host as it came", asyn
   assert(text.includes('"seed":12345678901234567890'), text);
 });
 
-Deno.test("An edit arrives as a form, to the last byte", async () => {
+overEach("An edit arrives as a form, to the last byte", async () => {
   const big = randomBytes(3_000_000);
   // Line ends and dashes are what a form is made of.
   const tricky = new TextEncoder().encode(
@@ -105,7 +116,9 @@ Deno.test("An edit arrives as a form, to the last byte", async () => {
   const forms: FormData[] = [];
   await using host = startHost(async (request) => {
     assertEquals(new URL(request.url).pathname, "/v1/images/edits");
-    forms.push(await request.formData());
+    const bytes = await request.bytes();
+    assertEquals(request.headers.get("content-length"), tellsLength() ? String(bytes.length) : null);
+    forms.push(await new Response(bytes, { headers: request.headers }).formData());
     return pictures(PNG, PNG);
   });
   for (const [about, request, files] of cases) {
@@ -145,21 +158,24 @@ Deno.test("An edit arrives as a form, to the last byte", async () => {
   }
 });
 
-Deno.test("Several pictures with previews are asked for one by one, as previews do not tell whose they are", async () => {
-  const asked: unknown[] = [];
-  await using host = startHost(async (request, index) => {
-    asked.push((await request.json()).n);
-    return events(
-      { type: "image_generation.partial_image", b64_json: png(10 + index), partial_image_index: 0 },
-      { type: "image_generation.completed", b64_json: png(index) },
-    );
-  });
-  const all = await readAll(await host.create({ n: 3, stream: true, partialImages: 1 }).feed);
-  assertEquals(asked, [1, 1, 1]);
-  for (const index of [0, 1, 2]) {
-    assertEquals(all.filter((event) => event.index === index).map(({ type }) => type), ["partial", "image"]);
-  }
-});
+overEach(
+  "Several pictures with previews are asked for one by one, as previews do not tell whose they are",
+  async () => {
+    const asked: unknown[] = [];
+    await using host = startHost(async (request, index) => {
+      asked.push((await request.json()).n);
+      return events(
+        { type: "image_generation.partial_image", b64_json: png(10 + index), partial_image_index: 0 },
+        { type: "image_generation.completed", b64_json: png(index) },
+      );
+    });
+    const all = await readAll(await host.create({ n: 3, stream: true, partialImages: 1 }).feed);
+    assertEquals(asked, [1, 1, 1]);
+    for (const index of [0, 1, 2]) {
+      assertEquals(all.filter((event) => event.index === index).map(({ type }) => type), ["partial", "image"]);
+    }
+  },
+);
 
 function randomBytes(length: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(length);

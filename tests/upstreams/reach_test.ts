@@ -2,20 +2,23 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { createHosts } from "../../lib/upstreams/reach.ts";
-import { createFetchTransport, type TimeLimits } from "../../lib/upstreams/transport.ts";
+import type { TimeLimits, Transport } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";
 import { model, oneModel, startGateway, upstream } from "./gateway.ts";
 import { startRaw } from "./raw_server.ts";
 import { prompt, PROTOCOLS, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";
+import { TRANSPORTS } from "./transports.ts";
 
 const LIMITS: TimeLimits = { connectMs: 400, firstByteMs: 5_000, idleMs: 5_000, totalMs: 5_000 };
 /** A limit may fire this much later than it says, in milliseconds. */
 const LATE_MS = 250;
 
 /** What a call of an upstream ends with, and after how many milliseconds. */
-async function failureOf(url: string, limits: Partial<TimeLimits>): Promise<{ error: unknown; ms: number }> {
-  const transport = createFetchTransport();
+async function failureOf(
+  transport: Transport,
+  { url, ...limits }: Partial<TimeLimits> & { url: string },
+): Promise<{ error: unknown; ms: number }> {
   const started = performance.now();
   try {
     const signal = new AbortController().signal;
@@ -29,54 +32,56 @@ async function failureOf(url: string, limits: Partial<TimeLimits>): Promise<{ er
   }
 }
 
-Deno.test("time limits: a host that takes no connection is given up in time", async () => {
-  await using deaf = await startDeaf();
-  for (const connectMs of [100, 400]) {
-    const { error, ms } = await failureOf(deaf.url, { connectMs });
-    assert(error instanceof GatewayError, String(error));
-    assertEquals([error.kind, error.message], [
-      "timeout",
-      `The upstream took too long: no connection within ${connectMs / 1000} s`,
-    ]);
-    assert(ms >= connectMs && ms < connectMs + LATE_MS, `${ms} ms`);
-  }
-});
-
-Deno.test("time limits: the shorter one counts where a host takes no connection", async () => {
-  await using deaf = await startDeaf();
-  const { error } = await failureOf(deaf.url, { connectMs: 1_000, firstByteMs: 100 });
-  assertMatch(String(error), /no answer within 0\.1 s/);
-});
-
-Deno.test("time limits: a host that thinks has been reached, on a new connection and on a kept one", async () => {
-  const thinkMs = 500;
-  let thinks = false;
-  await using server = startScripted(() =>
-    json({}, thinks ? { before: new Promise((resolve) => setTimeout(resolve, thinkMs)) } : {})
-  );
-  const transport = createFetchTransport();
-  const limits = { ...LIMITS, connectMs: 100 };
-  for (thinks of [true, false, true]) {
-    const started = performance.now();
-    const { signal } = new AbortController();
-    const incoming = await transport.send({ url: server.url, headers: {}, body: "{}", signal, limits });
-    assertEquals(await incoming.text(100), "{}");
-    assert(!thinks || performance.now() - started >= thinkMs - 5);
-  }
-  assertEquals(server.ports.size, 1);
-  transport.close();
-});
-
-Deno.test("a host that answers in time is never knocked at", async () => {
-  await using server = startRaw(async (connection) => {
-    await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
+for (const [name, create] of Object.entries(TRANSPORTS)) {
+  Deno.test(`${name}: time limits: a host that takes no connection is given up in time`, async () => {
+    await using deaf = await startDeaf();
+    for (const connectMs of [100, 400]) {
+      const { error, ms } = await failureOf(create(), { url: deaf.url, connectMs });
+      assert(error instanceof GatewayError, String(error));
+      assertEquals([error.kind, error.message], [
+        "timeout",
+        `The upstream took too long: no connection within ${connectMs / 1000} s`,
+      ]);
+      assert(ms >= connectMs && ms < connectMs + LATE_MS, `${ms} ms`);
+    }
   });
-  for (let number = 1; number <= 5; number++) {
-    const { error } = await failureOf(server.url, { connectMs: 200 });
-    assertEquals(error, undefined);
-    assertEquals(server.accepted, number);
-  }
-});
+
+  Deno.test(`${name}: time limits: the shorter one counts where a host takes no connection`, async () => {
+    await using deaf = await startDeaf();
+    const { error } = await failureOf(create(), { url: deaf.url, connectMs: 1_000, firstByteMs: 100 });
+    assertMatch(String(error), /no answer within 0\.1 s/);
+  });
+
+  Deno.test(`${name}: time limits: a host that thinks has been reached, on a new connection and on a kept one`, async () => {
+    const thinkMs = 500;
+    let thinks = false;
+    await using server = startScripted(() =>
+      json({}, thinks ? { before: new Promise((resolve) => setTimeout(resolve, thinkMs)) } : {})
+    );
+    const transport = create();
+    const limits = { ...LIMITS, connectMs: 100 };
+    for (thinks of [true, false, true]) {
+      const started = performance.now();
+      const { signal } = new AbortController();
+      const incoming = await transport.send({ url: server.url, headers: {}, body: "{}", signal, limits });
+      assertEquals(await incoming.text(100), "{}");
+      assert(!thinks || performance.now() - started >= thinkMs - 5);
+    }
+    assertEquals(server.ports.size, 1);
+    transport.close();
+  });
+
+  Deno.test(`${name}: a host that answers in time is never knocked at`, async () => {
+    await using server = startRaw(async (connection) => {
+      await connection.write(new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
+    });
+    for (let number = 1; number <= 5; number++) {
+      const { error } = await failureOf(create(), { url: server.url, connectMs: 200 });
+      assertEquals(error, undefined);
+      assertEquals(server.accepted, number);
+    }
+  });
+}
 
 Deno.test("a host is knocked at once for all who wait, and its refusal is an answer", async () => {
   const knocks: ReturnType<typeof Promise.withResolvers<void>>[] = [];

@@ -1,6 +1,5 @@
 /** The transports that there are, and what their tests share. */
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { createNodeTransport } from "../../lib/upstreams/node_transport.ts";
 import {
   createFetchTransport,
   type Outgoing,
@@ -12,7 +11,6 @@ import {
 /** Every way to an upstream, by its name. */
 export const TRANSPORTS: Readonly<Record<string, (options?: TransportOptions) => Transport>> = {
   fetch: createFetchTransport,
-  node: createNodeTransport,
   http1: createHttp1Transport,
 };
 

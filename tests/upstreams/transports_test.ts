@@ -176,6 +176,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
           };
           const error = await failureOf(read());
           assert(error instanceof GatewayError && error.kind === "upstream", `${JSON.stringify(wire)}: ${error}`);
+          if (then === "close") assertMatch(error.message, /broke off/);
         }
         transport.close();
       }
@@ -222,8 +223,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
         assertEquals(await soon(phase, failed), reason, phase);
         await soon(`${phase}: connection closed`, server.ended(1));
         assert(performance.now() - left < 1_000, phase);
-        // This one begins anew, although nobody waits for it: see `createNodeTransport`.
-        if (name !== "node") assertEquals(server.accepted, 1, `${phase}, ${kept ? "kept" : "new"}`);
+        assertEquals(server.accepted, 1, `${phase}, ${kept ? "kept" : "new"}`);
         transport.close();
       }
     }

@@ -1,5 +1,5 @@
 /** Reading the final head of an answer from a connection. */
-import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
+import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import { findHeadEnd, type Head, HEAD_BYTES, headText, parseHead } from "./head.ts";
 
@@ -15,7 +15,7 @@ const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
 
 /**
  * Reads heads until the final one, as far as the body.
- * @throws {BrokenAnswer} also where the connection ends before; and what the socket says
+ * @throws {BrokenAnswer}, `ConnectionEnded`, `OtherVersion`; and what the socket says
  */
 export async function readAnswerHead(connection: Connection): Promise<Head> {
   for (let count = 0; count <= INTERIM; count++) {
@@ -57,12 +57,4 @@ function beginsAsHttp2({ buffer, start, end }: Connection): boolean {
   const type = buffer[start + 3];
   return end - start >= FRAME_BYTES && (type === SETTINGS || type === GOAWAY) &&
     buffer.subarray(start + 5, start + FRAME_BYTES).every((byte) => byte === 0);
-}
-
-/** The connection ended before an answer's head did. */
-export class ConnectionEnded extends Error {
-  override readonly name = "ConnectionEnded";
-  constructor() {
-    super("The connection ended before the answer");
-  }
 }

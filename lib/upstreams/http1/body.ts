@@ -1,5 +1,5 @@
 /** The body of an answer, taken out of a connection's buffer as far as it has come. */
-import { BrokenAnswer } from "./broken_answer.ts";
+import { ConnectionEnded } from "./broken_answer.ts";
 import { ChunkedDecoder } from "./chunked.ts";
 import type { Framing } from "./framing.ts";
 
@@ -20,7 +20,7 @@ export interface Body {
   take(inbox: Inbox): Uint8Array | undefined;
   /** So many bytes were taken past `take`, where it is known how many come. */
   skip(bytes: number): void;
-  /** The connection ended. @throws {BrokenAnswer} where the body has not */
+  /** The connection ended. @throws {ConnectionEnded} where the body has not */
   end(): void;
 }
 
@@ -57,7 +57,7 @@ function lengthBody(bytes: number): Body {
     },
     skip: (bytes) => void (left -= bytes),
     end() {
-      if (left > 0) throw new BrokenAnswer("The connection ended before the body");
+      if (left > 0) throw new ConnectionEnded("the body");
     },
   };
 }
@@ -77,7 +77,7 @@ function chunkedBody(): Body {
     },
     skip() {},
     end() {
-      if (!decoder.done) throw new BrokenAnswer("The connection ended before the last chunk");
+      if (!decoder.done) throw new ConnectionEnded("the last chunk");
     },
   };
 }

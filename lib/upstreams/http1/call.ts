@@ -1,7 +1,7 @@
 /** One call: from its begin, over the making of a connection, to the head of its answer. */
 import { GatewayError } from "../../errors.ts";
-import { ConnectionEnded, readAnswerHead } from "./answer_head.ts";
-import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
+import { readAnswerHead } from "./answer_head.ts";
+import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import type { Watch } from "./deadlines.ts";
 import { type Following, following } from "./framing.ts";

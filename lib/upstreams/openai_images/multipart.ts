@@ -32,6 +32,13 @@ export function writeForm(form: Form, boundary: string): ReadableStream<Uint8Arr
   return ReadableStream.from(formPieces(form, boundary));
 }
 
+/** How long a form's body is, in bytes. */
+export function formBytes(form: Form, boundary: string): number {
+  let bytes = 0;
+  for (const piece of formPieces(form, boundary)) bytes += piece.length;
+  return bytes;
+}
+
 function* formPieces({ fields, files }: Form, boundary: string): Generator<Uint8Array> {
   const encoder = new TextEncoder();
   for (const [name, value] of fields) {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type Body, createBody, type Inbox } from "../../../lib/upstreams/http1/body.ts";
-import { BrokenAnswer } from "../../../lib/upstreams/http1/broken_answer.ts";
+import { BrokenAnswer, ConnectionEnded } from "../../../lib/upstreams/http1/broken_answer.ts";
 import type { Framing } from "../../../lib/upstreams/http1/framing.ts";
 import { seeded } from "../../metering/random_text.ts";
 
@@ -68,7 +68,7 @@ Deno.test("bodies are read whole wherever they are split, and not a byte further
       const body = createBody(framing);
       readPieces(body, [bytesOf(wire.slice(0, cut))]);
       assertEquals(body.done, false, `${name} cut at ${cut}`);
-      assertThrows(() => body.end(), BrokenAnswer);
+      assertThrows(() => body.end(), ConnectionEnded);
     }
   }
 });

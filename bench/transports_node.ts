@@ -1,9 +1,9 @@
-/** The way to an upstream over the client of `node:http`, as the runtime brings it. */
+/** A yardstick: the way to an upstream over the client of `node:http`, as the runtime brings it. */
 import * as http from "node:http";
 import * as https from "node:https";
-import { GatewayError } from "../errors.ts";
-import { createDeadlines, type Deadlines, type Watch } from "./http1/deadlines.ts";
-import type { Incoming, Outgoing, Transport, TransportOptions } from "./transport.ts";
+import { GatewayError } from "../lib/errors.ts";
+import { createDeadlines, type Deadlines, type Watch } from "../lib/upstreams/http1/deadlines.ts";
+import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */
 const REST_BYTES = 64 * 1024;
@@ -21,9 +21,8 @@ interface Shared {
 }
 
 /**
- * A transport over `node:http`. The runtime sends a request a second time whose kept connection ends before the answer, even
- * one that was given up: only without idle connections is it certain that nothing is done twice. Of the settings for authorities it honours `NODE_EXTRA_CA_CERTS` and `DENO_TLS_CA_STORE`;
- * newer runtimes leave `DENO_CERT` out here.
+ * A transport over `node:http`, to compare with: it is better nowhere. The runtime sends a request a second time whose kept
+ * connection ends before the answer, even one that was given up.
  */
 export function createNodeTransport({ idleConnections = 256 }: TransportOptions = {}): Transport {
   const options = { keepAlive: idleConnections > 0, maxFreeSockets: idleConnections, scheduling: "lifo" as const };
