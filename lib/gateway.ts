@@ -13,6 +13,7 @@ import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
 import { createRunning, type Running } from "./metering/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
+import { beginCall } from "./observe/trace.ts";
 import type { BreakerOptions, Health, HealthChange, HealthRow } from "./routing/health.ts";
 import { createHealth } from "./routing/memory_health.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
@@ -316,6 +317,7 @@ function wayTo(name: string, { row, log }: { row: HostConfig; log: Gateway["log"
   return createWay({
     url: addressOf(row),
     wanted: row.transport,
+    trace: beginCall,
     fellBack: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
   });
 }

@@ -6,11 +6,20 @@ import { endpointOf, type RequestRecord } from "./record.ts";
 
 type Attribute = string | number | readonly string[];
 
+/** A request to an upstream, in a trace. */
+export interface TracedCall {
+  /** What tells the upstream where it stands. */
+  headers: Readonly<Record<string, string>>;
+  /** Ends its span. Absent: there was no answer. */
+  end(status?: number): void;
+}
+
 /** The little of the API that is used. */
 interface Span {
   updateName(name: string): unknown;
   setAttribute(name: string, value: Attribute): unknown;
   setStatus(status: { code: number }): unknown;
+  spanContext(): { traceId: string; spanId: string; traceFlags: number };
   end(at?: number): void;
 }
 
@@ -24,7 +33,7 @@ interface Api {
     getTracer(name: string): {
       startSpan(
         name: string,
-        options: { startTime: number; kind: number; attributes: Readonly<Record<string, Attribute>> },
+        options: { startTime?: number; kind: number; attributes: Readonly<Record<string, Attribute>> },
         context: Context,
       ): Span;
     };
@@ -58,6 +67,34 @@ export function nameTrace({ trace, method, route }: RequestRecord): void {
   const span = (trace as Context).getValue(SPAN) as Span | undefined;
   span?.updateName(`${method} ${route}`);
   span?.setAttribute("http.route", route);
+}
+
+/**
+ * Begins the span of a request to an upstream, for what is not `fetch`, which has them from Deno; these are like those.
+ * `undefined` where nothing is traced.
+ */
+export function beginCall(address: string): TracedCall | undefined {
+  const api = apiOf();
+  const context = api?.context?.active();
+  const tracer = api?.trace?.getTracer("sluice");
+  if (context === undefined || tracer === undefined) return undefined;
+  const { protocol, pathname } = new URL(address);
+  const attributes = {
+    "http.request.method": "POST",
+    "url.full": address,
+    "url.scheme": protocol.slice(0, -1),
+    "url.path": pathname,
+  };
+  const span = tracer.startSpan("POST", { kind: CLIENT, attributes }, context);
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return {
+    headers: { traceparent: `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}` },
+    end(status) {
+      if (status !== undefined) span.setAttribute("http.response.status_code", status);
+      if (status === undefined || status >= 400) span.setStatus({ code: ERROR });
+      span.end();
+    },
+  };
 }
 
 /** Writes the span of a request that asked a model. It ends with the stream; that of the server ends with its head. */

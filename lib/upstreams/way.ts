@@ -16,6 +16,12 @@ export interface Way {
   open(options?: TransportOptions): Transport;
 }
 
+/** A request in a trace: what it says of that to the host, and its end, with a status where there is an answer. */
+export interface Traced {
+  headers: Readonly<Record<string, string>>;
+  end(status?: number): void;
+}
+
 /** What a way is made of. */
 export interface WayOptions {
   /** Address of the upstream. */
@@ -24,6 +30,8 @@ export interface WayOptions {
   wanted: Client | "auto";
   /** Absent: that of the process, which is what `fetch` obeys. */
   env?: Env;
+  /** Begins the trace of a request that is not `fetch`'s, which has its own; absent, and `undefined`: none. */
+  trace?: (url: string) => Traced | undefined;
   /** Told once, where the host turns out to speak HTTP/2 alone. */
   fellBack: (reason: string) => void;
 }
@@ -37,7 +45,7 @@ export function clientFor(
 
 /** The way to one upstream. Where the configuration leaves the choice, a host of HTTP/2 alone is asked over `fetch`. */
 export function createWay(options: WayOptions): Way {
-  const { url, wanted, fellBack } = options;
+  const { url, wanted, fellBack, trace = () => undefined } = options;
   const client = clientFor(options);
   let fallen = false;
 
@@ -47,9 +55,29 @@ export function createWay(options: WayOptions): Way {
     fellBack(reason);
   }
 
+  function openHttp1(options: TransportOptions): Transport {
+    const transport = createHttp1Transport(options);
+    return {
+      async send(outgoing) {
+        const traced = trace(outgoing.url);
+        if (traced === undefined) return await transport.send(outgoing);
+        try {
+          const headers = { ...outgoing.headers, ...traced.headers };
+          const incoming = await transport.send({ ...outgoing, headers });
+          traced.end(incoming.status);
+          return incoming;
+        } catch (error) {
+          traced.end();
+          throw error;
+        }
+      },
+      close: () => transport.close(),
+    };
+  }
+
   /** Asks over HTTP/1.1 until the host says that it does not speak it. */
   function withFallback(options: TransportOptions): Transport {
-    const first = createHttp1Transport(options);
+    const first = openHttp1(options);
     let other: Transport | undefined;
     return {
       async send(outgoing) {
@@ -73,7 +101,7 @@ export function createWay(options: WayOptions): Way {
   return {
     open(options = {}) {
       if (client === "fetch") return createFetchTransport(options);
-      return wanted === "http1" ? createHttp1Transport(options) : withFallback(options);
+      return wanted === "http1" ? openHttp1(options) : withFallback(options);
     },
   };
 }

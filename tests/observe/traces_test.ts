@@ -15,7 +15,9 @@ interface Value {
 
 interface Span {
   traceId: string;
+  spanId: string;
   name: string;
+  kind: number;
   parentSpanId: string;
   startTimeUnixNano: string;
   endTimeUnixNano: string;
@@ -121,6 +123,22 @@ Deno.test("with OTEL_DENO=true each request to a model has a span with what it u
     for (const span of wanted()) {
       assert(traces.has(span.traceId) && BigInt(span.endTimeUnixNano) >= BigInt(span.startTimeUnixNano));
     }
+    // One for each request to the upstream, which is told where it stands.
+    const calls = collector.spans.filter(({ name, kind }) => name === "POST" && kind === 3);
+    assertEquals(
+      server.requests.map(({ headers }) => headers.get("traceparent")),
+      calls.map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`),
+    );
+    assert(
+      calls.every(({ traceId, parentSpanId }, at) =>
+        traceId === servers[at]?.traceId && parentSpanId === servers[at]?.spanId
+      ),
+    );
+    const facts = calls.map(({ attributes }) =>
+      Object.fromEntries(attributes.map(({ key, value }) => [key, plain(value)]))
+    );
+    assertEquals(facts.map((fact) => fact["http.response.status_code"]), [200, 200, 400]);
+    assertEquals(new Set(facts.map((fact) => fact["url.full"])), new Set([`${server.url}/v1/chat/completions`]));
     assertEquals(wanted().map(({ status }) => status?.code === 2), [false, false, true]);
     for (const secret of [PROMPT, "Hello there", UPSTREAM_KEY, key]) assert(!collector.text().includes(secret), secret);
   }));

@@ -95,6 +95,56 @@ Deno.test("a host that speaks HTTP/2 alone is asked over fetch from then on, whi
   }
 });
 
+Deno.test("a host that offers HTTP/2 alone over TLS is asked over fetch from then on", async () => {
+  const files = new URL("../fixtures/tls/", import.meta.url);
+  await using behind = startScripted(({ body }) => json({ got: body }));
+  const listener = Deno.listenTls({
+    hostname: "127.0.0.1",
+    port: 0,
+    cert: await Deno.readTextFile(new URL("server.pem", files)),
+    key: await Deno.readTextFile(new URL("server.key", files)),
+    alpnProtocols: ["h2"],
+  });
+  const chosen: string[] = [];
+  const refused: Deno.TlsConn[] = [];
+  async function pass(socket: Deno.TlsConn): Promise<void> {
+    const { alpnProtocol } = await socket.handshake();
+    chosen.push(alpnProtocol ?? "none");
+    const to = await Deno.connect({ hostname: "127.0.0.1", port: Number(new URL(behind.url).port) });
+    await Promise.allSettled([socket.readable.pipeTo(to.writable), to.readable.pipeTo(socket.writable)]);
+  }
+  const running: Promise<void>[] = [];
+  const accepting = (async () => {
+    for await (const socket of listener) {
+      running.push(
+        pass(socket).catch(() => {
+          chosen.push("refused");
+          socket.close();
+        }),
+      );
+    }
+  })();
+  const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-check",
+      "-A",
+      new URL("way_program.ts", import.meta.url).pathname,
+      `https://127.0.0.1:${listener.addr.port}`,
+    ],
+    env: { NO_COLOR: "1", DENO_CERT: new URL("ca.pem", files).pathname },
+    cwd: new URL("../..", import.meta.url),
+  }).output();
+  listener.close();
+  await accepting;
+  await Promise.all(running);
+  for (const socket of refused) socket.close();
+  const said = ["The peer does not offer HTTP/1.1", ...[0, 1, 2].map((number) => `{"got":"${number}"}`)];
+  assertEquals(new TextDecoder().decode(stdout), JSON.stringify(said), new TextDecoder().decode(stderr));
+  assertEquals(chosen, ["refused", "h2"]);
+});
+
 Deno.test("all transports of a way change over together", async () => {
   await using behind = startScripted(() => json({}));
   await using front = startHttp2Only(behind, SETTINGS);
