@@ -76,6 +76,7 @@ const list = (places: readonly Place[]) =>
 console.log(`${target.name}, ${name}: ${requests} requests, ${short(cpuUs)} µs each, profiler included`);
 console.log(`\nIn the functions themselves\n\n${list(found.functions)}`);
 console.log(`\nIn the functions of each file\n\n${list(found.files)}`);
+console.log(`\nIn each file of ours and the runtime on its behalf\n\n${list(found.owners)}`);
 console.log(`\nIn the functions and what they call\n\n${list(found.within)}`);
 await running.stop();
 await load.end();

@@ -27,7 +27,7 @@ const FULL: Pace = { rounds: 5, roundMs: 700, calmMs: 2_000 };
 
 /** Scenarios that warm up, and how much of each. */
 const WARM_UP: Readonly<Record<string, WarmUp>> = {
-  "json 1k": { requests: 60_000, ms: 15_000 },
+  "json 1k": { requests: 100_000, ms: 30_000 },
   "json 1k cross": { requests: 20_000, ms: 6_000 },
   "burst": { requests: 1_000, ms: 4_000 },
   "burst cross": { requests: 1_000, ms: 4_000 },

@@ -24,6 +24,8 @@ export interface Found {
   functions: Place[];
   /** Files by the time spent in their functions themselves. */
   files: Place[];
+  /** Files of our own by the time spent in them and in the runtime on their behalf; else the runtime's. */
+  owners: Place[];
   /** Functions by the time spent in them and all that they called. */
   within: Place[];
   /** Share of the time in which the process did nothing. */
@@ -69,8 +71,9 @@ function readProfile({ nodes, samples, timeDeltas }: Profile): Found {
   samples.forEach((node, index) => self.set(node, (self.get(node) ?? 0) + (timeDeltas[index] ?? 0)));
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
   const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
-  const [functions, files, within] = [new Map<string, number>(), new Map<string, number>(), new Map<string, number>()];
-  const add = (sums: Map<string, number>, name: string, us: number) => sums.set(name, (sums.get(name) ?? 0) + us);
+  const sums = () => new Map<string, number>();
+  const [functions, files, owners, within] = [sums(), sums(), sums(), sums()];
+  const add = (to: Map<string, number>, name: string, us: number) => to.set(name, (to.get(name) ?? 0) + us);
   let [idle, busy] = [0, 0];
   for (const { id, callFrame } of nodes) {
     const us = self.get(id) ?? 0;
@@ -89,15 +92,25 @@ function readProfile({ nodes, samples, timeDeltas }: Profile): Found {
     add(functions, nameOf(callFrame), us);
     add(files, fileOf(callFrame.url) || callFrame.functionName, us);
     for (const name of stack) add(within, name, us);
+    add(owners, ownerOf([...stack]), us);
   }
-  const places = (sums: Map<string, number>) =>
-    [...sums].map(([place, us]) => ({ place, share: us / busy })).sort((a, b) => b.share - a.share);
+  const places = (of: Map<string, number>) =>
+    [...of].map(([place, us]) => ({ place, share: us / busy })).sort((a, b) => b.share - a.share);
   return {
     functions: places(functions),
     files: places(files),
+    owners: places(owners),
     within: places(within),
     idle: idle / (idle + busy),
   };
+}
+
+/** `stack`: names of functions, the innermost first. */
+function ownerOf(stack: readonly string[]): string {
+  const own = stack.find((name) => / (lib|routes|bench)\//.test(name));
+  // The outermost one is the root of all.
+  const name = own ?? stack.findLast((name) => name.includes(" ")) ?? stack[0] ?? "";
+  return / ([^ ]+):\d+$/.exec(name)?.[1] ?? name;
 }
 
 function nameOf({ functionName, url, lineNumber }: Profile["nodes"][number]["callFrame"]): string {
