@@ -177,6 +177,33 @@ Deno.test("an upstream that says nothing is told after the time limit, one that 
   assertMatch(lines(findings)[0] ?? "", /^doubt: It took 4.0 s/);
 });
 
+Deno.test("what carries requests is told", async () => {
+  await using server = startScripted(() => json(LIST));
+  const base = { vendor: "openai-compatible", base_url: `${server.url}/v1`, timeouts: { connect_ms: 1000 } };
+  // No proxy is there: only what is told before matters.
+  const proxied = { HTTP_PROXY: "http://proxy.test:1" };
+  const cases: [row: JsonObject, env: Record<string, string>, says: string][] = [
+    [{}, {}, "ok: Requests go out over http1"],
+    [{ transport: "fetch" }, {}, "ok: Requests go out over fetch"],
+    [{ transport: "fetch" }, proxied, "ok: Requests go out over fetch"],
+    [{}, proxied, "ok: Requests go out over fetch, as they go through a proxy"],
+    [{}, { ...proxied, NO_PROXY: "127.0.0.0/8" }, "ok: Requests go out over http1"],
+    [{ transport: "http1" }, proxied, "doubt: Requests go out over http1, past the proxy that the environment names"],
+  ];
+  for (const [row, env, says] of cases) {
+    const host = hostOf({ ...base, ...row });
+    const { findings } = await lookAtUpstream("host", {
+      host,
+      models: [],
+      look: { env: (name) => env[name], now: Date.now, timeoutMs: 5_000 },
+    });
+    const told = findings.filter(({ what }) => what.startsWith("Requests")).map(({ level, what }) =>
+      `${level}: ${what}`
+    );
+    assertEquals(told.map((line) => line.slice(0, says.length)), [says]);
+  }
+});
+
 Deno.test("an upstream that cannot be reached is told with the step that failed", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;

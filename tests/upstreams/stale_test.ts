@@ -44,6 +44,26 @@ Deno.test("a kept connection that has just ended is no failure: the request goes
   }
 });
 
+Deno.test("the second try takes no other kept connection, which may be as old", async () => {
+  const both = Promise.withResolvers<void>();
+  let firsts = 0;
+  await using server = startKeeping(async (socket, { request }) => {
+    if (request > 0) return "close";
+    if (++firsts === 2) both.resolve();
+    await both.promise;
+    await say(socket, answer(WHOLE.chat));
+    return "keep";
+  });
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const ask = async () => {
+    const response = await gateway.ask("chat", prompt("chat"));
+    return [response.status, (await response.text()).includes("Hello there")];
+  };
+  assertEquals(await Promise.all([ask(), ask()]), [[200, true], [200, true]]);
+  assertEquals(await ask(), [200, true]);
+  assertEquals([server.accepted, server.asked.length], [3, 4]);
+});
+
 Deno.test("the new connection has no second try of its own: then it is a failure, and another target's turn", async () => {
   let well = true;
   await using server = startKeeping(async (socket) => {
