@@ -53,11 +53,10 @@ let number = 0;
 
 /** A gateway of its own; `prepare` fills its store before it starts. */
 async function gateway(
-  name: string,
   { prepare, ...options }: Partial<SluiceOptions> & { prepare?: (database: string) => void | Promise<void> } = {},
 ): Promise<Running> {
   const own = `${folder}/${++number}`;
-  const target = await sluice({ name, folder: own, upstreamPort: upstream.port, log: "none", ...options });
+  const target = await sluice({ name: "sluice", folder: own, upstreamPort: upstream.port, log: "none", ...options });
   await prepare?.(`${own}/data/sluice.db`);
   return await startTarget(target, { ...pins.target, upstream, ...firstRequest(target), errors: `${own}/errors.log` });
 }
@@ -77,7 +76,7 @@ async function costs(
 
 /** One gateway, scenario after scenario. */
 async function grow(scenarios: readonly Scenario[], load: Peer): Promise<string[]> {
-  const running = await gateway("sluice");
+  const running = await gateway();
   for (const scenario of [json1k, cross]) await warmUp(scenario, { running, load, until: WARM });
   const cells: string[] = [];
   for (const scenario of scenarios) cells.push(...await costs(scenario, { targets: [running], load }));
@@ -85,23 +84,24 @@ async function grow(scenarios: readonly Scenario[], load: Peer): Promise<string[
   return cells;
 }
 
-/** Several gateways that differ in what they keep. */
-async function compare(made: readonly Running[], load: Peer): Promise<string[][]> {
-  for (const running of made) await warmUp(json1k, { running, load, until: WARM });
-  const cpu = await costs(json1k, { targets: made, load });
+/**
+ * Gateways that differ in what they keep, one after the other: one that waits for its turn would not stay warm.
+ * `start` makes the one with so much.
+ */
+async function compare(
+  counts: readonly number[],
+  { load, start }: { load: Peer; start: (count: number) => Promise<Running> },
+): Promise<string[][]> {
   const rows: string[][] = [];
-  for (const [index, running] of made.entries()) {
+  for (const count of counts) {
+    const running = await start(count);
+    await warmUp(json1k, { running, load, until: WARM });
+    const [cpu = ""] = await costs(json1k, { targets: [running], load });
     const memory = await memoryBytes(running.pid);
-    rows.push([running.target.name, cpu[index] ?? "", short(running.startMs), short(memory / 1e6)]);
+    rows.push([String(count), cpu, short(running.startMs), short(memory / 1e6)]);
     await running.stop();
   }
   return rows;
-}
-
-async function startEach(counts: readonly number[], start: (count: number) => Promise<Running>): Promise<Running[]> {
-  const all: Running[] = [];
-  for (const count of counts) all.push(await start(count));
-  return all;
 }
 
 /** What of the gateway grows, and the rows of its table. */
@@ -125,30 +125,24 @@ const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: P
   models: {
     head: ["models", "CPU µs", "start, ms", "memory, MB"],
     rows: async (load) =>
-      await compare(
-        await startEach(MODELS, (count) => {
-          const models = Array.from({ length: count }, (_, at) => modelOf(`extra/model-${at}`, "chat-json"));
-          return gateway(String(count), { models });
-        }),
+      await compare(MODELS, {
         load,
-      ),
+        start: (count) =>
+          gateway({ models: Array.from({ length: count }, (_, at) => modelOf(`extra/model-${at}`, "chat-json")) }),
+      }),
   },
   keys: {
     head: ["keys", "CPU µs", "start, ms", "memory, MB"],
     rows: async (load) =>
-      await compare(
-        await startEach(KEYS, (count) => gateway(String(count), { prepare: (path) => seedKeys(path, count) })),
-        load,
-      ),
+      await compare(KEYS, { load, start: (count) => gateway({ prepare: (path) => seedKeys(path, count) }) }),
   },
   rows: {
     head: ["rows of the ledger", "CPU µs", "start, ms", "memory, MB"],
     rows: async (load) =>
-      await compare(
-        await startEach(ROWS, (count) =>
-          gateway(String(count), { prepare: (path) => seedEntries(path, { count, now: Date.now() }) })),
+      await compare(ROWS, {
         load,
-      ),
+        start: (count) => gateway({ prepare: (path) => seedEntries(path, { count, now: Date.now() }) }),
+      }),
   },
   streams: {
     head: ["open streams, translated", "KB per stream", "memory, MB"],
@@ -156,7 +150,7 @@ const STUDIES: Readonly<Record<string, { head: readonly string[]; rows: (load: P
       const rows: string[][] = [];
       for (const streams of STREAMS) {
         const load = startPeer("./load.ts", pins.others);
-        const running = await gateway("sluice");
+        const running = await gateway();
         const { perStreamBytes, openBytes } = await weighStreams(running, { load, streams });
         rows.push([String(streams), short(perStreamBytes / 1000), short(openBytes / 1e6)]);
         await running.stop();

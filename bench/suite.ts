@@ -97,7 +97,7 @@ async function makeTargets(): Promise<Target[]> {
   const of = (name: string, log: "all" | "none", file?: string) =>
     sluice({
       name,
-      folder: `${folder}/${name.replaceAll(" ", "-")}`,
+      folder: `${folder}/${name}`,
       upstreamPort,
       log,
       ...(file !== undefined && { executable: file }),
@@ -109,10 +109,10 @@ async function makeTargets(): Promise<Target[]> {
     ["X", () => denoProgram({ name: "X", file: "./yardstick.ts", cross: true, upstreamPort })],
     ["portkey", () => portkey(`${cacheFolder()}/sluice-bench/portkey`, upstreamPort)],
     ["sluice", () => of("sluice", "none")],
-    ["sluice, log", () => of("sluice, log", "all")],
-    ["sluice, compiled", async () => {
+    ["sluice-log", () => of("sluice-log", "all")],
+    ["sluice-compiled", async () => {
       const file = await executable();
-      return file === undefined ? undefined : of("sluice, compiled", "none", file);
+      return file === undefined ? undefined : of("sluice-compiled", "none", file);
     }],
   ];
   const targets: Target[] = [];

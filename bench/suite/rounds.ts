@@ -35,6 +35,8 @@ export interface Pace {
 
 /** Time after a round in which the target may finish what it has put off, in milliseconds. It is part of its costs. */
 const AFTERWORK_MS = 250;
+/** Work before a round that does not count, in milliseconds. */
+const LEAD_MS = 400;
 
 /** Measures one scenario on all targets. A target that fails is left out from then on. */
 export async function measure(
@@ -131,6 +133,8 @@ async function playRound(
   // A target that answers with less than it should has not done the work.
   const found = (sample ?? "").split(/^data:/m).length - 1;
   if (first && events !== undefined && found < events) throw new Error(`${found} of ${events} events came`);
+  // A process that has been idle while others had their turns is slower at first.
+  if (perSecond === undefined && once !== true) await tell(load, { kind: "closed", ms: LEAD_MS });
   const before = await cpuNs(running.pid);
   const done = await tell(
     load,
