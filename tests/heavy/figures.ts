@@ -1,0 +1,24 @@
+/** What the heavy suites leave behind: one line of JSON on standard output, and a file in `results/`. */
+
+/** A value of the figures: plain data. */
+export type Figure = string | number | boolean | null | readonly Figure[] | { readonly [name: string]: Figure };
+
+/** Where the figures were taken. */
+function machine(): Record<string, Figure> {
+  return {
+    time: new Date().toISOString(),
+    deno: Deno.version.deno,
+    cores: navigator.hardwareConcurrency,
+    memory_gib: Math.round(Deno.systemMemoryInfo().total / 2 ** 30),
+  };
+}
+
+/**
+ * Prints the figures of a suite and writes them to `results/SUITE.json`.
+ * @param suite snake_case, as the name of its file without `_test`
+ */
+export async function publish(suite: string, figures: Readonly<Record<string, Figure>>): Promise<void> {
+  const told = { suite, ...machine(), ...figures };
+  await Deno.stdout.write(new TextEncoder().encode(`${JSON.stringify(told)}\n`));
+  await Deno.writeTextFile(new URL(`results/${suite}.json`, import.meta.url), `${JSON.stringify(told, null, 2)}\n`);
+}
