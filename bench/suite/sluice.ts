@@ -80,7 +80,9 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
   return {
     program: Deno.execPath(),
     args: [
-      ...["run", "--quiet", "--no-check", "--no-prompt", "--config", `${ROOT}deno.json`],
+      // The flag is that of the tasks.
+      ...["run", "--quiet", "--no-check", "--no-prompt", "--v8-flags=--no-memory-reducer"],
+      ...["--config", `${ROOT}deno.json`],
       // What runs beside it may look at the whole process.
       ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),
       ...preload.flatMap((file) => ["--preload", file]),
