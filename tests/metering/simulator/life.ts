@@ -3,7 +3,9 @@ import { GatewayError } from "../../../lib/errors.ts";
 import type { Delivered, Meter, Wish } from "../../../lib/metering/meter.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
 import { Away } from "./calls.ts";
+import { must } from "./checker.ts";
 import type { Random } from "./random.ts";
+import { sheetOf } from "./shop.ts";
 import { tokensOf, type Truth } from "./truth.ts";
 
 /** What the way of a request depends on. */
@@ -31,6 +33,15 @@ export async function live(truth: Truth, { wish, road }: { wish: Wish; road: Roa
     truth.sawError = true;
     expected(error);
   }
+  if (road.random.chance(0.1)) await endAgain(truth, road.random);
+}
+
+/** Whoever ends a request that has ended changes nothing, and charges nothing. */
+async function endAgain({ id, meter, prompt }: Truth, random: Random): Promise<void> {
+  if (!meter.ended) return;
+  if (random.chance(0.3)) return await meter.fail(500);
+  const cost = await meter.deliver({ status: 200, ending: "end", tokens: tokensOf(prompt, 90), source: "counted" });
+  must(cost === 0n, "I9", () => `${id} was ended twice, and the second end costs ${cost}`);
 }
 
 /** What a client is shown of an error. Bugs are thrown on. */
@@ -45,7 +56,10 @@ async function serve(truth: Truth, { meter, wish, road }: { meter: Meter; wish: 
   if (random.chance(0.04)) return await meter.fail(400);
   await gate();
   if (!await admit(truth, { meter, wish, road })) return;
+  if (truth.repeats) return await repeat(truth);
   for (let tried = 0; tried < 3 && !meter.ended; tried++) {
+    if (tried > 0 && !await turn(truth, { meter, random })) continue;
+    if (meter.ended) return;
     const attempt = { upstream: random.pick(["first", "second", "third"]), outcome: "running" as const };
     meter.attempt(attempt.upstream);
     truth.attempts.push(attempt);
@@ -72,6 +86,32 @@ async function admit(
     await meter.fail(truth.refusal.status);
     return false;
   }
+}
+
+/** Another model is asked in place of one that failed, where there is one: false where its own limits leave no room. */
+async function turn(truth: Truth, { meter, random }: { meter: Meter; random: Random }): Promise<boolean> {
+  if (truth.others.length === 0) return true;
+  const { customer, at, others, prompt } = truth;
+  const asked = random.pick(others);
+  // Limits of keys and groups were taken already.
+  const claims = customer.claims(asked.ware, prompt).filter(({ name }) => name.startsWith("model:"));
+  try {
+    await meter.turn({ model: asked.ware.model, sheet: sheetOf(asked.ware, { customer, at }), claims });
+  } catch (error) {
+    const { kind, status } = expected(error);
+    if (kind !== "limited") await meter.fail(status);
+    return false;
+  }
+  truth.asked = asked;
+  return true;
+}
+
+/** The answer was charged to the request that it was made for. */
+async function repeat(truth: Truth): Promise<void> {
+  const tokens = tokensOf(0, 0);
+  truth.usage = tokens;
+  const cost = await truth.meter.deliver({ status: 200, ending: "done", tokens, source: "none" });
+  if (!truth.left) truth.terminal = { tokens, cost };
 }
 
 async function stream(truth: Truth, { meter, road }: { meter: Meter; road: Road }): Promise<void> {
@@ -130,7 +170,7 @@ function answerOf(truth: Truth, random: Random): Delivered {
 export async function leave(truth: Truth): Promise<void> {
   const { meter, prompt, sent, got } = truth;
   truth.left = true;
-  if (meter.ended) return;
+  if (meter.ended || truth.drains) return;
   if (!got) return await meter.fail(499);
   truth.sentWhenLeft = sent;
   try {

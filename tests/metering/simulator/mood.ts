@@ -4,6 +4,7 @@ import { type Customer, CUSTOMERS } from "./shop.ts";
 
 /** What is likely in a run. */
 export interface Mood {
+  /** Steps of its whole history. */
   steps: number;
   /** Requests that come in. */
   requests: number;

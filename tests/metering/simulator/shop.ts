@@ -3,9 +3,10 @@ import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { type Budget, type Group, groupSchema } from "../../../lib/config.ts";
 import type { Claim, LimitUnit } from "../../../lib/limits/limiter.ts";
 import { budgetClaims } from "../../../lib/metering/budgets.ts";
-import type { BilledTokens, BudgetClaim } from "../../../lib/store/ledger.ts";
+import { sheetAt } from "../../../lib/metering/price.ts";
+import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/ledger.ts";
 import type { Random } from "./random.ts";
-import { type Arriving, tokensOf } from "./truth.ts";
+import { type Arriving, type Asked, tokensOf } from "./truth.ts";
 
 /** Price of a token of each class, in 1e-12 USD, as the checker knows it: never parsed from a string. */
 export interface Picos {
@@ -27,8 +28,8 @@ export interface Ware {
 export interface Customer {
   keyId: string;
   group: string;
-  /** The factor of its group, in hundredths. */
-  percent: bigint;
+  /** The factor of its group, in millionths. */
+  millionths: bigint;
   factor: string;
   claims(ware: Ware, tokens: number): Claim[];
   budgets(now: number): BudgetClaim[];
@@ -47,9 +48,10 @@ function picosOf(prompt: bigint, completion: bigint): Picos {
   };
 }
 
-/** Digits of a price below 1 USD. */
+/** Digits of a price. */
 function usd(picos: bigint): string {
-  return `0.${String(picos).padStart(12, "0")}`;
+  const digits = String(picos).padStart(13, "0");
+  return `${digits.slice(0, -12)}.${digits.slice(-12)}`;
 }
 
 function pricingOf(picos: Picos): Record<keyof Picos, string> {
@@ -75,7 +77,7 @@ function ware(id: string, { periods, limits = [] }: { periods: Ware["periods"]; 
   return { model, periods, limits };
 }
 
-/** Cheap, dear, one whose prices change often, and one that is free. */
+/** Cheap, dear, one whose prices change often, one that is free, and one whose prices have all digits there can be. */
 export const WARES: readonly Ware[] = [
   ware("sim/cheap", { periods: [{ from: 0, picos: picosOf(100_000n, 700_000n) }] }),
   ware("sim/dear", {
@@ -92,6 +94,7 @@ export const WARES: readonly Ware[] = [
     })),
   }),
   ware("sim/free", { periods: [{ from: 0, picos: picosOf(0n, 0n) }] }),
+  ware("sim/digits", { periods: [{ from: 0, picos: picosOf(79_999_990_000_000n, 123_456_789_000_000n) }] }),
 ];
 
 /** What a limit is of, and how much: of a key, `requests` is its own limit. */
@@ -102,10 +105,10 @@ interface Limit {
   reportOnly?: boolean;
 }
 
-const GROUPS: Readonly<Record<string, { percent: bigint; rules: Group; limits: readonly Limit[] }>> = {
-  open: { percent: 100n, rules: groupSchema.parse({}), limits: [] },
+const GROUPS: Readonly<Record<string, { millionths: bigint; rules: Group; limits: readonly Limit[] }>> = {
+  open: { millionths: 1_000_000n, rules: groupSchema.parse({}), limits: [] },
   budget: {
-    percent: 80n,
+    millionths: 800_000n,
     rules: groupSchema.parse({
       price_factor: "0.8",
       budget: { usd: "0.0004", period: "day" },
@@ -114,7 +117,7 @@ const GROUPS: Readonly<Record<string, { percent: bigint; rules: Group; limits: r
     limits: [{ of: "key", unit: "requests", limit: 40 }],
   },
   limited: {
-    percent: 125n,
+    millionths: 1_250_000n,
     rules: groupSchema.parse({ price_factor: "1.25" }),
     limits: [
       { of: "key", unit: "concurrency", limit: 2 },
@@ -124,8 +127,13 @@ const GROUPS: Readonly<Record<string, { percent: bigint; rules: Group; limits: r
       { of: "group", unit: "concurrency", limit: 4 },
     ],
   },
+  digits: {
+    millionths: 123_457n,
+    rules: groupSchema.parse({ price_factor: "0.123457", budget: { usd: "20000", period: "week" } }),
+    limits: [],
+  },
   watched: {
-    percent: 100n,
+    millionths: 1_000_000n,
     rules: groupSchema.parse({ price_factor: "1.0" }),
     limits: [
       { of: "group", unit: "requests", limit: 2, reportOnly: true },
@@ -151,7 +159,7 @@ function customer(
   return {
     keyId,
     group: groupName,
-    percent: found.percent,
+    millionths: found.millionths,
     factor: found.rules.price_factor,
     claims(ware, tokens) {
       const names = { key: keyId, group: groupName, model: ware.model.id };
@@ -180,6 +188,7 @@ export const CUSTOMERS: readonly Customer[] = [
   customer("key_l1", "limited"),
   customer("key_l2", "limited", { budget: { usd: "0.0008", period: "day" } }),
   customer("key_watched", "watched", { budget: { usd: "1000", period: "month" } }),
+  customer("key_digits", "digits", { budget: { usd: "9000.000000000001", period: "day" } }),
 ];
 
 /** Prices of a ware at a moment. */
@@ -190,31 +199,70 @@ export function picosAt({ periods }: Ware, now: number): Picos {
 }
 
 /** What tokens cost a customer, worked out without the code that is tested. */
-export function costBy(picos: Picos, { tokens, percent }: { tokens: BilledTokens; percent: bigint }): bigint {
+export function costBy(picos: Picos, { tokens, millionths }: { tokens: BilledTokens; millionths: bigint }): bigint {
   const sum = BigInt(tokens.prompt) * picos.prompt + BigInt(tokens.input_cache_read) * picos.input_cache_read +
     BigInt(tokens.input_cache_write_5m) * picos.input_cache_write_5m +
     BigInt(tokens.input_cache_write_1h) * picos.input_cache_write_1h + BigInt(tokens.completion) * picos.completion;
-  return sum * percent / 100n;
+  return sum * millionths / MILLION;
+}
+
+const MILLION = 1_000_000n;
+
+/** Whether a customer's prices of a ware have no more than 12 decimals: nothing else may be sold. */
+function isSold({ periods }: Ware, { millionths }: Customer): boolean {
+  return periods.every(({ picos }) => Object.values(picos).every((price) => price * millionths % MILLION === 0n));
+}
+
+/** The prices that a customer's request pays. */
+export function sheetOf({ model }: Ware, { customer, at }: { customer: Customer; at: number }): PriceSheet {
+  return sheetAt(model, { factor: customer.factor, now: at });
 }
 
 /** Tokens of an answer that the gateway reckons with. Upstreams may not care. */
 const MOST_COMPLETION = 120;
+/** Tokens of an answer below which a request asks for nothing. */
+const LEAST_COMPLETION = 10;
 
 /** A request of a customer, for anything. */
 export function arrivalOf(customer: Customer, { random, at }: { random: Random; at: number }): Arriving {
-  const ware = random.pick(WARES);
+  const sold = WARES.filter((ware) => isSold(ware, customer));
+  const ware = random.pick(sold);
   const prompt = 1 + random.int(200);
   const picos = picosAt(ware, at);
-  const tokens = { ...tokensOf(0, MOST_COMPLETION), input_cache_write_1h: prompt + 10 };
+  const others: Asked[] = Array.from({ length: random.chance(0.3) ? 1 + random.int(2) : 0 }, () => random.pick(sold))
+    .map((ware) => ({ ware, picos: picosAt(ware, at) }));
+  const dearest = (completion: number) => {
+    const tokens = { ...tokensOf(0, completion), input_cache_write_1h: prompt + 10 };
+    const costs = [picos, ...others.map((other) => other.picos)]
+      .map((prices) => costBy(prices, { tokens, millionths: customer.millionths }));
+    return costs.reduce((most, cost) => cost > most ? cost : most);
+  };
+  const endpoint = random.pick(["chat", "responses", "messages", "images.generations"] as const);
+  const repeats = endpoint === "images.generations" && random.chance(0.2);
+  const most = repeats ? 0n : dearest(MOST_COMPLETION);
+  const isGreedy = random.chance(0.3);
+  // The largest answer that what is left can pay for, as who names no number gets; the smallest where it cannot. Some want
+  // all there is, to its last digit.
+  const within = (left: bigint) => {
+    if (isGreedy && left >= dearest(LEAST_COMPLETION)) return left;
+    for (let completion = MOST_COMPLETION; completion > LEAST_COMPLETION; completion -= LEAST_COMPLETION) {
+      if (dearest(completion) <= left) return dearest(completion);
+    }
+    return dearest(LEAST_COMPLETION);
+  };
   return {
     customer,
     ware,
-    endpoint: random.pick(["chat", "responses", "messages", "images.generations"]),
+    others,
+    endpoint,
     picos,
     at,
-    most: costBy(picos, { tokens, percent: customer.percent }),
+    most,
+    ...(!repeats && random.chance(0.3) && { within }),
+    repeats,
+    drains: random.chance(0.1),
     forMs: 10_000 + random.int(120_000),
-    claims: customer.claims(ware, prompt + MOST_COMPLETION),
+    claims: repeats ? [] : customer.claims(ware, prompt + MOST_COMPLETION),
     budgets: customer.budgets(at),
     prompt,
   };

@@ -1,25 +1,27 @@
-/** One seed, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
+/** One history, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
 import type { Limiter } from "../../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../../lib/limits/memory.ts";
 import { createLedger, type Ledger } from "../../../lib/metering/ledger.ts";
 import { type MeterParts, openMeter } from "../../../lib/metering/meter.ts";
-import { sheetAt } from "../../../lib/metering/price.ts";
+import { dayOf } from "../../../lib/store/days.ts";
 import type { Ending } from "../../../lib/store/ledger.ts";
 import { Away, borderOf, type Call, limiterBeyond, storeBeyond, watchHolds } from "./calls.ts";
 import { Checker, must, Violation } from "./checker.ts";
 import { type Clock, createClock, settle } from "./clock.ts";
 import { type Disk, openMemoryDisk } from "./disk.ts";
+import { type History, historyOf, LAST_STEP, seedOf, writeHistory } from "./history.ts";
 import { failBroken, leave, live, type Road } from "./life.ts";
 import { LimitsChecker } from "./limits_checker.ts";
 import { type Mood, moodOf } from "./mood.ts";
 import { createRandom, type Random } from "./random.ts";
-import { arrivalOf } from "./shop.ts";
+import { checkReports } from "./reports_checker.ts";
+import { arrivalOf, sheetOf } from "./shop.ts";
 import type { Truth } from "./truth.ts";
 
 /** Parts that a run may have other ones of: to plant bugs, or to try another store. */
 export interface Variant {
   /** Opens what outlives crashes; it is closed at the end. Absent: memory. */
-  disk?: () => Disk;
+  disk?: () => Disk | Promise<Disk>;
   ledger?: (ledger: Ledger, clock: Clock) => Ledger;
   limiter?: (limiter: Limiter) => Limiter;
   open?: typeof openMeter;
@@ -37,12 +39,15 @@ export interface Summary {
   refusals: string[];
 }
 
-/** A run that went wrong: with its seed, to be had again. */
+/** A run that went wrong: with its history, to be had again. */
 export class Failure extends Error {
   override readonly name = "Failure";
+  readonly history: History;
 
-  constructor(readonly seed: number, readonly step: number, override readonly cause: unknown) {
-    super(`SEED=${seed} fails at step ${step}: ${cause instanceof Error ? cause.message : String(cause)}`);
+  constructor({ history, step, cause }: { history: History; step: number; cause: unknown }) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    super(`HISTORY=${writeHistory(history)} fails at step ${step}: ${why}`, { cause });
+    this.history = history;
   }
 
   /** The invariant that does not hold; absent where something else broke. */
@@ -51,13 +56,16 @@ export class Failure extends Error {
   }
 }
 
-/** Runs a seed. @throws {Failure} */
-export async function simulate(seed: number, variant: Variant = {}): Promise<Summary> {
-  const world = new World(seed, variant);
+/** Runs a history: that of a seed, or one of which steps were dropped. @throws {Failure} */
+export async function simulate(of: number | History, variant: Variant = {}): Promise<Summary> {
+  const history = typeof of === "number" ? historyOf(of) : of;
+  const clock = createClock();
+  const disk = await (variant.disk?.() ?? openMemoryDisk());
+  const world = new World(history, { variant, clock, disk });
   try {
     return await world.run();
   } catch (cause) {
-    throw new Failure(seed, world.steps, cause);
+    throw new Failure({ history, step: world.steps, cause });
   } finally {
     await world.close();
   }
@@ -77,13 +85,17 @@ interface Process {
 
 /** Longest way to the end of everything, in calls and gates. */
 const LONGEST_END = 5_000;
+/** Quarters of a minute until the last lease is over: the longest request, and a minute after it. */
+const QUIET_PASSES = 16;
 /** Steps between two looks at what is left of budgets. */
 const LEFT_STEPS = 16;
 
 class World {
   steps = 0;
-  readonly #random: Random;
-  readonly #clock = createClock();
+  readonly #history: History;
+  /** Chance of the step that is done. */
+  #random: Random;
+  readonly #clock: Clock;
   readonly #variant: Variant;
   readonly #mood: Mood;
   readonly #disk: Disk;
@@ -99,20 +111,26 @@ class World {
   /** What a request threw that no client may be shown. */
   #thrown: { cause: unknown } | undefined;
 
-  constructor(seed: number, variant: Variant) {
-    this.#random = createRandom(seed);
+  constructor(history: History, { variant, clock, disk }: { variant: Variant; clock: Clock; disk: Disk }) {
+    this.#history = history;
+    this.#random = createRandom(seedOf(history.seed, LAST_STEP));
     this.#variant = variant;
-    this.#mood = moodOf(this.#random);
-    this.#disk = variant.disk?.() ?? openMemoryDisk();
+    this.#mood = moodOf(createRandom(history.seed));
+    this.#clock = clock;
+    this.#disk = disk;
     this.#checker = new Checker(this.#disk);
     this.#process = this.#start();
   }
 
   async run(): Promise<Summary> {
-    for (; this.steps < this.#mood.steps; this.steps++) {
+    const { seed, steps } = this.#history;
+    for (const step of steps) {
+      this.#random = createRandom(seedOf(seed, step));
       await this.#step();
       await this.#check();
+      this.steps++;
     }
+    this.#random = createRandom(seedOf(seed, LAST_STEP));
     await this.#end();
     const entries = [...this.#checker.entries.values()];
     return {
@@ -159,6 +177,7 @@ class World {
     if (dice === 96 && this.#mood.jumps) this.#clock.jump((random.int(97) - 24) * random.pick([1_000, 3_600_000]));
     if (dice === 97 && random.chance(this.#mood.crashes * 5)) return await this.#crash();
     if (dice === 98) void ledger.sweep();
+    if (dice === 99 && random.chance(0.3)) return await this.#prune();
     if (calls.length > 0) return await this.#call();
     if (gates.length > 0) return this.#open();
   }
@@ -191,7 +210,7 @@ class World {
   #arrive(): void {
     const random = this.#random;
     const arrival = arrivalOf(random.pick(this.#mood.customers), { random, at: this.#clock.now() });
-    const { customer, ware, endpoint, claims, budgets, most, forMs, at } = arrival;
+    const { customer, ware, endpoint, claims, budgets, most, forMs, at, within } = arrival;
     const { parts, gates } = this.#process;
     const number = String(this.#truths.length + 1).padStart(4, "0");
     const open = (id: string) =>
@@ -203,6 +222,8 @@ class World {
       id,
       process: this.#crashes,
       meter,
+      asked: { ware, picos: arrival.picos },
+      wished: most,
       admitted: false,
       attempts: [],
       sent: 0,
@@ -215,15 +236,23 @@ class World {
     this.#truths.push(truth);
     this.#live.push(truth);
     this.#checker.arrived(truth);
-    const sheet = sheetAt(ware.model, { factor: customer.factor, now: at });
+    const wish = {
+      model: ware.model,
+      sheet: sheetOf(ware, { customer, at }),
+      claims,
+      budgets,
+      most,
+      forMs,
+      ...(within !== undefined && { within: (left: bigint) => truth.wished = within(left) }),
+    };
     const road: Road = {
-      random,
+      random: createRandom(random.int(2 ** 32)),
       gate: () => new Promise((resolve) => gates.push(resolve)),
       monotonic: this.#clock.monotonic,
       broken: this.#variant.broken ?? failBroken,
       again: () => open(`${id}-again`),
     };
-    this.#watch(truth, live(truth, { wish: { model: ware.model, sheet, claims, budgets, most, forMs }, road }));
+    this.#watch(truth, live(truth, { wish, road }));
   }
 
   #leave(): void {
@@ -264,6 +293,15 @@ class World {
     this.#process = this.#start();
   }
 
+  /** Forgets entries of days that nothing which may still be entered is of, as nobody keeps less than a day. */
+  async #prune(): Promise<void> {
+    const { ledger } = this.#disk;
+    if (this.#process.ledger.queued > 0) return;
+    const open = [...this.#live, ...await ledger.holds()].map(({ at }) => dayOf(at));
+    const before = Math.min(...open, dayOf(this.#clock.now()));
+    while (await ledger.prune(before));
+  }
+
   async #check(): Promise<void> {
     await settle();
     if (this.#thrown !== undefined) throw this.#thrown.cause;
@@ -282,12 +320,20 @@ class World {
     await this.#drain(() => this.#live.length === 0);
     if (!this.#mood.farLimits) await limits.checkFree(near);
     await this.#drain(flag(ledger.flush()));
-    for (let i = 0; i < 12; i++) {
+    for (let i = 0; i < QUIET_PASSES; i++) {
       await this.#pass(15_000);
       await this.#drain(() => true);
     }
+    // As every process does from time to time: of holds that it did not make itself nothing reminds it.
+    await this.#drain(flag(ledger.sweep()));
     await limits.checkFree(near);
     await this.#checker.checkEnd({ lastProcess: this.#crashes, excused: this.#excused });
+    const { ledger: store } = this.#disk;
+    await checkReports(store, {
+      entries: [...this.#checker.entries.values()],
+      clock: this.#clock,
+      random: this.#random,
+    });
     await this.#drain(flag(ledger.close()));
     must(this.#clock.timers === 0, "I17", () => `${this.#clock.timers} timers stay`);
   }

@@ -1,32 +1,33 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertLessOrEqual, assertThrows } from "@std/assert";
+import { HAS_POSTGRES } from "../../engines/engines.ts";
 import { inFolder } from "../../store/in_folder.ts";
 import { BUGS } from "./bugs.ts";
-import { openSqliteDisk } from "./disk.ts";
-import { Failure, simulate, type Summary } from "./simulate.ts";
+import { openSqliteDisk, withPostgresDisks } from "./disk.ts";
+import { historyOf, readHistory, shrink, writeHistory } from "./history.ts";
+import { runAll, seedsFrom, shortest } from "./search.ts";
+import { Failure, simulate } from "./simulate.ts";
 
-/** Runs of the suite; `SEED=n` runs that one alone. */
-const SEEDS = 5_000;
+/** Runs of the suite; `SEED=n` begins elsewhere, `HISTORY=n` or `HISTORY=n:steps` runs that one alone. */
+const SEEDS = 1_000;
 /** Runs over a file. */
-const FILE_SEEDS = 60;
+const FILE_SEEDS = 20;
+/** Runs over a database. */
+const POSTGRES_SEEDS = 4;
 /** Runs within which a planted bug must be found. */
 const BUG_SEEDS = 400;
+/** Steps that a planted bug takes at most to be seen, once all others are dropped. */
+const BUG_STEPS = 120;
 
-const only = Deno.env.get("SEED");
+const first = Number(Deno.env.get("SEED") ?? 1);
+const only = Deno.env.get("HISTORY");
 
-Deno.test("simulator: no seed breaks an invariant, whatever fails, crashes, leaves or comes late", async () => {
-  const seeds = only === undefined ? Array.from({ length: SEEDS }, (_, i) => i + 1) : [Number(only)];
-  const seen = new Map<string, number>();
-  let crashes = 0;
-  for (const seed of seeds) {
-    const summary: Summary = await simulate(seed);
-    crashes += summary.crashes;
-    for (const name of [...summary.endings, ...summary.refusals]) seen.set(name, (seen.get(name) ?? 0) + 1);
-  }
+Deno.test("simulator: no history breaks an invariant, whatever fails, crashes, leaves or comes late", async () => {
+  const { crashes, seen } = await runAll(only === undefined ? seedsFrom(first, SEEDS) : [readHistory(only)]);
   if (only !== undefined) return;
-  assert(crashes > 500, `Only ${crashes} crashes`);
+  assert(crashes > 300, `Only ${crashes} crashes`);
   const rare = ["end", "done", "partial", "abandoned", "failed", "refused", "lost", "insufficient_quota", "overloaded"];
   for (const name of [...rare, "rate_limit_requests", "rate_limit_tokens", "concurrency_limit"]) {
-    assert((seen.get(name) ?? 0) >= 100, `"${name}" came only ${seen.get(name) ?? 0} times`);
+    assert((seen.get(name) ?? 0) > 30, `"${name}" came only ${seen.get(name) ?? 0} times`);
   }
 });
 
@@ -36,12 +37,31 @@ Deno.test("simulator: a seed gives the same run again", async () => {
 
 Deno.test("simulator: nor over a file, and the files of a process that died", async () => {
   await inFolder(async (folder) => {
-    let crashes = 0;
-    for (let seed = 1; seed <= FILE_SEEDS; seed++) {
-      crashes += (await simulate(seed, { disk: () => openSqliteDisk(`${folder}/${seed}`) })).crashes;
-    }
+    let disks = 0;
+    const disk = () => openSqliteDisk(`${folder}/${disks++}`);
+    const { crashes } = await runAll(seedsFrom(first, FILE_SEEDS), { disk });
     assert(crashes > 0);
   });
+});
+
+Deno.test({
+  name: "simulator: nor over Postgres, which processes come to and leave",
+  ignore: !HAS_POSTGRES,
+  fn: () =>
+    withPostgresDisks(async (disk) => {
+      const { runs } = await runAll(seedsFrom(first, POSTGRES_SEEDS), { disk });
+      assertEquals(runs, POSTGRES_SEEDS);
+    }),
+});
+
+Deno.test("simulator: a history is written and read again, and made shorter as long as it fails", async () => {
+  for (const history of [historyOf(7), { seed: 7, steps: [0, 3, 90] }, { seed: 7, steps: [] }]) {
+    assertEquals(readHistory(writeHistory(history)), history);
+  }
+  for (const text of ["", "x", "1:a", "-1", "1:2:3"]) assertThrows(() => readHistory(text), RangeError);
+  const needed = [11, 12, 77];
+  const fails = ({ steps }: { steps: readonly number[] }) => Promise.resolve(needed.every((n) => steps.includes(n)));
+  assertEquals(await shrink(historyOf(7), fails), { seed: 7, steps: needed });
 });
 
 for (const { name, breaks, variant } of BUGS) {
@@ -49,13 +69,16 @@ for (const { name, breaks, variant } of BUGS) {
     const failure = await firstFailure(variant);
     assert(failure !== undefined, `No seed up to ${BUG_SEEDS} finds it`);
     assert(breaks.includes(failure.invariant ?? ""), failure.message);
-    const again = await simulate(failure.seed, variant).catch((thrown: unknown) => thrown);
-    assertEquals(again instanceof Failure && again.message, failure.message);
+    const short = await shortest(failure, variant);
+    assertEquals(short.invariant, failure.invariant);
+    assertLessOrEqual(short.history.steps.length, BUG_STEPS, short.message);
+    const again = await simulate(short.history, variant).catch((thrown: unknown) => thrown);
+    assertEquals(again instanceof Failure && again.message, short.message);
   });
 }
 
 async function firstFailure(variant: Parameters<typeof simulate>[1]): Promise<Failure | undefined> {
-  for (let seed = 1; seed <= BUG_SEEDS; seed++) {
+  for (const seed of seedsFrom(1, BUG_SEEDS)) {
     try {
       await simulate(seed, variant);
     } catch (thrown) {

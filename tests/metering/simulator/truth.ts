@@ -11,6 +11,12 @@ export interface Attempt {
   outcome: "running" | "failed" | "complete";
 }
 
+/** A model that answers. */
+export interface Asked {
+  readonly ware: Ware;
+  readonly picos: Picos;
+}
+
 /** A request that comes in. */
 export interface Arriving {
   readonly customer: Customer;
@@ -20,8 +26,16 @@ export interface Arriving {
   readonly picos: Picos;
   /** When it came in: Unix milliseconds. */
   readonly at: number;
-  /** The most it can cost, as the gateway believes. */
+  /** Models that may answer in its place, with their prices when it came in. */
+  readonly others: readonly Asked[];
+  /** The most it can cost, as the gateway believes: at the dearest model that may answer. */
   readonly most: bigint;
+  /** The most it costs where no more than this is left; absent: it wants all or nothing. */
+  readonly within?: (left: bigint) => bigint;
+  /** It is given the answer of another request once more. */
+  readonly repeats: boolean;
+  /** The answer is paid for to its end, even when its client leaves. */
+  readonly drains: boolean;
   readonly forMs: number;
   readonly claims: readonly Claim[];
   readonly budgets: readonly BudgetClaim[];
@@ -38,6 +52,10 @@ export interface Truth extends Arriving {
   /** When limits were taken, by the monotonic clock of its process. */
   takenAt?: number;
   admitted: boolean;
+  /** The model that answers, or was asked last. */
+  asked: Asked;
+  /** What was wished to be held, the last time. */
+  wished: bigint;
   refusal?: GatewayError;
   attempts: Attempt[];
   /** Tokens of the answer that were handed to the client's socket. */

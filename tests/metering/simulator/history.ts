@@ -1,0 +1,69 @@
+/**
+ * Histories: what a run does, step by step. Each step has chance of its own, so that a history with fewer steps is one, too:
+ * one that fails is made shorter until nothing more can be dropped.
+ */
+import { moodOf } from "./mood.ts";
+import { createRandom } from "./random.ts";
+
+/** What a run does. */
+export interface History {
+  /** What its mood and the chance of its steps come from. */
+  seed: number;
+  /** Numbers of the steps that are done, in their order. */
+  steps: readonly number[];
+}
+
+/** The chance of what comes after all steps. */
+export const LAST_STEP = -1;
+
+/** Most runs that a history is made shorter by. */
+const MOST_TRIES = 600;
+
+/** The whole history of a seed. */
+export function historyOf(seed: number): History {
+  const { steps } = moodOf(createRandom(seed));
+  return { seed, steps: Array.from({ length: steps }, (_, step) => step) };
+}
+
+/** The seed of a step's chance. */
+export function seedOf(seed: number, step: number): number {
+  return createRandom(Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 2, 0x85ebca6b)).int(2 ** 32);
+}
+
+/** A history as `readHistory` reads it: `12` is a whole one, `12:0,7,9` has three steps. */
+export function writeHistory({ seed, steps }: History): string {
+  return steps.length === historyOf(seed).steps.length ? String(seed) : `${seed}:${steps.join(",")}`;
+}
+
+/** Reads a history. @throws {RangeError} for any other text */
+export function readHistory(text: string): History {
+  const [, seed, steps] = /^(\d+)(?::([\d,]*))?$/.exec(text) ?? [];
+  if (seed === undefined) throw new RangeError(`Cannot read the history "${text}"`);
+  if (steps === undefined) return historyOf(Number(seed));
+  return { seed: Number(seed), steps: steps.split(",").filter((step) => step !== "").map(Number) };
+}
+
+/**
+ * Drops steps as long as what is left still fails: halves at first, then smaller pieces, at last each step by itself.
+ * @param fails whether a history fails in the way that is looked for
+ */
+export async function shrink(history: History, fails: (history: History) => Promise<boolean>): Promise<History> {
+  let best = history;
+  let tries = 0;
+  for (let size = Math.ceil(best.steps.length / 2); size >= 1 && tries < MOST_TRIES;) {
+    let dropped = false;
+    for (let from = 0; from < best.steps.length && tries < MOST_TRIES;) {
+      const fewer = { ...best, steps: best.steps.toSpliced(from, size) };
+      tries++;
+      if (await fails(fewer)) {
+        best = fewer;
+        dropped = true;
+      } else from += size;
+    }
+    if (!dropped || size > best.steps.length) {
+      if (size === 1) break;
+      size = Math.ceil(size / 2);
+    }
+  }
+  return best;
+}
