@@ -14,7 +14,7 @@ import { checkHead } from "./head.ts";
 import { jsonText } from "./json_response.ts";
 import { createRatedLog } from "./line_rate.ts";
 import { createRequestIds } from "./request_id.ts";
-import { allowedMethods, createRouter, METHODS, type Route } from "./router.ts";
+import { allowedMethods, type AnswerHeader, createRouter, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
 import { isAnthropicPath, readTarget } from "./target.ts";
 
@@ -59,6 +59,8 @@ interface Exchange extends Visit {
   shown?: string | undefined;
   /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
   origins: readonly string[];
+  /** Headers of the answer that are known before it is. */
+  readonly answerHeaders: AnswerHeader[];
 }
 
 /**
@@ -125,6 +127,7 @@ export function createApp(options: AppOptions): App {
         record,
         params: match.params,
         caller,
+        answerHeaders: exchange.answerHeaders,
         readJson: () => reading ??= readBody().finally(arrived),
         reserve(bytes) {
           budget.reserve(bytes, limits.budgetBytes);
@@ -163,7 +166,8 @@ export function createApp(options: AppOptions): App {
       { id: requestId, method: KNOWN_METHODS.has(request.method) ? request.method : "other" },
       { log: (line) => isStranger(line) ? strangers(line, log) : log(line), logged: gateway.config.log.requests },
     );
-    const exchange: Exchange = { request, info, requestId, gateway, record, origins };
+    const answerHeaders: AnswerHeader[] = [];
+    const exchange: Exchange = { request, info, requestId, gateway, record, origins, answerHeaders };
     if (gateway.config.log.client_address) Object.assign(record, { address: addressOf(exchange) });
     const native = isAnthropicPath(request);
     const arrived = request.body === null ? nothing : drain.arrive();
@@ -185,14 +189,13 @@ export function createApp(options: AppOptions): App {
     }
     response = request.method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
     observer.answered(record, response.status);
-    return withHeaders(response, {
-      "x-request-id": `req_${exchange.requestId}`,
-      ...(native && { "request-id": `req_${exchange.requestId}` }),
-      ...corsHeaders(request, exchange.origins),
-      ...(exchange.shown !== undefined && { "x-sluice-client-address": exchange.shown }),
-      // Who keeps a connection is asked to open the next one elsewhere.
-      ...(drain.phase !== "serving" && { connection: "close" }),
-    });
+    answerHeaders.push(["x-request-id", `req_${requestId}`]);
+    if (native) answerHeaders.push(["request-id", `req_${requestId}`]);
+    if (exchange.origins.length > 0) answerHeaders.push(...corsHeaders(request, exchange.origins));
+    if (exchange.shown !== undefined) answerHeaders.push(["x-sluice-client-address", exchange.shown]);
+    // Who keeps a connection is asked to open the next one elsewhere.
+    if (drain.phase !== "serving") answerHeaders.push(["connection", "close"]);
+    return withHeaders(response, answerHeaders);
   };
 }
 
@@ -302,7 +305,7 @@ function withoutBody(response: Response): Response {
 }
 
 /** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
-function withHeaders(response: Response, headers: Readonly<Record<string, string>>): Response {
+function withHeaders(response: Response, headers: readonly AnswerHeader[]): Response {
   try {
     addHeaders(response.headers, headers);
     return response;
@@ -313,8 +316,9 @@ function withHeaders(response: Response, headers: Readonly<Record<string, string
   }
 }
 
-function addHeaders(to: Headers, headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) {
+/** One by one: 22 of them cost 2 µs so, and 9 µs where a new response takes them. */
+function addHeaders(to: Headers, headers: readonly AnswerHeader[]): void {
+  for (const [name, value] of headers) {
     if (name === "vary") to.append(name, value);
     else to.set(name, value);
   }

@@ -1,5 +1,7 @@
 /** Cross-origin access: off, but for the origins the operator lists. */
 
+import type { AnswerHeader } from "./router.ts";
+
 /** How long a browser may remember a preflight, in seconds. */
 const MAX_AGE_SECONDS = 7200;
 
@@ -26,6 +28,8 @@ const EXPOSED = [
   ),
 ].join(", ");
 
+const VARY: AnswerHeader = ["vary", "origin"];
+
 /**
  * The answer to a preflight from a listed origin; `undefined` for every other request. `Authorization` must be named, the
  * star does not cover it; other headers are let through without repeating what the client sent.
@@ -48,11 +52,11 @@ export function preflight(
 }
 
 /** Headers for any response. None at all where no origin is configured. */
-export function corsHeaders(request: Request, origins: readonly string[]): Record<string, string> {
-  if (origins.length === 0) return {};
+export function corsHeaders(request: Request, origins: readonly string[]): AnswerHeader[] {
+  if (origins.length === 0) return [];
   const origin = listedOrigin(request, origins);
-  if (origin === undefined) return { vary: "origin" };
-  return { "access-control-allow-origin": origin, "access-control-expose-headers": EXPOSED, vary: "origin" };
+  if (origin === undefined) return [VARY];
+  return [["access-control-allow-origin", origin], ["access-control-expose-headers", EXPOSED], VARY];
 }
 
 /** The list's own copy of the request's origin. Origins are compared whole and as they are written. */

@@ -10,6 +10,9 @@ export interface JsonBody {
   value: JsonObject;
 }
 
+/** Name and value of a header. */
+export type AnswerHeader = readonly [name: string, value: string];
+
 /** What a handler gets beside the request. */
 export interface RouteContext {
   gateway: Gateway;
@@ -21,6 +24,11 @@ export interface RouteContext {
   params: Readonly<Record<string, string>>;
   /** Who asks; absent only on public routes. */
   caller: Caller | undefined;
+  /**
+   * Headers of the answer, whatever becomes of the request: written once, at its end, over those of a response or an error.
+   * Names in lower case; the last of one name counts.
+   */
+  readonly answerHeaders: AnswerHeader[];
   /**
    * The request body, read within the limits of size, time and shape. May be called once.
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`

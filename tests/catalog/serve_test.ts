@@ -44,6 +44,7 @@ function context(
       group: { ...groupSchema.parse({}), models, ...group },
       rules,
     },
+    answerHeaders: [],
     readJson: () => Promise.resolve({ text: "{}", value: {} }),
     reserve: () => {},
   };
