@@ -36,7 +36,7 @@ export const JSON_LIMITS: JsonLimits = { depth: 64, nodes: 200_000, keys: 10_000
 export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {
   let lossy: boolean;
   try {
-    lossy = scanJson(text, limits);
+    lossy = scanJson(text, limits).lossy;
   } catch (error) {
     throw error instanceof JsonError ? findBadString(text, error.position) ?? error : error;
   }

@@ -1,4 +1,7 @@
-/** A pass over JSON text before it is parsed: what is wrong with it, and whether it is more than the limits allow. */
+/**
+ * A pass over JSON text before it is parsed: what is wrong with it, whether it is more than the limits allow, and where
+ * the outermost members stand.
+ */
 
 /** What a parser accepts at most. */
 export interface JsonLimits {
@@ -22,6 +25,27 @@ export class JsonError extends SyntaxError {
   }
 }
 
+/** A piece of a text: from `start` up to, not including, `end`. */
+export interface Span {
+  start: number;
+  end: number;
+}
+
+/** A member of an object in JSON text; the span is that of its value. */
+export interface Member extends Span {
+  name: string;
+  /** Where the member begins with what parts it from the one before: its comma, or what follows the brace. */
+  before: number;
+}
+
+/** What a pass has found. */
+export interface Scan {
+  /** Whether a number would be written back differently than it was read (`1.0`, `-0`, `1e400`, integers past 2^53). */
+  lossy: boolean;
+  /** The members of the outermost object, in their order; of anything else there are none. */
+  members: Member[];
+}
+
 /** An array or an object that is open. */
 interface Level {
   isObject: boolean;
@@ -35,6 +59,8 @@ const UNIQUE_LEVELS = 2;
 
 /** No double needs more to be written in full; reading longer ones takes more time than their length. */
 const NUMBER_LENGTH = 1100;
+/** Natural numbers of so many digits are exact in a double. */
+const EXACT_DIGITS = 15;
 
 const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
@@ -45,33 +71,50 @@ const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)
 
 /**
  * Checks structure, numbers and limits in one pass without recursion. The insides of strings are left to the parser,
- * which is faster; `findBadString` says where it stumbled. Answers whether a number would be written back differently
- * than it was read (`1.0`, `-0`, `1e400`, integers past 2^53).
+ * which is faster; `findBadString` says where it stumbled.
  * @throws {JsonError} at the first fault
  */
-export function scanJson(text: string, limits: JsonLimits): boolean {
+export function scanJson(text: string, limits: JsonLimits): Scan {
   const levels: Level[] = [];
+  const members: Member[] = [];
+  /** The outermost member that is open. */
+  let member: Member | undefined;
   let level: Level | undefined;
   let nodes = 0;
   let lossy = false;
+  /** Where the last comma or opening brace ends the part before. */
+  let before = 0;
   let at = skipSpace(text, 0);
 
   while (true) {
+    if (level !== undefined && level.isObject) {
+      const open = at;
+      at = keyEnd(text, open);
+      if (++level.keys > limits.keys) throw new JsonError(`Expected at most ${limits.keys} members in an object`, open);
+      if (level.names !== undefined) {
+        const name = readName(text, open, at);
+        addName(level.names, name, open);
+        if (levels.length === 1) members.push(member = { name, before, start: 0, end: 0 });
+      }
+      at = skipSpace(text, at);
+      if (text.charCodeAt(at) !== COLON) throw new JsonError('Expected ":"', at);
+      at = skipSpace(text, at + 1);
+      if (levels.length === 1 && member !== undefined) member.start = at;
+    }
+
     // A value starts here.
     if (++nodes > limits.nodes) throw new JsonError(`Expected at most ${limits.nodes} values`, at);
     const code = text.charCodeAt(at);
-    if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
+    if (code === QUOTE) {
+      at = stringEnd(text, at);
+    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (levels.length === limits.depth) throw new JsonError(`Expected at most ${limits.depth} levels of nesting`, at);
       const isObject = code === OPEN_OBJECT;
       level = { isObject, keys: 0, names: isObject && levels.length < UNIQUE_LEVELS ? new Set() : undefined };
       levels.push(level);
-      at = skipSpace(text, at + 1);
-      if (text.charCodeAt(at) !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
-        if (isObject) at = readKey(text, at, { level, limits });
-        continue;
-      }
-    } else if (code === QUOTE) {
-      at = stringEnd(text, at);
+      before = at + 1;
+      at = skipSpace(text, before);
+      if (text.charCodeAt(at) !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const end = numberEnd(text, at);
       lossy = isLossy(text, at, end) || lossy;
@@ -82,15 +125,16 @@ export function scanJson(text: string, limits: JsonLimits): boolean {
 
     // A value has ended, or the level it opened is empty. Close every level that ends here.
     while (true) {
+      if (levels.length === 1 && member !== undefined) member.end = at;
       at = skipSpace(text, at);
       if (level === undefined) {
         if (at < text.length) throw new JsonError("Expected nothing after the value", at);
-        return lossy;
+        return { lossy, members };
       }
       const next = text.charCodeAt(at);
       if (next === COMMA) {
+        before = at;
         at = skipSpace(text, at + 1);
-        if (level.isObject) at = readKey(text, at, { level, limits });
         break;
       }
       if (next !== (level.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
@@ -103,21 +147,17 @@ export function scanJson(text: string, limits: JsonLimits): boolean {
   }
 }
 
-/** Reads a member's name and the colon; answers where the value starts. */
-function readKey(text: string, at: number, { level, limits }: { level: Level; limits: JsonLimits }): number {
+/** Where a member's name ends. */
+function keyEnd(text: string, at: number): number {
   if (text.charCodeAt(at) !== QUOTE) throw new JsonError("Expected a member name in double quotes", at);
-  if (++level.keys > limits.keys) throw new JsonError(`Expected at most ${limits.keys} members in an object`, at);
-  const end = stringEnd(text, at);
-  if (level.names !== undefined) {
-    const name = readName(text, at, end);
-    if (level.names.has(name)) {
-      throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
-    }
-    level.names.add(name);
+  return stringEnd(text, at);
+}
+
+function addName(names: Set<string>, name: string, at: number): void {
+  if (names.has(name)) {
+    throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
   }
-  const colon = skipSpace(text, end);
-  if (text.charCodeAt(colon) !== COLON) throw new JsonError('Expected ":"', colon);
-  return skipSpace(text, colon + 1);
+  names.add(name);
 }
 
 /** A name as the parser will see it: `"\u006dodel"` is `model`. */
@@ -139,16 +179,12 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-/** The offset after the closing quote. Most strings have no quote in them, and finding the first is fast. */
+/** The offset after the closing quote: the first that has no backslash before it, or an even number of them. */
 function stringEnd(text: string, open: number): number {
-  const first = text.indexOf('"', open + 1);
-  let escape = first;
-  while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
-  if (first >= 0 && (first - escape) % 2 === 0) return first + 1;
-  for (let at = first < 0 ? text.length : first + 1; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) return at + 1;
-    if (code === BACKSLASH) at++;
+  for (let at = text.indexOf('"', open + 1); at >= 0; at = text.indexOf('"', at + 1)) {
+    let escape = at;
+    while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
+    if ((at - escape) % 2 === 0) return at + 1;
   }
   throw new JsonError('Expected a closing "', text.length);
 }
@@ -181,8 +217,16 @@ function digitsEnd(text: string, start: number): number {
 function isLossy(text: string, at: number, end: number): boolean {
   if (end - at > NUMBER_LENGTH) throw new JsonError(`Expected a number of at most ${NUMBER_LENGTH} characters`, at);
   const source = text.slice(at, end);
-  if (end - at <= 15 && /^\d+$/.test(source)) return false;
+  if (end - at <= EXACT_DIGITS && isNatural(source)) return false;
   return String(Number(source)) !== source;
+}
+
+function isNatural(source: string): boolean {
+  for (let at = 0; at < source.length; at++) {
+    const code = source.charCodeAt(at);
+    if (!(code >= ZERO && code <= NINE)) return false;
+  }
+  return true;
 }
 
 function literalEnd(text: string, at: number): number {

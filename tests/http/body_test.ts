@@ -43,6 +43,15 @@ Deno.test("a JSON body arrives whole, whatever its framing and media type", asyn
   }
 });
 
+Deno.test("a body may hold the character that stands for what is not UTF-8", async () => {
+  await using server = startServer();
+  const { status, body } = await exchange(server.port, [post("/v1/echo", '{"a":"\u00ef\u00bf\u00bd"}')]);
+  assertEquals([status, JSON.parse(body).body], [200, { a: "\ufffd" }]);
+  const broken = await exchange(server.port, [post("/v1/echo", '{"a":"\u00ef\u00bf\u00bd\u00ff"}')]);
+  assertEquals(broken.status, 400);
+  assertStringIncludes(messageOf(broken), "byte 9 is not UTF-8");
+});
+
 Deno.test("a transfer coding beside chunked is not read over", async () => {
   await using server = startServer();
   for (const coding of ["gzip, chunked", "x, chunked"]) {
