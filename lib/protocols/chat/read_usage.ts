@@ -28,8 +28,11 @@ function readInput(usage: JsonObject): Usage {
     countOf(usage.cached_tokens);
   const written = countOf(details.cache_write_tokens);
   const apart = (cached ?? 0) + (written ?? 0);
+  const beside = excludesCache(usage, apart);
+  // No part is more than its whole: nobody knows what these numbers count.
+  if (all !== undefined && !beside && apart > all) return {};
   return {
-    ...optional("prompt", all === undefined ? undefined : excludesCache(usage, apart) ? all : Math.max(0, all - apart)),
+    ...optional("prompt", all === undefined || beside ? all : all - apart),
     ...optional("input_cache_read", cached),
     // Nobody here tells for how long; five minutes are the usual time.
     ...optional("input_cache_write_5m", written),

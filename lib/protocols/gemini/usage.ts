@@ -18,9 +18,11 @@ export function readUsage(metadata: JsonObject): Usage {
   const answered = said !== undefined || thoughts !== undefined ? (said ?? 0) + (thoughts ?? 0) : undefined;
   const left = total !== undefined && prompt !== undefined ? Math.max(0, total - prompt - fedBack) : undefined;
   const completion = said === undefined ? left ?? answered : answered;
+  // No part is more than its whole: nobody knows what these numbers count.
+  const isInputAbsurd = prompt !== undefined && cached !== undefined && cached > prompt;
   return {
-    ...(prompt !== undefined && { prompt: Math.max(0, prompt - (cached ?? 0)) + fedBack }),
-    ...(cached !== undefined && { input_cache_read: cached }),
+    ...(prompt !== undefined && !isInputAbsurd && { prompt: prompt - (cached ?? 0) + fedBack }),
+    ...(cached !== undefined && !isInputAbsurd && { input_cache_read: cached }),
     ...(completion !== undefined && { completion: Math.max(completion, thoughts ?? 0) }),
     ...(thoughts !== undefined && { reasoning: thoughts }),
   };

@@ -23,11 +23,15 @@ export function readUsage(value: Json | undefined): Usage {
   const beside = total === undefined || input === undefined || output === undefined ? 0 : total - input - output;
   const inputApart = cached > 0 && (beside === cached || beside === cached + (reasoning ?? 0));
   const outputApart = reasoning !== undefined && reasoning > 0 && beside === reasoning + (inputApart ? cached : 0);
+  // No part is more than its whole: nobody knows what these numbers count.
+  const isInputAbsurd = input !== undefined && !inputApart && cached > input;
   return present({
-    prompt: input === undefined || inputApart ? input : Math.max(0, input - cached),
-    input_cache_read: read,
-    // The lifetimes on offer here are neither of the two that have a price; the shorter one is the usual one.
-    input_cache_write_5m: written,
+    ...(!isInputAbsurd && {
+      prompt: input === undefined || inputApart ? input : input - cached,
+      input_cache_read: read,
+      // The lifetimes on offer here are neither of the two that have a price; the shorter one is the usual one.
+      input_cache_write_5m: written,
+    }),
     completion: output !== undefined && outputApart ? output + reasoning : output,
     reasoning,
   });

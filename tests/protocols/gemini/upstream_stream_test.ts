@@ -255,7 +255,7 @@ Deno.test("usage is read with zeros left out, and nothing is made up", () => {
     [{ promptTokenCount: "9", totalTokenCount: -1 }, {}],
     [{ promptTokenCount: 9 }, { prompt: 9 }],
     [{ promptTokenCount: 9, totalTokenCount: 9 }, { prompt: 9, completion: 0 }],
-    [{ promptTokenCount: 9, cachedContentTokenCount: 12 }, { prompt: 0, input_cache_read: 12 }],
+    [{ promptTokenCount: 9, cachedContentTokenCount: 12 }, {}],
     [{ promptTokenCount: 9, totalTokenCount: 30, thoughtsTokenCount: 5, toolUsePromptTokenCount: 4 }, {
       prompt: 13,
       completion: 17,
