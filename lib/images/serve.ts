@@ -264,5 +264,5 @@ async function streamed(running: Running): Promise<Response> {
 
 /** The size that was made, which the answer's `size` need not tell, and what was not passed on. */
 function headersOf(size: string, dropped: Dropped): Record<string, string> {
-  return { "x-sluice-image-size": size, ...droppedHeader(dropped) };
+  return { "x-sluice-image-size": size, ...Object.fromEntries(droppedHeader(dropped)) };
 }

@@ -58,10 +58,12 @@ export async function startImages(job: ImageJob): Promise<Started> {
       ask: (attempt) => startAt(last = attempt, job),
       isOver: () => signal.aborted || meter.ended,
     });
-    return { feed, headers: last === undefined ? {} : headersOfAttempt(last) };
+    return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
   } catch (thrown) {
     signal.throwIfAborted();
-    throw thrown instanceof GatewayError && last !== undefined ? thrown.withHeaders(headersOfAttempt(last)) : thrown;
+    throw thrown instanceof GatewayError && last !== undefined
+      ? thrown.withHeaders(Object.fromEntries(headersOfAttempt(last)))
+      : thrown;
   }
 }
 

@@ -1,7 +1,7 @@
 /** Which limits a request counts against, and how much it takes of each. */
 import type { Caller } from "../access/caller.ts";
 import type { Limits, Model } from "../catalog/model.ts";
-import type { Claim, LimitUnit } from "./limiter.ts";
+import type { Claim } from "./limiter.ts";
 
 /** Tokens that a request is expected to use. */
 export interface TokenEstimate {
@@ -28,11 +28,11 @@ export function claimsOf(
   },
 ): Claim[] {
   const { keyId, groupName, group, rules } = caller;
-  return [
-    ...claimsFor({ type: "key", id: keyId }, { limits: rules.limits ?? group.key_limits, tokens }),
-    ...claimsFor({ type: "group", id: groupName }, { limits: group.limits, tokens }),
-    ...claimsFor({ type: "model", id: model.id }, { limits: model.limits, tokens }),
-  ];
+  const claims: Claim[] = [];
+  addClaims(claims, { type: "key", id: keyId, limits: rules.limits ?? group.key_limits, tokens });
+  addClaims(claims, { type: "group", id: groupName, limits: group.limits, tokens });
+  addClaims(claims, { type: "model", id: model.id, limits: model.limits, tokens });
+  return claims;
 }
 
 /** Whose limit a claim is for, by its name. */
@@ -41,19 +41,18 @@ export function ownerOf({ name }: Pick<Claim, "name">): { type: LimitOwner; id: 
   return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };
 }
 
-function claimsFor(
-  { type, id }: { type: LimitOwner; id: string },
-  { limits, tokens }: { limits: Limits | undefined; tokens: TokenEstimate },
-): Claim[] {
-  if (limits === undefined) return [];
+function addClaims(
+  claims: Claim[],
+  { type, id, limits, tokens }: { type: LimitOwner; id: string; limits: Limits | undefined; tokens: TokenEstimate },
+): void {
+  if (limits === undefined) return;
   const name = `${type}:${id}`;
-  const claims: Claim[] = [];
-  function add(unit: LimitUnit, limit: number | undefined, cost: number): void {
-    if (limit !== undefined) claims.push({ name, unit, limit, cost, reportOnly: limits?.report_only === true });
-  }
   const { requests_per_minute: requests, tokens_per_minute: most, concurrency } = limits;
-  add("requests", requests, 1);
-  add("tokens", most, Math.min(tokens.input + tokens.output, Math.max(most ?? 0, tokens.input)));
-  add("concurrency", concurrency, 1);
-  return claims;
+  const reportOnly = limits.report_only === true;
+  if (requests !== undefined) claims.push({ name, unit: "requests", limit: requests, cost: 1, reportOnly });
+  if (most !== undefined) {
+    const cost = Math.min(tokens.input + tokens.output, Math.max(most, tokens.input));
+    claims.push({ name, unit: "tokens", limit: most, cost, reportOnly });
+  }
+  if (concurrency !== undefined) claims.push({ name, unit: "concurrency", limit: concurrency, cost: 1, reportOnly });
 }

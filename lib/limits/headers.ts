@@ -6,6 +6,29 @@ import type { Claim, LimitUnit, Standing, Taking } from "./limiter.ts";
 /** Units that clients know headers for. */
 const SHOWN_UNITS = ["requests", "tokens"] as const satisfies readonly LimitUnit[];
 
+/** Whose words a client knows: OpenAI's, or Anthropic's. */
+export type LimitWords = "openai" | "anthropic";
+
+/** Names of the headers: the limit, what is left of it, and when it is whole again. */
+const NAMES = {
+  openai: {
+    requests: ["x-ratelimit-limit-requests", "x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"],
+    tokens: ["x-ratelimit-limit-tokens", "x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"],
+  },
+  anthropic: {
+    requests: [
+      "anthropic-ratelimit-requests-limit",
+      "anthropic-ratelimit-requests-remaining",
+      "anthropic-ratelimit-requests-reset",
+    ],
+    tokens: [
+      "anthropic-ratelimit-tokens-limit",
+      "anthropic-ratelimit-tokens-remaining",
+      "anthropic-ratelimit-tokens-reset",
+    ],
+  },
+} as const;
+
 /** Codes of the errors by unit. Each protocol writes its own words for them. */
 const CODES: Readonly<Record<LimitUnit, string>> = {
   requests: "rate_limit_requests",
@@ -21,48 +44,62 @@ const MEASURES: Readonly<Record<LimitUnit, string>> = {
 };
 
 /**
- * Headers about limits, in the words of both families of clients. Of several limits of a unit the one with the least left
- * is shown; report-only ones are not. Empty where no limit applies.
+ * Headers about limits, in the words that a client knows. Of several limits of a unit the one with the least left is shown;
+ * report-only ones are not. Empty where no limit applies.
  * @param now Unix time in milliseconds
  */
-export function limitHeaders(standings: readonly Standing[], now: number): Record<string, string> {
-  const headers: Record<string, string> = {};
+export function limitHeaders(
+  standings: readonly Standing[],
+  { now, words }: { now: number; words: LimitWords },
+): [name: string, value: string][] {
+  const headers: [string, string][] = [];
   for (const unit of SHOWN_UNITS) {
-    const tightest = standings.filter(({ claim }) => claim.unit === unit && !claim.reportOnly)
-      .sort((a, b) => a.remaining - b.remaining || a.claim.limit - b.claim.limit)[0];
+    const tightest = tightestOf(standings, unit);
     if (tightest === undefined) continue;
     const { claim: { limit }, remaining, resetMs } = tightest;
-    headers[`x-ratelimit-limit-${unit}`] = String(limit);
-    headers[`x-ratelimit-remaining-${unit}`] = String(remaining);
-    headers[`x-ratelimit-reset-${unit}`] = writeDuration(resetMs);
-    headers[`anthropic-ratelimit-${unit}-limit`] = String(limit);
-    headers[`anthropic-ratelimit-${unit}-remaining`] = String(remaining);
-    headers[`anthropic-ratelimit-${unit}-reset`] = writeMoment(now + resetMs);
+    const names = NAMES[words][unit];
+    headers.push(
+      [names[0], String(limit)],
+      [names[1], String(remaining)],
+      [names[2], words === "openai" ? writeDuration(resetMs) : writeMoment(now + resetMs)],
+    );
   }
   return headers;
 }
 
+/** The limit with the least left, then the smallest. */
+function tightestOf(standings: readonly Standing[], unit: LimitUnit): Standing | undefined {
+  let tightest: Standing | undefined;
+  for (const standing of standings) {
+    const { claim, remaining } = standing;
+    if (claim.unit !== unit || claim.reportOnly) continue;
+    const isTighter = tightest === undefined || remaining < tightest.remaining ||
+      (remaining === tightest.remaining && claim.limit < tightest.claim.limit);
+    if (isTighter) tightest = standing;
+  }
+  return tightest;
+}
+
 /**
- * The error for a request that was not admitted, with the headers about limits. It names the limit with the longest wait.
- * Where the request takes more than a whole limit it is final: no wait helps.
- * @param now Unix time in milliseconds
+ * The error for a request that was not admitted. It names the limit with the longest wait. Where the request takes more
+ * than a whole limit it is final: no wait helps.
  */
-export function limitError({ over, standings, retryAfterMs }: Taking, now: number): GatewayError {
+export function limitError({ over, retryAfterMs }: Pick<Taking, "over" | "retryAfterMs">): GatewayError {
   const claim = over.find(({ reportOnly }) => !reportOnly);
   if (claim === undefined) throw new RangeError("Cannot say why a request was refused: no limit refuses it");
-  const common = { code: CODES[claim.unit], headers: limitHeaders(standings, now) };
+  const code = CODES[claim.unit];
   const [owner, size] = [describeOwner(claim), `${claim.limit} ${MEASURES[claim.unit]}`];
   if (retryAfterMs === Infinity) {
     return new GatewayError(
       "limited",
       `Cannot take this request: it needs ${claim.cost} ${claim.unit}, and ${owner} is limited to ${size}`,
-      { ...common, final: true },
+      { code, final: true },
     );
   }
   // Codex and others look for these words, and for seconds, in the text.
   const wait = `Please try again in ${writeSeconds(retryAfterMs)}`;
   return new GatewayError("limited", `Cannot take this request now: ${owner} is limited to ${size}. ${wait}`, {
-    ...common,
+    code,
     retryAfterMs,
   });
 }

@@ -34,6 +34,7 @@ export function checkWish({ id, claims, forMs }: Wish, { known }: { known: boole
 
 /** Whether a request is admitted, and what stands or would stand against it. */
 export function judge(looks: readonly Look[]): Omit<Taking, "standings"> {
+  if (looks.every(({ waitMs }) => waitMs === 0)) return { admitted: true, over: [], retryAfterMs: 0 };
   const over = looks.map(({ claim, waitMs }) => ({ claim, waitMs: toldWait(claim, waitMs) }))
     .filter(({ waitMs }) => waitMs > 0)
     .sort((a, b) => Number(a.claim.reportOnly) - Number(b.claim.reportOnly) || compareWaits(b.waitMs, a.waitMs));

@@ -134,6 +134,12 @@ export function openMeter(parts: MeterParts, arrival: Arrival): Meter {
   return new RequestMeter(parts, arrival);
 }
 
+/** What an entry says of how a request ended, and of its cost. */
+type Charged = Pick<Entry, "status" | "ending" | "tokens" | "source" | "cost" | "overrun" | "images">;
+
+/** What a request that nobody pays for is charged. */
+const FREE = { tokens: NO_TOKENS, source: "none", cost: 0n, overrun: 0n, images: 0 } as const;
+
 class RequestMeter implements Meter {
   readonly #parts: MeterParts;
   readonly #arrival: Arrival;
@@ -145,10 +151,10 @@ class RequestMeter implements Meter {
   /** Names under which something was taken of limits, as far as is known. */
   #taken: string[] = [];
   /** How limits stood under each of these names, and when, by the clock that only grows. */
-  readonly #stood = new Map<string, { standings: readonly Standing[]; at: number }>();
+  readonly #stood: { name: string; standings: readonly Standing[]; at: number }[] = [];
   #admitted = false;
   /** Models whose own limits were taken of. */
-  readonly #models = new Set<Model>();
+  readonly #models: Model[] = [];
   #held = 0n;
   #attempts = 0;
   #upstream = "";
@@ -175,21 +181,25 @@ class RequestMeter implements Meter {
   async admit(wish: Wish): Promise<void> {
     if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#wish = wish;
-    this.#stood.clear();
+    this.#stood.length = 0;
     if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
     const needsHold = wish.most > 0n && wish.budgets.length > 0;
     if (wish.claims.length > 0 || needsHold) await this.#during(this.#take(wish, needsHold));
     this.#admitted = true;
-    this.#models.add(wish.model);
+    this.#models.push(wish.model);
   }
 
   async turn({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> {
     const wish = this.#wish;
     if (wish === undefined || this.#ended) throw new TypeError("Cannot turn to another model before or after its time");
-    const needed = this.#models.has(model) ? [] : claims;
-    const name = `${this.#arrival.id}/${this.#models.size}`;
-    if (needed.length > 0) await this.#during(this.#takeLimits(name, { claims: needed, forMs: wish.forMs }));
-    this.#models.add(model);
+    if (wish.model === model && wish.sheet === sheet) return;
+    let needed: readonly Claim[] = [];
+    if (!this.#models.includes(model)) {
+      needed = claims;
+      const name = `${this.#arrival.id}/${this.#models.length}`;
+      if (needed.length > 0) await this.#during(this.#takeLimits(name, { claims: needed, forMs: wish.forMs }));
+      this.#models.push(model);
+    }
     this.#wish = { ...wish, model, sheet, claims: [...wish.claims, ...needed] };
   }
 
@@ -215,7 +225,7 @@ class RequestMeter implements Meter {
   }
 
   async #takeLimits(name: string, { claims, forMs }: Pick<Wish, "claims" | "forMs">): Promise<void> {
-    const { limiter, now, log, observer } = this.#parts;
+    const { limiter, log, observer } = this.#parts;
     const { id } = this.#arrival;
     // Before the answer: should there be none, whatever was taken goes back all the same.
     this.#taken.push(name);
@@ -226,7 +236,7 @@ class RequestMeter implements Meter {
       this.#taken.pop();
       const claim = taking.over.find(({ reportOnly }) => !reportOnly);
       if (claim !== undefined) observer?.refused(ownerOf(claim).type, claim.unit);
-      throw limitError(taking, now());
+      throw limitError(taking);
     }
     if (taking.over.length > 0) observer?.exceeded();
     for (const { name, unit, limit } of taking.over) {
@@ -257,7 +267,7 @@ class RequestMeter implements Meter {
     for (const name of this.#taken.splice(0)) {
       try {
         await this.#parts.limiter.undo(name);
-        this.#stand(name, (this.#stood.get(name)?.standings ?? []).map(withoutCost));
+        this.#stand(name, (this.#stood.find((stood) => stood.name === name)?.standings ?? []).map(withoutCost));
       } catch (cause) {
         this.#report(cause);
       }
@@ -266,20 +276,31 @@ class RequestMeter implements Meter {
 
   /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. */
   async #release(tokens: number): Promise<void> {
-    await Promise.all(
-      this.#taken.splice(0).map(async (name) => {
-        try {
-          const standings = await this.#parts.limiter.end(name, tokens);
-          if (standings.length > 0) this.#stand(name, standings);
-        } catch (cause) {
-          this.#report(cause);
-        }
-      }),
-    );
+    const taken = this.#taken;
+    this.#taken = [];
+    const [first] = taken;
+    if (first === undefined) return;
+    if (taken.length === 1) await this.#end(first, tokens);
+    else await Promise.all(taken.map((name) => this.#end(name, tokens)));
+  }
+
+  async #end(name: string, tokens: number): Promise<void> {
+    try {
+      const standings = await this.#parts.limiter.end(name, tokens);
+      if (standings.length > 0) this.#stand(name, standings);
+    } catch (cause) {
+      this.#report(cause);
+    }
   }
 
   #stand(name: string, standings: readonly Standing[]): void {
-    this.#stood.set(name, { standings, at: this.#parts.monotonic() });
+    const at = this.#parts.monotonic();
+    const before = this.#stood.find((stood) => stood.name === name);
+    if (before === undefined) this.#stood.push({ name, standings, at });
+    else {
+      before.standings = standings;
+      before.at = at;
+    }
   }
 
   /** Slots that could not be freed are free again when the request could not last longer. */
@@ -291,9 +312,13 @@ class RequestMeter implements Meter {
 
   standings(): Standing[] {
     const now = this.#parts.monotonic();
-    return [...this.#stood.values()].flatMap(({ standings, at }) =>
-      standings.map((standing) => ({ ...standing, resetMs: Math.max(0, standing.resetMs - (now - at)) }))
-    );
+    const all: Standing[] = [];
+    for (const { standings, at } of this.#stood) {
+      for (const { claim, remaining, resetMs } of standings) {
+        all.push({ claim, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
+      }
+    }
+    return all;
   }
 
   attempt(upstream: string): void {
@@ -316,7 +341,8 @@ class RequestMeter implements Meter {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet } = wish;
       const { cost, overrun } = charge({ tokens, sheet, held: this.#held });
-      const entry = { ...this.#entry(status, ending), tokens, source, sheet, cost, overrun, images };
+      const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images });
+      entry.sheet = sheet;
       // Neither waits for the other, and the client for both.
       released = this.#release(limitedTokens(tokens));
       const isNew = await this.#parts.ledger.enter(entry);
@@ -349,15 +375,15 @@ class RequestMeter implements Meter {
   }
 
   async #note(status: number, ending: "failed" | "refused"): Promise<void> {
-    const entry = this.#entry(status, ending);
+    const entry = this.#entry({ status, ending, ...FREE });
     await this.#parts.ledger.note(entry);
     this.#parts.observer?.ended(entry);
   }
 
-  /** The entry of a request that costs nothing. */
-  #entry(status: number, ending: Ending): Entry {
+  /** The entry, but for prices. One literal: this is made for every request, and all of one shape are read faster. */
+  #entry({ status, ending, tokens, source, cost, overrun, images }: Charged): Entry {
     const { id, keyId, group, endpoint } = this.#arrival;
-    return {
+    const entry: Entry = {
       id,
       at: this.#at,
       keyId,
@@ -367,16 +393,17 @@ class RequestMeter implements Meter {
       endpoint,
       status,
       ending,
-      tokens: NO_TOKENS,
-      source: "none",
-      cost: 0n,
+      tokens,
+      source,
+      cost,
       held: this.#held,
-      overrun: 0n,
-      ...(this.#firstMs !== undefined && { firstMs: this.#firstMs }),
+      overrun,
       totalMs: this.#elapsedMs(),
       attempts: this.#attempts,
-      images: 0,
+      images,
     };
+    if (this.#firstMs !== undefined) entry.firstMs = this.#firstMs;
+    return entry;
   }
 
   #elapsedMs(): number {

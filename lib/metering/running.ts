@@ -14,8 +14,8 @@ export interface RunningRequest {
 
 /** Requests under way. */
 export interface Running {
-  /** Takes note of a request until its meter has ended. */
-  add(meter: Pick<Meter, "fail" | "done">, request: RunningRequest): void;
+  /** Takes note of a request. What it returns takes it out again: to be called when its meter has ended. */
+  add(meter: Pick<Meter, "fail" | "done">, request: RunningRequest): () => void;
   /** How many there are, of one kind or of all. */
   count(kind?: RunningKind): number;
   /** Resolves when there are none, of one kind or of all. */
@@ -45,7 +45,7 @@ export function createRunning(graceMs = GRACE_MS): Running {
   return {
     add(meter, request) {
       running.set(meter, request);
-      void meter.done.then(() => running.delete(meter));
+      return () => void running.delete(meter);
     },
     count: (kind) => of(kind).length,
     over,

@@ -26,6 +26,6 @@ export function memberName(name: string): string {
 }
 
 /** The names of several members, each once. */
-export function memberNames(names: readonly string[]): string[] {
-  return [...new Set(names.map(memberName))];
+export function memberNames(names: readonly string[]): readonly string[] {
+  return names.length === 0 ? names : [...new Set(names.map(memberName))];
 }

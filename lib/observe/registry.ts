@@ -75,12 +75,17 @@ export function createRegistry(most = MOST_SERIES): Registry {
     const known = new Map<string, S>();
     const other = OTHER + `${BETWEEN}${OTHER}`.repeat(Math.max(0, labels.length - 1));
     let rest: S | undefined;
+    /** The series that was asked for last: most requests are like the one before. */
+    let last: { values: readonly string[]; series: S } | undefined;
     return {
       all: known,
       find(values: readonly string[]): S {
+        if (last !== undefined && isSame(last.values, values)) return last.series;
         let key = values[0] ?? "";
         for (let at = 1; at < values.length; at++) key += BETWEEN + values[at];
-        return known.get(key) ?? add(key, values);
+        const series = known.get(key) ?? add(key, values);
+        last = { values, series };
+        return series;
       },
     };
 
@@ -176,6 +181,11 @@ export function createRegistry(most = MOST_SERIES): Registry {
       return out;
     },
   };
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  for (let at = 0; at < some.length; at++) if (some[at] !== others[at]) return false;
+  return true;
 }
 
 function headOf(name: string, help: string, type: string): string {

@@ -26,7 +26,7 @@ export interface Cap {
 /** A candidate that may answer. */
 export interface Admitted extends Candidate {
   cap: Cap | undefined;
-  /** What it takes of its own limits, where it answers in place of another one. */
+  /** What it takes of its own limits, where it answers in place of another one; of the first one, they are taken. */
   claims: readonly Claim[];
 }
 
@@ -51,9 +51,9 @@ export async function admit(
   { meter, context }: { meter: Meter; context: RouteContext },
 ): Promise<Admitted[]> {
   let refusal: unknown;
-  for (const [index, first] of candidates.entries()) {
+  for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
     try {
-      return await admitFirst(first, { others: candidates.slice(index + 1), meter, context });
+      return await admitFirst(first, { others, meter, context });
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
       refusal ??= error;
@@ -69,7 +69,10 @@ async function admitFirst(
   const budgets = budgetsOf(context);
   const claims = claimsFor(first, context);
   let plan = planFor({ first, others, budgets });
-  const canBeLess = others.length > 0 || first.prompt.maxTokens === undefined;
+  const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
+  const { config } = context.gateway;
+  let forMs = longestMs(first.model, config);
+  for (const { model } of others) forMs += longestMs(model, config);
   await meter.admit({
     model: first.model,
     sheet: first.sheet,
@@ -77,22 +80,17 @@ async function admitFirst(
     claims,
     most: plan.most,
     // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
-    ...(canBeLess && {
-      within(left) {
-        plan = planFor({ first, others, budgets, left });
-        return plan.most;
-      },
-    }),
-    forMs: [first, ...others].reduce((sum, { model }) => sum + longestMs(model, context.gateway.config), 0),
+    within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, left })).most : undefined,
+    forMs,
   });
   const { cap, payable } = plan;
-  return [
-    { ...withCap(first, cap), claims: claims.filter(isOfModel) },
-    ...payable.map((other) => {
-      const capped = withCap(other, cap);
-      return { ...capped, claims: claimsFor(capped, context).filter(isOfModel) };
-    }),
-  ];
+  const admitted = [withCap(first, cap)];
+  for (const other of payable) {
+    const capped = withCap(other, cap);
+    capped.claims = claimsFor(capped, context).filter(isOfModel);
+    admitted.push(capped);
+  }
+  return admitted;
 }
 
 /** Who may answer, and what is set aside for that. */
@@ -134,10 +132,16 @@ function mostOf(
 }
 
 /** A model that cannot write as much needs no cap. */
-function withCap(candidate: Candidate, cap: Cap | undefined): Omit<Admitted, "claims"> {
-  const { prompt, model } = candidate;
+function withCap({ prompt, model, dropped, sheet }: Candidate, cap: Cap | undefined): Admitted {
   const own = cap !== undefined && cap.tokens < model.top_provider.max_completion_tokens ? cap : undefined;
-  return { ...candidate, prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens }, cap: own };
+  return {
+    model,
+    prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens },
+    dropped,
+    sheet,
+    cap: own,
+    claims: [],
+  };
 }
 
 function isOfModel(claim: Claim): boolean {

@@ -7,7 +7,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
 import { sheetAt, unitPrices } from "../metering/price.ts";
-import { isPayable, readWishes, type Wishes } from "../routing/wishes.ts";
+import { isPayable, NO_WISHES, readWishes, type Wishes } from "../routing/wishes.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import { findFallback, findModel } from "./find_model.ts";
 import { checkModelRules } from "./rules.ts";
@@ -36,23 +36,22 @@ export interface Candidates {
  * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's wishes leave none
  */
 export function findCandidates(asked: Prompt, context: RouteContext): Candidates {
-  const wishes = readWishes(asked.provider, knownSlugs(context.gateway));
-  const ids = new Set([asked.model, ...asked.fallbacks ?? []]);
-  const errors: GatewayError[] = [];
-  const able = [...ids].flatMap((id): Candidate[] => {
+  const { provider, fallbacks } = asked;
+  const wishes = provider === undefined ? NO_WISHES : readWishes(provider, knownSlugs(context.gateway));
+  let refusal: GatewayError | undefined;
+  const able: Candidate[] = [];
+  for (const id of fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks])) {
     try {
-      return [candidateOf(id, asked, context)];
+      able.push(candidateOf(id, asked, context));
     } catch (thrown) {
       const error = toGatewayError(thrown);
       // A model that is not there is a mistake, wherever it is named.
       if ((error.kind !== "invalid" && error.kind !== "forbidden") || error.code === "model_not_found") throw thrown;
-      errors.push(error);
-      return [];
+      refusal ??= error;
     }
-  });
-  const [error] = errors;
-  if (able.length === 0 && error !== undefined) throw error;
-  const candidates = able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
+  }
+  if (able.length === 0 && refusal !== undefined) throw refusal;
+  const candidates = wishes === NO_WISHES ? able : able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
   if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
   return { wishes, candidates };
 }

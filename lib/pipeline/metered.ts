@@ -25,32 +25,33 @@ export async function metered(
   { context, endpoint }: { context: RouteContext; endpoint: MeteredEndpoint },
   work: (metered: Metered) => Promise<Response>,
 ): Promise<Response> {
-  const { gateway, requestId, caller } = context;
+  const { gateway, requestId, caller, answerHeaders } = context;
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
   const interruption = new AbortController();
-  gateway.running.add(meter, {
+  const endRunning = gateway.running.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
     stop: (reason) => interruption.abort(reason),
   });
-  void meter.done.then(gateway.uses.begin());
+  const endUse = gateway.uses.begin();
+  void meter.done.then(() => {
+    endRunning();
+    endUse();
+  });
   let own = true;
   try {
-    const response = await work({
+    return await work({
       meter,
       interrupted: interruption.signal,
       handOver: () => void (own = false),
     });
-    for (const [name, value] of Object.entries(limits())) response.headers.set(name, value);
-    return response;
   } catch (thrown) {
     const error = toGatewayError(thrown);
     if (own) await meter.fail(request.signal.aborted ? LEFT : statusOf(error, endpoint));
-    throw error.withHeaders({ ...limits(), "x-sluice-cost": "0" });
-  }
-
-  function limits(): Record<string, string> {
-    return limitHeaders(meter.standings(), gateway.now());
+    throw error.withHeaders({ "x-sluice-cost": "0" });
+  } finally {
+    const words = endpoint === "messages" ? "anthropic" : "openai";
+    answerHeaders.push(...limitHeaders(meter.standings(), { now: gateway.now(), words }));
   }
 }
 

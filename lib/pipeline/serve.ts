@@ -7,7 +7,7 @@ import { Folder } from "../canonical/fold.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
 import { jsonResponse, jsonText } from "../http/json_response.ts";
-import type { RouteContext } from "../http/router.ts";
+import type { AnswerHeader, RouteContext } from "../http/router.ts";
 import { streamHeaders } from "../http/stream_headers.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { spliceMembers } from "../json_splice.ts";
@@ -33,7 +33,8 @@ import { attemptsWith, deadlineMs, headersOfAttempt, planTargets } from "./targe
 import { writtenFeed } from "./written_feed.ts";
 
 /** A model that may answer, and the request as it would get it. */
-interface Run extends Admitted {
+interface Run {
+  admitted: Admitted;
   client: ClientRequest;
 }
 
@@ -55,7 +56,8 @@ interface Job {
 }
 
 /** An attempt, and what its target cannot do about the prompt. */
-interface Attempted extends Attempt {
+interface Attempted {
+  attempt: Attempt;
   dropped: Dropped;
 }
 
@@ -93,7 +95,7 @@ async function serveMetered(
       prompt,
     };
     const capped = cap === undefined ? text : spliceMembers(text, { [cap.param]: String(cap.tokens) });
-    return { ...admitted, client: { echo, text: capped, header } };
+    return { admitted, client: { echo, text: capped, header } };
   };
 
   const gone = new AbortController();
@@ -124,7 +126,7 @@ async function serveMetered(
 async function answer(job: Job): Promise<Response> {
   const { context: { gateway, requestId }, meter, runs, wishes, signal } = job;
   try {
-    const choices = planTargets(runs, { gateway, wishes });
+    const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes });
     return await attempt({
       ...attemptsWith(gateway, { requestId, signal }),
       choices,
@@ -134,56 +136,64 @@ async function answer(job: Job): Promise<Response> {
       isOver: () => signal.aborted || meter.ended,
     });
   } catch (thrown) {
-    throw thrown instanceof GatewayError ? thrown.withHeaders(attemptHeaders(job)) : thrown;
+    if (job.attempted !== undefined) job.context.answerHeaders.push(...headersOfAttempt(job.attempted.attempt));
+    throw thrown;
   }
 }
 
 async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
   const { codec, context: { gateway, record }, meter, signal, runs } = job;
   const { model, target } = attempt;
-  const run = runs.find((run) => run.model === model) ?? runs[0];
+  const run = runs.find(({ admitted }) => admitted.model === model) ?? runs[0];
+  const { admitted: { prompt }, client } = run;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   await turnTo(run, meter);
   const dropped = new Dropped();
-  for (const name of run.dropped.names) dropped.add(name);
-  const fitted = await fitContext(run.prompt, { model, codec, checkedUpstream: upstream.checksContext });
-  job.attempted = { ...attempt, dropped };
+  for (const name of run.admitted.dropped.names) dropped.add(name);
+  const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  job.attempted = { attempt, dropped };
   meter.attempt(target.upstream);
-  record.protocol = upstream.spokenTo?.(run.prompt.protocol, target);
+  record.protocol = upstream.spokenTo?.(prompt.protocol, target);
   const begun = gateway.monotonic();
-  const given = await upstream.generate({ ...fitted, client: run.client, model, target, signal, dropped });
+  const { countInput } = fitted;
+  const given = await upstream.generate({
+    prompt: fitted.prompt,
+    countInput,
+    client,
+    model,
+    target,
+    signal,
+    dropped,
+  });
   record.dropped = memberNames(dropped.names);
-  const out: Out = { job, run, attempt, begun, headers: headersOf(job), countInput: fitted.countInput };
-  return run.prompt.stream ? await streamed(given, out) : await whole(given, out);
+  const out: Out = { job, run, attempt, begun, countInput };
+  return prompt.stream ? await streamed(given, out) : await whole(given, out);
 }
 
 /** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
-async function turnTo({ model, sheet, claims }: Run, meter: Meter): Promise<void> {
+async function turnTo({ admitted }: Run, meter: Meter): Promise<void> {
   try {
-    await meter.turn({ model, sheet, claims });
+    await meter.turn(admitted);
   } catch (error) {
     throw error instanceof GatewayError && error.kind === "limited" ? error.with({ fault: "unfit" }) : error;
   }
 }
 
-/** What is known of an answer before it begins: who gives it, what could not be said, and what was set for it. */
-function headersOf(job: Job): Record<string, string> {
-  return { ...attemptHeaders(job), ...changeHeaders(job) };
+/** Tells the client who was asked last, what could not be said to it, and what was set for it. */
+function tellAnswer(job: Job): void {
+  const { attempted, context: { answerHeaders } } = job;
+  if (attempted !== undefined) answerHeaders.push(...headersOfAttempt(attempted.attempt));
+  answerHeaders.push(...changeHeaders(job));
 }
 
 /** What could not be said to whoever was asked last, and what was set for it. */
-function changeHeaders({ attempted, runs: [lead, ...others] }: Job): Record<string, string> {
-  const { cap, dropped } = others.find(({ model }) => model === attempted?.model) ?? lead;
-  return {
-    ...droppedHeader(attempted?.dropped ?? dropped),
-    ...(cap !== undefined && { "x-sluice-max-tokens": String(cap.tokens) }),
-  };
-}
-
-/** Who was asked last, and how many were. */
-function attemptHeaders({ attempted }: Job): Record<string, string> {
-  return attempted === undefined ? {} : headersOfAttempt(attempted);
+function changeHeaders({ attempted, runs }: Job): AnswerHeader[] {
+  const { cap, dropped } =
+    (runs.find(({ admitted }) => admitted.model === attempted?.attempt.model) ?? runs[0]).admitted;
+  const headers = droppedHeader(attempted?.dropped ?? dropped);
+  if (cap !== undefined) headers.push(["x-sluice-max-tokens", String(cap.tokens)]);
+  return headers;
 }
 
 interface Out {
@@ -192,30 +202,31 @@ interface Out {
   attempt: Attempt;
   /** When it began, by the clock that only grows. */
   begun: number;
-  headers: Record<string, string>;
   /** Size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
 }
 
 /** The charge is entered before the first byte goes out: nothing tells the client of an answer that is not. */
-async function whole(given: Answer, { job, run: { client }, headers, countInput }: Out): Promise<Response> {
-  const { codec, meter } = job;
+async function whole(given: Answer, { job, run: { client }, countInput }: Out): Promise<Response> {
+  const { codec, meter, context: { answerHeaders } } = job;
   if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
   const reply = given.type === "text" ? given.reply : await collect(given.feed);
   meter.first();
   const charged = await readReplyTokens(reply, { countInput });
-  const cost = await meter.deliver({
-    ...(job.hasLeft() ? { status: LEFT, ending: "abandoned" } : { status: 200, ending: reply.finish }),
-    ...charged,
-  });
-  const costed = { ...headers, "x-sluice-cost": formatUsd(cost) };
-  // The client is told what is billed, also where that is not what the upstream told.
   const { tokens, source } = charged;
-  if (given.type === "text") {
-    return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens), { headers: costed });
-  }
+  const hasLeft = job.hasLeft();
+  const cost = await meter.deliver({
+    status: hasLeft ? LEFT : 200,
+    ending: hasLeft ? "abandoned" : reply.finish,
+    tokens,
+    source,
+  });
+  tellAnswer(job);
+  answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
+  // The client is told what is billed, also where that is not what the upstream told.
+  if (given.type === "text") return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens));
   const told = source === "upstream" ? reply : { ...reply, usage: tokens };
-  return jsonResponse(codec.writeReply(told, client.echo), costed);
+  return jsonResponse(codec.writeReply(told, client.echo));
 }
 
 async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
@@ -232,7 +243,7 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
 
 async function streamed(given: Answer, out: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const { job, run: { client, model, prompt }, headers, countInput } = out;
+  const { job, run: { client, admitted: { model, prompt } }, countInput } = out;
   const { codec, context: { gateway }, meter, interrupted } = job;
   const written = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
   const { feed, sent, left } = meteredFeed(measured(written, out), {
@@ -255,7 +266,10 @@ async function streamed(given: Answer, out: Out): Promise<Response> {
     left: () => left(drain),
     drain,
   });
-  if (!job.hasLeft()) return new Response(body, { headers: streamHeaders(headers) });
+  if (!job.hasLeft()) {
+    tellAnswer(job);
+    return new Response(body, { headers: streamHeaders({}) });
+  }
   // Nothing of it counts as sent to a client that is not there.
   gateway.afterwork.add(body.cancel());
   return new Response(null, { status: LEFT });
@@ -284,7 +298,7 @@ function lateOf(job: Job, leave: () => void): Late {
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(context),
     // Whoever is asked now need not be the one that answers.
-    headers: () => streamHeaders(changeHeaders(job)),
+    headers: () => streamHeaders(Object.fromEntries(changeHeaders(job))),
     unanswered: () => context.gateway.afterwork.add(job.meter.fail(LEFT)),
     fail(error) {
       context.gateway.observer.failed(context.record, error);

@@ -6,10 +6,11 @@ import type { Config } from "../config.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { describeCause } from "../http/cause.ts";
+import type { AnswerHeader } from "../http/router.ts";
 import { unitPrices } from "../metering/price.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt, Attempts } from "../routing/retry.ts";
-import type { Wishes } from "../routing/wishes.ts";
+import { NO_WISHES, type Wishes } from "../routing/wishes.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
 import { pause } from "./pause.ts";
 
@@ -24,8 +25,13 @@ export function planTargets(
   candidates: readonly Candidate[],
   { gateway, wishes }: { gateway: Routing; wishes: Wishes },
 ): Choice[] {
-  const [first] = candidates;
+  const [first, ...others] = candidates;
   if (first === undefined) return [];
+  const [target, ...alternatives] = first.model.targets;
+  // Nothing to choose, as most of the time.
+  if (target !== undefined && alternatives.length + others.length === 0 && wishes === NO_WISHES) {
+    return [{ model: first.model, target }];
+  }
   const issuers = issuersIn(first.prompt);
   const choices = planChoices({
     models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
@@ -104,6 +110,10 @@ export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway,
 }
 
 /** What a client is told of who answered, or was asked last. */
-export function headersOfAttempt({ model, target, number }: Attempt): Record<string, string> {
-  return { "x-sluice-upstream": target.upstream, "x-sluice-model": model.id, "x-sluice-attempts": String(number) };
+export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
+  return [
+    ["x-sluice-upstream", target.upstream],
+    ["x-sluice-model", model.id],
+    ["x-sluice-attempts", String(number)],
+  ];
 }

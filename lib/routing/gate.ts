@@ -14,6 +14,8 @@ export interface Ticket {
 /** A gate. It begins open. Times are milliseconds of a clock that only grows. */
 export class Gate {
   #epoch = 0;
+  /** The ticket of all that pass while it is open. */
+  #open: Ticket = { epoch: 0 };
   #isShut = false;
   #until = 0;
   #trials = 0;
@@ -38,7 +40,7 @@ export class Gate {
 
   /** Lets a request pass: only where `waitMs` is 0. */
   enter(now: number): Ticket {
-    if (!this.#isShut) return { epoch: this.#epoch };
+    if (!this.#isShut) return this.#open;
     this.#trial = { number: ++this.#trials, since: now };
     return { epoch: this.#epoch, trial: this.#trials };
   }
@@ -71,7 +73,7 @@ export class Gate {
   }
 
   open(): void {
-    this.#epoch++;
+    this.#open = { epoch: ++this.#epoch };
     this.#isShut = false;
     this.#trial = undefined;
   }

@@ -63,6 +63,8 @@ class MemoryHealth implements Health {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
   readonly #rows = new Map<string, Row>();
+  /** The same by the places themselves: a name is made only for the first request of each. */
+  readonly #known = new WeakMap<Place, Row>();
   /** Keys of upstreams, by the upstream's name. */
   readonly #keys = new Map<string, Quarantine>();
 
@@ -81,7 +83,7 @@ class MemoryHealth implements Health {
   admit({ model, target }: Asked): Admission {
     const now = this.#options.monotonic();
     const row = this.#row(target);
-    row.groups.set(model.id, model.targets);
+    if (row.groups.get(model.id) !== model.targets) row.groups.set(model.id, model.targets);
     const away = this.#away(row, now);
     if (away !== undefined) return { admitted: false, ...away };
     const tickets = {
@@ -270,11 +272,17 @@ class MemoryHealth implements Health {
   }
 
   #row(place: Place): Row {
-    const name = nameOf(place);
-    const known = this.#rows.get(name);
+    const known = this.#known.get(place);
     if (known !== undefined) return known;
-    const { upstream, model } = place;
-    const row: Row = {
+    const name = nameOf(place);
+    const row = this.#rows.get(name) ?? this.#newRow(place);
+    this.#rows.set(name, row);
+    this.#known.set(place, row);
+    return row;
+  }
+
+  #newRow({ upstream, model }: Place): Row {
+    return {
       place: { upstream, model },
       breaker: new Gate(),
       access: { gate: new Gate(), step: 0 },
@@ -287,8 +295,6 @@ class MemoryHealth implements Health {
       closedAt: -Infinity,
       coolUntil: 0,
     };
-    this.#rows.set(name, row);
-    return row;
   }
 
   #key(upstream: string): Quarantine {

@@ -97,8 +97,8 @@ class Run<T> {
       const found = this.#find(this.#left) ?? await this.#wait();
       if (found === undefined) return this.#giveUp();
       const { candidate, pass } = found;
-      this.#left = this.#left.filter((other) => other !== candidate);
-      this.#again = this.#again.filter((other) => other !== candidate);
+      remove(this.#left, candidate);
+      remove(this.#again, candidate);
       const result = await this.#ask(candidate, pass);
       if (result !== undefined) return result.answer;
     }
@@ -162,7 +162,7 @@ class Run<T> {
     const number = ++this.#attempts;
     budget.begin(isRetry);
     try {
-      const answer = await ask({ ...choice, pass, number });
+      const answer = await ask({ model: choice.model, target: choice.target, pass, number });
       health.report(pass, { type: "success" });
       budget.end(isRetry, "well");
       return { answer };
@@ -214,6 +214,11 @@ class Run<T> {
   #elapsedMs(): number {
     return this.#parts.monotonic() - this.#start;
   }
+}
+
+function remove(candidates: Candidate[], candidate: Candidate): void {
+  const at = candidates.indexOf(candidate);
+  if (at >= 0) candidates.splice(at, 1);
 }
 
 /** The error where no target can be asked: it tells when one of them can. */

@@ -57,11 +57,16 @@ export interface RetryBudgets {
 /** Budgets in memory. */
 export function createRetryBudgets(): RetryBudgets {
   const budgets = new Map<string, RetryBudget>();
+  /** The same by the places themselves: a name is made only for the first request of each. */
+  const known = new WeakMap<Place, RetryBudget>();
   return {
-    of({ upstream, model }) {
-      const name = `${upstream}/${model}`;
-      let budget = budgets.get(name);
-      if (budget === undefined) budgets.set(name, budget = new RetryBudget());
+    of(place) {
+      let budget = known.get(place);
+      if (budget !== undefined) return budget;
+      const name = `${place.upstream}/${place.model}`;
+      budget = budgets.get(name) ?? new RetryBudget();
+      budgets.set(name, budget);
+      known.set(place, budget);
       return budget;
     },
   };

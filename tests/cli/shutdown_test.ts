@@ -18,10 +18,11 @@ async function world(kind: RunningKind = "text") {
   const running = createRunning();
   const drain = createDrain();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen: () => {} }, async () => {
-    running.add({ done: done.promise, fail: () => Promise.resolve() }, {
+    const ended = running.add({ done: done.promise, fail: () => Promise.resolve() }, {
       kind,
       stop: (why) => finish.resolve(why.kind),
     });
+    void done.promise.then(ended);
     arrived.resolve();
     const text = await finish.promise;
     done.resolve();

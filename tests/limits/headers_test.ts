@@ -1,5 +1,5 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { limitError, limitHeaders } from "../../lib/limits/headers.ts";
+import { limitError, limitHeaders, type LimitWords } from "../../lib/limits/headers.ts";
 import type { Claim, LimitUnit, Standing, Taking } from "../../lib/limits/limiter.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../../lib/protocols/error_bodies.ts";
 
@@ -25,29 +25,33 @@ function refusal(over: Claim[], retryAfterMs: number): Taking {
   };
 }
 
-Deno.test("limitHeaders() writes requests and tokens for both families of clients", () => {
-  assertEquals(
-    limitHeaders([standing("requests"), standing("tokens", { limit: 1000, remaining: 0, resetMs: 60_500 })], NOW),
-    {
-      "x-ratelimit-limit-requests": "60",
-      "x-ratelimit-remaining-requests": "59",
-      "x-ratelimit-reset-requests": "12ms",
-      "anthropic-ratelimit-requests-limit": "60",
-      "anthropic-ratelimit-requests-remaining": "59",
-      "anthropic-ratelimit-requests-reset": "2027-01-01T00:00:01Z",
-      "x-ratelimit-limit-tokens": "1000",
-      "x-ratelimit-remaining-tokens": "0",
-      "x-ratelimit-reset-tokens": "1m0.5s",
-      "anthropic-ratelimit-tokens-limit": "1000",
-      "anthropic-ratelimit-tokens-remaining": "0",
-      "anthropic-ratelimit-tokens-reset": "2027-01-01T00:01:01Z",
-    },
-  );
+function headersOf(standings: Standing[], words: LimitWords = "openai"): Record<string, string> {
+  return Object.fromEntries(limitHeaders(standings, { now: NOW, words }));
+}
+
+Deno.test("limitHeaders() writes requests and tokens in the words of each family of clients", () => {
+  const standings = [standing("requests"), standing("tokens", { limit: 1000, remaining: 0, resetMs: 60_500 })];
+  assertEquals(headersOf(standings, "openai"), {
+    "x-ratelimit-limit-requests": "60",
+    "x-ratelimit-remaining-requests": "59",
+    "x-ratelimit-reset-requests": "12ms",
+    "x-ratelimit-limit-tokens": "1000",
+    "x-ratelimit-remaining-tokens": "0",
+    "x-ratelimit-reset-tokens": "1m0.5s",
+  });
+  assertEquals(headersOf(standings, "anthropic"), {
+    "anthropic-ratelimit-requests-limit": "60",
+    "anthropic-ratelimit-requests-remaining": "59",
+    "anthropic-ratelimit-requests-reset": "2027-01-01T00:00:01Z",
+    "anthropic-ratelimit-tokens-limit": "1000",
+    "anthropic-ratelimit-tokens-remaining": "0",
+    "anthropic-ratelimit-tokens-reset": "2027-01-01T00:01:01Z",
+  });
 });
 
 Deno.test("limitHeaders() shows the limit with the least left, then the smallest, and none that only reports", () => {
   const shown = (...standings: Standing[]) => {
-    const headers = limitHeaders(standings, NOW);
+    const headers = headersOf(standings);
     return [headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]];
   };
   const [one, two, three] = [
@@ -58,8 +62,8 @@ Deno.test("limitHeaders() shows the limit with the least left, then the smallest
   assertEquals(shown(two, one), ["100", "5"]);
   assertEquals(shown(one, two, three), ["70", "5"]);
   assertEquals(shown(two, standing("requests", { limit: 1, remaining: 0, reportOnly: true })), ["50", "7"]);
-  assertEquals(limitHeaders([standing("requests", { reportOnly: true }), standing("concurrency")], NOW), {});
-  assertEquals(limitHeaders([], NOW), {});
+  assertEquals(headersOf([standing("requests", { reportOnly: true }), standing("concurrency")]), {});
+  assertEquals(headersOf([]), {});
 });
 
 Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () => {
@@ -75,9 +79,9 @@ Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () 
     [5_400_000, "1h30m0s", "01:30:00"],
   ];
   for (const [resetMs, text, moment] of cases) {
-    const headers = limitHeaders([standing("tokens", { resetMs })], NOW);
-    assertEquals(headers["x-ratelimit-reset-tokens"], text);
-    assertEquals(headers["anthropic-ratelimit-tokens-reset"], `2027-01-01T${moment}Z`);
+    const standings = [standing("tokens", { resetMs })];
+    assertEquals(headersOf(standings, "openai")["x-ratelimit-reset-tokens"], text);
+    assertEquals(headersOf(standings, "anthropic")["anthropic-ratelimit-tokens-reset"], `2027-01-01T${moment}Z`);
   }
 });
 
@@ -92,14 +96,13 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
     ],
   ];
   for (const [over, type, text] of cases) {
-    const error = limitError(refusal([over], 1_234), NOW);
+    const error = limitError(refusal([over], 1_234));
     assertEquals(error.message, `Cannot take this request now: ${text}. Please try again in 1.234s`);
     // What Codex reads it by.
     assertMatch(error.message, /Please try again in (\d+(?:\.\d+)?)(s|ms)/);
     const reply = openaiErrorReply(error, "1");
     assertEquals(reply.body, { error: { message: error.message, type, param: null, code: "rate_limit_exceeded" } });
     assertEquals([reply.status, reply.headers["retry-after"], reply.headers["retry-after-ms"]], [429, "2", "1234"]);
-    assertEquals(reply.headers["x-ratelimit-remaining-requests"], over.unit === "requests" ? "0" : undefined);
     const { status, headers, body } = anthropicErrorReply(error, "1");
     assertEquals([status, headers["retry-after"]], [429, "2"]);
     assertEquals(body.error, { type: "rate_limit_error", message: error.message });
@@ -108,14 +111,14 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
 
 Deno.test("limitError() of several refusals names the first, and none that only reports", () => {
   const over = [claim("tokens", { reportOnly: true }), claim("tokens", { name: "group:team" }), claim("requests")];
-  const error = limitError(refusal(over, 400), NOW);
+  const error = limitError(refusal(over, 400));
   assertEquals([error.code, error.retryAfterMs], ["rate_limit_tokens", 400]);
   assertMatch(error.message, /group "team".* in 0.4s$/);
-  assertThrows(() => limitError(refusal([claim("tokens", { reportOnly: true })], 0), NOW), RangeError);
+  assertThrows(() => limitError(refusal([claim("tokens", { reportOnly: true })], 0)), RangeError);
 });
 
 Deno.test("limitError() is final where no wait helps", () => {
-  const error = limitError(refusal([claim("tokens", { limit: 1000, cost: 5000 })], Infinity), NOW);
+  const error = limitError(refusal([claim("tokens", { limit: 1000, cost: 5000 })], Infinity));
   assertEquals(
     error.message,
     "Cannot take this request: it needs 5000 tokens, and this API key is limited to 1000 tokens per minute",

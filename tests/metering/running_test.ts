@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createRunning, type RunningKind } from "../../lib/metering/running.ts";
+import { createRunning, type Running, type RunningKind } from "../../lib/metering/running.ts";
 
 const WHY = new GatewayError("overloaded", "The end");
 
@@ -29,10 +29,14 @@ function request(kind: RunningKind, listens = true) {
   };
 }
 
+function add(running: Running, { meter, request: of }: ReturnType<typeof request>): void {
+  void meter.done.then(running.add(meter, of));
+}
+
 Deno.test("requests under way are counted, awaited and stopped by their kind", async () => {
   const running = createRunning(5);
   const [text, deaf, picture] = [request("text"), request("text", false), request("images")];
-  for (const each of [text, deaf, picture]) running.add(each.meter, each.request);
+  for (const each of [text, deaf, picture]) add(running, each);
   assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
   await running.stop(WHY, "text");
   assertEquals([text.told, deaf.told, picture.told], [["overloaded"], ["overloaded", "failed 503"], []]);
@@ -48,10 +52,10 @@ Deno.test("requests under way are counted, awaited and stopped by their kind", a
 Deno.test("whoever waits for the end of all waits for those that come meanwhile, too", async () => {
   const running = createRunning();
   const [first, second] = [request("text"), request("text")];
-  running.add(first.meter, first.request);
+  add(running, first);
   let over = false;
   const waited = running.over().then(() => over = true);
-  running.add(second.meter, second.request);
+  add(running, second);
   first.end();
   await new Promise((resolve) => setTimeout(resolve, 0));
   assertEquals(over, false);

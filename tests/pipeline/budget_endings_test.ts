@@ -161,7 +161,7 @@ Deno.test("a refusal of a budget takes nothing of the limits", async () => {
   for (let times = 0; times < 3; times++) {
     const response = await gateway.ask("messages", asking("messages", { max_tokens: 100 }), { key });
     assertMatch(await response.text(), /Cannot pay/);
-    const left = ["requests", "tokens"].map((unit) => response.headers.get(`x-ratelimit-remaining-${unit}`));
+    const left = ["requests", "tokens"].map((unit) => response.headers.get(`anthropic-ratelimit-${unit}-remaining`));
     assertEquals([response.status, ...left], [429, "1", "1000"]);
   }
   const paid = await gateway.ask("messages", asking("messages"), { key });

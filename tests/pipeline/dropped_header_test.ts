@@ -5,7 +5,7 @@ import { droppedHeader } from "../../lib/pipeline/dropped_header.ts";
 function headerOf(...names: string[]): string | undefined {
   const dropped = new Dropped();
   for (const name of names) dropped.add(name);
-  return droppedHeader(dropped)["x-sluice-dropped"];
+  return Object.fromEntries(droppedHeader(dropped))["x-sluice-dropped"];
 }
 
 Deno.test("droppedHeader() names what was dropped, once each", () => {
