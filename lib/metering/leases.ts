@@ -5,7 +5,7 @@ import { type Later, type Log, notEntered } from "./entry_queue.ts";
 
 /** What they are made of. */
 export interface LeasesParts {
-  store: Pick<LedgerStore, "hold" | "renew" | "expire">;
+  store: Pick<LedgerStore, "clock" | "hold" | "renew" | "expire">;
   /** Unix time in milliseconds. */
   now: () => number;
   /** Milliseconds that only grow. */
@@ -53,6 +53,7 @@ export function createLeases({ store, now, monotonic, leaseMs, later, log }: Lea
 
   /** Unix time, untouched by jumps of the wall clock while something is held: they must not end a lease. */
   function clock(): number {
+    if (store.clock !== undefined) return store.clock();
     if (open.size === 0) offset = now() - monotonic();
     return Math.floor(offset + monotonic());
   }

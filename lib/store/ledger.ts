@@ -181,6 +181,11 @@ export interface LedgerStore {
   /** Whether something that costs may begin, as it could be entered, as far as is known; absent: always. */
   readonly takes?: boolean;
   /**
+   * The clock that leases are told by, in Unix milliseconds: it stands beside the wall clock and does not jump with it.
+   * Absent: any that does not jump while something is held.
+   */
+  readonly clock?: () => number;
+  /**
    * Sets the amount aside in all the budgets claimed, or in none. Asked again for a hold that is open, it answers the same.
    * @throws {RangeError} for a request that is in the ledger already, or an amount that cannot be kept
    */

@@ -248,3 +248,31 @@ Deno.test({
       await assertRejects(() => ledger.hold(hold()), Error, "read committed");
     }),
 });
+
+Deno.test({
+  name: "a wall clock that is set while a node holds something ends no lease, and makes none longer",
+  ...OPTIONS,
+  fn: async () => {
+    let jumped = 0;
+    let elapsed = 0;
+    const clock = { now: () => Date.now() + elapsed + jumped, monotonic: () => elapsed };
+    await withLedgers(1, async ([ledger], sql) => {
+      const other = openPostgresLedger(sql);
+      for (const jump of [-7_200_000, 10_800_000]) {
+        const id = `held at ${jump}`;
+        const now = () => ledger.clock?.() ?? NaN;
+        await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil: now() + 30_000 }));
+        jumped += jump;
+        // What is measured of the server's clock is measured anew.
+        elapsed += 60_000;
+        await ledger.expire(0);
+        await ledger.renew([id], now() + 30_000);
+        assertEquals(await ledger.expire(now()), [], id);
+        assertEquals(await other.expire(Date.now()), [], id);
+        const [open] = await ledger.holds();
+        assertLess(Math.abs((open?.leaseUntil ?? 0) - clock.now() - 30_000), 5_000);
+        assertEquals(await ledger.append([entry({ id })]), [true]);
+      }
+    }, clock);
+  },
+});

@@ -114,6 +114,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     get takes() {
       return reach.isUp && waiting() === 0 || (journal?.hasRoom ?? false);
     },
+    ...(ledger.clock !== undefined && { clock: ledger.clock }),
     reach: () => ({ up: reach.isUp, downMs: reach.downMs, waiting: waiting() }),
     async close() {
       await reach.close();

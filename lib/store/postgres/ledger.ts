@@ -22,7 +22,7 @@ const GRACE_MS = 60_000;
 
 /** What a ledger may be given. */
 export interface PostgresLedgerOptions {
-  /** The clock that times are told by, in Unix milliseconds. */
+  /** Unix time in milliseconds. */
   now?: () => number;
   /** Milliseconds that only grow. */
   monotonic?: () => number;
@@ -34,14 +34,16 @@ export interface PostgresLedgerOptions {
 }
 
 /**
- * Opens the ledger of a database that is up to date. Leases are kept by the server's clock; times that are handed in or out
- * are by this node's. Where the server is out of reach, calls reject with the error of the driver.
+ * Opens the ledger of a database that is up to date. Leases are kept by the server's clock; times that are handed in are by
+ * this node's, as it was at the start and went on since: a wall clock that is set meanwhile ends no lease. Where the server is out of reach, calls reject with the error of the driver.
  */
 export function openPostgresLedger(
   sql: Sql,
   { now = Date.now, monotonic = () => performance.now(), graceMs = GRACE_MS }: PostgresLedgerOptions = {},
 ): LedgerStore {
-  const clock = createServerClock(sql, { now, monotonic });
+  const offset = now() - monotonic();
+  const steady = () => Math.floor(offset + monotonic());
+  const clock = createServerClock(sql, { now: steady, monotonic });
   const writer = new ChainWriter(sql);
   const inTurn = createTurns();
   const hold = openHolding(sql, clock);
@@ -70,6 +72,7 @@ export function openPostgresLedger(
   }
 
   return {
+    clock: steady,
     hold,
     left: (claim) => readLeft(sql, claim),
     async renew(ids, leaseUntil) {
@@ -94,7 +97,9 @@ export function openPostgresLedger(
     },
     async holds() {
       const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
-      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) }));
+      // Whoever reads them has the wall clock.
+      const later = now() - steady() - Number(ahead);
+      return open.map((each) => ({ ...each, leaseUntil: Math.round(each.leaseUntil + later) }));
     },
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
     entries: (from) => readEntries(sql, from),

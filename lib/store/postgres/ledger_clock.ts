@@ -9,7 +9,7 @@ const SAME_MS = 1_000;
 
 /** What the clock is made of. */
 export interface ClockParts {
-  /** Unix time in milliseconds, by this node's clock. */
+  /** Unix time in milliseconds, by a clock of this node that does not jump: what was measured must hold until the next time. */
   now: () => number;
   /** Milliseconds that only grow. */
   monotonic: () => number;

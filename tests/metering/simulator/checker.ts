@@ -2,7 +2,7 @@
  * Holds what the ledger says against what really happened. Proven here, after every step or at the end of a run:
  *
  * - I1 postings balance, of each entry and of all accounts; I2 what is left is the budget less charges and holds
- * - I3 what is held is the sum of open holds, and none stays when all is quiet
+ * - I3 what is held is the sum of open holds, none stays when all is quiet, and none is void while its lease lasts
  * - I4 one hold and one end per request, and no charge above the hold; I5 the charge is recomputed from the entry alone
  * - I6 whoever saw the end of an answer is in the ledger, and what is charged as whole was seen whole
  * - I7 what failed is free; I8 tokens told are tokens entered; I9 one charge per id; I10 no budget is ever exceeded
@@ -48,6 +48,8 @@ export function must(condition: boolean, invariant: string, message: () => strin
 
 const DAY_MS = 86_400_000;
 const PAGE = 500;
+/** How long a hold lives without a renewal. */
+const LEASE_MS = 60_000;
 
 /** Ends of answers that were whole. */
 const WHOLE: ReadonlySet<Ending> = new Set([
@@ -73,10 +75,14 @@ export class Checker {
   readonly #budgets = new Map<string, BudgetClaim>();
   readonly #accounts = new Map<string, bigint>();
   readonly #texts: string[] = [];
+  readonly #monotonic: () => number;
   #holds: readonly Hold[] = [];
+  /** The process that lives. */
+  #process = 0;
 
-  constructor(disk: { readonly ledger: LedgerStore }) {
+  constructor(disk: { readonly ledger: LedgerStore }, monotonic: () => number) {
     this.#disk = disk;
+    this.#monotonic = monotonic;
   }
 
   /** A request came in. */
@@ -88,6 +94,7 @@ export class Checker {
 
   /** A process died: whatever it served is over. */
   died(): void {
+    this.#process++;
     for (const truth of this.#watched) truth.over = true;
   }
 
@@ -169,6 +176,9 @@ export class Checker {
     checkFacts(entry, truth);
     checkEnding(entry, truth);
     checkMoney(entry, truth);
+    const { process, takenAt = 0 } = truth;
+    const isEarly = process === this.#process && this.#monotonic() < takenAt + LEASE_MS;
+    must(entry.ending !== "lost" || !isEarly, "I3", () => `the hold of ${id} was void before its lease was over`);
     this.#post(entry);
     const day = Math.floor(entry.at / DAY_MS);
     for (const name of [`key:${entry.keyId}`, `group:${entry.group}`]) {

@@ -7,6 +7,7 @@ import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite.ts";
 import { freshDatabase } from "../../engines/engines.ts";
+import type { Clock } from "./clock.ts";
 
 /** A disk with a ledger on it. */
 export interface Disk {
@@ -50,28 +51,50 @@ export function openSqliteDisk(folder: string): Disk {
 }
 
 /** Hands a test disks in one Postgres database, one after the other: each begins empty. */
-export async function withPostgresDisks(test: (disk: () => Promise<Disk>) => Promise<void>): Promise<void> {
+export async function withPostgresDisks(test: (disk: (clock: Clock) => Promise<Disk>) => Promise<void>): Promise<void> {
   await using database = await freshDatabase();
   const url = new Secret(database.url);
   const beside = connect(url, 1);
   try {
-    await test(async () => {
-      await beside.unsafe(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${LEDGER_SHAPE}`);
-      return openPostgresDisk(url);
+    await test(async (clock) => {
+      await beside.unsafe(`DROP SCHEMA public CASCADE; CREATE SCHEMA public; ${LEDGER_SHAPE}; ${SERVER_CLOCK}`);
+      return openPostgresDisk({ url, beside, clock });
     });
   } finally {
     await beside.end({ timeout: 1 });
   }
 }
 
+/** The server's clock is one that a test sets. */
+const SERVER_CLOCK = `
+  CREATE TABLE test_clock AS SELECT 0::bigint AS ms;
+  CREATE OR REPLACE FUNCTION ledger_clock() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT ms FROM test_clock'`;
+
+interface PostgresParts {
+  url: Secret;
+  beside: ReturnType<typeof connect>;
+  clock: Clock;
+}
+
 /**
- * Nobody knows that a process has died: what it held is void when its lease is over. The server's clock goes on by itself:
- * leases are judged by the times that the run hands in.
+ * Nobody knows that a process has died: what it held is void when its lease is over, by the server's clock. That one never
+ * jumps, and begins now, as a server spares for a while what was held before its own start.
  */
-function openPostgresDisk(url: Secret): Disk {
+function openPostgresDisk({ url, beside, clock }: PostgresParts): Disk {
+  const begun = Date.now();
+  let told = -1;
+
+  async function tellTime(): Promise<void> {
+    const elapsed = Math.floor(clock.monotonic());
+    if (elapsed === told) return;
+    await beside.unsafe(`UPDATE test_clock SET ms = ${begun + elapsed}`);
+    told = elapsed;
+  }
+
   function open() {
     const sql = connect(url, 2);
-    return { sql, ledger: openPostgresLedger(sql) };
+    const ledger = openPostgresLedger(sql, { now: clock.now, monotonic: clock.monotonic });
+    return { sql, ledger: before(ledger, tellTime) };
   }
 
   let life = open();
@@ -84,5 +107,28 @@ function openPostgresDisk(url: Secret): Disk {
       life = open();
     },
     close: () => life.sql.end({ timeout: 1 }),
+  };
+}
+
+/** A store before whose calls something is done. */
+function before(store: LedgerStore, first: () => Promise<void>): LedgerStore {
+  const then = <Args extends unknown[], Value>(call: (...args: Args) => Promise<Value>) => async (...args: Args) => {
+    await first();
+    return await call(...args);
+  };
+  return {
+    ...store,
+    hold: then(store.hold),
+    left: then(store.left),
+    renew: then(store.renew),
+    append: then(store.append),
+    expire: then(store.expire),
+    holds: then(store.holds),
+    find: then(store.find),
+    entries: then(store.entries),
+    usage: then(store.usage),
+    days: then(store.days),
+    prune: then(store.prune),
+    start: then(store.start),
   };
 }

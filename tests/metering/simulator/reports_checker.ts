@@ -16,7 +16,7 @@ import type { Random } from "./random.ts";
 export interface Known {
   /** All entries there ever were. */
   entries: readonly KeptEntry[];
-  clock: Clock;
+  clock: Pick<Clock, "now">;
   random: Random;
 }
 

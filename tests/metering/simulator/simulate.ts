@@ -21,7 +21,7 @@ import type { Truth } from "./truth.ts";
 /** Parts that a run may have other ones of: to plant bugs, or to try another store. */
 export interface Variant {
   /** Opens what outlives crashes; it is closed at the end. Absent: memory. */
-  disk?: () => Disk | Promise<Disk>;
+  disk?: (clock: Clock) => Disk | Promise<Disk>;
   ledger?: (ledger: Ledger, clock: Clock) => Ledger;
   limiter?: (limiter: Limiter) => Limiter;
   open?: typeof openMeter;
@@ -60,7 +60,7 @@ export class Failure extends Error {
 export async function simulate(of: number | History, variant: Variant = {}): Promise<Summary> {
   const history = typeof of === "number" ? historyOf(of) : of;
   const clock = createClock();
-  const disk = await (variant.disk?.() ?? openMemoryDisk());
+  const disk = await (variant.disk?.(clock) ?? openMemoryDisk());
   const world = new World(history, { variant, clock, disk });
   try {
     return await world.run();
@@ -118,7 +118,7 @@ class World {
     this.#mood = moodOf(createRandom(history.seed));
     this.#clock = clock;
     this.#disk = disk;
-    this.#checker = new Checker(this.#disk);
+    this.#checker = new Checker(this.#disk, clock.monotonic);
     this.#process = this.#start();
   }
 
