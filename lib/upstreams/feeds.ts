@@ -91,7 +91,8 @@ export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, ma
         const events = reader.push(frame);
         step.events.push(...events);
         const error = events.find((event) => event.type === "error");
-        step.frames.push(...(error === undefined ? machine.push(frame) : machine.fail(error.error)));
+        if (error !== undefined) step.frames.push(...machine.fail(error.error));
+        else if (!isEmpty(frame)) step.frames.push(...machine.push(frame));
         if (isSaid(events)) step.spoken = step.frames.length;
         over = events.some(isLast);
         if (over) break;
@@ -115,6 +116,11 @@ export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, ma
       source.cancel();
     },
   };
+}
+
+/** An event without data, or with a comment in its place, says nothing; clients would look for JSON in it. */
+function isEmpty({ data }: Frame): boolean {
+  return data === "" || data.startsWith(":");
 }
 
 /** A connection over which a whole answer came is good for another one. */

@@ -105,6 +105,7 @@ for (const protocol of PROTOCOLS) {
       ["as they are", (text) => text],
       ["ended by CRLF", (text) => text.replaceAll("\n", "\r\n")],
       ["with comments and keep-alives", (text) => `: hello\n\n${text.replaceAll("\n\n", "\n\n: keep-alive\n\n")}`],
+      ["with events of nothing", (text) => text.replaceAll("\n\n", "\n\nevent: x\ndata:\n\n")],
       ["with a byte order mark and ids", (text) => `\ufeff${text.replaceAll("data:", "id: 1\nretry: 5\ndata:")}`],
       ["without spaces", (text) => text.replaceAll("data: ", "data:").replaceAll("event: ", "event:")],
       ["over several lines of data", (text) => text.replaceAll('"model":', '\ndata: "model":')],
