@@ -1,0 +1,152 @@
+/** Faults of HTTP. */
+import { never, SOME, then, withHead } from "./broken.ts";
+import type { WireFault } from "./fault.ts";
+import { streamOf } from "./said.ts";
+import { END, gzip, head, sendWhole, typeOf } from "./written.ts";
+
+const GIB = 1024 ** 3;
+
+/** Answers whose end is not certain. */
+export const FRAMING: readonly WireFault[] = [
+  {
+    name: "a length and chunks",
+    about: "Both a length and chunks are announced",
+    play: withHead(
+      "HTTP/1.1 200 OK\r\ncontent-type: TYPE\r\ncontent-length: 10\r\ntransfer-encoding: chunked\r\n",
+      (body) => `${new TextEncoder().encode(body).length.toString(16)}\r\n${body}\r\n${END}`,
+    ),
+    streamed: 502,
+    whole: 502,
+    overFetch: { streamed: "answer", whole: "answer" },
+  },
+  {
+    name: "two lengths",
+    about: "Two lengths that differ",
+    play: withHead("HTTP/1.1 200 OK\r\ncontent-type: TYPE\r\ncontent-length: 10\r\ncontent-length: LENGTH\r\n"),
+    streamed: 502,
+    whole: 502,
+  },
+  {
+    name: "a chunk of zz",
+    about: "The size of a chunk is no number",
+    play: then(async (line, said) => {
+      await line.send(said.stream ? "zz\r\nhello\r\n" : "");
+      return "close";
+    }),
+    streamed: "error within",
+    whole: 502,
+  },
+  {
+    name: "a chunk longer than said",
+    about: "A chunk does not end where it says",
+    play: then(async (line, said) => {
+      if (said.stream) await line.send(`5\r\n${said.pieces[SOME]}\r\n`);
+      return "close";
+    }),
+    streamed: "error within",
+    whole: 502,
+  },
+  {
+    name: "a length too long",
+    about: "The body is shorter than its length",
+    play: withHead("HTTP/1.1 200 OK\r\ncontent-type: TYPE\r\ncontent-length: 9999999\r\n"),
+    streamed: "answer",
+    whole: 502,
+    of: { gemini: { streamed: "error within" } },
+  },
+  {
+    name: "a second answer",
+    about: "Another answer that nobody asked for behind the first",
+    play: async (line, said) => {
+      const answer = (body: string) =>
+        head(typeOf(said), { "content-length": String(new TextEncoder().encode(body).length) }) + body;
+      await line.send(
+        answer(said.stream ? streamOf(said) : said.whole) + answer(said.whole.replaceAll("wörd", "EVIL")),
+      );
+      return "keep";
+    },
+    streamed: "answer",
+    whole: "answer",
+  },
+  {
+    name: "switching",
+    about: "Status 101: another protocol",
+    play: async (line) => {
+      await line.send("HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n\0\0\0");
+      return await never(line);
+    },
+    stalls: true,
+    streamed: 502,
+    whole: 502,
+  },
+  {
+    name: "no HTTP",
+    about: "Bytes that are no HTTP",
+    play: async (line) => (await line.send("SSH-2.0-OpenSSH_9.9\r\n\r\n"), "close"),
+    streamed: 502,
+    whole: 502,
+  },
+  {
+    name: "TLS",
+    about: "An alert of TLS on a plain connection",
+    play: async (line) => (await line.send(Uint8Array.of(0x15, 3, 3, 0, 2, 2, 80)), "close"),
+    streamed: 502,
+    whole: 502,
+  },
+  {
+    name: "no length",
+    about: "No length: the answer ends with the connection, which is allowed",
+    play: withHead("HTTP/1.1 200 OK\r\ncontent-type: TYPE\r\n"),
+    streamed: "answer",
+    whole: "answer",
+  },
+  {
+    name: "no length, half",
+    about: "No length, and the connection ends in the middle",
+    play: withHead("HTTP/1.1 200 OK\r\ncontent-type: TYPE\r\n", (body) => body.slice(0, body.length / 2)),
+    streamed: "error within",
+    whole: 502,
+  },
+];
+
+/** Answers that are compressed though nobody asked. */
+export const CODINGS: readonly WireFault[] = [
+  {
+    name: "gzip",
+    about: "A sound answer, compressed though nobody asked",
+    play: async (line, said) => {
+      const body = await gzip(said.stream ? streamOf(said) : said.whole);
+      return await sendWhole(line, body, { headers: { ...typeOf(said), "content-encoding": "gzip" } });
+    },
+    streamed: 502,
+    whole: 502,
+    overFetch: { streamed: 502, whole: 502 },
+  },
+  {
+    name: "a bomb",
+    about: "1 GiB of zeros, compressed to 1 MiB",
+    play: async (line, said) => {
+      await line.send(head(typeOf(said), { "content-encoding": "gzip", connection: "close" }));
+      let left = GIB;
+      const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
+        pull(controller) {
+          if (left <= 0) return controller.close();
+          controller.enqueue(new Uint8Array(65_536));
+          left -= 65_536;
+        },
+      }, { highWaterMark: 0 });
+      for await (const piece of zeros.pipeThrough(new CompressionStream("gzip"))) await line.send(piece);
+      return "close";
+    },
+    floods: true,
+    streamed: 502,
+    whole: 502,
+  },
+  {
+    name: "broken gzip",
+    about: "Said to be gzip, and is not",
+    play: (line, said) => sendWhole(line, said.whole, { headers: { ...typeOf(said), "content-encoding": "gzip" } }),
+    streamed: 502,
+    whole: 502,
+  },
+];

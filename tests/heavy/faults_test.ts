@@ -1,0 +1,108 @@
+import { assert, assertEquals } from "@std/assert";
+import { CLIENTS } from "../../lib/upstreams/way.ts";
+import type { WireFault } from "../fault/matrix/fault.ts";
+import { FAULTS, GROUPS } from "../fault/matrix/faults.ts";
+import { SPOKEN } from "../fault/matrix/said.ts";
+import { type Bench, type Cell, type Outcome, startBench } from "../fault/matrix/trial.ts";
+import { PROTOCOLS } from "../upstreams/said.ts";
+import type { FaultRow, Seens } from "./fault_table.ts";
+import { publish } from "./figures.ts";
+
+const MIB = 1024 ** 2;
+
+/** Most descriptors that may be open after a transport's part beyond those before: connections that are kept idle. */
+const KEPT = 64;
+
+/** What came of one cell. */
+interface Met extends Outcome {
+  transport: string;
+  cell: Cell;
+}
+
+Deno.test("every fault, for every protocol, over every transport: told in the client's words, free, and over when it is over", async () => {
+  const met: Met[] = [];
+  const failures: string[] = [];
+  const descriptors: number[] = [];
+  for (const transport of CLIENTS) {
+    let bench = startBench(transport);
+    for (const fault of FAULTS) {
+      for (const cell of cellsOf(fault)) {
+        try {
+          met.push({ ...await bench.meet(cell), transport, cell });
+        } catch (error) {
+          failures.push(`${transport}: ${tell(error)}`);
+          await bench[Symbol.asyncDispose]();
+          bench = startBench(transport);
+        }
+      }
+      descriptors.push(openDescriptors());
+    }
+    await end(bench);
+  }
+  const requests = PROTOCOLS.length * SPOKEN.length * 2 * CLIENTS.length * FAULTS.length;
+  await publish("faults", {
+    faults: FAULTS.length,
+    cells: requests,
+    failures: failures.length,
+    most_memory_mib: Math.round(Math.max(...met.map(({ grown }) => grown)) / MIB),
+    most_descriptors: Math.max(...descriptors),
+    last_descriptors: descriptors.at(-1) ?? 0,
+    rows: rowsOf(met).map((row) => ({ ...row })),
+  });
+  assertEquals(failures, []);
+  assertEquals(met.length, requests);
+  const [first = 0, last = 0] = [descriptors[0], descriptors.at(-1)];
+  assert(last <= first + KEPT, `descriptors: ${first} after the first fault, ${last} after the last`);
+});
+
+function* cellsOf(fault: WireFault): Generator<Cell> {
+  for (const client of PROTOCOLS) {
+    for (const spoken of SPOKEN) {
+      for (const stream of [true, false]) yield { fault, client, spoken, stream };
+    }
+  }
+}
+
+function rowsOf(met: readonly Met[]): FaultRow[] {
+  return Object.entries(GROUPS).flatMap(([group, faults]) =>
+    faults.map(({ name, about }): FaultRow => {
+      const here = met.filter(({ cell }) => cell.fault.name === name);
+      const times = here.map(({ ms }) => ms).sort((a, b) => a - b);
+      return {
+        group,
+        name,
+        about,
+        streamed: seensOf(here.filter(({ cell }) => cell.stream)),
+        whole: seensOf(here.filter(({ cell }) => !cell.stream)),
+        median_ms: Math.round(times[times.length >> 1] ?? 0),
+        longest_ms: Math.round(times.at(-1) ?? 0),
+        memory_mib: Math.round(Math.max(0, ...here.map(({ grown }) => grown)) / MIB),
+      };
+    })
+  );
+}
+
+/** How often each was seen, over each transport. */
+function seensOf(met: readonly Met[]): Record<string, Seens> {
+  return Object.fromEntries(CLIENTS.map((transport) => {
+    const seens: Record<string, number> = {};
+    for (const { seen } of met.filter((one) => one.transport === transport)) {
+      seens[seen] = (seens[seen] ?? 0) + 1;
+    }
+    return [transport, seens];
+  }));
+}
+
+async function end(bench: Bench): Promise<void> {
+  await bench[Symbol.asyncDispose]();
+  assertEquals([bench.wire.busy, bench.wire.open], [0, 0]);
+}
+
+function openDescriptors(): number {
+  return [...Deno.readDirSync("/proc/self/fd")].length;
+}
+
+function tell(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}\n${tell(error.cause)}`;
+}
