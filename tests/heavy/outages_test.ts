@@ -1,0 +1,212 @@
+/** Postgres and Redis come and go at random for minutes, under load: nothing answered is lost, no budget is overdrawn. */
+import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
+import type { JsonObject } from "../../lib/json.ts";
+import { formatUsd } from "../../lib/metering/money.ts";
+import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
+import { seeded } from "../metering/random_text.ts";
+import { assertSound, metric, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
+import { assertTold, createLoad, KEY, type Load, PRICING } from "../program/load.ts";
+import { type Figure, publish } from "./figures.ts";
+
+/** How long they come and go, in milliseconds. */
+const CHAOS_MS = Number(Deno.env.get("HEAVY_CHAOS_MS") ?? 180_000);
+/** How long one is gone, and how long both are there, in milliseconds. */
+const GONE_MS = { least: 100, most: 7_000 };
+const THERE_MS = { least: 100, most: 5_000 };
+const NODES = 3;
+const CLIENTS = 4;
+/** Longest that any request may take, whatever is out of reach, in milliseconds. */
+const LONGEST_MS = 15_000;
+const BACK_MS = 60_000;
+/** What the poor key may spend: far less than it asks for. */
+const BUDGET = 3_000_000_000n;
+const PER_MINUTE = 60;
+const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 7);
+
+const SECRETS = { POOR_KEY: "key-of-one-with-a-budget", TIGHT_KEY: "key-of-one-with-limits" };
+const ENV = { [KEY.env]: KEY.secret, ...SECRETS, UPSTREAM_KEY: "key-of-the-upstream" };
+
+function configFor({ upstream }: Load): JsonObject {
+  const model = (id: string, target: JsonObject) => ({
+    id,
+    created: 1,
+    context_length: 10_000,
+    pricing: PRICING,
+    targets: [target],
+  });
+  return {
+    upstreams: {
+      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
+    },
+    models: [
+      model("acme/one", { upstream: "one", model: "m" }),
+      model("acme/echo", { upstream: "embedded", model: "echo" }),
+    ],
+    keys: [
+      { name: "load", key: { env: KEY.env }, limits: { concurrency: 1_000, requests_per_minute: 1_000_000 } },
+      { name: "poor", key: { env: "POOR_KEY" }, budget: { usd: formatUsd(BUDGET), period: "total" } },
+      { name: "tight", key: { env: "TIGHT_KEY" }, limits: { requests_per_minute: PER_MINUTE } },
+    ],
+    nodes: { lease_seconds: 5, key_age_seconds: 600 },
+    shutdown: { drain_seconds: 5 },
+    log: { requests: "none" },
+  };
+}
+
+/** What one client saw of its requests for the embedded model. */
+interface Watched {
+  answered: string[];
+  statuses: Record<number, number>;
+  longestMs: number;
+}
+
+async function askEcho(node: Node, key: string, watched: Watched): Promise<number> {
+  const begun = performance.now();
+  const response = await fetch(`${node.origin}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+    body: JSON.stringify({ model: "acme/echo", max_tokens: 20, messages: [{ role: "user", content: "Hello" }] }),
+  });
+  await response.text();
+  const { status } = response;
+  if (status === 200) watched.answered.push(response.headers.get("x-request-id")?.replace("req_", "") ?? "");
+  watched.statuses[status] = (watched.statuses[status] ?? 0) + 1;
+  watched.longestMs = Math.max(watched.longestMs, performance.now() - begun);
+  return status;
+}
+
+/** Asks again and again with a key whose budget is too small for all of it. */
+function spend(nodes: readonly Node[], watched: Watched): { stop(): Promise<void> } {
+  let isOver = false;
+  const running = Promise.all(nodes.map(async (node) => {
+    while (!isOver) {
+      await askEcho(node, SECRETS.POOR_KEY, watched);
+      await pause(20);
+    }
+  }));
+  return {
+    async stop() {
+      isOver = true;
+      await running;
+    },
+  };
+}
+
+/** Lets engines come and go. Gives how often each way. */
+async function chaos(engines: Record<string, Engine>, random: () => number): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  const between = ({ least, most }: { least: number; most: number }) => least + random() * (most - least);
+  const until = performance.now() + CHAOS_MS;
+  // Each in a row of its own, so that at times both are gone.
+  await Promise.all(
+    Object.entries(engines).map(async ([name, engine]) => {
+      while (performance.now() < until) {
+        await pause(between(THERE_MS));
+        const how = (["crash", "orderly", "still"] as const)[Math.floor(random() * 3)] ?? "still";
+        counts[`${name}_${how}`] = (counts[`${name}_${how}`] ?? 0) + 1;
+        if (how === "still") engine.signal("SIGSTOP");
+        else await engine.stop(how);
+        await pause(between(GONE_MS));
+        if (how === "still") engine.signal("SIGCONT");
+        else await engine.start();
+      }
+    }),
+  );
+  return counts;
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+Deno.test({
+  name: `Postgres and Redis come and go at random for ${
+    CHAOS_MS / 1000
+  } s: all that was answered is entered once, and exactness is back`,
+  ignore: !(HAS_POSTGRES && HAS_REDIS),
+  fn: async () => {
+    const below = seeded(SEED);
+    const random = () => below(1_000_000) / 1_000_000;
+    await using load = createLoad(random);
+    await using cluster = await startCluster({ config: configFor(load), nodes: NODES, env: ENV });
+    const { nodes, postgres, redis } = cluster;
+    const watched: Watched = { answered: [], statuses: {}, longestMs: 0 };
+    const running = nodes.map(({ origin }) => load.run(origin, CLIENTS));
+    const spending = spend(nodes, watched);
+    const counts = await chaos({ postgres, redis }, random);
+    await spending.stop();
+    for (const each of running) await each.stop();
+
+    const backAt = performance.now();
+    for (const node of nodes) {
+      for (const name of ["sluice_store_up", "sluice_limits_store_up"]) {
+        await until(async () => await metric(node, name) === 1, { within: BACK_MS, what: name });
+      }
+      await until(async () => await metric(node, "sluice_store_journal_entries") === 0, {
+        within: BACK_MS,
+        what: "the journal has settled",
+      });
+    }
+    const backMs = Math.round(performance.now() - backAt);
+    // Limits hold for all nodes together again. What was counted in an outage may still count.
+    await pause(61_000);
+    const tight: Watched = { answered: [], statuses: {}, longestMs: 0 };
+    await Promise.all(Array.from({ length: 12 }, async (_, client) => {
+      for (let count = 0; count < 15; count++) {
+        await askEcho(nodes[(client + count) % nodes.length] as Node, SECRETS.TIGHT_KEY, tight);
+      }
+    }));
+    assertEquals(tight.statuses, { 200: PER_MINUTE, 429: 12 * 15 - PER_MINUTE });
+    await until(() => cluster.withLedger(async (ledger) => (await ledger.holds()).length === 0), {
+      within: 90_000,
+      what: "nothing is held any more",
+    });
+    // What outages held is free again: the poor key can spend the rest.
+    const rest: Watched = { answered: [], statuses: {}, longestMs: 0 };
+    await until(async () => await askEcho(nodes[0] as Node, SECRETS.POOR_KEY, rest) === 429, {
+      within: BACK_MS,
+      what: "the budget is spent",
+    });
+    for (const node of nodes) {
+      node.kill("SIGTERM");
+      assertEquals((await node.ended).code, 0);
+    }
+
+    const entries = await cluster.withLedger(readEntries);
+    const ofLoad = entries.filter(({ model }) => model === "acme/one");
+    // Keys of the configuration without a budget are served whatever is out of reach.
+    const refusal = load.tried.find(({ way, refusal }) => way !== "refused" && refusal !== undefined);
+    assertEquals(refusal, undefined);
+    const { complete, unseen } = assertTold(ofLoad, load.tried);
+    assertGreater(complete, 500);
+    const byId = new Map(entries.map((entry) => [entry.id, entry]));
+    assertEquals(byId.size, entries.length);
+    const poor = entries.filter(({ keyId }) => keyId === "config:poor");
+    const spent = poor.reduce((sum, { cost }) => sum + cost, 0n);
+    assert(spent <= BUDGET, `${spent} of ${BUDGET} were spent`);
+    const most = poor.reduce((most, { held }) => held > most ? held : most, 0n);
+    assert(BUDGET - spent < most, `${spent} of ${BUDGET} were spent, and a request can cost ${most}`);
+    const voided = watched.answered.filter((id) => byId.get(id)?.ending === "lost").length;
+    for (const id of watched.answered) assert(byId.has(id), `req_${id} was answered and is not in the ledger`);
+    assertLess(watched.longestMs, LONGEST_MS);
+    assertEquals(Object.keys(watched.statuses).filter((status) => !["200", "429", "503"].includes(status)), []);
+    await assertSound(cluster);
+    const figures: Record<string, Figure> = {
+      seconds: CHAOS_MS / 1000,
+      nodes: NODES,
+      outages: counts,
+      requests: load.tried.length,
+      complete_answers: complete,
+      complete_answers_missing: 0,
+      entered_twice: 0,
+      charged_but_unseen: unseen,
+      refused_without_budget: 0,
+      with_budget: { statuses: watched.statuses, longest_ms: Math.round(watched.longestMs), voided },
+      budget_usd: formatUsd(BUDGET),
+      spent_usd: formatUsd(spent),
+      back_ms: backMs,
+      limit_after: { limit: PER_MINUTE, admitted: tight.statuses[200] ?? 0 },
+    };
+    await publish("outages", figures);
+  },
+});

@@ -1,0 +1,38 @@
+/** What Linux says of a process that has many streams. */
+import { memoryBytes } from "../../../bench/suite/proc.ts";
+
+/** What a process has at a moment. */
+export interface Weight {
+  /** Memory of its own and its share of what it has with others, and what is resident, in bytes. */
+  pssBytes: number;
+  rssBytes: number;
+  descriptors: number;
+}
+
+/** Looks at a process. */
+export async function weigh(pid: number): Promise<Weight> {
+  const status = await Deno.readTextFile(`/proc/${pid}/status`);
+  return {
+    pssBytes: await memoryBytes(pid),
+    rssBytes: Number(/^VmRSS:\s*(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024,
+    descriptors: (await Array.fromAsync(Deno.readDir(`/proc/${pid}/fd`))).length,
+  };
+}
+
+/** Processor time that a process has used, in seconds. */
+export async function cpuSeconds(pid: number): Promise<number> {
+  const text = await Deno.readTextFile(`/proc/${pid}/stat`);
+  // What stands before is its name, in parentheses.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / 100;
+}
+
+/** Most descriptors that a process may have here; 0 where nobody can tell. */
+export function descriptorLimit(): number {
+  try {
+    const [, , hard] = /^Max open files +(\S+) +(\S+)/m.exec(Deno.readTextFileSync("/proc/self/limits")) ?? [];
+    return hard === "unlimited" ? Infinity : Number(hard ?? 0);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,300 @@
+/** As many streams as a process can have descriptors for, held for a minute: not an event is lost, and the bill is right. */
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { type Peer, startPeer } from "../../bench/suite/peer.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import { Secret } from "../../lib/secret.ts";
+import type { StoreAddress } from "../../lib/config/address.ts";
+import { openStore } from "../../lib/store/open.ts";
+import { auditLedger } from "../../lib/reports/audit.ts";
+import { inFolder, run, type Running, start } from "../cli/program.ts";
+import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../engines/engines.ts";
+import { readEntries } from "../nodes/cluster.ts";
+import { type Figure, publish } from "./figures.ts";
+import type { Seen, Told } from "./streams/clients.ts";
+import type { Said } from "./streams/upstream.ts";
+import { cpuSeconds, descriptorLimit, weigh, type Weight } from "./streams/weigh.ts";
+
+/** Streams of one process, and of two together. */
+const ALONE = Number(Deno.env.get("HEAVY_STREAMS") ?? 9_500);
+const TOGETHER = Number(Deno.env.get("HEAVY_STREAMS") ?? 10_000);
+/** How long all of them are open, in milliseconds; once more, to see whether memory is used again. */
+const HOLD_MS = 60_000;
+const AGAIN_MS = 12_000;
+/** Streams before all others, so that nothing is loaded or compiled among them. */
+const WARM = 100;
+/** Descriptors of a process beside those of its streams, of which each has two. */
+const OTHER_DESCRIPTORS = 400;
+/** Growth of memory for each stream, at most, in bytes: what the runtime takes for two connections is 90 KiB of it. */
+const PER_STREAM_BYTES = 320 * 1024;
+/** Descriptors that may come to those before the streams. */
+const DESCRIPTORS_LEFT = 20;
+/** Time for descriptors to come back, in milliseconds. */
+const BACK_MS = 90_000;
+
+const PRICES = { prompt: 1_000_000n, completion: 3_000_000n };
+const PROMPT_TOKENS = 200;
+const MODEL = "acme/counter";
+
+/** What all nodes are started with. */
+function configFor(port: number, more: JsonObject): JsonObject {
+  const limits = { requests_per_minute: 1_000_000, tokens_per_minute: 1_000_000_000, concurrency: 20_000 };
+  const budget = { usd: "100000", period: "month" };
+  return {
+    upstreams: { counter: { vendor: "anthropic", base_url: `http://127.0.0.1:${port}`, api_key: { env: "KEY_UP" } } },
+    models: [{
+      id: MODEL,
+      created: 1,
+      context_length: 100_000,
+      pricing: { prompt: "0.000001", completion: "0.000003" },
+      targets: [{ upstream: "counter", model: "m" }],
+    }],
+    groups: { default: { limits, budget, key_limits: limits, key_budget: budget } },
+    log: { requests: "errors" },
+    ...more,
+  };
+}
+
+async function tell(clients: Peer, told: Told): Promise<Seen> {
+  // The end of thousands of streams may take longer than a line usually may.
+  return JSON.parse(await clients.ask(JSON.stringify(told)));
+}
+
+interface Parts {
+  store: StoreAddress;
+  streams: number;
+  start: (port: number) => Promise<{ nodes: Running[]; key: string }>;
+}
+
+/** All of the streams at one time, from the first to the last. */
+interface Wave {
+  openingMs: number;
+  heldMs: number;
+  /** Processor time of all nodes, in cores. */
+  cpu: number;
+  delays: Seen["delay"][];
+  /** Of all nodes together, one after the other; then when all streams are over. */
+  weights: Weight[];
+  after: Weight;
+}
+
+/** Everything that is beside the streams while they are held. */
+interface Scene {
+  clients: Peer;
+  nodes: readonly Running[];
+  /** Asks the upstream. */
+  status(line: string): Promise<Said>;
+  opening: Omit<Extract<Told, { kind: "open" }>, "streams">;
+}
+
+/** Opens streams, holds them, and has them end. Asserts that nothing goes wrong with any of them. */
+async function wave(scene: Scene, { streams, holdMs, before }: { streams: number; holdMs: number; before: Weight }) {
+  const { clients, nodes, status, opening } = scene;
+  const begun = await status("status");
+  const opened = await tell(clients, { ...opening, streams });
+  assertEquals([opened.failed, opened.errors], [0, []], "while they were opened");
+  const [cpuBefore, heldAt] = [await cpuOf(nodes), performance.now()];
+  const wave: Wave = { openingMs: opened.ms, heldMs: 0, cpu: 0, delays: [], weights: [], after: before };
+  while (performance.now() - heldAt < holdMs) {
+    await new Promise((resolve) => setTimeout(resolve, holdMs / 6));
+    const { failed, errors, ended, delay } = await tell(clients, { kind: "tell" });
+    assertEquals([failed, errors, ended], [0, [], begun.ended], "while they were held");
+    wave.delays.push(delay);
+    wave.weights.push(await weighAll(nodes));
+  }
+  wave.heldMs = performance.now() - heldAt;
+  wave.cpu = (await cpuOf(nodes) - cpuBefore) / wave.heldMs * 1000;
+  const said = await status("status");
+  assertEquals([said.open, said.broken], [streams, 0]);
+
+  await status("end");
+  const seen = await tell(clients, { kind: "finish" });
+  const last = await status("status");
+  // Every number that was said was heard, once and in order, and every stream has its end.
+  assertEquals([seen.errors, seen.failed, seen.events], [[], 0, last.events]);
+  assertEquals([last.open, last.broken, last.ended, seen.ended], [0, 0, begun.ended + streams, last.ended]);
+  await tell(clients, { kind: "close" });
+  const backAt = performance.now();
+  do {
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    wave.after = await weighAll(nodes);
+  } while (performance.now() - backAt < BACK_MS && wave.after.descriptors > before.descriptors + DESCRIPTORS_LEFT);
+  assertLess(wave.after.descriptors, before.descriptors + DESCRIPTORS_LEFT + 1);
+  return { wave, seen };
+}
+
+/** Runs the waves, and asserts that the books fit afterwards. Gives the figures. */
+async function hold({ store: address, streams, start }: Parts): Promise<Record<string, Figure>> {
+  await using open = new AsyncDisposableStack();
+  const upstream = startPeer(new URL("./streams/upstream.ts", import.meta.url).href);
+  open.defer(() => upstream.end());
+  const clients = startPeer(new URL("./streams/clients.ts", import.meta.url).href);
+  open.defer(() => clients.end());
+  const port = Number(await upstream.ask(""));
+  const { nodes, key } = await start(port);
+  open.defer(() => endAll(nodes));
+  const scene: Scene = {
+    clients,
+    nodes,
+    status: async (line) => JSON.parse(await upstream.ask(line)),
+    opening: { kind: "open", ports: nodes.map(({ origin }) => Number(new URL(origin).port)), key, model: MODEL },
+  };
+  const none = { pssBytes: 0, rssBytes: 0, descriptors: 1_000 };
+  await wave(scene, { streams: WARM, holdMs: 1_000, before: none });
+  const before = await weighAll(nodes);
+  const { wave: first, seen: { events } } = await wave(scene, { streams, holdMs: HOLD_MS, before });
+  const { wave: again, seen } = await wave(scene, { streams, holdMs: AGAIN_MS, before });
+  const all = WARM + 2 * streams;
+
+  for (const node of nodes) {
+    node.kill("SIGTERM");
+    const { code, err } = await node.ended;
+    assertEquals([code, err.includes('"level":"error"')], [0, false], err.slice(0, 4_000));
+  }
+  await using store = await closing(address);
+  const entries = await readEntries(store.ledger);
+  const bill = entries.reduce((sum, { cost }) => sum + cost, 0n);
+  const due = BigInt(all * PROMPT_TOKENS) * PRICES.prompt + BigInt(seen.completions) * PRICES.completion;
+  assertEquals([entries.length, new Set(entries.map(({ id }) => id)).size, seen.ended], [all, all, all]);
+  assertEquals([bill, String(bill)], [due, seen.paid]);
+  assertEquals(entries.filter(({ ending }) => ending !== "end"), []);
+  const left = await store.ledger.left({ scope: "group", id: "default", budget: 10n ** 17n, since: 0 });
+  assertEquals([await store.ledger.holds(), left], [[], 10n ** 17n - bill]);
+  const { ok, differences } = await auditLedger(store.ledger);
+  assertEquals([ok, differences], [true, []]);
+
+  const peak = ({ weights }: Wave) => Math.max(...weights.map(({ pssBytes }) => pssBytes));
+  const figures = {
+    streams,
+    processes: nodes.length,
+    held_seconds: Math.round(first.heldMs / 1000),
+    events,
+    events_lost: 0,
+    errors: seen.failed,
+    entries: entries.length,
+    opening_ms: first.openingMs,
+    delay_ms: {
+      p50: median(first.delays.map(({ p50 }) => p50)),
+      p99: median(first.delays.map(({ p99 }) => p99)),
+      max: Math.max(...first.delays.map(({ max }) => max)),
+    },
+    cpu_cores: Math.round(first.cpu * 100) / 100,
+    // When all are open, and the most of the whole time, garbage included.
+    per_stream_bytes: {
+      opened: Math.round(((first.weights[0]?.pssBytes ?? 0) - before.pssBytes) / streams),
+      most: Math.round((peak(first) - before.pssBytes) / streams),
+    },
+    pss_bytes: {
+      before: before.pssBytes,
+      most: peak(first),
+      after: first.after.pssBytes,
+      again_most: peak(again),
+      again_after: again.after.pssBytes,
+    },
+    descriptors: {
+      before: before.descriptors,
+      open: first.weights.at(-1)?.descriptors ?? 0,
+      after: again.after.descriptors,
+    },
+  };
+  await Deno.stdout.write(new TextEncoder().encode(`${JSON.stringify(figures)}\n`));
+  assertLess(figures.per_stream_bytes.most, PER_STREAM_BYTES);
+  // What the streams took goes, or is used again by the next ones.
+  assertLess(first.after.pssBytes - before.pssBytes, 0.6 * (peak(first) - before.pssBytes));
+  assertLess(peak(again), 1.2 * peak(first));
+  return figures;
+}
+
+async function endAll(nodes: readonly Running[]): Promise<void> {
+  for (const node of nodes) {
+    try {
+      node.kill("SIGKILL");
+    } catch {
+      // It has ended as it should.
+    }
+    await node.ended;
+  }
+}
+
+async function weighAll(nodes: readonly Running[]): Promise<Weight> {
+  const sum = { pssBytes: 0, rssBytes: 0, descriptors: 0 };
+  for (const { pid } of nodes) {
+    const weight = await weigh(pid);
+    sum.pssBytes += weight.pssBytes;
+    sum.rssBytes += weight.rssBytes;
+    sum.descriptors += weight.descriptors;
+  }
+  return sum;
+}
+
+async function closing(address: StoreAddress) {
+  const store = await openStore(address);
+  return { ledger: store.ledger, [Symbol.asyncDispose]: async () => void await store.close() };
+}
+
+async function cpuOf(nodes: readonly Running[]): Promise<number> {
+  const times = await Promise.all(nodes.map(({ pid }) => cpuSeconds(pid)));
+  return times.reduce((sum, time) => sum + time, 0);
+}
+
+function median(numbers: readonly number[]): number {
+  return numbers.toSorted((a, b) => a - b)[numbers.length >> 1] ?? 0;
+}
+
+async function addKey(folder: string, env: Record<string, string> = {}): Promise<string> {
+  const { out, err } = await run(["keys", "add", "clients"], { folder, env });
+  const key = /sk-sluice-\S+/.exec(out)?.[0];
+  assert(key !== undefined, err);
+  return key;
+}
+
+/** The engine runs as in the program that is released. */
+const ENV = { KEY_UP: "key-of-the-upstream", DENO_V8_FLAGS: "--no-memory-reducer" };
+const figures: Record<string, Figure> = {};
+
+Deno.test({
+  name:
+    `${ALONE} streams of one process for a minute: no error, cut or lost event, one entry each (needs 20,000 descriptors)`,
+  ignore: Deno.build.os !== "linux" || descriptorLimit() < 2 * ALONE + OTHER_DESCRIPTORS,
+  fn: () =>
+    inFolder(async (folder) => {
+      figures.alone = await hold({
+        store: { kind: "sqlite", path: `${folder}/data/sluice.db` },
+        streams: ALONE,
+        async start(port) {
+          await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(configFor(port, {})));
+          const key = await addKey(folder, ENV);
+          return { key, nodes: [await start(["serve"], { folder, env: ENV })] };
+        },
+      });
+      await publish("streams", figures);
+    }),
+});
+
+Deno.test({
+  name: `${TOGETHER} streams of two processes on one Postgres and one Redis: the same`,
+  ignore: Deno.build.os !== "linux" || !(HAS_POSTGRES && HAS_REDIS) ||
+    descriptorLimit() < TOGETHER + OTHER_DESCRIPTORS,
+  fn: () =>
+    inFolder(async (folder) => {
+      await using postgres = await startPostgres();
+      await using redis = await startRedis();
+      const env = { ...ENV, SLUICE_STORE: postgres.url, SLUICE_LIMITS_STORE: redis.url };
+      figures.together = await hold({
+        store: { kind: "postgres", url: new Secret(postgres.url) },
+        streams: TOGETHER,
+        async start(port) {
+          const nodes: Running[] = [];
+          let key = "";
+          for (const name of ["one", "two"]) {
+            const place = { folder: `${folder}/${name}`, env };
+            await Deno.mkdir(place.folder);
+            await Deno.writeTextFile(`${place.folder}/sluice.jsonc`, JSON.stringify(configFor(port, {})));
+            if (key === "") key = await addKey(place.folder, env);
+            nodes.push(await start(["serve"], place));
+          }
+          return { key, nodes };
+        },
+      });
+      await publish("streams", figures);
+    }),
+});
