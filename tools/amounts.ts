@@ -8,7 +8,12 @@ import type { SourceFile } from "./sources.ts";
 const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map((name) => `lib/metering/${name}.ts`);
 
 /** Files that keep amounts or write them beside other numbers: here nothing divides. */
-const NEAR = [/^lib\/store\/(?:\w*ledger\w*|accounts|days|entry_\w+)\.ts$/, /^lib\/reports\//];
+const NEAR = [
+  /^lib\/store\/(?:\w*ledger\w*|accounts|days|entry_\w+)\.ts$/,
+  /^lib\/store\/(?:outage|postgres)\/\w*ledger\w*\.ts$/,
+  /^lib\/reports\//,
+  /^lib\/images\/(?:tariff|tally)\.ts$/,
+];
 
 /** Lines that are right, whole, by file. A line that is not there any more is told. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
@@ -23,6 +28,15 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   "lib/store/days.ts": [
     // Days.
     "return Math.floor(at / DAY_MS);",
+  ],
+  "lib/store/postgres/ledger_clock.ts": [
+    // Milliseconds.
+    "const aheadMs = Number(row?.ms) + (measuredAt - begun) / 2 - now();",
+  ],
+  "lib/images/tariff.ts": [
+    // Pixels and tokens, rounded as the official formula says.
+    "const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));",
+    "return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);",
   ],
   "lib/limits/window.ts": [
     // Requests, tokens or slots.
@@ -55,6 +69,11 @@ const ANYWHERE: readonly Rule[] = [
       String.raw`\b(?:Number(?:\.parse\w+)?|parseInt|parseFloat|Math\.\w+)\([^()]*${AMOUNT}\w*\b(?!\()[^()]*\)`,
       "gi",
     ),
+    why: "an amount or a price does not become a number",
+  },
+  {
+    // What is added to something stands behind it.
+    pattern: new RegExp(String.raw`(?<=(?:[=(,?:[&|<>*/%-]|\breturn)\s*)\+\s*[\w.?]*${AMOUNT}\w*\b(?!\()`, "gi"),
     why: "an amount or a price does not become a number",
   },
 ];

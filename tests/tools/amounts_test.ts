@@ -14,6 +14,10 @@ Deno.test("checkAmounts() finds numbers that are made of money, wherever that is
     ["lib/pipeline/a.ts", "const usd = Number(entry.cost);", "Number(entry.cost)"],
     ["lib/http/a.ts", "report(Math.round(hold.overrun));", "Math.round(hold.overrun)"],
     ["lib/admin/a.ts", "sort((a, b) => parseFloat(a.price) - 1);", "parseFloat(a.price)"],
+    ["lib/http/a.ts", "const usd = +sheet.price;", "+sheet.price"],
+    ["lib/http/a.ts", "return + entry.cost;", "+ entry.cost"],
+    ["lib/store/postgres/ledger_sums.ts", "const half = cost / 2;", "/"],
+    ["lib/images/tariff.ts", "const tokens = 96 * 0.15;", "0.15"],
     [PRICE, "return Number(text);", "Number("],
     [PRICE, "const half = amount / 2n;", "/"],
     [PRICE, "const cost = tokens * 7.5e-7;", "7.5e-7"],
@@ -39,6 +43,7 @@ Deno.test("checkAmounts() leaves alone what is no money, and what only looks lik
   const cases: [path: string, text: string][] = [
     ["lib/http/a.ts", "const half = width / 2; const ratio = 0.5;"],
     ["lib/http/a.ts", "const count = Number(text); Math.max(costs(), 1);"],
+    ["lib/http/a.ts", "const sum = left + entry.cost; told[i] + amount; `${a}${b}` + price; i++; sum += cost;"],
     [PRICE, "// a tenth is 0.1, and 1 / 10\nconst a = 1n;"],
     [PRICE, "/** `0.00000125` USD / token */\nconst a = 1n;"],
     [PRICE, 'const text = "0.5 / 2"; const path = `a/b 0.5 ${name}/c`;'],
