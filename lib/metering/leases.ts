@@ -48,13 +48,15 @@ interface Lease {
 export function createLeases({ store, now, monotonic, leaseMs, later, log }: LeasesParts): Leases {
   const open = new Map<string, Lease>();
   let offset = 0;
+  let sweeps = 0;
   let cancel: (() => void) | undefined;
   let closed = false;
 
   /** Unix time, untouched by jumps of the wall clock while something is held: they must not end a lease. */
   function clock(): number {
     if (store.clock !== undefined) return store.clock();
-    if (open.size === 0) offset = now() - monotonic();
+    // Nor while the store is asked what is over by this clock: it would void what is held by another one meanwhile.
+    if (open.size === 0 && sweeps === 0) offset = now() - monotonic();
     return Math.floor(offset + monotonic());
   }
 
@@ -99,6 +101,7 @@ export function createLeases({ store, now, monotonic, leaseMs, later, log }: Lea
 
   async function sweep(): Promise<void> {
     const at = clock();
+    sweeps++;
     try {
       for (const id of await store.expire(at)) {
         open.delete(id);
@@ -107,6 +110,8 @@ export function createLeases({ store, now, monotonic, leaseMs, later, log }: Lea
     } catch (cause) {
       log({ level: "error", event: "holds_not_swept", cause: nameOf(cause) });
       return;
+    } finally {
+      sweeps--;
     }
     // Not before: a renewal may have worked although it failed.
     for (const [id, { last }] of open) {

@@ -323,6 +323,22 @@ Deno.test("ledger: a jump of the wall clock ends no lease", async () => {
   }
 });
 
+Deno.test("ledger: a sweep that is under way when the wall clock is set back voids nothing that is held meanwhile", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { ledger, store, clock } = benchOf({
+    async expire(at) {
+      await gate.promise;
+      return await store.expire(at);
+    },
+  });
+  const swept = ledger.sweep();
+  clock.jump(-86_400_000);
+  await ledger.hold(holdOf("a"), 600_000);
+  gate.resolve();
+  await swept;
+  assertEquals((await store.holds()).map(({ id }) => id), ["a"]);
+});
+
 Deno.test("ledger: flush waits for what was entered before, close for all, and then nothing is taken", async () => {
   const bench = benchOf();
   const gate = Promise.withResolvers<void>();

@@ -154,14 +154,15 @@ async function compare(tried: readonly Tried[], { shop, random }: Ways): Promise
   const endings: Record<string, number> = {};
   let cost = 0n;
   let unseen = 0n;
-  const left = new Set(tried.flatMap(({ id, left }) => left === true && id !== undefined ? [id] : []));
+  const known = new Map(tried.flatMap((one) => one.id === undefined ? [] : [[one.id, one]]));
   for (const entry of entries) {
     endings[entry.ending] = (endings[entry.ending] ?? 0) + 1;
     cost += entry.cost;
     assertReckoned(entry);
     if (!seen.ids.has(entry.id)) unseen += entry.cost;
     // Nobody pays for what no client saw to its end, but for what was sent before it left.
-    const isLeft = left.has(entry.id) || entry.model === "acme/drain";
+    const one = known.get(entry.id);
+    const isLeft = one === undefined || one.left === true;
     assert(seen.ids.has(entry.id) || entry.cost === 0n || isLeft, `${entry.id} ended as ${entry.ending}, unseen`);
   }
   assertEquals(seen.cost + unseen, cost);
