@@ -1,5 +1,5 @@
 /** JSON as values: parsed with limits and without loss, written back. */
-import { findBadString, JsonError, type JsonLimits, scanJson } from "./json_scan.ts";
+import { findBadString, JsonError, type JsonLimits, type Member, type Scan, scanJson } from "./json_scan.ts";
 
 export { JsonError, type JsonLimits };
 
@@ -28,20 +28,35 @@ const sourceJson = JSON as unknown as SourceJson;
 /** Limits for request bodies. */
 export const JSON_LIMITS: JsonLimits = { depth: 64, nodes: 200_000, keys: 10_000 };
 
+/** What JSON text says. */
+export interface ParsedJson {
+  value: Json;
+  /** Where the members of the outermost object stand, each name once; of anything else there are none. */
+  members: readonly Member[];
+  /** Whether there are raw numbers in it. */
+  hasRaw: boolean;
+}
+
 /**
  * Parses JSON text. Every number can be written back as it was: those that a double would change (`1.0`, `-0`, `1e400`,
  * 64-bit ids) become raw numbers. Two equal names are refused in the two outermost levels.
  * @throws {JsonError} where the text is not JSON or is more than the limits allow
  */
 export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json {
-  let lossy: boolean;
+  return readJson(text, limits).value;
+}
+
+/** As `parseJson`, with where the members stand, so that their text can be edited. @throws {JsonError} as `parseJson` */
+export function readJson(text: string, limits: JsonLimits = JSON_LIMITS): ParsedJson {
+  let scan: Scan;
   try {
-    lossy = scanJson(text, limits).lossy;
+    scan = scanJson(text, limits);
   } catch (error) {
     throw error instanceof JsonError ? findBadString(text, error.position) ?? error : error;
   }
   try {
-    return lossy ? sourceJson.parse(text, keepNumber) : JSON.parse(text);
+    const value = scan.lossy ? sourceJson.parse(text, keepNumber) : JSON.parse(text);
+    return { value, members: scan.members, hasRaw: scan.lossy };
   } catch {
     // The parser's own message quotes the text.
     throw findBadString(text, text.length) ?? new JsonError("Expected JSON", 0);

@@ -3,11 +3,18 @@
  * else keeps its order, its spelling and its numbers.
  */
 
-/** A piece of a text: from `start` up to, not including, `end`. */
-export interface Span {
-  start: number;
-  end: number;
+import type { Member, Span } from "./json_scan.ts";
+
+export type { Member, Span };
+
+/** A JSON object as text, and where its members stand in it. */
+export interface ObjectText {
+  text: string;
+  members: readonly Member[];
 }
+
+/** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */
+export type Edits = Readonly<Record<string, string | undefined>>;
 
 const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
@@ -21,7 +28,7 @@ export function findValue(text: string, path: readonly string[]): Span | undefin
   let found: Span | undefined;
   for (const name of path) {
     found = undefined;
-    for (const member of members(text, at)) {
+    for (const member of membersAt(text, at)) {
       // The last of two equal names counts, as it does for the parser.
       if (member.name === name) found = { start: member.start, end: member.end };
     }
@@ -40,17 +47,30 @@ export function replaceSpan(text: string, { start, end }: Span, replacement: str
  * A JSON object's text with top-level members changed: JSON text replaces a value or, where the member is missing, is
  * added at the end; `undefined` removes the member. The text must be a JSON object.
  */
-export function spliceMembers(text: string, edits: Readonly<Record<string, string | undefined>>): string {
-  const open = skipSpace(text, 0);
+export function spliceMembers(text: string, edits: Edits): string {
+  return spliceObject(objectText(text), edits);
+}
+
+/** A JSON object's text with where its members stand. */
+export function objectText(text: string): ObjectText {
+  return { text, members: [...membersAt(text, skipSpace(text, 0))] };
+}
+
+/** As `spliceMembers`, of a text whose members were found before. */
+export function spliceObject({ text, members }: ObjectText, edits: Edits): string {
   const missing = new Set(Object.keys(edits));
-  let out = text.slice(0, open + 1);
-  let copied = open + 1;
+  let out = "";
+  let copied = 0;
   let kept = 0;
-  for (const member of members(text, open)) {
-    missing.delete(member.name);
-    const edited = Object.hasOwn(edits, member.name);
-    const value = edits[member.name];
-    if (edited && value === undefined) {
+  for (const member of members) {
+    const { name } = member;
+    if (!Object.hasOwn(edits, name)) {
+      kept++;
+      continue;
+    }
+    missing.delete(name);
+    const value = edits[name];
+    if (value === undefined) {
       out += text.slice(copied, member.before);
       copied = member.end;
       // The first member left has no comma before it.
@@ -58,7 +78,6 @@ export function spliceMembers(text: string, edits: Readonly<Record<string, strin
       continue;
     }
     kept++;
-    if (!edited || value === undefined) continue;
     out += text.slice(copied, member.start) + value;
     copied = member.end;
   }
@@ -83,14 +102,8 @@ export function removeAt(text: string, path: readonly string[]): string {
     : replaceSpan(text, object, spliceMembers(inner, { [name]: undefined }));
 }
 
-interface Member extends Span {
-  name: string;
-  /** Where the member begins with what parts it from the one before: its comma, or its name. */
-  before: number;
-}
-
 /** The members of the object that starts at `open`. */
-function* members(text: string, open: number): Generator<Member> {
+function* membersAt(text: string, open: number): Generator<Member> {
   if (text.charCodeAt(open) !== OPEN_OBJECT) return;
   let before = open + 1;
   let at = skipSpace(text, before);

@@ -7,8 +7,11 @@ import {
   JsonError,
   parseJson,
   plainNumbers,
+  readJson,
   writeJson,
 } from "../lib/json.ts";
+
+import { objectText } from "../lib/json_splice.ts";
 
 const ROOMY = { depth: 1000, nodes: 1e6, keys: 1e6 };
 
@@ -58,6 +61,20 @@ Deno.test("parseJson() makes ordinary numbers of what a double can hold", () => 
   assert(isRawNumber(big));
   assertEquals(big.rawJSON, "9007199254740993");
   assertStrictEquals(half, 0.5);
+});
+
+Deno.test("readJson() says where the outermost members stand, and whether a number is kept as its text", () => {
+  const text = ' { "a" :1, "b":{"a":[2,{"c":3}]} , "\\u0063":"}\\"," }';
+  const { members, hasRaw } = readJson(text);
+  assertEquals(members.map(({ name, start, end }) => [name, text.slice(start, end)]), [
+    ["a", "1"],
+    ["b", '{"a":[2,{"c":3}]}'],
+    ["c", '"}\\","'],
+  ]);
+  assertEquals(members.map(({ before }) => text.charAt(before)), [" ", ",", ","]);
+  assertEquals(hasRaw, false);
+  assertEquals(readJson('{"a":[1.0]}').hasRaw, true);
+  for (const text of ["{}", "[]", '[{"a":1}]', '"a"', " 1 "]) assertEquals(readJson(text).members, [], text);
 });
 
 Deno.test("isObject() is true for JSON objects alone, also for one with a member rawJSON", () => {
@@ -189,8 +206,11 @@ Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the sa
     const error = errorOf(text, ROOMY);
     if (error?.message.startsWith("Expected each member once")) continue;
     assertEquals(error === undefined, valid, text);
-    if (valid) assertEquals(JSON.parse(writeJson(parseJson(text, ROOMY))), expected, text);
-    else assert(error !== undefined && error.position >= 0 && error.position <= text.length, text);
+    if (valid) {
+      const { value, members } = readJson(text, ROOMY);
+      assertEquals(JSON.parse(writeJson(value)), expected, text);
+      assertEquals(members, isObject(value) ? objectText(text).members : [], text);
+    } else assert(error !== undefined && error.position >= 0 && error.position <= text.length, text);
   }
   assert(refused > 10_000 && refused < 30_000);
 });

@@ -4,7 +4,9 @@ import { Dropped } from "../lib/canonical/dropped.ts";
 import type { Protocol } from "../lib/canonical/types.ts";
 import { targetSchema } from "../lib/catalog/model.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import { objectText } from "../lib/json_splice.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
+import { relayedReply } from "../lib/protocols/relay.ts";
 import { relayFeed } from "../lib/upstreams/feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { relayBody } from "../lib/upstreams/relay_body.ts";
@@ -147,7 +149,7 @@ function relayedBody(protocol: Protocol, text: string): string {
   const echo = { ...echoOf(protocol, request), prompt };
   return relayBody({
     prompt,
-    client: { echo, text, header: () => null },
+    client: { echo, body: objectText(text), header: () => null },
     model: rowOf("acme/thinker"),
     target: targetSchema.parse({ upstream: "u", model: "model-x" }),
     countInput: () => Promise.resolve(1),
@@ -177,7 +179,7 @@ Deno.test("a whole answer passes a relay byte for byte, apart from the model's i
   for (const protocol of PROTOCOLS) {
     const text = oddText({ id: "x", model: "real", n: [{ model: "inner" }] });
     assertEquals(
-      RELAYS[protocol].reply(text, echoOf(protocol)),
+      relayedReply(objectText(text), echoOf(protocol)),
       text.replace('"real"', '"acme/thinker"'),
       protocol,
     );

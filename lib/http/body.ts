@@ -1,6 +1,6 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson, plainNumbers } from "../json.ts";
+import { isObject, JsonError, type ParsedJson, plainNumbers, readJson } from "../json.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
 import { inflate, readCoding } from "./inflate.ts";
@@ -86,22 +86,16 @@ function decode(bytes: Uint8Array): string {
 
 function parseBytes(bytes: Uint8Array): JsonBody {
   const text = decode(bytes);
-  return { text, value: parseBody(text) };
+  if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
+  const { value, members, hasRaw } = parse(text);
+  if (!isObject(value)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
+  if (hasRaw) plainNumbers(value, PARAMETER_LEVELS);
+  return { text, value, members };
 }
 
-function parseBody(text: string): JsonObject {
-  if (/^[ \t\r\n]*$/.test(text)) {
-    throw new GatewayError("invalid", EMPTY_BODY);
-  }
-  const body = parse(text);
-  if (!isObject(body)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
-  plainNumbers(body, PARAMETER_LEVELS);
-  return body;
-}
-
-function parse(text: string): Json {
+function parse(text: string): ParsedJson {
   try {
-    return parseJson(text);
+    return readJson(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     const { line, column } = place(text, error.position);

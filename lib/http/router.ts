@@ -2,11 +2,11 @@
 import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json.ts";
+import type { ObjectText } from "../json_splice.ts";
 import type { RequestRecord } from "../observe/record.ts";
 
 /** A request body, as the client wrote it and as what it says. */
-export interface JsonBody {
-  text: string;
+export interface JsonBody extends ObjectText {
   value: JsonObject;
 }
 

@@ -10,7 +10,7 @@ import { jsonResponse, jsonText } from "../http/json_response.ts";
 import type { AnswerHeader, RouteContext } from "../http/router.ts";
 import { streamHeaders } from "../http/stream_headers.ts";
 import { memberNames } from "../observe/member_names.ts";
-import { spliceMembers } from "../json_splice.ts";
+import { objectText, spliceObject } from "../json_splice.ts";
 import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
@@ -77,9 +77,9 @@ async function serveMetered(
 ): Promise<Response> {
   const header = (name: string) => request.headers.get(name);
   codec.checkHeaders?.(header);
-  const { value: body, text } = await context.readJson();
-  checkBody(codec.schema, body);
-  const { wishes, candidates } = findCandidates(codec.readPrompt(body), context);
+  const body = await context.readJson();
+  checkBody(codec.schema, body.value);
+  const { wishes, candidates } = findCandidates(codec.readPrompt(body.value), context);
   const [lead, ...others] = await admit(candidates, { meter, context });
   if (lead === undefined) throw new TypeError("Cannot answer: nobody was admitted");
   const seconds = () => Math.floor(context.gateway.now() / 1000);
@@ -91,11 +91,11 @@ async function serveMetered(
       createdAt,
       completedAt: seconds,
       model: model.id,
-      request: cap === undefined ? body : { ...body, [cap.param]: cap.tokens },
+      request: cap === undefined ? body.value : { ...body.value, [cap.param]: cap.tokens },
       prompt,
     };
-    const capped = cap === undefined ? text : spliceMembers(text, { [cap.param]: String(cap.tokens) });
-    return { admitted, client: { echo, text: capped, header } };
+    const capped = cap === undefined ? body : objectText(spliceObject(body, { [cap.param]: String(cap.tokens) }));
+    return { admitted, client: { echo, body: capped, header } };
   };
 
   const gone = new AbortController();

@@ -1,6 +1,6 @@
 /** Passing a protocol's own text through, for clients and upstreams that speak the same one. */
 import type { GatewayError } from "../errors.ts";
-import { findValue, replaceSpan } from "../json_splice.ts";
+import { type Edits, findValue, type ObjectText, replaceSpan } from "../json_splice.ts";
 import type { Echo, Frame } from "./codec.ts";
 
 /** A stream on its way through: its frames stay what they were, apart from the edits each protocol documents. */
@@ -15,11 +15,15 @@ export interface RelayMachine {
 
 /** The same protocol on both sides. */
 export interface Relay {
-  /** Members that a body must have or lose whatever the client sent, as JSON text; `undefined` removes one. */
-  bodyEdits(body: { streamed: boolean; text: string }): Record<string, string | undefined>;
-  /** A whole answer with the public id of the model. */
-  reply(text: string, echo: Echo): string;
+  /** What the body of a request for a stream must have or lose, whatever the client sent; absent: nothing. */
+  streamEdits?(body: ObjectText): Edits;
   machine(echo: Echo): RelayMachine;
+}
+
+/** A whole answer with the public id of the model. */
+export function relayedReply({ text, members }: ObjectText, { model }: Echo): string {
+  const member = members.find(({ name }) => name === "model");
+  return member === undefined ? text : replaceSpan(text, member, JSON.stringify(model));
 }
 
 /** A text of the upstream's with the public id of the model at a path of member names, where it has one there. */

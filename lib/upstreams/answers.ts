@@ -1,6 +1,7 @@
 /** Whole answers of upstreams: results and errors. */
 import { type Fault, GatewayError } from "../errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../json.ts";
+import { isObject, type Json, type JsonObject, type ParsedJson, readJson } from "../json.ts";
+import type { ObjectText } from "../json_splice.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { Incoming } from "./transport.ts";
 
@@ -9,13 +10,13 @@ const ANSWER_BYTES = 64 * 1024 * 1024;
 const ERROR_BYTES = 64 * 1024;
 
 /** Reads an answer that is one JSON object. @throws {GatewayError} `upstream` */
-export async function readWhole(incoming: Incoming): Promise<{ text: string; body: JsonObject }> {
+export async function readWhole(incoming: Incoming): Promise<ObjectText & { value: JsonObject }> {
   const text = await incoming.text(ANSWER_BYTES);
-  const body = parse(text);
-  if (!isObject(body)) {
+  const parsed = parse(text);
+  if (parsed === undefined || !isObject(parsed.value)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
   }
-  return { text, body };
+  return { text, value: parsed.value, members: parsed.members };
 }
 
 /** An answer other than 200, as the error it means. */
@@ -26,7 +27,7 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
     return new GatewayError("upstream", "Cannot use the upstream's answer: neither a result nor an error");
   }
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
-  const body = parse(text);
+  const body = parse(text)?.value;
   const read = codec.readError(status, body);
   const error = read.with({ fault: read.fault ?? faultOf(read, { status, body }) });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
@@ -49,9 +50,9 @@ function readRetryAfter(incoming: Incoming): number | undefined {
   return seconds > 0 && seconds <= 3_600 ? seconds * 1000 : undefined;
 }
 
-function parse(text: string): Json | undefined {
+function parse(text: string): ParsedJson | undefined {
   try {
-    return parseJson(text, { depth: 256, nodes: 2_000_000, keys: 100_000 });
+    return readJson(text, { depth: 256, nodes: 2_000_000, keys: 100_000 });
   } catch {
     return undefined;
   }

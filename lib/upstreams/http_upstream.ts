@@ -3,6 +3,7 @@ import type { Protocol, Signature } from "../canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
+import { relayedReply } from "../protocols/relay.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
 import { readFailure, readWhole } from "./answers.ts";
@@ -119,7 +120,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const own = issuerOf(call.target);
     const isPassable = (signature: Signature) =>
       // Its own in an envelope of ours must be taken out first: the value does not stand in the text.
-      signature.issuer === own ? client.text.includes(signature.value) : !options.issuers.has(signature.issuer);
+      signature.issuer === own ? client.body.text.includes(signature.value) : !options.issuers.has(signature.issuer);
     return prompt.messages.every(({ blocks }) =>
       blocks.every((block) => block.type !== "reasoning" || !block.signature || isPassable(block.signature))
     );
@@ -162,8 +163,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
             feed: relayFeed(frameSource(incoming, dialect), reader, relay.machine(client.echo)),
           };
         }
-        const { text, body } = await readWhole(incoming);
-        return { type: "text", text: relay.reply(text, client.echo), reply: codec.readReply(body, { issuer }) };
+        const answer = await readWhole(incoming);
+        const reply = codec.readReply(answer.value, { issuer });
+        return { type: "text", text: relayedReply(answer, client.echo), reply };
       },
     };
   }
@@ -190,8 +192,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
           const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
           return { type: "events", feed: withEstimates(feed, call) };
         }
-        const { body } = await readWhole(incoming);
-        const reply = restored(codec.readReply(body, { issuer }), restore());
+        const { value } = await readWhole(incoming);
+        const reply = restored(codec.readReply(value, { issuer }), restore());
         return { type: "events", feed: withEstimates(wholeFeed(reply), call) };
       },
     };

@@ -1,6 +1,6 @@
 /** The body of a relayed request: the client's own text, with the few edits that it needs. */
 import { type Json, type JsonObject, writeJson } from "../json.ts";
-import { removeAt, spliceMembers } from "../json_splice.ts";
+import { type Edits, type ObjectText, objectText, removeAt, spliceObject } from "../json_splice.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { requireAll } from "../translate/require_all.ts";
 import type { Mend } from "./mends/mend.ts";
@@ -10,8 +10,7 @@ import type { Call } from "./upstream.ts";
 const REASONING = ["reasoning_effort", "reasoning"];
 const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(REASONING.map((name) => [name, REASONING]));
 
-/** Changes of top-level members, as JSON text; `undefined` removes one. */
-type Edits = Record<string, string | undefined>;
+const NOTHING: Edits = {};
 
 /**
  * Everything but these keeps the client's spelling: members that were dropped already, those only the gateway reads, what
@@ -23,13 +22,13 @@ export function relayBody(
   { relay, mend }: { relay: Relay; mend: Mend },
 ): string {
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
-  const text = lost.reduce((body, name) => removeAt(body, name.split(".")), client.text);
-  const needed = relay.bodyEdits({ streamed: prompt.stream, text });
+  const body = lost.length === 0 ? client.body : without(client.body.text, lost);
+  const needed = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
   const mended = mend.body === undefined
-    ? {}
+    ? NOTHING
     : mendEdits(sentBody(client.echo.request, { lost, needed }), (body) => mend.body?.(body, prompt, dropped) ?? body);
   requireAll(prompt, dropped);
-  return spliceMembers(text, {
+  return spliceObject(body, {
     provider: undefined,
     models: undefined,
     // What is not for the gateway is for the vendor.
@@ -40,8 +39,14 @@ export function relayBody(
   });
 }
 
+/** The body's text without what was dropped, by names or paths of names. */
+function without(text: string, lost: readonly string[]): ObjectText {
+  return objectText(lost.reduce((body, name) => removeAt(body, name.split(".")), text));
+}
+
 /** The body as a value, as it stands before it is mended. */
 function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string[]; needed: Edits }): JsonObject {
+  if (lost.length === 0 && needed === NOTHING) return request;
   const parsed = Object.entries(needed).map(([name, text]): [string, Json | undefined] => [
     name,
     text === undefined ? undefined : JSON.parse(text),
@@ -54,7 +59,8 @@ function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string
 
 function mendEdits(body: JsonObject, reword: (body: JsonObject) => JsonObject): Edits {
   const mended = reword(body);
-  const edits: Edits = {};
+  if (mended === body) return NOTHING;
+  const edits: Record<string, string | undefined> = {};
   for (const name of new Set([...Object.keys(body), ...Object.keys(mended)])) {
     const value = mended[name];
     if (value !== body[name]) edits[name] = value === undefined ? undefined : writeJson(value);

@@ -3,6 +3,7 @@ import type { Dropped } from "../canonical/dropped.ts";
 import type { Event, Prompt, Reply } from "../canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
+import type { ObjectText } from "../json_splice.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
@@ -48,8 +49,8 @@ export type Answer =
 /** The request as it came, for upstreams that speak its protocol. */
 export interface ClientRequest {
   echo: Echo;
-  /** The body's text. */
-  text: string;
+  /** The body as it was written. */
+  body: ObjectText;
   /** A header of the request. */
   header: (name: string) => string | null;
 }

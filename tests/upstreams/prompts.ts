@@ -65,7 +65,7 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
     prompt,
     client: {
       echo: { requestId: "r1", createdAt: 1, model: prompt.model, request: {}, prompt },
-      text: "{}",
+      body: { text: "{}", members: [] },
       header: () => null,
     },
     model,

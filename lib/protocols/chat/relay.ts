@@ -1,20 +1,18 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
 import { findValue, type Span, spliceMembers } from "../../json_splice.ts";
 import type { Echo, Frame } from "../codec.ts";
-import { type Relay, withModel } from "../relay.ts";
+import type { Relay } from "../relay.ts";
 import { writer } from "./stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
 /** Relays chat completions. The usage is always asked for, as the gateway meters by it. */
 export const chatRelay: Relay = {
-  bodyEdits({ streamed, text }) {
-    if (!streamed) return {};
-    const options = findValue(text, ["stream_options"]);
+  streamEdits({ text, members }) {
+    const options = members.find(({ name }) => name === "stream_options");
     const asked = options === undefined ? "" : text.slice(options.start, options.end);
     return { stream_options: spliceMembers(asked.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
-  reply: (text, echo) => withModel(text, ["model"], echo.model),
   machine: (echo) => ({
     push: (frame) => relayChunk(frame, echo),
     end: () => [DONE],

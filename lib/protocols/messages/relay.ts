@@ -12,8 +12,6 @@ const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
 
 /** Relays messages. */
 export const messagesRelay: Relay = {
-  bodyEdits: () => ({}),
-  reply: (text, echo) => withModel(text, ["model"], echo.model),
   machine(echo) {
     let started = false;
     let stopped = false;

@@ -11,8 +11,6 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 
 /** Relays responses. OpenAI's own stream has no end mark: it is added, as every other stream of this protocol has it. */
 export const responsesRelay: Relay = {
-  bodyEdits: () => ({}),
-  reply: (text, echo) => withModel(text, ["model"], echo.model),
   machine(echo) {
     let last = -1;
     return {
