@@ -35,7 +35,7 @@ export function listen(current: () => Gateway, { listener, shared = false, ...pa
         current().log({ level: "error", event: "response_failed", ...describeCause(error) });
         return new Response(null, { status: 500 });
       },
-    }, (request, info) => app(request, info));
+    }, app);
   } catch (cause) {
     throw cannotListen(listener, cause);
   }

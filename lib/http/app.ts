@@ -1,9 +1,11 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
-import { ACCESS, type Access, type AccessTable } from "../access/table.ts";
+import { ACCESS, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
+import type { Watching } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/record.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
+import { Alarms } from "./alarms.ts";
 import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { corsHeaders, preflight } from "./cors.ts";
@@ -11,12 +13,13 @@ import { describeCause } from "./cause.ts";
 import { addressOf, admit, createSenders, enter, noSuchRoute, type Senders, type Visit } from "./door.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
 import { checkHead } from "./head.ts";
-import { jsonText } from "./json_response.ts";
+import { JsonAnswer } from "./json_response.ts";
 import { createRatedLog } from "./line_rate.ts";
+import { createPlaces, type Place } from "./places.ts";
 import { createRequestIds } from "./request_id.ts";
-import { allowedMethods, type AnswerHeader, createRouter, METHODS, type Route } from "./router.ts";
+import { type AnswerHeader, type JsonBody, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
-import { isAnthropicPath, readTarget } from "./target.ts";
+import { isAnthropicPath } from "./target.ts";
 
 /** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
 const SHOW = "x-sluice-show";
@@ -53,14 +56,29 @@ export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Re
 
 /** A request on its way, with what is known of it so far. */
 interface Exchange extends Visit {
+  readonly setting: Setting;
   /** What is known of it, for the log and for metrics. */
   readonly record: RequestRecord;
+  /** Its place, where that is known before its target is read. */
+  readonly place: Place | undefined;
+  /** Says that its body is all there. */
+  readonly arrived: () => void;
   /** The client's address, where a caller with a good key wants to know what the gateway takes for it. */
-  shown?: string | undefined;
+  shown: string | undefined;
   /** Origins whose pages may read the answer; none once the request is known to be for the admin side. */
   origins: readonly string[];
   /** Headers of the answer that are known before it is. */
   readonly answerHeaders: AnswerHeader[];
+}
+
+/** What is the same for all requests under one gateway. */
+interface Setting {
+  readonly gateway: Gateway;
+  readonly watching: Watching;
+  readonly origins: readonly string[];
+  readonly limits: BodyLimits;
+  /** Nothing that the admin side takes is large. */
+  readonly adminLimits: BodyLimits;
 }
 
 /**
@@ -71,8 +89,9 @@ export function createApp(options: AppOptions): App {
   const access = options.access ?? ACCESS;
   checkAccess(options.routes, access);
   const { surface = "public", drain = createDrain() } = options;
-  const route = createRouter(routesOn(surface, { routes: options.routes, access }));
+  const places = createPlaces(routesOn(surface, { routes: options.routes, access }), access);
   const budget = new BodyBudget();
+  const alarms = new Alarms();
   /** Observers that know of this app's bodies. */
   const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
@@ -80,55 +99,79 @@ export function createApp(options: AppOptions): App {
   const senders = createSenders({ ...clock, ...options.senders, isolates });
   const strangers = createRatedLog({ ...clock, most: Math.ceil(MOST_STRANGERS_LOGGED / isolates) });
   const nextRequestId = options.nextRequestId ?? createRequestIds();
+  let latest: Setting | undefined;
 
-  async function answer(exchange: Exchange, arrived: () => void): Promise<Response> {
-    const { request, requestId, gateway, record } = exchange;
+  function settingOf(gateway: Gateway): Setting {
+    if (latest?.gateway === gateway) return latest;
+    const { config, observer, log } = gateway;
+    if (!told.has(observer)) {
+      told.add(observer);
+      observer.holds(() => budget.usedBytes);
+    }
+    const limits = options.limits ?? bodyLimits(config, isolates);
+    return latest = {
+      gateway,
+      watching: { log: (line) => isStranger(line) ? strangers(line, log) : log(line), logged: config.log.requests },
+      origins: surface === "admin" ? [] : config.cors.origins,
+      limits,
+      adminLimits: { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) },
+    };
+  }
+
+  async function answer(exchange: Exchange): Promise<Response> {
+    const { request, requestId, gateway, record, setting, arrived } = exchange;
+    const { method } = request;
     // Its target is a host and no path, so there is no route whose methods could be named.
-    if (request.method === "CONNECT") {
+    if (method === "CONNECT") {
       throw new GatewayError("method_not_allowed", "Cannot use method CONNECT: this is no proxy", {
         headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
       });
     }
-    const { segments } = readTarget(request);
+    const place = exchange.place ?? places.find(request);
     checkHead(request.headers);
-    const match = route(segments);
-    if (match === undefined || isElsewhere(match.route.path, { surface, gateway })) throw noSuchRoute();
-    gateway.observer.routed(record, match.route.path);
-    if (isForOperators(match.route.path)) exchange.origins = [];
-    const allowed = allowedMethods(match.route);
+    if (place === undefined || isElsewhere(place.served.path, { surface, gateway })) throw noSuchRoute();
+    const { served: { path, allowed, methods }, params } = place;
+    gateway.observer.routed(record, path);
+    if (isForOperators(path)) exchange.origins = [];
     const flight = preflight(request, exchange.origins, allowed);
     if (flight !== undefined) return flight;
-    if (/\bwebsocket\b/i.test(request.headers.get("upgrade") ?? "")) throw noUpgrade();
+    const upgrade = request.headers.get("upgrade");
+    if (upgrade !== null && /\bwebsocket\b/i.test(upgrade)) throw noUpgrade();
 
-    const method = METHODS.find((name) => name === (request.method === "HEAD" ? "GET" : request.method));
-    const handler = method && match.route.handlers[method];
-    if (method === undefined || handler === undefined) {
+    const found = methods.get(method);
+    if (found === undefined) {
       throw new GatewayError("method_not_allowed", `Cannot use this method here: expected ${allowed.join(", ")}`, {
         headers: { allow: allowed.join(", ") },
       });
     }
-    if (drain.phase !== "serving" && turnsAway(drain, match.route.path)) throw stopping();
-    const row = access[accessKey(method, match.route)];
-    const caller = await admit(exchange, { row, senders });
-    if (caller !== undefined && request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
-    const leave = caller === undefined ? undefined : await enter(exchange, senders);
-
+    if (drain.phase !== "serving" && turnsAway(drain, path)) throw stopping();
+    const { handler, row } = found;
+    // Most callers are known at once: a promise is awaited only where there is one.
+    const admitted = admit(exchange, { row, senders });
+    const caller = admitted instanceof Promise ? await admitted : admitted;
+    let leave: (() => void) | undefined;
     if (caller !== undefined) {
-      Object.assign(record, { keyId: caller.keyId, keyName: caller.keyName, group: caller.groupName });
+      if (request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
+      const entered = enter(exchange, senders);
+      leave = entered instanceof Promise ? await entered : entered;
+      record.keyId = caller.keyId;
+      record.keyName = caller.keyName;
+      record.group = caller.groupName;
     }
-    const limits = limitsFor(row, options.limits ?? bodyLimits(gateway.config, isolates));
-    let reading: ReturnType<typeof readJsonBody> | undefined;
+    const limits = row?.credential === "admin" ? setting.adminLimits : setting.limits;
+    let reading: Promise<JsonBody> | undefined;
     let reserved = 0;
     let answered = false;
+    let over = false;
     try {
       const response = await handler(request, {
         gateway,
         requestId,
         record,
-        params: match.params,
+        params,
         caller,
         answerHeaders: exchange.answerHeaders,
-        readJson: () => reading ??= readBody().finally(arrived),
+        readJson: () => reading ??= readBody(),
         reserve(bytes) {
           budget.reserve(bytes, limits.budgetBytes);
           reserved += bytes;
@@ -142,39 +185,58 @@ export function createApp(options: AppOptions): App {
       // An answer is under way until its last byte is.
       if (leave !== undefined && answered && exchange.info !== undefined) exchange.info.completed.then(leave, leave);
       else leave?.();
+      over = true;
       budget.release(reserved);
-      void reading?.then(({ bytes }) => budget.release(bytes), () => {});
+      // Nobody may be waiting for it any more.
+      if (!answered) reading?.catch(() => {});
     }
 
-    async function readBody(): ReturnType<typeof readJsonBody> {
-      const body = await readJsonBody(request, { limits, budget });
-      record.bytesIn += body.bytes;
-      return body;
+    async function readBody(): Promise<JsonBody> {
+      try {
+        const body = await readJsonBody(request, { limits, budget, alarms });
+        record.bytesIn += body.bytes;
+        if (over) budget.release(body.bytes);
+        else reserved += body.bytes;
+        return body;
+      } finally {
+        arrived();
+      }
     }
   }
 
   return async (request, info) => {
     const gateway = options.gateway();
-    const origins = surface === "admin" ? [] : gateway.config.cors.origins;
+    const setting = settingOf(gateway);
     const requestId = nextRequestId();
-    const { observer, log } = gateway;
-    if (!told.has(observer)) {
-      told.add(observer);
-      observer.holds(() => budget.usedBytes);
-    }
+    const { observer } = gateway;
+    const { method } = request;
     const record = observer.began(
-      { id: requestId, method: KNOWN_METHODS.has(request.method) ? request.method : "other" },
-      { log: (line) => isStranger(line) ? strangers(line, log) : log(line), logged: gateway.config.log.requests },
+      { id: requestId, method: KNOWN_METHODS.has(method) ? method : "other" },
+      setting.watching,
     );
+    const place = places.known(request);
+    const native = place === undefined ? isAnthropicPath(request) : place.native;
+    const arrived = hasBody(request) ? drain.arrive() : nothing;
     const answerHeaders: AnswerHeader[] = [];
-    const exchange: Exchange = { request, info, requestId, gateway, record, origins, answerHeaders };
-    if (gateway.config.log.client_address) Object.assign(record, { address: addressOf(exchange) });
-    const native = isAnthropicPath(request);
-    const arrived = request.body === null ? nothing : drain.arrive();
+    const exchange: Exchange = {
+      request,
+      info,
+      requestId,
+      gateway,
+      setting,
+      record,
+      place,
+      arrived,
+      shown: undefined,
+      origins: setting.origins,
+      answerHeaders,
+    };
+    if (gateway.config.log.client_address) record.address = addressOf(exchange);
     const endUse = gateway.uses.begin();
+    alarms.enter();
     let response: Response;
     try {
-      response = await answer(exchange, arrived);
+      response = await answer(exchange);
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has gone.
       if (request.signal.aborted) {
@@ -186,8 +248,9 @@ export function createApp(options: AppOptions): App {
     } finally {
       arrived();
       endUse();
+      alarms.leave();
     }
-    response = request.method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
+    response = method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
     observer.answered(record, response.status);
     answerHeaders.push(["x-request-id", `req_${requestId}`]);
     if (native) answerHeaders.push(["request-id", `req_${requestId}`]);
@@ -197,6 +260,13 @@ export function createApp(options: AppOptions): App {
     if (drain.phase !== "serving") answerHeaders.push(["connection", "close"]);
     return withHeaders(response, answerHeaders);
   };
+}
+
+/** To ask for the body itself makes a stream of it, where the runtime has it all. */
+function hasBody(request: Request): boolean {
+  const { method } = request;
+  if (method === "GET" || method === "HEAD") return false;
+  return request.headers.get("content-length") !== null || request.body !== null;
 }
 
 /** Nothing is reachable by oversight, no row outlives its route, and the admin key opens the admin side alone. */
@@ -240,11 +310,6 @@ function isElsewhere(path: string, { surface, gateway }: { surface: Surface; gat
   return path === "/metrics" && surface === "public" && gateway.config.admin?.listen !== undefined;
 }
 
-/** Nothing that the admin side takes is large. */
-function limitsFor(row: Access | undefined, limits: BodyLimits): BodyLimits {
-  return row?.credential === "admin" ? { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) } : limits;
-}
-
 /** A request that anybody can send, so that anybody could fill the log with it. */
 function isStranger({ key_id, status }: LogEntry): boolean {
   return key_id === undefined && typeof status === "number" && status >= 400 && status < 500;
@@ -262,6 +327,10 @@ function observed(
   response: Response,
   { record, observer }: { record: RequestRecord } & Pick<Gateway, "observer">,
 ): Response {
+  if (response instanceof JsonAnswer) {
+    record.bytesOut = response.byteLength;
+    return response;
+  }
   const length = response.headers.get("content-length");
   record.streamed = response.headers.get("content-type")?.startsWith("text/event-stream") === true;
   if (length !== null) record.bytesOut = Number(length);
@@ -287,7 +356,7 @@ function fail(thrown: unknown, { requestId, gateway, record }: Exchange, native:
     });
   }
   const reply = native ? anthropicErrorReply(error, requestId) : openaiErrorReply(error, requestId);
-  return jsonText(JSON.stringify(reply.body), {
+  return new JsonAnswer(JSON.stringify(reply.body), {
     status: reply.status,
     headers: { ...reply.headers, "cache-control": "no-store" },
   });
@@ -299,6 +368,7 @@ function fail(thrown: unknown, { requestId, gateway, record }: Exchange, native:
  */
 function withoutBody(response: Response): Response {
   const { body, status, headers } = response;
+  if (response instanceof JsonAnswer) headers.set("content-length", String(response.byteLength));
   if (body === null) return response;
   body.cancel().catch(() => {});
   return new Response(headers.has("content-length") ? null : new Blob([]).stream(), { status, headers });

@@ -1,9 +1,10 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
 import { isObject, JsonError, type ParsedJson, plainNumbers, readJson } from "../json.ts";
+import type { Alarms } from "./alarms.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
-import { inflate, readCoding } from "./inflate.ts";
+import { type Coding, inflate, readCoding } from "./inflate.ts";
 import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
 import { firstBadByte } from "./utf8.ts";
@@ -23,6 +24,12 @@ export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON ob
 export interface BodyRules {
   limits: BodyLimits;
   budget: BodyBudget;
+  alarms: Alarms;
+}
+
+/** A body that was read, and what of it is reserved. */
+export interface ReadBody extends JsonBody {
+  bytes: number;
 }
 
 /**
@@ -31,22 +38,33 @@ export interface BodyRules {
  * it is inflated.
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */
-export async function readJsonBody(request: Request, rules: BodyRules): Promise<JsonBody & { bytes: number }> {
-  checkMediaType(request.headers);
-  const coding = readCoding(request.headers);
-  const { limits } = rules;
-  const declared = declaredLength(request.headers);
-  if (declared !== undefined && declared > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
+export async function readJsonBody(request: Request, rules: BodyRules): Promise<ReadBody> {
+  const { headers } = request;
+  checkMediaType(headers);
+  const coding = readCoding(headers);
+  const { limits, alarms } = rules;
+  const length = declaredLength(headers);
+  if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
   const sent = new Held(rules);
-  const inflated = new Held(rules);
   try {
-    const buffer = await readBytes(request, { limits, take: (size) => sent.take(size), length: declared });
-    if (coding === undefined) return { ...parseBytes(buffer), bytes: sent.bytes };
-    const whole = await inflate(buffer, { coding, take: (size) => inflated.take(size) });
-    sent.release();
-    return { ...parseBytes(whole), bytes: inflated.bytes };
+    const bytes = await readBytes(request, { limits, keeper: sent, length, alarms });
+    return coding === undefined ? parseBytes(bytes, sent) : await parseInflated(bytes, { coding, sent, rules });
   } catch (error) {
     sent.release();
+    throw error;
+  }
+}
+
+async function parseInflated(
+  bytes: Uint8Array<ArrayBuffer>,
+  { coding, sent, rules }: { coding: Coding; sent: Held; rules: BodyRules },
+): Promise<ReadBody> {
+  const inflated = new Held(rules);
+  try {
+    const whole = await inflate(bytes, { coding, take: (size) => inflated.take(size) });
+    sent.release();
+    return parseBytes(whole, inflated);
+  } catch (error) {
     inflated.release();
     throw error;
   }
@@ -54,7 +72,8 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
 
 function checkMediaType(headers: Headers): void {
   checkTransfer(headers);
-  const type = headers.get("content-type") ?? "";
+  const type = headers.get("content-type");
+  if (type === null || type === "application/json") return;
   if (/^\s*multipart\//i.test(type)) {
     throw new GatewayError(
       "unsupported_media_type",
@@ -84,13 +103,13 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function parseBytes(bytes: Uint8Array): JsonBody {
+function parseBytes(bytes: Uint8Array, held: Held): ReadBody {
   const text = decode(bytes);
   if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
   const { value, members, hasRaw } = parse(text);
   if (!isObject(value)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
   if (hasRaw) plainNumbers(value, PARAMETER_LEVELS);
-  return { text, value, members };
+  return { text, value, members, bytes: held.bytes };
 }
 
 function parse(text: string): ParsedJson {

@@ -56,13 +56,13 @@ export function createSenders({ monotonic, failures, crowd, isolates = 1 }: Send
  * Lets in whom a row of the access table lets in. Returns the caller, where the row wants one.
  * @throws {GatewayError} `unauthenticated`, `forbidden`, `limited`, `overloaded`, or `not_found` for what is not there
  */
-export async function admit(
+export function admit(
   visit: Visit,
   { row, senders }: { row: Access | undefined; senders: Senders },
-): Promise<Caller | undefined> {
-  if (row?.credential === "admin") return await admitAdmin(visit, senders);
-  if (row?.credential === "metrics") return await admitMetrics(visit, senders);
-  return await admitCaller(visit, { row, ...senders });
+): Promise<Caller | undefined> | Caller | undefined {
+  if (row?.credential === "admin") return admitAdmin(visit, senders);
+  if (row?.credential === "metrics") return admitMetrics(visit, senders);
+  return admitCaller(visit, { row, senders });
 }
 
 /** Metrics want the admin key; where there is none, they are for callers on this machine that no proxy stands in front of. */
@@ -84,7 +84,7 @@ async function admitAdmin(visit: Visit, senders: Senders): Promise<undefined> {
   const { admin } = config;
   if (admin === undefined) throw noSuchRoute();
   try {
-    await guarded(visit, { ...senders, check: () => authenticateAdmin(request.headers, admin) });
+    await guarded(visit, { senders, check: () => authenticateAdmin(request.headers, admin) });
   } catch (error) {
     const { message } = toGatewayError(error);
     const address = addressOf(visit);
@@ -95,45 +95,65 @@ async function admitAdmin(visit: Visit, senders: Senders): Promise<undefined> {
 }
 
 /** Who asks, where the route wants to know, and whether they may. */
-async function admitCaller(
+function admitCaller(
   visit: Visit,
-  { row, ...senders }: Senders & { row: Access | undefined },
-): Promise<Caller | undefined> {
+  { row, senders }: { row: Access | undefined; senders: Senders },
+): Promise<Caller> | Caller | undefined {
   const { request, gateway } = visit;
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
+  const { endpoint, protocol } = row;
   const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(visit) };
-  const caller = await guarded(visit, { ...senders, check: () => authenticate(request.headers, gate) });
-  if (row.protocol !== undefined) requireProtocol(caller, row.protocol);
-  requireEndpoint(caller, row.endpoint);
-  return caller;
+  const found = guarded(visit, { senders, check: () => authenticate(request.headers, gate) });
+  return found instanceof Promise ? found.then(permitted) : permitted(found);
+
+  function permitted(caller: Caller): Caller {
+    if (protocol !== undefined) requireProtocol(caller, protocol);
+    requireEndpoint(caller, endpoint);
+    return caller;
+  }
 }
 
 /** Looks at a credential, unless too many wrong ones came from the same address: then at nothing, and no store is asked. */
-async function guarded<T>(
+function guarded<T>(
   visit: Visit,
-  { failures, refusals, check }: Senders & { check: () => T | Promise<T> },
-): Promise<T> {
-  const { request: { headers }, requestId, gateway: { log } } = visit;
-  const credential = `${headers.get("x-api-key") ?? ""}\n${headers.get("authorization") ?? ""}`;
+  { senders, check }: { senders: Senders; check: () => T | Promise<T> },
+): T | Promise<T> {
+  const { failures } = senders;
   const address = failures.watching ? addressOf(visit) : undefined;
-  failures.admit(address, credential);
-  try {
-    const found = await check();
-    failures.worked(address, credential);
+  if (address !== undefined) failures.admit(address, credentialOf(visit));
+  const passed = (found: T) => {
+    if (address !== undefined) failures.worked(address, credentialOf(visit));
     return found;
+  };
+  try {
+    const found = check();
+    return found instanceof Promise ? found.then(passed, (error) => failed(visit, { senders, error })) : passed(found);
   } catch (error) {
-    // A request without a key is no try to find one.
-    if (toGatewayError(error).kind === "unauthenticated" && credential !== "\n") {
-      const from = addressOf(visit);
-      if (await failures.failed(from)) {
-        refusals({ level: "warn", event: "address_refused", request_id: requestId, address: from }, log);
-      }
-    }
-    throw error;
+    return failed(visit, { senders, error });
   }
+}
+
+/** What a request has to show for itself. */
+function credentialOf({ request: { headers } }: Visit): string {
+  return `${headers.get("x-api-key") ?? ""}\n${headers.get("authorization") ?? ""}`;
+}
+
+/** A request without a key is no try to find one. @throws the error itself */
+async function failed(
+  visit: Visit,
+  { senders: { failures, refusals }, error }: { senders: Senders; error: unknown },
+): Promise<never> {
+  if (toGatewayError(error).kind === "unauthenticated" && credentialOf(visit) !== "\n") {
+    const { requestId, gateway: { log } } = visit;
+    const address = addressOf(visit);
+    if (await failures.failed(address)) {
+      refusals({ level: "warn", event: "address_refused", request_id: requestId, address }, log);
+    }
+  }
+  throw error;
 }
 
 /** Counts a request among those of its address, where that is limited. What it returns counts it no longer. */

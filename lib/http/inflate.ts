@@ -17,7 +17,9 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
  * @throws {GatewayError} `unsupported_media_type` for any other coding, and for several on top of each other
  */
 export function readCoding(headers: Headers): Coding | undefined {
-  const names = (headers.get("content-encoding") ?? "").split(",").map((name) => name.trim().toLowerCase())
+  const said = headers.get("content-encoding");
+  if (said === null) return undefined;
+  const names = said.split(",").map((name) => name.trim().toLowerCase())
     .filter((name) => name !== "" && name !== "identity");
   const [name] = names;
   if (name === undefined) return undefined;

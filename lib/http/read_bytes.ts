@@ -1,5 +1,5 @@
 /** Reading the bytes of a request body: a slow client is told so. */
-import { GatewayError } from "../errors.ts";
+import type { Alarms } from "./alarms.ts";
 import type { BodyLimits } from "./body_limits.ts";
 import { ByteBuffer } from "./byte_buffer.ts";
 import { brokenBody, readPieces, tooSlow } from "./pieces.ts";
@@ -10,11 +10,18 @@ const FIRST_BUFFER_BYTES = 16 * 1024;
 /** Size of the first buffer where it does: an announcement alone takes no more memory than this. */
 const LARGEST_FIRST_BUFFER_BYTES = 1024 * 1024;
 
+/** Whoever is asked before bytes are kept. */
+export interface Keeper {
+  /** @throws where there is no room for so many more */
+  take(bytes: number): void;
+}
+
 /** How to read bytes: within which time, whom to ask before keeping more, and how many the client has announced. */
 export interface ReadOptions {
   limits: BodyLimits;
-  take: (bytes: number) => void;
+  keeper: Keeper;
   length: number | undefined;
+  alarms: Alarms;
 }
 
 /**
@@ -23,11 +30,12 @@ export interface ReadOptions {
  */
 export function readBytes(
   request: Request,
-  { limits, take, length }: ReadOptions,
+  options: ReadOptions,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  return length !== undefined && isSmall(length, limits)
-    ? readWhole(request, { limits, take, length })
-    : readStream(request.body, { limits, take, length });
+  const { limits, keeper, length } = options;
+  if (length === undefined || !isSmall(length, limits)) return readStream(request.body, options);
+  keeper.take(length);
+  return readWhole(request, options);
 }
 
 /** A body this small breaks the rule about the rate before any other, so one timer says all. */
@@ -36,22 +44,17 @@ function isSmall(length: number, { minBytesPerSecond, graceMs, gapMs, totalMs }:
 }
 
 /** Lets the platform read it whole, which costs half of what a stream does. */
-async function readWhole(
-  request: Request,
-  { limits, take, length }: ReadOptions & { length: number },
-): Promise<Uint8Array<ArrayBuffer>> {
-  take(length);
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const expiry = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(tooSlow()), limits.graceMs);
+function readWhole(request: Request, { limits, alarms }: ReadOptions): Promise<Uint8Array<ArrayBuffer>> {
+  return new Promise((resolve, reject) => {
+    const alarm = alarms.set(limits.graceMs, () => reject(tooSlow()));
+    request.bytes().then((bytes) => {
+      alarms.clear(alarm);
+      resolve(bytes);
+    }, (error) => {
+      alarms.clear(alarm);
+      reject(brokenBody(error));
+    });
   });
-  try {
-    return new Uint8Array(await Promise.race([request.arrayBuffer(), expiry]));
-  } catch (error) {
-    throw error instanceof GatewayError ? error : brokenBody(error);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Reads to the end into one buffer. */
@@ -63,7 +66,7 @@ async function readStream(
   const firstBytes = Math.min(options.length ?? FIRST_BUFFER_BYTES, LARGEST_FIRST_BUFFER_BYTES);
   const buffer = new ByteBuffer(firstBytes);
   const take = (piece: Uint8Array) => {
-    options.take(piece.byteLength);
+    options.keeper.take(piece.byteLength);
     buffer.append(piece);
   };
   await readPieces(stream, { pace: options.limits, take });
