@@ -78,9 +78,10 @@ export interface Meter {
   /**
    * Another model is to answer than the one it was admitted with, at its own price: takes what it needs of that model's
    * own limits. What was held must be enough for it.
+   * @returns absent where it is that model already
    * @throws {GatewayError} `limited`; then the model stays the one before
    */
-  turn(to: Pick<Wish, "model" | "sheet" | "claims">): Promise<void>;
+  turn(to: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> | undefined;
   /**
    * How the limits it counts against stood when it took of them; after its end, with its real number of tokens. Nobody is
    * asked for that. Empty before `admit`.
@@ -189,10 +190,13 @@ class RequestMeter implements Meter {
     this.#models.push(wish.model);
   }
 
-  async turn({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> {
+  turn({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> | undefined {
     const wish = this.#wish;
     if (wish === undefined || this.#ended) throw new TypeError("Cannot turn to another model before or after its time");
-    if (wish.model === model && wish.sheet === sheet) return;
+    return wish.model === model && wish.sheet === sheet ? undefined : this.#turnTo({ model, sheet, claims }, wish);
+  }
+
+  async #turnTo({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">, wish: Wish): Promise<void> {
     let needed: readonly Claim[] = [];
     if (!this.#models.includes(model)) {
       needed = claims;
@@ -275,13 +279,12 @@ class RequestMeter implements Meter {
   }
 
   /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. */
-  async #release(tokens: number): Promise<void> {
+  #release(tokens: number): Promise<unknown> | undefined {
     const taken = this.#taken;
-    this.#taken = [];
     const [first] = taken;
-    if (first === undefined) return;
-    if (taken.length === 1) await this.#end(first, tokens);
-    else await Promise.all(taken.map((name) => this.#end(name, tokens)));
+    if (first === undefined) return undefined;
+    this.#taken = [];
+    return taken.length === 1 ? this.#end(first, tokens) : Promise.all(taken.map((name) => this.#end(name, tokens)));
   }
 
   async #end(name: string, tokens: number): Promise<void> {
@@ -336,7 +339,7 @@ class RequestMeter implements Meter {
     if (wish === undefined) throw new TypeError("Cannot charge a request that was not admitted");
     this.#ended = true;
     const { tokens, source, status, ending, images = 0 } = delivered;
-    let released: Promise<void> | undefined;
+    let released: Promise<unknown> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet } = wish;
@@ -348,7 +351,7 @@ class RequestMeter implements Meter {
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
-      this.#parts.observer?.ended({ ...entry, cost: paid });
+      this.#parts.observer?.ended(paid === cost ? entry : { ...entry, cost: paid });
       return paid;
     } catch (cause) {
       // Not completed, so not charged. The entry frees what was held as soon as it can be written.

@@ -46,7 +46,17 @@ const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
  * @returns who may answer, the one that is asked first leads
  * @throws {GatewayError} `limited`
  */
-export async function admit(
+export function admit(
+  candidates: readonly Candidate[],
+  parts: { meter: Meter; context: RouteContext },
+): Promise<Admitted[]> {
+  const [only, ...others] = candidates;
+  return only !== undefined && others.length === 0
+    ? admitFirst(only, { others, ...parts })
+    : admitOne(candidates, parts);
+}
+
+async function admitOne(
   candidates: readonly Candidate[],
   { meter, context }: { meter: Meter; context: RouteContext },
 ): Promise<Admitted[]> {

@@ -1,6 +1,6 @@
 /** The tokens that an answer in text is charged for. */
 import type { Reply, Usage } from "../canonical/types.ts";
-import { readUsage } from "../metering/billed.ts";
+import { readUsage, type UsageReading } from "../metering/billed.ts";
 import { countReply, type ReplyTokens } from "../metering/count_prompt.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
@@ -20,18 +20,24 @@ export interface Charged {
 }
 
 /** What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. */
-export async function readTokens(
-  usage: Usage,
+export function readTokens(usage: Usage, counts: Counts): Charged | Promise<Charged> {
+  const reading = readUsage(usage);
+  const { tokens, missing, counted } = reading;
+  if (missing.input || missing.output) return countMissing(reading, counts);
+  return { tokens, source: counted ? "counted" : "upstream" };
+}
+
+async function countMissing(
+  { tokens, missing }: UsageReading,
   { countInput, countOutput }: Counts,
 ): Promise<Charged> {
-  const { tokens, missing, counted } = readUsage(usage);
   return {
     tokens: {
       ...tokens,
       ...(missing.input && { prompt: await countInput() }),
       ...(missing.output && await countOutput()),
     },
-    source: missing.input || missing.output || counted ? "counted" : "upstream",
+    source: "counted",
   };
 }
 
@@ -39,7 +45,7 @@ export async function readTokens(
 export function readReplyTokens(
   { usage, blocks }: Reply,
   { countInput }: Pick<Counts, "countInput">,
-): Promise<Charged> {
+): Charged | Promise<Charged> {
   return readTokens(usage, {
     countInput,
     countOutput: async () => await countReply(blocks, await loadTokenCounter()),

@@ -26,8 +26,12 @@ export interface Fit {
  * context window, `truncation: auto` drops the oldest turns; anything else is refused in the protocol's own words.
  * @throws {GatewayError} `invalid`
  */
-export async function fitContext(prompt: Prompt, { model, codec, checkedUpstream }: Fit): Promise<Fitted> {
-  if (checkedUpstream && prompt.truncation !== "auto") return { prompt, countInput: counting(prompt) };
+export function fitContext(prompt: Prompt, fit: Fit): Fitted | Promise<Fitted> {
+  if (fit.checkedUpstream && prompt.truncation !== "auto") return { prompt, countInput: counting(prompt) };
+  return countAndFit(prompt, fit);
+}
+
+async function countAndFit(prompt: Prompt, { model, codec }: Fit): Promise<Fitted> {
   const limit = model.context_length;
   const counts = await countMessages(prompt, await loadTokenCounter());
   const input = sum(counts);

@@ -148,10 +148,12 @@ async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
   const { admitted: { prompt }, client } = run;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
-  await turnTo(run, meter);
+  const turning = meter.turn(run.admitted);
+  if (turning !== undefined) await turned(turning);
   const dropped = new Dropped();
   for (const name of run.admitted.dropped.names) dropped.add(name);
-  const fitted = await fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  const fitting = fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  const fitted = fitting instanceof Promise ? await fitting : fitting;
   job.attempted = { attempt, dropped };
   meter.attempt(target.upstream);
   record.protocol = upstream.spokenTo?.(prompt.protocol, target);
@@ -172,9 +174,9 @@ async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
 }
 
 /** A model in place of another has limits of its own: where they leave no room, the next one may have some. */
-async function turnTo({ admitted }: Run, meter: Meter): Promise<void> {
+async function turned(turning: Promise<void>): Promise<void> {
   try {
-    await meter.turn(admitted);
+    await turning;
   } catch (error) {
     throw error instanceof GatewayError && error.kind === "limited" ? error.with({ fault: "unfit" }) : error;
   }
@@ -212,8 +214,8 @@ async function whole(given: Answer, { job, run: { client }, countInput }: Out): 
   if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
   const reply = given.type === "text" ? given.reply : await collect(given.feed);
   meter.first();
-  const charged = await readReplyTokens(reply, { countInput });
-  const { tokens, source } = charged;
+  const charging = readReplyTokens(reply, { countInput });
+  const { tokens, source } = charging instanceof Promise ? await charging : charging;
   const hasLeft = job.hasLeft();
   const cost = await meter.deliver({
     status: hasLeft ? LEFT : 200,

@@ -555,7 +555,7 @@ Deno.test("meter: a request that turns to another model takes of its limits, pay
   assertEquals(await leftOf(bench, OWN), [0]);
   const full = bench.open("r2");
   await full.admit(bench.wish());
-  const error = await assertRejects(() => full.turn({ model: OTHER, sheet, claims: OWN }), GatewayError);
+  const error = await assertRejects(async () => await full.turn({ model: OTHER, sheet, claims: OWN }), GatewayError);
   assertEquals(error.kind, "limited");
   meter.attempt("second");
   // 20 tokens at 2, and 30 at 20.
@@ -584,7 +584,7 @@ Deno.test("meter: an end that comes while it turns frees what is taken later", a
   });
   const meter = bench.open("r1");
   await meter.admit(bench.wish());
-  const turning = assertRejects(() => meter.turn({ model: OTHER, sheet: bench.wish().sheet, claims: OWN }));
+  const turning = assertRejects(async () => await meter.turn({ model: OTHER, sheet: bench.wish().sheet, claims: OWN }));
   const failing = meter.fail(499);
   taking.resolve();
   await Promise.all([turning, failing]);

@@ -35,7 +35,7 @@ Deno.test("fitContext() leaves the counting to an upstream that checks for itsel
 
 Deno.test("fitContext() refuses what is too long, in the protocol's own words", async () => {
   const error = await assertRejects(
-    () => fitContext(promptOf(9), { model: modelOf(50), codec: chat, checkedUpstream: false }),
+    async () => await fitContext(promptOf(9), { model: modelOf(50), codec: chat, checkedUpstream: false }),
     GatewayError,
   );
   assertEquals([error.kind, error.code], ["invalid", "context_length_exceeded"]);
@@ -55,7 +55,7 @@ Deno.test("fitContext() drops the oldest turns where the client wants it, whoeve
 
 Deno.test("fitContext() refuses a last turn that is too long by itself", async () => {
   await assertRejects(
-    () => fitContext(promptOf(1, "auto"), { model: modelOf(3), codec: responses, checkedUpstream: true }),
+    async () => await fitContext(promptOf(1, "auto"), { model: modelOf(3), codec: responses, checkedUpstream: true }),
     GatewayError,
   );
 });
