@@ -18,7 +18,7 @@ import { mix } from "../money/mix.ts";
 /** Steps of histories: in memory, over a file, over a database. */
 const STEPS = { memory: 4_000_000, sqlite: 200_000, postgres: 40_000 };
 /** Longest time for each of them, in milliseconds. */
-const MOST_MS = 180_000;
+const MOST_MS = 120_000;
 /** Requests through a whole gateway: in memory, over a file, over a database. */
 const REQUESTS = { memory: 6_000, sqlite: 3_000, postgres: 2_000 };
 /** Runs within which a planted bug must be found. */
