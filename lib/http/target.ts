@@ -51,8 +51,11 @@ export function readTarget(request: Pick<Request, "url" | "headers">): RequestTa
  * shape too; nothing but the shape of an error may depend on it.
  */
 export function isAnthropicPath(request: Request): boolean {
-  const target = cutOrigin(request.url, request.headers.get("host") ?? "") ??
-    request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
+  const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
+  // The server puts its own address into a URL whose `Host` is empty.
+  const target = cut?.startsWith("/") === true
+    ? cut
+    : request.url.slice(Math.max(0, request.url.indexOf("/", request.url.indexOf("://") + 3)));
   return /^\/anthropic(?![^/?#])/.test(target);
 }
 

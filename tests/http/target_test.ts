@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { readTarget } from "../../lib/http/target.ts";
+import { isAnthropicPath, readTarget } from "../../lib/http/target.ts";
 import { exchange, startServer } from "./serve.ts";
 
 const GOOD_HOSTS = [
@@ -139,6 +139,14 @@ Deno.test("a target of another form is 400 unless it names the host that Host na
     const response = await exchange(server.port, [`${start} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`]);
     assertEquals(response.status, status, `${start} ${hosts}`);
   }
+});
+
+Deno.test("a target under /anthropic is told from others whatever Host says, also where it says nothing", () => {
+  const isNative = (url: string, host: string) => isAnthropicPath(new Request(url, { headers: { host } }));
+  assertEquals(isNative("http://x/anthropic/v1", "x"), true);
+  // The server puts its own address in place of an empty host.
+  assertEquals(isNative("http://127.0.0.1:80/anthropic/v1", ""), true);
+  assertEquals(isNative("http://127.0.0.1:80/v1/anthropic", ""), false);
 });
 
 Deno.test("readTarget() splits path, segments and query", () => {
