@@ -12,9 +12,16 @@ const EVENT_LENGTH = 8 * 1024 * 1024;
  */
 export function formatFrame({ event, data }: Frame): string {
   if (hasBreak(data)) throw new RangeError("Cannot write an event: its data has a line break");
-  if (event === undefined) return `data: ${data}\n\n`;
+  if (event === undefined) return "data: " + data + "\n\n";
   if (hasBreak(event)) throw new RangeError("Cannot write an event: its name has a line break");
-  return `event: ${event}\ndata: ${data}\n\n`;
+  return "event: " + event + "\ndata: " + data + "\n\n";
+}
+
+/** Events as they go out together. @throws {RangeError} as `formatFrame` does */
+export function formatFrames(frames: readonly Frame[]): string {
+  let text = "";
+  for (const frame of frames) text += formatFrame(frame);
+  return text;
 }
 
 function hasBreak(text: string): boolean {
@@ -47,12 +54,22 @@ export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> 
   }
 
   function takeLine(line: string, out: Frame[]): void {
+    if (line === "" && started) return dispatch(out);
     if (!started) {
       started = true;
       if (line.startsWith("\ufeff")) line = line.slice(1);
+      if (line === "") return dispatch(out);
     }
-    if (line === "") return dispatch(out);
     checkLength(line.length);
+    // Nearly all lines are one of these.
+    if (line.startsWith("data: ") && data === undefined) {
+      data = line.slice(6);
+      return;
+    }
+    if (line.startsWith("event: ")) {
+      event = line.slice(7);
+      return;
+    }
     const colon = line.indexOf(":");
     const field = colon < 0 ? line : line.slice(0, colon);
     const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);

@@ -6,6 +6,7 @@ import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vital
 import type { RequestRecord } from "./record.ts";
 import { createRegistry } from "./registry.ts";
 import { requestLine } from "./request_line.ts";
+import { listenTo } from "./told_body.ts";
 import { beginTrace, endTrace, nameTrace } from "./trace.ts";
 
 /** Which requests have a line: all, those that end with an error, or none. */
@@ -122,7 +123,6 @@ class RequestObserver implements Observer {
   watch(record: RequestRecord, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     record.waits++;
     if (record.streamed) this.#streams++;
-    const reader = body.getReader();
     let isOver = false;
     // A read that is under way ends, too, when the client leaves.
     const over = () => {
@@ -131,6 +131,9 @@ class RequestObserver implements Observer {
       if (record.streamed) this.#streams--;
       this.#release(record);
     };
+    const gave = (bytes: number) => void (record.bytesOut += bytes);
+    if (listenTo(body, { gave, over })) return body;
+    const reader = body.getReader();
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
         try {
@@ -140,7 +143,7 @@ class RequestObserver implements Observer {
             over();
             return;
           }
-          record.bytesOut += value.byteLength;
+          gave(value.byteLength);
           controller.enqueue(value);
         } catch (error) {
           over();

@@ -1,6 +1,6 @@
 /** A streamed answer on its way, and what it tells of its target: how fast it is, and whether it breaks off. */
 import type { Event } from "../canonical/types.ts";
-import type { FrameFeed } from "../upstreams/upstream.ts";
+import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 
 /** Who is told of an answer. */
 export interface Measuring {
@@ -36,17 +36,20 @@ export function measuredFeed(feed: FrameFeed, { monotonic, began, ended, broke }
     return tokens < LEAST_TOKENS || ms <= 0 ? undefined : tokens * 1_000 / ms;
   }
 
+  function pass(step: Step | undefined): Step | undefined {
+    if (step !== undefined) {
+      for (const event of step.events) observe(event);
+    }
+    return step;
+  }
+
+  function fail(error: unknown): never {
+    if (begun !== undefined) broke(error);
+    throw error;
+  }
+
   return {
-    async read() {
-      try {
-        const step = await feed.read();
-        for (const event of step?.events ?? []) observe(event);
-        return step;
-      } catch (error) {
-        if (begun !== undefined) broke(error);
-        throw error;
-      }
-    },
+    read: () => feed.read().then(pass, fail),
     fail: (error) => feed.fail(error),
     cancel: () => feed.cancel(),
   };

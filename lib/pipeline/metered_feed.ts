@@ -73,21 +73,37 @@ export function meteredFeed(
     else unsent.push(events);
   }
 
-  async function take(step: Step): Promise<Step> {
-    const { events } = step;
-    for (const event of events) {
+  /** Only what ends the answer takes time. */
+  function take(step: Step | undefined): Step | undefined | Promise<Step | undefined> {
+    // Nobody is there to tell, and what was sent is charged already.
+    if (abandoned) return undefined;
+    if (step === undefined) return endWithout();
+    for (const event of step.events) {
       if (event.type === "start") input = event.usage ?? input;
-      else if (!said && event.type !== "error") meter.first();
-      // Before anything was said, another target may still answer.
-      if (event.type === "error" && said) {
-        failed(event.error);
-        await meter.fail(200);
+      else if (event.type === "finish") return finish(step, event);
+      else if (event.type === "error") return breakOff(step, event.error);
+      else if (!said) {
+        meter.first();
+        said = true;
       }
-      if (event.type === "error") count.stop();
-      if (event.type === "finish") return await finish(step, event);
-      said ||= event.type !== "start";
     }
-    return events.some(({ type }) => type === "error") ? broken(step) : holdBack(step);
+    return holdBack(step);
+  }
+
+  async function breakOff(step: Step, error: GatewayError): Promise<Step> {
+    // Before anything was said, another target may still answer.
+    if (said) {
+      failed(error);
+      await meter.fail(200);
+    }
+    count.stop();
+    return broken(step);
+  }
+
+  /** A feed that ends without an end has told the client so. */
+  async function endWithout(): Promise<undefined> {
+    count.stop();
+    await meter.fail(200);
   }
 
   async function finish(step: Step, { usage, reason }: { usage: Usage; reason: FinishReason }): Promise<Step> {
@@ -126,7 +142,7 @@ export function meteredFeed(
       );
     }
     const end = frames.findIndex(({ data }) => !data.startsWith("{"));
-    const like = frames.findLast(({ data }) => data.startsWith("{")) ?? latest;
+    const like = frames.findLast(isObject) ?? latest;
     if (!wantsUsage || codec.usageFrame === undefined || like === undefined || end < 0) return frames;
     return frames.toSpliced(end, 0, codec.usageFrame(like, tokens));
   }
@@ -153,12 +169,20 @@ export function meteredFeed(
    */
   function holdBack({ frames, events, spoken = 0 }: Step): Step {
     queue(events);
-    latest = frames.findLast(({ data }) => data.startsWith("{")) ?? latest;
+    latest = frames.findLast(isObject) ?? latest;
+    // The usual step, which says something and nothing else, needs no look at its frames.
+    if (held.length === 0 && spoken === frames.length) return { frames, events };
     const passed = spoken > 0 ? held.splice(0) : [];
     const tells = frames.findIndex((frame, index) => index >= spoken && codec.tellsUsage(frame));
     const from = held.length > 0 ? 0 : tells === -1 ? frames.length : tells;
     held.push(...frames.slice(from));
     return { frames: [...passed, ...frames.slice(0, from)], events };
+  }
+
+  async function readBehind(counted: Promise<void>): Promise<Step | undefined> {
+    await counted;
+    behind = undefined;
+    return await take(await feed.read());
   }
 
   async function abandon(): Promise<void> {
@@ -168,18 +192,7 @@ export function meteredFeed(
 
   return {
     feed: {
-      async read() {
-        await behind;
-        behind = undefined;
-        const step = await feed.read();
-        // Nobody is there to tell, and what was sent is charged already.
-        if (abandoned) return undefined;
-        if (step !== undefined) return await take(step);
-        // A feed that ends without an end has told the client so.
-        count.stop();
-        await meter.fail(200);
-        return undefined;
-      },
+      read: () => behind === undefined ? feed.read().then(take) : readBehind(behind),
       fail(error) {
         if (abandoned) return [];
         failed(error);
@@ -207,4 +220,9 @@ export function meteredFeed(
       else for (const events of unsent.splice(0)) observe(events);
     },
   };
+}
+
+/** False for a mark. */
+function isObject({ data }: Frame): boolean {
+  return data.startsWith("{");
 }

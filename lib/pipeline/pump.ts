@@ -1,9 +1,11 @@
 /** The one stream loop: steps are pulled from a feed and handed to the client as it reads. */
 import { type GatewayError, toGatewayError } from "../errors.ts";
-import { formatFrame } from "../http/sse.ts";
+import { encodeText } from "../http/encode.ts";
+import { formatFrames } from "../http/sse.ts";
+import { type BodyListener, tells } from "../observe/told_body.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
-import { patientReader } from "./patient_reader.ts";
+import { patientReader, type Told } from "./patient_reader.ts";
 import { type ReaderWatch, watchReader } from "./reader_watch.ts";
 
 /** What a streamed answer is made of. */
@@ -31,46 +33,94 @@ type Read = Step | "silence" | undefined;
  * throws and can still become an HTTP error; after that, errors are written into the stream. Where the first event takes
  * longer than the time between heartbeats, the stream begins with a heartbeat instead.
  *
- * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each frame is one chunk.
+ * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each step is one chunk. Steps
+ * are passed on by callbacks: one promise for each of them, of the feed, is all there is.
  * @throws {GatewayError} the error that came in place of a first event
  */
 export async function pump(
   { feed, heartbeat, keepAliveMs, sent, left, unread, drain = false }: Pump,
 ): Promise<ReadableStream<Uint8Array>> {
-  const encoder = new TextEncoder();
   const reader = patientReader(feed, keepAliveMs);
   const opening = await openingSteps();
+  let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let failed = false;
   let over = false;
   let watch: ReaderWatch | undefined;
+  let listener: BodyListener | undefined;
+  const told: Told<Step> = { take, fail };
 
-  return new ReadableStream<Uint8Array>({
-    start(controller) {
+  const body = new ReadableStream<Uint8Array>({
+    start(own) {
+      controller = own;
       if (unread === undefined) return;
       watch = watchReader(unread.ms, (error) => {
         void leave();
-        write(unread.say(error), controller);
-        controller.close();
+        give(formatFrames(unread.say(error)));
+        own.close();
       });
     },
-    async pull(controller) {
+    pull() {
       watch?.asks();
-      // A step may bring no frame at all; the stream asks again only after it was given something.
-      for (let wrote = false; !wrote;) {
-        const read = await next();
-        if (over) return;
-        if (read === undefined) {
-          stop();
-          controller.close();
-          return;
-        }
-        wrote = write(read === "silence" ? heartbeat : read.frames, controller);
-        if (read !== "silence") sent?.(read);
-      }
-      watch?.given();
+      next();
     },
     cancel: leave,
   }, { highWaterMark: 0 });
+  tells(body, (own) => listener = own);
+  return body;
+
+  function next(): void {
+    if (opening.length > 0) take(opening.shift());
+    else if (failed) take(undefined);
+    else reader.ask(told);
+  }
+
+  function take(read: Read): void {
+    if (over) return;
+    try {
+      pass(read);
+    } catch (error) {
+      breakOff(error);
+    }
+  }
+
+  /** A feed that fails ends the stream in the protocol's own words. */
+  function fail(thrown: unknown): void {
+    if (over) return;
+    failed = true;
+    try {
+      pass({ frames: feed.fail(toGatewayError(thrown)), events: [] });
+    } catch (error) {
+      breakOff(error);
+    }
+  }
+
+  function pass(read: Read): void {
+    if (read === undefined) {
+      stop();
+      controller?.close();
+      listener?.over();
+      return;
+    }
+    const text = read === "silence" ? heartbeat : formatFrames(read.frames);
+    if (read !== "silence") sent?.(read);
+    // A step may bring no frame at all; the stream asks again only after it was given something.
+    if (text === "") return next();
+    // What is given may be taken, and more be asked for, within the call.
+    watch?.given();
+    give(text);
+  }
+
+  function breakOff(error: unknown): void {
+    stop();
+    controller?.error(error);
+    listener?.over();
+  }
+
+  function give(text: string): void {
+    const bytes = encodeText(text);
+    listener?.gave(bytes.length);
+    controller?.enqueue(bytes);
+  }
 
   function stop(): void {
     over = true;
@@ -81,9 +131,15 @@ export async function pump(
   async function leave(): Promise<void> {
     over = true;
     watch?.stop();
-    left?.();
-    if (drain) await readToEnd();
-    reader.stop();
+    try {
+      left?.();
+      if (drain) await readToEnd();
+      reader.stop();
+    } finally {
+      // Not before what the client is still told.
+      await undefined;
+      listener?.over();
+    }
   }
 
   /** Reads until something was said: an answer that begins with an error has said nothing. */
@@ -106,29 +162,14 @@ export async function pump(
     }
   }
 
-  /** The next step. A feed that fails ends the stream in the protocol's own words. */
-  async function next(): Promise<Read> {
-    if (opening.length > 0) return opening.shift();
-    if (failed) return undefined;
-    try {
-      return await reader.read();
-    } catch (thrown) {
-      failed = true;
-      return { frames: feed.fail(toGatewayError(thrown)), events: [] };
-    }
-  }
-
   /** For nobody but the bill. */
   async function readToEnd(): Promise<void> {
-    while (await next() !== undefined);
-  }
-
-  function write(
-    frames: readonly Frame[] | string,
-    controller: ReadableStreamDefaultController<Uint8Array>,
-  ): boolean {
-    if (typeof frames === "string") controller.enqueue(encoder.encode(frames));
-    else for (const frame of frames) controller.enqueue(encoder.encode(formatFrame(frame)));
-    return frames.length > 0;
+    if (failed || opening.includes(undefined)) return;
+    try {
+      while (await reader.read() !== undefined);
+    } catch (thrown) {
+      failed = true;
+      feed.fail(toGatewayError(thrown));
+    }
   }
 }

@@ -23,10 +23,11 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
     return { ...usage, ...await countReply(blocks, await loadTokenCounter()), counted: true };
   }
 
-  async function estimate(event: Event): Promise<Event> {
+  /** The event as it passes. Only the beginning and the end of an answer may need numbers that take time. */
+  function estimate(event: Event): Event | Promise<Event> {
     switch (event.type) {
       case "start":
-        return prompt.protocol === "messages" ? { ...event, usage: await withInput(event.usage) } : event;
+        return prompt.protocol === "messages" && event.usage?.prompt === undefined ? estimateStart(event) : event;
       case "open":
         said[event.index] = { block: event.block, pieces: [] };
         return event;
@@ -34,19 +35,31 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
         said[event.index]?.pieces.push(event.text);
         return event;
       case "finish":
-        return { ...event, usage: await withOutput(await withInput(event.usage)) };
+        return event.usage.prompt === undefined || event.usage.completion === undefined ? estimateEnd(event) : event;
       default:
         return event;
     }
+  }
+
+  async function estimateStart(event: Extract<Event, { type: "start" }>): Promise<Event> {
+    return { ...event, usage: await withInput(event.usage) };
+  }
+
+  async function estimateEnd(event: Extract<Event, { type: "finish" }>): Promise<Event> {
+    return { ...event, usage: await withOutput(await withInput(event.usage)) };
   }
 
   return {
     async read() {
       const events = await feed.read();
       if (events === undefined) return undefined;
-      const estimated: Event[] = [];
-      for (const event of events) estimated.push(await estimate(event));
-      return estimated;
+      for (let at = 0; at < events.length; at++) {
+        const event = events[at];
+        if (event === undefined) continue;
+        const estimated = estimate(event);
+        if (estimated !== event) events[at] = await estimated;
+      }
+      return events;
     },
     cancel: () => feed.cancel(),
   };

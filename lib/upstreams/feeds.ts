@@ -7,7 +7,7 @@ import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Incoming } from "./transport.ts";
-import { type EventFeed, type FrameFeed, isSaid, type Step } from "./upstream.ts";
+import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
 /** The answer's frames, as they arrive. */
 export interface FrameSource {
@@ -28,25 +28,28 @@ export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
   const decoder = new TextDecoder();
   const sse = sseReader();
   let over = false;
+
+  function decode(piece: Uint8Array | undefined): Frame[] {
+    over = piece === undefined;
+    const frames = piece === undefined
+      ? [...sse.push(decoder.decode()), ...sse.end()]
+      : sse.push(decoder.decode(piece, STREAM));
+    frames.forEach(joinLines);
+    return mend.frame === undefined ? frames : frames.flatMap((frame) => mend.frame?.(frame) ?? []);
+  }
+
   return {
-    async read() {
-      if (over) return undefined;
-      const piece = await incoming.read();
-      const frames = piece === undefined
-        ? [...sse.push(decoder.decode()), ...sse.end()]
-        : sse.push(decoder.decode(piece, { stream: true }));
-      over = piece === undefined;
-      const lines = frames.map(oneLine);
-      return mend.frame === undefined ? lines : lines.flatMap((frame) => mend.frame?.(frame) ?? []);
-    },
+    read: () => over ? Promise.resolve(undefined) : incoming.read().then(decode),
     release: () => incoming.release(),
     cancel: () => incoming.cancel(),
   };
 }
 
+const STREAM = { stream: true };
+
 /** All data is JSON, in which a line break is a space. */
-function oneLine(frame: Frame): Frame {
-  return frame.data.includes("\n") ? { ...frame, data: frame.data.replaceAll("\n", " ") } : frame;
+function joinLines(frame: Frame): void {
+  if (frame.data.includes("\n")) frame.data = frame.data.replaceAll("\n", " ");
 }
 
 /** Frames through a reader and what `adapt` must undo, until the answer's end. */
@@ -56,18 +59,31 @@ export function eventFeed(
   restore: Machine<Event, Event>,
 ): EventFeed {
   let over = false;
+
+  function take(frames: Frame[] | undefined): Event[] {
+    const events: Event[] = [];
+    for (const frame of frames ?? []) pass(reader.push(frame), events);
+    if (frames === undefined) {
+      pass(reader.end(), events);
+      events.push(...restore.end());
+    }
+    if (frames === undefined || events.some(isLast)) {
+      over = true;
+      leave(source, events);
+    }
+    return events;
+  }
+
+  function pass(read: readonly Event[], out: Event[]): void {
+    for (const event of read) {
+      for (const restored of restore.push(event)) out.push(restored);
+    }
+  }
+
   return {
     async read() {
       while (!over) {
-        const frames = await source.read();
-        const read = (frames ?? []).flatMap((frame) => reader.push(frame));
-        if (frames === undefined) read.push(...reader.end());
-        const events = read.flatMap((event) => restore.push(event));
-        if (frames === undefined) events.push(...restore.end());
-        if (frames === undefined || events.some(isLast)) {
-          over = true;
-          leave(source, events);
-        }
+        const events = take(await source.read());
         if (events.length > 0) return events;
       }
       return undefined;
@@ -82,34 +98,49 @@ export function eventFeed(
 /** Frames that pass, and the events that they mean. What comes after the answer's end is not read. */
 export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, machine: RelayMachine): FrameFeed {
   let over = false;
+
+  function take(frame: Frame, step: Step): void {
+    const events = reader.push(frame);
+    let error: GatewayError | undefined;
+    let said = false;
+    for (const event of events) {
+      step.events.push(event);
+      if (event.type !== "start") said = true;
+      if (event.type === "error") error ??= event.error;
+      if (isLast(event)) over = true;
+    }
+    if (error !== undefined) step.frames.push(...machine.fail(error));
+    else if (!isEmpty(frame)) {
+      for (const passed of machine.push(frame)) step.frames.push(passed);
+    }
+    if (said) step.spoken = step.frames.length;
+  }
+
+  function pass(frames: Frame[] | undefined): Step {
+    const step: Step = { frames: [], events: [], spoken: 0 };
+    for (const frame of frames ?? []) {
+      take(frame, step);
+      if (over) break;
+    }
+    if (frames === undefined && !over) end(step);
+    if (over) {
+      leave(source, step.events);
+      if (step.events.some((event) => event.type === "finish")) step.frames.push(...machine.end());
+    }
+    return step;
+  }
+
+  /** The upstream has ended the stream. */
+  function end(step: Step): void {
+    over = true;
+    for (const event of reader.end()) {
+      step.events.push(event);
+      if (event.type === "error") step.frames.push(...machine.fail(event.error));
+    }
+  }
+
   return {
-    async read() {
-      if (over) return undefined;
-      const frames = await source.read();
-      const step: Step = { frames: [], events: [] };
-      for (const frame of frames ?? []) {
-        const events = reader.push(frame);
-        step.events.push(...events);
-        const error = events.find((event) => event.type === "error");
-        if (error !== undefined) step.frames.push(...machine.fail(error.error));
-        else if (!isEmpty(frame)) step.frames.push(...machine.push(frame));
-        if (isSaid(events)) step.spoken = step.frames.length;
-        over = events.some(isLast);
-        if (over) break;
-      }
-      if (frames === undefined && !over) {
-        over = true;
-        const events = reader.end();
-        step.events.push(...events);
-        const error = events.find((event) => event.type === "error");
-        if (error !== undefined) step.frames.push(...machine.fail(error.error));
-      }
-      if (over) {
-        leave(source, step.events);
-        if (step.events.some((event) => event.type === "finish")) step.frames.push(...machine.end());
-      }
-      return step;
-    },
+    read: () => over ? Promise.resolve(undefined) : source.read().then(pass),
     fail: (error) => machine.fail(error),
     cancel() {
       over = true;

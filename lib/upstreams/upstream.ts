@@ -22,11 +22,6 @@ export interface Step {
   spoken?: number;
 }
 
-/** Whether events say something of the answer, and not only that there will be one. */
-export function isSaid(events: readonly Event[]): boolean {
-  return events.some(({ type }) => type !== "start");
-}
-
 /** A stream of frames that are ready for the client. */
 export interface FrameFeed {
   /** The next step; `undefined` after the last. A step may bring no frame. */

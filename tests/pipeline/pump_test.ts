@@ -47,7 +47,7 @@ function textOf(value: Uint8Array | undefined): string {
 
 const QUIET = { heartbeat: ": alive\n", keepAliveMs: 60_000 };
 
-Deno.test("pump() waits for something to be said, and gives every frame as one chunk", async () => {
+Deno.test("pump() waits for something to be said, and gives the frames of every step as one chunk", async () => {
   const { feed, give, over } = handFed();
   give(step("1", START));
   give(step(""));
@@ -57,7 +57,7 @@ Deno.test("pump() waits for something to be said, and gives every frame as one c
   give(step("5"));
   give(undefined);
   const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), textOf);
-  assertEquals(chunks, ["data: 1\n\n", "data: 2\n\n", "data: 3\n\n", "event: e\ndata: 4\n\n", "data: 5\n\n"]);
+  assertEquals(chunks, ["data: 1\n\n", "data: 2\n\n", "data: 3\n\nevent: e\ndata: 4\n\n", "data: 5\n\n"]);
   assertEquals(over(), 1);
 });
 
