@@ -3,6 +3,7 @@ import { z } from "zod";
 import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isRawNumber, type JsonObject } from "../json.ts";
+import { type SureCheck, sureCheck } from "./sure_check.ts";
 
 /** How many of each thing one request may hold. */
 export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, stops: 16, fallbacks: 16 } as const;
@@ -81,11 +82,17 @@ export const providerField: z.ZodType<Record<string, unknown>> = z.looseObject({
 /** Models to try next (`models`), an extension that OpenRouter's clients send. */
 export const fallbacksField: z.ZodType<string[]> = z.array(z.string().min(1).max(256)).max(COUNTS.fallbacks);
 
+/** What is made once of each schema. */
+const sure = new WeakMap<z.ZodType, SureCheck>();
+
 /**
  * Checks a request body. The value is judged, not copied: what is read later is the body as the client sent it.
  * @throws {GatewayError} `invalid`, naming the first member that is wrong
  */
 export function checkBody(schema: z.ZodType, body: JsonObject): void {
+  let isSure = sure.get(schema);
+  if (isSure === undefined) sure.set(schema, isSure = sureCheck(schema));
+  if (isSure(body)) return;
   const result = schema.safeParse(body, { reportInput: true });
   if (!result.success) throw invalidBody(result.error);
 }

@@ -1,0 +1,91 @@
+import { assert, assertEquals } from "@std/assert";
+import type { z } from "zod";
+import { chatRequest } from "../../lib/protocols/chat/schema.ts";
+import { schema as messagesRequest } from "../../lib/protocols/messages/schema.ts";
+import { schema as responsesRequest } from "../../lib/protocols/responses/schema.ts";
+import { sureCheck } from "../../lib/protocols/sure_check.ts";
+
+const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
+  chat: chatRequest,
+  messages: messagesRequest,
+  responses: responsesRequest,
+};
+
+/** Rounds of changes to each body. */
+const ROUNDS = 40;
+
+/** Bodies that upstreams of each protocol are sent by the golden files: good ones, of all kinds. */
+const BODIES = await Promise.all(
+  Object.keys(SCHEMAS).map(async (protocol) => [protocol, await bodiesOf(protocol)] as const),
+);
+
+async function bodiesOf(protocol: string): Promise<unknown[]> {
+  const folder = new URL("../golden/requests/", import.meta.url);
+  const bodies: unknown[] = [];
+  for (const { name } of await Array.fromAsync(Deno.readDir(folder))) {
+    if (!name.endsWith(`-${protocol}.json`)) continue;
+    const file = JSON.parse(await Deno.readTextFile(new URL(name, folder)));
+    bodies.push(...Object.values(file).flatMap((one) => (one as { body?: unknown }).body ?? []));
+  }
+  return bodies;
+}
+
+/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
+function randomFrom(seed: number): () => number {
+  return () => {
+    seed = (seed + 0x6D2B79F5) | 0;
+    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+const STRAY: readonly unknown[] = [null, true, 0, -1, 1.5, 2 ** 53, 1e300, "", "x", "y".repeat(2_000), [], {}, [1], {
+  type: "text",
+}, JSON.parse('{"__proto__":1}')];
+
+/** The value with one place of it changed: replaced by something else, taken out, or said under another name. */
+function changed(value: unknown, random: () => number): unknown {
+  const stray = () => STRAY[Math.floor(random() * STRAY.length)];
+  if (typeof value !== "object" || value === null || random() < 0.15) return stray();
+  const names = Object.keys(value);
+  const name = names[Math.floor(random() * names.length)];
+  if (name === undefined) return stray();
+  if (Array.isArray(value)) return value.map((item, index) => String(index) === name ? changed(item, random) : item);
+  const entries = Object.entries(value);
+  if (random() < 0.1) return Object.fromEntries(entries.filter(([other]) => other !== name));
+  return Object.fromEntries(entries.map(([other, item]) => [other, other === name ? changed(item, random) : item]));
+}
+
+Deno.test("sureCheck() is never sure of a body that the schema refuses", () => {
+  const random = randomFrom(7);
+  let [sure, refused] = [0, 0];
+  for (const [protocol, bodies] of BODIES) {
+    const schema = SCHEMAS[protocol];
+    if (schema === undefined) continue;
+    const check = sureCheck(schema);
+    for (const body of bodies) {
+      for (let round = 0; round < ROUNDS; round++) {
+        const other = changed(body, random);
+        const isGood = schema.safeParse(other).success;
+        if (check(other)) {
+          sure++;
+          assert(isGood, `${protocol}: ${JSON.stringify(other).slice(0, 500)}`);
+        }
+        if (!isGood) refused++;
+      }
+    }
+  }
+  assert(sure > 1_000 && refused > 1_000, `${sure} were sure, ${refused} refused`);
+});
+
+Deno.test("sureCheck() is sure of nearly all good bodies", () => {
+  for (const [protocol, bodies] of BODIES) {
+    const schema = SCHEMAS[protocol];
+    if (schema === undefined) continue;
+    const good = bodies.filter((body) => schema.safeParse(body).success);
+    const unsure = good.filter((body) => !sureCheck(schema)(body));
+    assert(good.length > 50, `${protocol}: ${good.length}`);
+    assertEquals(unsure.map((body) => JSON.stringify(body).slice(0, 300)), []);
+  }
+});
