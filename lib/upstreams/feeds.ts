@@ -149,9 +149,9 @@ export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, ma
   };
 }
 
-/** An event without data, or with a comment in its place, says nothing; clients would look for JSON in it. */
+/** An event without data, or with a comment or a mark in its place, says nothing: clients would look for JSON in it. */
 function isEmpty({ data }: Frame): boolean {
-  return data === "" || data.startsWith(":");
+  return !data.startsWith("{") && !/^[ \t\r\n]*\{/.test(data);
 }
 
 /** A connection over which a whole answer came is good for another one. */

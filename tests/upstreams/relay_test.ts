@@ -127,6 +127,14 @@ for (const protocol of PROTOCOLS) {
   });
 }
 
+Deno.test("relayed chat: what is no JSON is an error, also where spaces that JSON does not know are around it", async () => {
+  const [first = "", ...others] = STREAMED.chat;
+  await using server = startScripted(() => events([first, ...others].join("").replace("}\n\n", "}\ufeff\n\n")));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const response = await gateway.ask("chat", prompt("chat", { stream: true }));
+  assertEquals([response.status, (await response.json()).error.code], [502, "upstream_error"]);
+});
+
 /** A value as a scripted server writes it and the gateway gives it: with the public id of the model. */
 function textOf(value: JsonObject): string {
   return JSON.stringify(value).replace('"model":"real-one"', '"model":"acme/one"');

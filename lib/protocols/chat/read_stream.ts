@@ -73,7 +73,8 @@ export function reader(origin: Origin): Machine<Frame, Event> {
         // Some pass on the comments of their own upstream as data.
         if (text === "" || text.startsWith(":")) return [];
         if (text === "[DONE]") return close(true);
-        const chunk = readChunk(text);
+        // Of spaces, `trim()` knows more than JSON does.
+        const chunk = readChunk(data);
         if (chunk === undefined) {
           return fail(new GatewayError("upstream", "The model's vendor sent something that is no answer"));
         }
