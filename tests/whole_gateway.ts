@@ -2,7 +2,7 @@
 import { issueKey } from "../lib/access/keys.ts";
 import type { KeyRules } from "../lib/config.ts";
 import { parseConfig } from "../lib/config/parse.ts";
-import { closeGateway, createGateway, type LogEntry } from "../lib/gateway.ts";
+import { closeGateway, createGateway, type Gateway, type LogEntry } from "../lib/gateway.ts";
 import { createApp } from "../lib/http/app.ts";
 import { listenersOf } from "../lib/http/surface.ts";
 import type { Json } from "../lib/json.ts";
@@ -31,19 +31,19 @@ export interface WholeGateway extends AsyncDisposable {
   logs: LogEntry[];
   /** The lines of requests that are over. */
   requestLines: LogEntry[];
+  gateway: Gateway;
   store: Store;
 }
 
 /** Starts a gateway with this configuration and a key in every state. */
 export function startGateway(
   file: Record<string, Json> = {},
-  { adminKey = ADMIN_KEY }: { adminKey?: string } = {},
+  { adminKey = ADMIN_KEY, store = openMemoryStore() }: { adminKey?: string; store?: Store } = {},
 ): WholeGateway {
   const config = parseConfig(
     { ...file, groups: { poor: { endpoints: [] }, speechless: { protocols: [] } } },
     (name) => name === "ADMIN_KEY" ? adminKey : undefined,
   );
-  const store = openMemoryStore();
   const add = (name: string, group = "default", more: { rules?: KeyRules; expiresAt?: number } = {}) => {
     const { key, record } = issueKey({ name, group, now: 0, ...more });
     void store.keys.add(record);
@@ -84,6 +84,7 @@ export function startGateway(
     },
     logs,
     requestLines,
+    gateway,
     store,
     async [Symbol.asyncDispose]() {
       await Promise.all([server, ...others].map((server) => server.shutdown()));

@@ -15,7 +15,7 @@ export interface FaultRow {
   readonly whole: Readonly<Record<string, Seens>>;
   readonly median_ms: number;
   readonly longest_ms: number;
-  readonly memory_mib: number;
+  readonly memory_mib: { readonly streamed: number; readonly whole: number };
 }
 
 const HEADINGS = ["What the upstream does", "Streams", "Whole answers", "Answered after"];

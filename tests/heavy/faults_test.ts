@@ -44,7 +44,7 @@ Deno.test("every fault, for every protocol, over every transport: told in the cl
     faults: FAULTS.length,
     cells: requests,
     failures: failures.length,
-    most_memory_mib: Math.round(Math.max(...met.map(({ grown }) => grown)) / MIB),
+    most_memory_mib: mibOf(met),
     most_descriptors: Math.max(...descriptors),
     last_descriptors: descriptors.at(-1) ?? 0,
     rows: rowsOf(met).map((row) => ({ ...row })),
@@ -76,10 +76,18 @@ function rowsOf(met: readonly Met[]): FaultRow[] {
         whole: seensOf(here.filter(({ cell }) => !cell.stream)),
         median_ms: Math.round(times[times.length >> 1] ?? 0),
         longest_ms: Math.round(times.at(-1) ?? 0),
-        memory_mib: Math.round(Math.max(0, ...here.map(({ grown }) => grown)) / MIB),
+        memory_mib: {
+          streamed: mibOf(here.filter(({ cell }) => cell.stream)),
+          whole: mibOf(here.filter(({ cell }) => !cell.stream)),
+        },
       };
     })
   );
+}
+
+/** The most that memory grew. */
+function mibOf(met: readonly Met[]): number {
+  return Math.round(Math.max(0, ...met.map(({ grown }) => grown)) / MIB);
 }
 
 /** How often each was seen, over each transport. */

@@ -153,9 +153,10 @@ export interface RawResponse {
 export async function exchange(
   port: number,
   pieces: Iterable<string | Uint8Array> | AsyncIterable<string | Uint8Array>,
+  { patienceMs = PATIENCE_MS }: { patienceMs?: number } = {},
 ): Promise<RawResponse> {
   using connection = await Deno.connect({ hostname: "127.0.0.1", port });
-  const timer = setTimeout(() => connection.close(), PATIENCE_MS);
+  const timer = setTimeout(() => connection.close(), patienceMs);
   const reading = readResponse(connection);
   try {
     for await (const piece of pieces) {
@@ -196,7 +197,11 @@ async function readResponse(connection: Deno.Conn): Promise<RawResponse> {
   }
 }
 
-function parseResponse(text: string): RawResponse | undefined {
+/** Interim answers, such as 100, before the one that counts. */
+const INTERIM = /^(?:HTTP\/1\.1 1\d\d [^\r]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/;
+
+function parseResponse(received: string): RawResponse | undefined {
+  const text = received.replace(INTERIM, "");
   const end = text.indexOf("\r\n\r\n");
   if (end < 0) return undefined;
   const [start = "", ...lines] = text.slice(0, end).split("\r\n");
@@ -208,7 +213,7 @@ function parseResponse(text: string): RawResponse | undefined {
 }
 
 function isComplete({ status, headers, body }: RawResponse): boolean {
-  if (status === 100) return false;
+  if (headers.get("transfer-encoding") === "chunked") return /(^|\r\n)0\r\n\r\n$/.test(body.slice(-7));
   const length = headers.get("content-length");
   return length === null ? status === 204 || status === 304 : body.length >= Number(length);
 }

@@ -3,7 +3,6 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/canonical/types.ts";
 import { sseReader } from "../../../lib/http/sse.ts";
 import { anthropicErrorSchema, openaiErrorSchema } from "../../../lib/openapi/schemas.ts";
-import { SUCCESS } from "../../upstreams/said.ts";
 import type { Seen } from "./fault.ts";
 import { TEXT } from "./said.ts";
 
@@ -17,37 +16,58 @@ export interface Got {
 // deno-lint-ignore no-explicit-any
 type Parsed = any;
 
-/** What was seen. @throws {AssertionError} where it is nothing that a client of this protocol may see */
-export function seenOf(
-  got: Got,
-  { protocol, stream, endless }: { protocol: Protocol; stream: boolean; endless: boolean },
-): Seen {
+/** How an answer ended. */
+export interface End {
+  seen: Seen;
+  /** The text that came, where there was an answer, or a part of one. */
+  words: string;
+}
+
+/** How an answer ended. @throws {AssertionError} where it is nothing that a client of this protocol may see */
+export function endOf(got: Got, { protocol, stream }: { protocol: Protocol; stream: boolean }): End {
   const { status, headers, text } = got;
   assert(/^req_[a-z0-9]+$/.test(headers.get("x-request-id") ?? ""), "no request id");
-  assert(!/127\.0\.0\.1|localhost|upstream-key|EVIL/.test(text), "it tells what is not for clients");
+  assert(!/127\.0\.0\.1|localhost|upstream-key/.test(text), "it tells what is not for clients");
   if (status !== 200) {
     assertErrorBody(protocol, JSON.parse(text));
-    return status;
+    return { seen: status, words: "" };
   }
-  if (!stream) {
-    assertEquals(wordsOfWhole(protocol, JSON.parse(text)), TEXT);
-    return "answer";
-  }
+  if (!stream) return { seen: "answer", words: wordsOfWhole(protocol, JSON.parse(text)) };
   const frames = readFrames(text);
   assert(text.endsWith("\n\n"), "the last event has no end");
-  const isSuccess = text.includes(SUCCESS[protocol]) &&
-    !(protocol === "responses" && !hasEvent(frames, SUCCESS.responses));
+  const isSuccess = protocol === "chat" ? hasMark(frames) : hasEvent(frames, ...SUCCESSES[protocol]);
   const [failure, ...others] = frames.filter((frame) => isFailure(protocol, frame));
+  const words = wordsOfStream(protocol, frames);
   if (failure === undefined) {
     assert(isSuccess, "the stream ends without a word");
-    assertEquals(wordsOfStream(protocol, frames), TEXT);
-    return "answer";
+    return { seen: "answer", words };
   }
   assertEquals(others, [], "there are several errors");
-  assert(protocol === "responses" ? !hasEvent(frames, SUCCESS.responses) : !isSuccess, "an error, and a success");
+  assert(!isSuccess, "an error, and a success");
   assertErrorEvent(protocol, failure);
-  assert(endless || TEXT.startsWith(wordsOfStream(protocol, frames)), "text that nobody said");
-  return "error within";
+  return { seen: "error within", words };
+}
+
+/** What was seen. @throws {AssertionError} where it is nothing that a client may see, or not what was said */
+export function seenOf(
+  got: Got,
+  { endless, ...asked }: { protocol: Protocol; stream: boolean; endless: boolean },
+): Seen {
+  const { seen, words } = endOf(got, asked);
+  assert(!got.text.includes("EVIL"), "the answer of somebody else");
+  if (seen === "answer") assertEquals(words, TEXT);
+  else assert(endless || TEXT.startsWith(words), "text that nobody said");
+  return seen;
+}
+
+/** What only a complete stream holds. Answers that were cut by a limit are complete, too. */
+const SUCCESSES = {
+  messages: ["message_stop"],
+  responses: ["response.completed", "response.incomplete"],
+} as const;
+
+function hasMark(frames: readonly ParsedFrame[]): boolean {
+  return frames.some(({ data }) => data === "[DONE]");
 }
 
 function assertErrorBody(protocol: Protocol, body: Parsed): void {
@@ -93,23 +113,23 @@ function readFrames(text: string): ParsedFrame[] {
 
 /** Clients of responses are told by an `error`, too, just before. */
 function isFailure(protocol: Protocol, { data }: ParsedFrame): boolean {
-  if (protocol === "chat") return data.error !== undefined;
+  if (protocol === "chat") return (data.error ?? undefined) !== undefined;
   return data.type === (protocol === "messages" ? "error" : "response.failed");
 }
 
-function hasEvent(frames: readonly ParsedFrame[], type: string): boolean {
-  return frames.some(({ data }) => data.type === type);
+function hasEvent(frames: readonly ParsedFrame[], ...types: readonly string[]): boolean {
+  return frames.some(({ event, data }) => types.includes(event ?? "") || types.includes(data.type));
 }
 
 function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): string {
   return frames.map(({ data }) => {
     if (protocol === "chat") return data.choices?.[0]?.delta?.content ?? "";
-    if (protocol === "responses") return data.type === "response.output_text.delta" ? data.delta : "";
-    return data.type === "content_block_delta" ? data.delta.text : "";
+    if (protocol === "responses") return data.type === "response.output_text.delta" ? data.delta ?? "" : "";
+    return data.type === "content_block_delta" ? data.delta?.text ?? "" : "";
   }).join("");
 }
 
 function wordsOfWhole(protocol: Protocol, body: Parsed): string {
-  if (protocol === "chat") return body.choices[0].message.content;
-  return protocol === "messages" ? body.content[0].text : body.output[0].content[0].text;
+  if (protocol === "chat") return body.choices?.[0]?.message?.content ?? "";
+  return (protocol === "messages" ? body.content?.[0]?.text : body.output?.[0]?.content?.[0]?.text) ?? "";
 }

@@ -59,7 +59,7 @@ const VENDORS: Readonly<Record<UpstreamProtocol, string>> = {
 const RELEASE_MS = 2_000;
 
 /** Most that memory may grow while an upstream floods the gateway, in bytes; what is collected later is among it. */
-const FLOOD_BYTES = 128 * 1024 ** 2;
+const FLOOD_BYTES = 256 * 1024 ** 2;
 
 /** Starts a gateway whose requests are carried by this client. */
 export function startBench(transport: Client): Bench {

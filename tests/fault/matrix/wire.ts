@@ -10,7 +10,7 @@ export type Then = "keep" | "close" | "reset";
 export type Play = (line: Line, said: Said) => Promise<Then>;
 
 /** What there is to play, by name. */
-export type Plays = ReadonlyMap<string, { play: Play; resets: boolean }>;
+export type Plays = Pick<ReadonlyMap<string, { play: Play; resets: boolean }>, "get">;
 
 /** A running upstream. */
 export interface Wire extends AsyncDisposable {
@@ -31,7 +31,7 @@ export function asking(fault: string): string {
 }
 
 /** Starts an upstream on a free port. `hasRead` tells when the client of the answer under way has read some of it. */
-export function startWire(plays: Plays, hasRead: () => Promise<void>): Wire {
+export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Promise.resolve()): Wire {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const over = new AbortController();
   const connections = new Set<Deno.TcpConn>();
@@ -93,6 +93,8 @@ export function startWire(plays: Plays, hasRead: () => Promise<void>): Wire {
   const accepting = (async () => {
     for await (const connection of listener) {
       connections.add(connection);
+      // What is written in several steps comes at once: times are those of the gateway.
+      connection.setNoDelay(true);
       const serving = serve(connection);
       served.add(serving);
       void serving.then(() => served.delete(serving));

@@ -1,0 +1,47 @@
+/** Bytes that went wrong. */
+import { below, type Random } from "./random.ts";
+
+/** Cuts, repeats or overwrites bytes. */
+export function changeBytes(bytes: Uint8Array, random: Random): Uint8Array {
+  if (bytes.length === 0) return bytes;
+  const at = below(bytes.length, random);
+  const change = random();
+  if (change < 0.3) return bytes.slice(0, at);
+  if (change < 0.5) return joined(bytes.subarray(0, at), bytes.subarray(at >> 1));
+  if (change < 0.6) return joined(bytes.subarray(0, at), Uint8Array.of(0xef, 0xbb, 0xbf), bytes.subarray(at));
+  const changed = bytes.slice();
+  for (let times = 1 + below(3, random); times > 0; times--) {
+    changed[below(changed.length, random)] = below(256, random);
+  }
+  return changed;
+}
+
+/** Several one after the other. */
+export function joined(...parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((size, { length }) => size + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    all.set(part, at);
+    at += part.length;
+  }
+  return all;
+}
+
+/** Text with a byte for each character. */
+export function latin1(text: string): Uint8Array {
+  return Uint8Array.from(text, (char) => char.charCodeAt(0));
+}
+
+/** A body in chunks, some of which may be told wrong. */
+export function inChunks(bytes: Uint8Array, random: Random): Uint8Array {
+  const parts: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length;) {
+    const size = Math.min(bytes.length - at, 1 + below(2_000, random));
+    const told = random() < 0.05 ? size + below(5, random) - 2 : size;
+    const odd = random() < 0.03 ? ["zz", "-1", "0x5", " 5", "", "ffffffffffffffff"][below(6, random)] : undefined;
+    parts.push(latin1(`${odd ?? told.toString(16)}\r\n`), bytes.subarray(at, at + size), latin1("\r\n"));
+    at += size;
+  }
+  if (random() < 0.95) parts.push(latin1("0\r\n\r\n"));
+  return joined(...parts);
+}

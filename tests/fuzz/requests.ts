@@ -1,0 +1,201 @@
+/** Requests that went wrong in one way or another, from a seed: the same seed, the same requests. */
+import type { JsonObject } from "../../lib/json.ts";
+import { changeBytes, inChunks, joined, latin1 } from "./bytes.ts";
+import { changedForm, type Part } from "./forms.ts";
+import { pick, type Random } from "./random.ts";
+import { changedJson } from "./values.ts";
+
+/** A request that would be answered. */
+export interface Sound {
+  method: string;
+  path: string;
+  headers: Readonly<Record<string, string>>;
+  json?: JsonObject;
+  form?: readonly Part[];
+  /** How often it is taken, of the others' once; absent: once. */
+  weight?: number;
+}
+
+/** A request, ready to be written to a socket. */
+export interface Mutant {
+  /** Head and body as bytes. */
+  bytes: Uint8Array;
+  /** False where the head may be nonsense, so that the server may answer without the gateway, or close. */
+  soundHead: boolean;
+  isNative: boolean;
+}
+
+const ODD_TARGETS = [
+  "/",
+  "//",
+  "/v1",
+  "/v1/models/%zz",
+  "/v1/models/a%2Fb",
+  "/v1/models/%00",
+  "/v1/models/%ed%a0%80/x",
+  "/v1/models/__proto__",
+  "/v1/models/constructor/prototype",
+  `/v1/models/${"a".repeat(9_000)}`,
+  `/v1/models/${"%2F".repeat(2_000)}`,
+  "/anthropic/../v1/models",
+  "/anthropic/v1/messages/",
+  "/anthropic%2Fv1/models",
+  "/ANTHROPIC/v1/models",
+  "/v1/chat/completions?model=x",
+  "/admin/v1/keys/%2e%2e",
+  "/admin/v1/keys/..%2fgood",
+  "/admin/v1/keys/",
+  "/admin/v1/usage/req_%F0%9F%98%80",
+  "/admin/v1/usage?since=7d&since=8d",
+  "/admin/v1/usage?since=99999999999999999999d",
+  "/admin/v1/usage?since=-1&until=%00&by=__proto__",
+  "/admin/v1/usage?by=constructor",
+  "/admin/v1/usage?since=2026-02-30&until=0",
+  "/admin/v1/usage?%ff=%fe&&=&",
+  "*",
+  "/%",
+  "/v1/\u00e9",
+  "http://other/v1/models",
+  "/v1/models#x",
+  "/v1/models?\u0001",
+];
+const ODD_HEADERS: readonly (readonly [string, string])[] = [
+  ["host", "x/healthz?"],
+  ["host", "[::1"],
+  ["host", ""],
+  ["authorization", "Bearer"],
+  ["authorization", "Bearer  "],
+  ["authorization", `Bearer ${"k".repeat(7_000)}`],
+  ["authorization", "Basic eDp5"],
+  ["authorization", "Bearer sk-sluice-\u00e9"],
+  ["x-api-key", "\u00ff"],
+  ["content-type", "multipart/form-data; boundary=x"],
+  ["content-type", "application/json; charset=utf-16"],
+  ["content-type", "text/plain"],
+  ["content-type", ";;;"],
+  ["content-encoding", "gzip"],
+  ["content-encoding", "deflate"],
+  ["content-encoding", "br"],
+  ["content-encoding", "gzip, gzip"],
+  ["transfer-encoding", "gzip, chunked"],
+  ["transfer-encoding", "chunked"],
+  ["content-length", "1"],
+  ["content-length", "99999999"],
+  ["content-length", "999999999999999999999"],
+  ["content-length", "-1"],
+  ["anthropic-version", "tomorrow"],
+  ["anthropic-beta", "a".repeat(5_000)],
+  ["idempotency-key", "\u00e9"],
+  ["idempotency-key", "k".repeat(300)],
+  ["idempotency-key", "the-same"],
+  ["traceparent", "00-00000000000000000000000000000000-0000000000000000-00"],
+  ["tracestate", "=,=,="],
+  ["x-request-id", "req_ours\u00e9"],
+  ["x-forwarded-for", "a, b, ::1, 999.1.1.1"],
+  ["forwarded", 'for="[::1'],
+  ["x-sluice-show", "client-address"],
+  ["if-none-match", '"x", W/'],
+  ["range", "bytes=0-18446744073709551615"],
+  ["expect", "100-continue"],
+  ["expect", "the unexpected"],
+  ["connection", "upgrade, x-api-key"],
+  ["upgrade", "websocket"],
+  ["upgrade", "h2c"],
+  ["x-long", "y".repeat(9_000)],
+  ["accept", "text/event-stream"],
+  ["accept-encoding", "gzip;q=nan"],
+  ["origin", "null"],
+  ["cookie", "a=b; c"],
+];
+const METHODS = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "FOO", "get", "PRI"];
+const ODD_BODIES: readonly Uint8Array[] = [
+  Uint8Array.of(),
+  latin1("null"),
+  latin1("[]"),
+  latin1('"x"'),
+  Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0),
+  Uint8Array.of(0xef, 0xbb, 0xbf, 0x7b, 0x7d),
+  latin1('{"model":"\xff"}'),
+  latin1("[".repeat(200_000)),
+  latin1(`{${Array.from({ length: 20_000 }, (_, index) => `"k${index}":0`).join()}}`),
+  latin1(`[${"0,".repeat(100_000)}0]`),
+  latin1(`{"model":"${"\\u0041".repeat(40_000)}"}`),
+  latin1(" ".repeat(400_000)),
+];
+
+/** Makes one request out of a sound one. */
+export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
+  let { method, path } = sound;
+  const headers = new Map<string, readonly string[]>(
+    Object.entries({ host: "localhost", connection: "close", ...sound.headers }).map((
+      [name, value],
+    ) => [name, [value]]),
+  );
+  let body = bodyOf(sound, { random, headers });
+  let soundHead = true;
+  const change = random();
+  if (change < 0.15) {
+    soundHead = false;
+    if (change < 0.03) method = pick(METHODS, random);
+    else if (change < 0.06) path = pick(ODD_TARGETS, random);
+    else {
+      const [name, value] = pick(ODD_HEADERS, random);
+      const twice = random() < 0.2 ? headers.get(name) ?? [value] : [];
+      headers.set(name, [...twice, value]);
+    }
+  } else if (change < 0.19 && body.length > 0) {
+    const packed = await pack(body, random);
+    headers.set("content-encoding", [packed.coding]);
+    body = packed.bytes;
+  } else if (change < 0.23) {
+    headers.set("transfer-encoding", ["chunked"]);
+    // Broken chunks are no matter for the gateway.
+    soundHead = false;
+    body = inChunks(body, random);
+  } else if (change < 0.25) path = `${path}${pick(["?", "?x=1", "/", "%20", "?a=%zz", ";x", "?a=1&a=2"], random)}`;
+  if (body.length > 0 && !headers.has("content-length") && !headers.has("transfer-encoding")) {
+    headers.set("content-length", [String(body.length)]);
+  }
+  const lines = [...headers].flatMap(([name, values]) => values.map((value) => `${name}: ${value}\r\n`)).join("");
+  const sent = latin1(`${method} ${path} HTTP/1.1\r\n${lines}\r\n`);
+  const broken = random() < 0.01;
+  // A head without an end is waited for: that is a matter of the server's time limits.
+  const head = broken ? joined(changeBytes(sent, random), latin1("\r\n\r\n")) : sent;
+  return {
+    bytes: joined(head, body),
+    soundHead: soundHead && !broken,
+    isNative: isNative(head),
+  };
+}
+
+/** Whether a head asks for what lies under `/anthropic`. */
+function isNative(head: Uint8Array): boolean {
+  const [first = ""] = new TextDecoder("latin1").decode(head.subarray(0, 10_000)).split("\r\n");
+  return /^[^ ]* (?:http:\/\/[^/]*)?\/anthropic(?![^/?# ])/.test(first);
+}
+
+function bodyOf(
+  { json, form }: Sound,
+  { random, headers }: { random: Random; headers: Map<string, readonly string[]> },
+): Uint8Array {
+  if (form !== undefined) {
+    const { type, body } = changedForm(form, random);
+    headers.set("content-type", [type]);
+    return body;
+  }
+  if (json === undefined) return random() < 0.02 ? latin1("{}") : new Uint8Array();
+  if (random() < 0.02) return pick(ODD_BODIES, random);
+  const body = new TextEncoder().encode(changedJson(json, random));
+  return random() < 0.2 ? changeBytes(body, random) : body;
+}
+
+/** Compressed, now and then badly. */
+async function pack(body: Uint8Array, random: Random): Promise<{ coding: string; bytes: Uint8Array }> {
+  const coding = random() < 0.5 ? "gzip" : "deflate";
+  const bomb = random() < 0.1;
+  const stream = new Blob([bomb ? new Uint8Array(2_000_000) : body.slice()]).stream().pipeThrough(
+    new CompressionStream(coding),
+  );
+  const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+  return { coding, bytes: random() < 0.4 ? changeBytes(bytes, random) : bytes };
+}

@@ -1,0 +1,99 @@
+/** Broken answers of upstreams for a whole gateway, and what must be so afterwards. */
+import { assert, assertEquals } from "@std/assert";
+import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Client } from "../../lib/upstreams/way.ts";
+import type { Seen } from "../fault/matrix/fault.ts";
+import { SPOKEN } from "../fault/matrix/said.ts";
+import { endOf } from "../fault/matrix/seen.ts";
+import { asking, type Play, startWire } from "../fault/matrix/wire.ts";
+import { model, startGateway, upstream } from "../upstreams/gateway.ts";
+import { PROTOCOLS } from "../upstreams/said.ts";
+import { brokenAnswer } from "./answers.ts";
+import { below, pick, randomFrom } from "./random.ts";
+
+/** What is tried. */
+export interface AnswersOptions {
+  seed: number;
+  answers: number;
+  transport: Client;
+}
+
+const AT_ONCE = 8;
+const PRICING = { prompt: "0.000001", completion: "0.000002" };
+/** Some answers say that they are longer than they are. */
+const LIMITS = { first_byte_ms: 2_000, idle_ms: 1_000, total_ms: 2_000 };
+
+/** Asks, and has each answer broken. @returns how often each end was seen. @throws {AssertionError} at the first wrong one */
+export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions): Promise<ReadonlyMap<Seen, number>> {
+  const plays = new Map<string, { play: Play; resets: boolean }>();
+  await using wire = startWire(plays);
+  const vendors = { chat: "openai", responses: "openai", messages: "anthropic", gemini: "gemini" };
+  await using gateway = startGateway({
+    upstreams: Object.fromEntries(
+      SPOKEN.map((spoken) => [spoken, upstream(vendors[spoken], wire.url, { protocols: [spoken], transport })]),
+    ),
+    models: SPOKEN.map((spoken) =>
+      model(`acme/${spoken}`, [{ upstream: spoken, model: "real-one", timeouts: LIMITS }], { pricing: PRICING })
+    ),
+    groups: { default: { key_limits: { concurrency: 100 }, key_budget: { usd: "50000", period: "total" } } },
+  });
+  const random = randomFrom(seed);
+  const seens = new Map<Seen, number>();
+  let made = 0;
+
+  async function play(): Promise<void> {
+    while (made < answers) {
+      const number = String(made++);
+      const own = below(2 ** 31, random);
+      const chosen = randomFrom(own);
+      const asked = { protocol: pick(PROTOCOLS, chosen), spoken: pick(SPOKEN, chosen), stream: chosen() < 0.6 };
+      plays.set(number, { play: brokenAnswer(randomFrom(own + 1)), resets: false });
+      const seen = await ask(number, { ...asked, about: `Seed ${seed}, answer ${number}: ${JSON.stringify(asked)}` });
+      plays.delete(number);
+      seens.set(seen, (seens.get(seen) ?? 0) + 1);
+    }
+  }
+
+  async function ask(
+    number: string,
+    { protocol, spoken, stream, about }: { protocol: Protocol; spoken: string; stream: boolean; about: string },
+  ): Promise<Seen> {
+    const head = { model: `acme/${spoken}`, stream };
+    const messages = [{ role: "user", content: asking(number) }];
+    const body = protocol === "responses"
+      ? { ...head, input: asking(number) }
+      : { ...head, messages, ...(protocol === "messages" && { max_tokens: 1_000 }) };
+    const response = await gateway.ask(protocol, body);
+    const text = await response.text();
+    try {
+      const { seen } = endOf({ status: response.status, headers: response.headers, text }, { protocol, stream });
+      assert(seen !== 500 && !text.includes("internal_error"), "the gateway itself failed");
+      assertEquals(gateway.logs.filter(({ level }) => level === "error"), [], "errors in the log");
+      gateway.logs.length = 0;
+      return seen;
+    } catch (error) {
+      throw new Error(`${about}\n${response.status} ${text.slice(0, 6_000)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  await Promise.all(Array.from({ length: AT_ONCE }, play));
+  for (const end = performance.now() + 5_000; gateway.gateway.running.count() + wire.busy > 0;) {
+    assert(
+      performance.now() < end,
+      `${gateway.gateway.running.count()} requests and ${wire.busy} answers are under way`,
+    );
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  await gateway.gateway.afterwork.done();
+  await gateway.gateway.ledger.flush();
+  assertEquals(await gateway.store.ledger.holds(), [], "money is held");
+  const claim = { name: `key:${gateway.key.id}`, unit: "concurrency" as const, limit: 100, cost: 1, reportOnly: false };
+  const [standing] = await gateway.gateway.limiter.standings([claim]);
+  assertEquals(standing?.remaining, 100, "slots are taken");
+  const entries = await gateway.store.ledger.entries({ after: 0, limit: answers + 1 });
+  assertEquals(entries.length, answers, "entries in the ledger");
+  for (const { cost, ending } of entries) assert(cost >= 0n && (cost === 0n || ending !== "failed"), "a wrong charge");
+  return seens;
+}
