@@ -1,6 +1,7 @@
 /** Who sends a request: the credential headers become a caller, or the request ends here. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
+import type { KeyRecord } from "../store/keys.ts";
 import type { KeyRing } from "./keys.ts";
 import { isWithin } from "./networks.ts";
 import type { Credential } from "./table.ts";
@@ -27,16 +28,20 @@ export interface Gate {
  * @throws {GatewayError} `unauthenticated` without a key in use or with one that has expired, `forbidden` for a disabled
  * key, one without a group, or an address that it may not be used from, `overloaded` where the keys cannot be read
  */
-export async function authenticate(headers: Headers, { credential, keys, address }: Gate): Promise<Caller> {
-  const key = readCredential(headers, credential);
-  const record = isPlausible(key) ? await keys.find(key) : undefined;
+export function authenticate(headers: Headers, gate: Gate): Caller | Promise<Caller> {
+  const key = readCredential(headers, gate.credential);
+  const found = isPlausible(key) ? gate.keys.find(key) : undefined;
+  return found instanceof Promise ? found.then((record) => judge(record, gate)) : judge(found, gate);
+}
+
+function judge(record: KeyRecord | undefined, { keys, address }: Gate): Caller {
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
-  const { id, name, rules, expiresAt = Infinity } = record;
-  if (expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
+  const { id, name, rules, expiresAt } = record;
+  if (expiresAt !== undefined && expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
   if (record.disabled) throw new GatewayError("forbidden", "This API key is disabled");
   const group = keys.group(record.group);
   if (group === undefined) throw new GatewayError("forbidden", "The group of this API key does not exist any more");
-  requireAddress([group.ips, rules.ips], address);
+  if (group.ips !== undefined || rules.ips !== undefined) requireAddress([group.ips, rules.ips], address);
   keys.note(id);
   return { keyId: id, keyName: name, groupName: record.group, group, rules };
 }
@@ -44,7 +49,6 @@ export async function authenticate(headers: Headers, { credential, keys, address
 /** An address that is not known is in no network. */
 function requireAddress(rules: readonly (readonly string[] | undefined)[], address: Gate["address"]): void {
   const lists = rules.filter((list) => list !== undefined);
-  if (lists.length === 0) return;
   const from = address();
   if (from !== undefined && lists.every((list) => isWithin(from, list))) return;
   throw new GatewayError("forbidden", "This API key may not be used from this address");

@@ -37,6 +37,12 @@ export interface KeyChange {
 
 /** Where keys are kept. */
 export interface KeyStore {
+  /**
+   * A number that is another one as soon as any key may have changed, whoever changed it: what `findByHash` said after it
+   * was asked for holds while it stays, but for former keys, which run out. Absent where that costs as much as to find a
+   * key: nobody may keep then what was found.
+   */
+  version?(): number;
   /** Keeps a new key. False where its name is taken by a key in use, or its id or hash by any key. */
   add(key: KeyRecord): Promise<boolean>;
   /** The key with this hash, or with a former key of this hash that is good at `now`; disabled and revoked ones included. */

@@ -40,12 +40,12 @@ export function openSqliteStore(path: string, { own = false }: { own?: boolean }
     opened.unshift(db);
     if (own) checkStructure(db);
     migrate(db);
-    const ledger = own ? openOwned(db, { file, opened }) : openGuestLedger(db);
+    const owned = own ? openOwned(db, { file, opened }) : undefined;
     return {
       // Every commit of these is on the disk when it is done.
-      keys: openSqliteKeys(db),
+      keys: openSqliteKeys(db, owned?.connection),
       answers: openSqliteAnswers(db),
-      ledger,
+      ledger: owned?.ledger ?? openGuestLedger(db),
       async close() {
         for (const each of opened) await each.close();
       },
@@ -61,7 +61,7 @@ export function openSqliteStore(path: string, { own = false }: { own?: boolean }
 function openOwned(
   db: DatabaseSync,
   { file, opened }: { file: string; opened: { close(): void | Promise<void> }[] },
-): LedgerStore {
+): { ledger: LedgerStore; connection: DatabaseSync } {
   checkLastEntries(db);
   const connection = connect(file, "NORMAL");
   opened.unshift(connection);
@@ -72,7 +72,7 @@ function openOwned(
   const ledger = openOwnedLedger(connection, sync);
   // From here on it waits in the background.
   connection.exec("PRAGMA busy_timeout = 0");
-  return ledger;
+  return { ledger, connection };
 }
 
 function takeFile(file: string): Ownership {

@@ -107,7 +107,7 @@ export interface Isolate {
 
 /** What the owner offers to each worker. */
 export const OWNER = {
-  keys: deskOf<KeyStore>("keys", {
+  keys: deskOf<Omit<KeyStore, "version">>("keys", {
     add: true,
     findByHash: true,
     list: true,

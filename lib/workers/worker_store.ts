@@ -20,7 +20,7 @@ export async function openWorkerStore(wire: Wire, { address, state }: WorkerStor
   const keys = wire.remote(OWNER.keys);
   const file = address.kind === "sqlite" ? await openStore(address) : undefined;
   return {
-    keys: { ...keys, findByHash: file?.keys.findByHash ?? keys.findByHash },
+    keys: file === undefined ? keys : { ...keys, findByHash: file.keys.findByHash, version: file.keys.version },
     ledger: {
       ...wire.remote(OWNER.ledger),
       // Where the owner does not know, the ledger of this worker finds out.

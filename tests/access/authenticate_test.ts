@@ -43,11 +43,11 @@ async function world() {
 
 const { store, keys, good, other, off, gone, lost, office, desk, home, old, fresh } = await world();
 
-function ask(headers: HeadersInit, credential: Credential, address?: () => string | undefined) {
+async function ask(headers: HeadersInit, credential: Credential, address?: () => string | undefined) {
   const from = address ?? (() => {
     throw new Error("nobody needs the address");
   });
-  return authenticate(new Headers(headers), { credential, keys, address: from });
+  return await authenticate(new Headers(headers), { credential, keys, address: from });
 }
 
 async function decide(headers: HeadersInit, credential: Credential, from?: string): Promise<string> {
@@ -139,8 +139,12 @@ Deno.test("authenticate() notes the use of keys it lets pass, to the minute, and
     },
     now: () => now,
   });
-  const use = (key: string) =>
-    authenticate(new Headers({ "x-api-key": key }), { credential: "api_key", keys: ring, address: () => "192.0.2.9" });
+  const use = async (key: string) =>
+    await authenticate(new Headers({ "x-api-key": key }), {
+      credential: "api_key",
+      keys: ring,
+      address: () => "192.0.2.9",
+    });
   await ring.flush();
   for (const { key } of [other, good]) await use(key);
   await use("from-the-environment");

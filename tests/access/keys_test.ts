@@ -61,15 +61,103 @@ Deno.test("the key ring finds keys of the store and of the configuration, until 
 });
 
 Deno.test("the key ring finds a rotated key by its former secret until the overlap is over", async () => {
-  const store = openMemoryStore().keys;
+  const { inner, store } = versioned();
   let now = 100;
   const ring = createKeyRing({ config: parseConfig({}), store, now: () => now });
   const [first, second] = [issueKey({ name: "one", group: "default", now: 5 }), mintKey()];
-  await store.add(first.record);
-  await store.rotate(first.record.id, { hash: hashKey(second), until: 200 });
+  await inner.add(first.record);
+  await inner.rotate(first.record.id, { hash: hashKey(second), until: 200 });
   for (const secret of [first.key, second]) assertEquals((await ring.find(secret))?.id, first.record.id);
   now = 200;
   assertEquals([await ring.find(first.key), (await ring.find(second))?.id], [undefined, first.record.id]);
+});
+
+/** A store that tells its version, and how often it was asked for a key. */
+function versioned(inner = openMemoryStore().keys) {
+  const told = { version: 1, asked: 0 };
+  const store: KeyStore = {
+    ...inner,
+    version: () => told.version,
+    findByHash: (hash, now) => (told.asked++, inner.findByHash(hash, now)),
+  };
+  return { inner, store, told };
+}
+
+Deno.test("the key ring reads a key once for each version of the store, and one that is not good each time", async () => {
+  const { inner, store, told } = versioned();
+  const ring = createKeyRing({ config: parseConfig({}), store, now: () => 100 });
+  const [one, two] = ["one", "two"].map((name) => issueKey({ name, group: "default", now: 5 }));
+  assert(one !== undefined && two !== undefined);
+  for (const { record } of [one, two]) await inner.add(record);
+  for (let times = 0; times < 3; times++) {
+    assertEquals([await ring.find(one.key), await ring.find(two.key)], [one.record, two.record]);
+  }
+  assertEquals(told.asked, 2);
+  await inner.change(one.record.id, { disabled: true });
+  told.version++;
+  for (let times = 0; times < 2; times++) assertEquals((await ring.find(one.key))?.disabled, true);
+  assertEquals(told.asked, 3);
+  await inner.revoke(one.record.id, 6);
+  told.version++;
+  for (const secret of [one.key, one.key, mintKey()]) assertEquals(await ring.find(secret), undefined);
+  assertEquals(told.asked, 6);
+  // What is under another configuration is not known from the one before.
+  const admin = { hash: two.record.hash };
+  assertEquals(await ring.renewed({ ...parseConfig({}), admin }).find(two.key), undefined);
+});
+
+Deno.test("the key ring takes nothing as read that changed while it was read, or where the store cannot tell", async () => {
+  const { inner, store, told } = versioned();
+  const { key, record } = issueKey({ name: "one", group: "default", now: 5 });
+  await inner.add(record);
+  const changing: KeyStore = {
+    ...store,
+    async findByHash(hash, now) {
+      const found = await store.findByHash(hash, now);
+      await inner.change(record.id, { disabled: true });
+      told.version++;
+      return found;
+    },
+  };
+  const ring = createKeyRing({ config: parseConfig({}), store: changing, now: () => 0 });
+  assertEquals([(await ring.find(key))?.disabled, (await ring.find(key))?.disabled], [false, true]);
+  let isAway = false;
+  const fails = () => {
+    throw new Error("disk I/O error");
+  };
+  const failing: KeyStore = {
+    ...store,
+    version: () => isAway ? fails() : 1,
+    findByHash: (hash, now) => isAway ? Promise.reject(new Error("disk I/O error")) : store.findByHash(hash, now),
+  };
+  const other = createKeyRing({ config: parseConfig({}), store: failing, now: () => 0 });
+  assertEquals((await other.find(key))?.id, record.id);
+  isAway = true;
+  await assertRejects(async () => await other.find(key), GatewayError, "key store");
+  isAway = false;
+  assertEquals((await other.find(key))?.id, record.id);
+});
+
+Deno.test("the key ring remembers 10,000 keys, and no wrong one in the place of a good one", async () => {
+  const { store, told } = versioned();
+  const record = (id: string) => issueKey({ name: id, group: "default", now: 5 }).record;
+  let isGood = true;
+  const all: KeyStore = {
+    ...store,
+    findByHash: (hash) => (told.asked++, Promise.resolve(isGood ? { ...record("any"), hash } : undefined)),
+  };
+  const ring = createKeyRing({ config: parseConfig({}), store: all, now: () => 0 });
+  const secrets = Array.from({ length: 10_001 }, () => mintKey());
+  for (const secret of secrets.slice(0, 10_000)) await ring.find(secret);
+  isGood = false;
+  for (let times = 0; times < 100; times++) assertEquals(await ring.find(mintKey()), undefined);
+  isGood = true;
+  const asks = async (at: number) => {
+    const before = told.asked;
+    await ring.find(secrets[at] ?? "");
+    return told.asked - before;
+  };
+  assertEquals([await asks(0), await asks(9_999), await asks(10_000), await asks(1), await asks(0)], [0, 0, 1, 0, 1]);
 });
 
 Deno.test("the key ring asks the store only about keys that were issued, and a failing store is no wrong key", async () => {
@@ -79,7 +167,7 @@ Deno.test("the key ring asks the store only about keys that were issued, and a f
   };
   const ring = createKeyRing({ config: parseConfig({}), store: failing, now: () => 0 });
   assertEquals(await ring.find("sk-sluice-nonsense"), undefined);
-  const error = await assertRejects(() => ring.find(mintKey()), GatewayError);
+  const error = await assertRejects(async () => await ring.find(mintKey()), GatewayError);
   assertEquals([error.status, error.message.includes("disk")], [503, false]);
   await assertRejects(() => ring.check(), GatewayError, "key store");
   await createKeyRing({ config: parseConfig({}), store: openMemoryStore().keys, now: () => 0 }).check();

@@ -3,6 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "../../lib/store/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { StoreError } from "../../lib/store/store.ts";
+import { entryOf } from "../metering/entries.ts";
 import { hash, key } from "./behaviours_keys.ts";
 import { inFolder } from "./in_folder.ts";
 
@@ -26,6 +27,45 @@ Deno.test("the SQLite store sees at once what another one of the same file wrote
     assertEquals((await two.keys.findByHash(key().hash, 0))?.revokedAt, 2000);
     await one.close();
     await two.close();
+  }));
+
+Deno.test("the version of the keys changes with whatever changes a key, and not with entries of the ledger", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const [owner, guest] = [openSqliteStore(path, { own: true }), openSqliteStore(path)];
+    const db = new DatabaseSync(path);
+    const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+    const versionOf = ({ keys }: typeof owner) => keys.version?.() ?? NaN;
+    await owner.keys.add(key());
+    const changes: [string, () => unknown][] = [
+      ["its own", () => owner.keys.change("key_1", { disabled: true })],
+      ["its own use", () => owner.keys.touch(new Map([["key_1", 60_000]]))],
+      ["its own rotation", () => owner.keys.rotate("key_1", { hash: hash("b"), until: 5000 })],
+      ["a new key", () => owner.keys.add(key({ id: "key_2", name: "two", hash: hash("c") }))],
+      ["another store's", () => guest.keys.change("key_1", { disabled: false })],
+      ["another program's", () => db.exec("UPDATE keys SET group_name = 'other' WHERE id = 'key_1'")],
+      ["another store's end of it", () => guest.keys.revoke("key_1", 2000)],
+    ];
+    for (const [name, change] of changes) {
+      await turn();
+      const [before, there] = [versionOf(owner), versionOf(guest)];
+      await change();
+      await turn();
+      assert(versionOf(owner) !== before && versionOf(guest) !== there, name);
+    }
+    await turn();
+    const before = versionOf(owner);
+    // In the same turn, what this store changes itself is another version all the same.
+    await owner.keys.change("key_2", { disabled: true });
+    assert(versionOf(owner) !== before);
+    await turn();
+    const calm = versionOf(owner);
+    await owner.ledger.append([entryOf("r1")]);
+    await turn();
+    assertEquals(versionOf(owner), calm);
+    db.close();
+    await guest.close();
+    await owner.close();
   }));
 
 Deno.test("the SQLite store brings a file of the first shape up to date", () =>
