@@ -86,7 +86,7 @@ export class Accounts {
   /** Charges an entry that is new in the ledger, and ends its hold. */
   enter({ id, at, keyId, group, cost }: Pick<Entry, "id" | "at" | "keyId" | "group" | "cost">): void {
     this.release(id);
-    if (cost === 0n) return;
+    if (cost === 0n || this.#accounts.size === 0) return;
     const day = dayOf(at);
     for (const name of [nameOf("key", keyId), nameOf("group", group)]) {
       const charged = this.#accounts.get(name)?.charged ?? [];

@@ -67,14 +67,31 @@ export function sheetText(sheet: PriceSheet): string {
 const sheetTexts = new WeakMap<PriceSheet, string>();
 
 /** @throws {RangeError} for an entry with a number or an amount that cannot be kept exactly */
-export function assertEntry({ id, at, status, tokens, firstMs, totalMs, attempts, images, ...amounts }: Entry): void {
-  const counts = { at, status, ...tokens, firstMs: firstMs ?? 0, totalMs, attempts, images };
-  for (const [name, count] of Object.entries(counts)) {
-    if (!Number.isSafeInteger(count) || count < 0) throw new RangeError(`Cannot enter "${id}": ${name} is ${count}`);
-  }
-  for (const name of ["cost", "held", "overrun"] as const) {
-    if (!isAmount(amounts[name])) throw new RangeError(`Cannot enter "${id}": ${name} is ${amounts[name]}`);
-  }
+export function assertEntry(entry: Entry): void {
+  const { tokens } = entry;
+  assertCount(entry, "at", entry.at);
+  assertCount(entry, "status", entry.status);
+  assertCount(entry, "prompt", tokens.prompt);
+  assertCount(entry, "input_cache_read", tokens.input_cache_read);
+  assertCount(entry, "input_cache_write_5m", tokens.input_cache_write_5m);
+  assertCount(entry, "input_cache_write_1h", tokens.input_cache_write_1h);
+  assertCount(entry, "completion", tokens.completion);
+  assertCount(entry, "reasoning", tokens.reasoning);
+  if (entry.firstMs !== undefined) assertCount(entry, "firstMs", entry.firstMs);
+  assertCount(entry, "totalMs", entry.totalMs);
+  assertCount(entry, "attempts", entry.attempts);
+  assertCount(entry, "images", entry.images);
+  assertAmount(entry, "cost", entry.cost);
+  assertAmount(entry, "held", entry.held);
+  assertAmount(entry, "overrun", entry.overrun);
+}
+
+function assertCount({ id }: Entry, name: string, count: number): void {
+  if (!Number.isSafeInteger(count) || count < 0) throw new RangeError(`Cannot enter "${id}": ${name} is ${count}`);
+}
+
+function assertAmount({ id }: Entry, name: string, amount: bigint): void {
+  if (!isAmount(amount)) throw new RangeError(`Cannot enter "${id}": ${name} is ${amount}`);
 }
 
 /** @throws {RangeError} for a hold of an amount that cannot be kept exactly */

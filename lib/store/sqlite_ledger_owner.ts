@@ -13,6 +13,9 @@ import type { WalSync } from "./wal_sync.ts";
 /** Holds that one transaction notes or voids at most, so that none takes long. */
 const HOLDS_AT_ONCE = 256;
 
+/** Thrown within a transaction where the table says that an entry is there already. */
+const TAKEN = new Error("Cannot enter a request twice");
+
 /** Opens the ledger; requests that an owner before this one left open are entered as lost. */
 export function openOwnedLedger(db: DatabaseSync, sync: WalSync): LedgerStore {
   const rows = openLedgerRows(db);
@@ -116,15 +119,29 @@ class Writer {
    */
   enter(entries: readonly Entry[]): boolean[] {
     if (this.#broken !== undefined) throw this.#broken;
-    const batch = this.#prepare(entries);
-    const notes = [...this.#unnoted].filter((id) => !batch.ids.has(id)).slice(0, HOLDS_AT_ONCE);
+    try {
+      return this.#write(entries, this.#prepare(entries, () => true));
+    } catch (error) {
+      if (error !== TAKEN) throw error;
+    }
+    // Hardly ever: only now each of them is looked for.
+    const seen = new Set<string>();
+    const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
+    return this.#write(entries, this.#prepare(entries, isNew));
+  }
+
+  /** All of it or nothing. @throws {Error} `TAKEN` where the id of one that is to be new is there already */
+  #write(entries: readonly Entry[], batch: Batch): boolean[] {
+    const notes = this.#takeNotes(entries);
     const holds = notes.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
     try {
       atomically(this.#db, () => {
         for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
-        for (const entry of batch.kept) this.#rows.entries.insert(entry);
+        for (const entry of batch.kept) {
+          if (!this.#rows.entries.insert(entry)) throw TAKEN;
+        }
         this.#rows.sums.add(batch.kept);
-        for (const id of batch.ids) {
+        for (const { id } of entries) {
           if (this.#noted.has(id)) this.#rows.holds.delete(id);
         }
         for (const hold of holds) this.#rows.holds.put(hold);
@@ -137,7 +154,7 @@ class Writer {
     this.#last = batch.kept.at(-1) ?? this.#last;
     for (const [version, sheet] of batch.sheets) this.#versions.set(sheetText(sheet), version);
     for (const entry of batch.kept) this.accounts.enter(entry);
-    for (const id of batch.ids) {
+    for (const { id } of entries) {
       this.accounts.release(id);
       this.#noted.delete(id);
       this.#unnoted.delete(id);
@@ -145,6 +162,13 @@ class Writer {
     for (const id of notes) this.#unnoted.delete(id);
     for (const { id } of holds) this.#noted.add(id);
     return batch.isNew;
+  }
+
+  /** Holds to be noted together with these entries, but for those that end with them. */
+  #takeNotes(entries: readonly Entry[]): string[] {
+    if (this.#unnoted.size === 0) return [];
+    const ending = new Set(entries.map(({ id }) => id));
+    return [...this.#unnoted].filter((id) => !ending.has(id)).slice(0, HOLDS_AT_ONCE);
   }
 
   /** Waits for a sync. Where it fails, nobody can know what is on the disk, and nothing more is entered. */
@@ -158,15 +182,14 @@ class Writer {
   }
 
   /** Gives what is new its place, price version and check sum. */
-  #prepare(entries: readonly Entry[]): Batch {
-    const batch: Batch = { ids: new Set(), isNew: [], kept: [], sheets: new Map() };
+  #prepare(entries: readonly Entry[], isNew: (id: string) => boolean): Batch {
+    const batch: Batch = { isNew: [], kept: [], sheets: new Map() };
     let { seq, check } = this.#last;
     const added = new Map<string, number>();
     for (const entry of entries) {
-      const isNew = !batch.ids.has(entry.id) && !this.#rows.entries.has(entry.id);
-      batch.ids.add(entry.id);
-      batch.isNew.push(isNew);
-      if (!isNew) continue;
+      const isKept = isNew(entry.id);
+      batch.isNew.push(isKept);
+      if (!isKept) continue;
       const text = entry.sheet === undefined ? undefined : sheetText(entry.sheet);
       let priceVersion = text === undefined ? undefined : this.#versions.get(text) ?? added.get(text);
       if (entry.sheet !== undefined && text !== undefined && priceVersion === undefined) {
@@ -174,9 +197,9 @@ class Writer {
         added.set(text, priceVersion);
         batch.sheets.set(priceVersion, entry.sheet);
       }
-      const placed = { ...entry, ...(priceVersion !== undefined && { priceVersion }), seq: ++seq };
-      check = checkSum(placed, check);
-      batch.kept.push({ ...placed, check });
+      const kept: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
+      check = kept.check = checkSum(kept, check);
+      batch.kept.push(kept);
     }
     return batch;
   }
@@ -188,8 +211,7 @@ class Writer {
 
 /** Entries on their way into the file. */
 interface Batch {
-  /** Ids of all that were given. */
-  ids: Set<string>;
+  /** For each that was given. */
   isNew: boolean[];
   /** Those that are new. */
   kept: KeptEntry[];

@@ -1,5 +1,5 @@
 /** Entries, price sheets and holds as rows of the SQLite file. */
-import type { DatabaseSync, SupportedValueType } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { TOKEN_CLASSES } from "./days.ts";
 import { type EntryRow, toEntry } from "./entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "./ledger.ts";
@@ -60,7 +60,39 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   }
 
   return {
-    insert: (entry) => insert.run(...valuesOf(entry)).changes === 1,
+    insert(entry) {
+      const { tokens } = entry;
+      // In the order of the columns.
+      const { changes } = insert.run(
+        entry.seq,
+        entry.id,
+        entry.at,
+        entry.keyId,
+        entry.group,
+        entry.model,
+        entry.upstream,
+        entry.endpoint,
+        entry.status,
+        entry.ending,
+        tokens.prompt,
+        tokens.input_cache_read,
+        tokens.input_cache_write_5m,
+        tokens.input_cache_write_1h,
+        tokens.completion,
+        tokens.reasoning,
+        entry.source,
+        entry.priceVersion ?? null,
+        entry.cost,
+        entry.held,
+        entry.overrun,
+        entry.firstMs ?? null,
+        entry.totalMs,
+        entry.attempts,
+        entry.images,
+        entry.check,
+      );
+      return changes === 1;
+    },
     has: (id) => has.get(id) !== undefined,
     find(id) {
       const row = find.get(id);
@@ -69,33 +101,6 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
     after: (seq, limit) => toEntries(after.all(seq, limit)),
     last: (limit) => toEntries(last.all(limit).reverse()),
   };
-}
-
-/** In the order of the columns. */
-function valuesOf({ tokens, ...entry }: KeptEntry): SupportedValueType[] {
-  return [
-    entry.seq,
-    entry.id,
-    entry.at,
-    entry.keyId,
-    entry.group,
-    entry.model,
-    entry.upstream,
-    entry.endpoint,
-    entry.status,
-    entry.ending,
-    ...TOKEN_CLASSES.map((name) => tokens[name]),
-    entry.source,
-    entry.priceVersion ?? null,
-    entry.cost,
-    entry.held,
-    entry.overrun,
-    entry.firstMs ?? null,
-    entry.totalMs,
-    entry.attempts,
-    entry.images,
-    entry.check,
-  ];
 }
 
 /** Price sheets of a database. */

@@ -1,7 +1,7 @@
 /** The sums per day in the SQLite file, and what is worked out from them. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Spender } from "./accounts.ts";
-import { cutSpan, DAY_MS, dayOf, figuresOf, nameBy, type Span, Sums } from "./days.ts";
+import { addFigures, cutSpan, DAY_MS, dayOf, figuresOf, nameBy, type Span, Sums } from "./days.ts";
 import { type CountRow, toCounts } from "./entry_row.ts";
 import type { DaySum, Entry, UsageBy, UsageSum } from "./ledger.ts";
 
@@ -67,12 +67,7 @@ function prepareAdd(db: DatabaseSync): SumRows["add"] {
      ON CONFLICT DO UPDATE SET ${names.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
   );
   return (entries) => {
-    const sums = new Sums();
-    for (const entry of entries) {
-      sums.add(JSON.stringify([dayOf(entry.at), entry.keyId, entry.group, entry.model]), figuresOf(entry));
-    }
-    for (const { name, requests, failed, tokens, images, cost, overrun } of sums.list()) {
-      const [day, keyId, group, model] = JSON.parse(name) as [number, string, string, string];
+    for (const { day, keyId, group, model, requests, failed, tokens, images, cost, overrun } of daySums(entries)) {
       add.run(
         day,
         keyId,
@@ -92,6 +87,22 @@ function prepareAdd(db: DatabaseSync): SumRows["add"] {
       );
     }
   };
+}
+
+/** The sums of entries. Few differ within one write, and neighbours are often alike: they are looked for from the end. */
+function daySums(entries: readonly Entry[]): DaySum[] {
+  const sums: DaySum[] = [];
+  for (const entry of entries) {
+    const { at, keyId, group, model } = entry;
+    const day = dayOf(at);
+    const sum = sums.findLast((sum) =>
+      sum.day === day && sum.keyId === keyId && sum.group === group && sum.model === model
+    );
+    const figures = figuresOf(entry);
+    if (sum !== undefined) addFigures(sum, figures);
+    else sums.push({ day, keyId, group, model, ...figures, tokens: { ...figures.tokens } });
+  }
+  return sums;
 }
 
 function prepareCharged(db: DatabaseSync, column: "key_id" | "group_name"): (id: string, since: number) => bigint {

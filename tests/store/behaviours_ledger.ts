@@ -156,6 +156,22 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals([await readChain(ledger), await ledger.days(0)], before);
     assertEquals(await ledger.left(ofKey(1000n)), 800n);
   },
+  "enters what is new of entries that come with others, wherever they stand": async (ledger) => {
+    const all = (...ids: string[]) => ids.map((id) => entry({ id }));
+    await ledger.append(all("a", "b"));
+    const given = all("c", "a", "d", "d", "b", "e", "c");
+    assertEquals(await ledger.append(given), [true, false, true, false, false, true, false]);
+    assertEquals(await ledger.append(all("a", "e")), [false, false]);
+    assertEquals(await ledger.append(all("f")), [true]);
+    assertEquals((await readChain(ledger)).map(({ id }) => id), ["a", "b", "c", "d", "e", "f"]);
+    const [sum] = await ledger.usage({ since: 0, until: MIDNIGHT + 24 * HOUR, by: "key" });
+    assertEquals([sum?.requests, sum?.cost], [6, 600n]);
+  },
+  "sums what a key costs in one group and in another apart, also where both come at once": async (ledger) => {
+    await ledger.append([entry({ id: "a" }), entry({ id: "b", group: "other" }), entry({ id: "c" })]);
+    const sums = await ledger.days(0);
+    assertEquals(sums.map(({ group, requests }) => `${group} ${requests}`).toSorted(), ["default 2", "other 1"]);
+  },
   "enters one of two entries of an id that come at once": async (ledger) => {
     const answers = await Promise.all([1n, 2n, 3n].map((cost) => ledger.append([entry({ cost })])));
     assertEquals(answers.flat().toSorted(), [false, false, true]);
