@@ -71,7 +71,7 @@ function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Sha
     head.reject(error);
   };
   const leave = () => fail(signal.reason);
-  const watch = shared.deadlines.start(limits, fail);
+  const watch = shared.deadlines.start(limits, { fail });
   const finish = () => {
     watch.stop();
     signal.removeEventListener("abort", leave);

@@ -4,9 +4,9 @@ import { Answer, type Shared } from "./http1/answer.ts";
 import { ConnectionEnded } from "./http1/broken_answer.ts";
 import { Call, reach } from "./http1/call.ts";
 import { createDeadlines } from "./http1/deadlines.ts";
+import { Heads, type Packed, packRequest } from "./http1/packed.ts";
 import { Pool } from "./http1/pool.ts";
 import { createScratches, type Scratches } from "./http1/scratch.ts";
-import { type Packed, packRequest } from "./http1/sending.ts";
 import type { Outgoing, Transport, TransportOptions } from "./transport.ts";
 
 export { canServe } from "./http1/can_serve.ts";
@@ -17,8 +17,7 @@ const PLACES = 1_024;
 /** Where a request goes. */
 interface Place {
   pool: Pool;
-  host: string;
-  target: string;
+  heads: Heads;
 }
 
 /**
@@ -44,7 +43,7 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
       tls,
     }, { idleConnections, idleMs });
     pools.set(key, pool);
-    const place = { pool, host, target: pathname + search };
+    const place = { pool, heads: new Heads({ host, target: pathname + search }) };
     if (places.size >= PLACES) places.clear();
     places.set(url, place);
     return place;
@@ -55,14 +54,12 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
       if (signal.aborted) throw signal.reason;
       const place = placeOf(url);
       const packed = pack(place, { headers, body, bodyBytes, scratches: shared.scratches });
-      const call = new Call(signal);
-      const watch = deadlines.start(limits, (error) => call.fail(error));
-      call.watch = watch;
+      const call = new Call(signal, { deadlines, limits });
       try {
         const reached = await reach(call, { pool: place.pool, packed, fresh });
         if (call.failed) throw new ConnectionEnded();
-        watch.head();
-        const answer = new Answer(reached, { call, watch, pool: place.pool, shared });
+        call.watch.head();
+        const answer = new Answer(reached, { call, pool: place.pool, shared });
         refuseCompressed(answer);
         return answer;
       } catch (cause) {
@@ -89,16 +86,11 @@ export interface Http1Options extends TransportOptions {
 }
 
 function pack(
-  { pool, host, target }: Place,
+  { pool, heads }: Place,
   { headers, body, bodyBytes, scratches }: Pick<Outgoing, "headers" | "body" | "bodyBytes"> & { scratches: Scratches },
 ): Packed {
   try {
-    const all = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
-    return packRequest({ method: "POST", target, host, headers: all, closes: !pool.keeps }, {
-      body,
-      bodyBytes,
-      scratches,
-    });
+    return packRequest(heads.begin({ headers, closes: !pool.keeps }), { body, bodyBytes, scratches });
   } catch (cause) {
     throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
   }

@@ -3,7 +3,13 @@ import { GatewayError } from "../errors.ts";
 import { OtherVersion } from "./http1/broken_answer.ts";
 import { canServe, createHttp1Transport } from "./http1_transport.ts";
 import type { Env } from "./proxies.ts";
-import { createFetchTransport, type Incoming, type Transport, type TransportOptions } from "./transport.ts";
+import {
+  createFetchTransport,
+  type Incoming,
+  type Outgoing,
+  type Transport,
+  type TransportOptions,
+} from "./transport.ts";
 
 /** What carries requests to an upstream. */
 export const CLIENTS = ["http1", "fetch"] as const;
@@ -58,18 +64,9 @@ export function createWay(options: WayOptions): Way {
   function openHttp1(options: TransportOptions): Transport {
     const transport = createHttp1Transport(options);
     return {
-      async send(outgoing) {
+      send(outgoing) {
         const traced = trace(outgoing.url);
-        if (traced === undefined) return await transport.send(outgoing);
-        try {
-          const headers = { ...outgoing.headers, ...traced.headers };
-          const incoming = await transport.send({ ...outgoing, headers });
-          traced.end(incoming.status);
-          return incoming;
-        } catch (error) {
-          traced.end();
-          throw error;
-        }
+        return traced === undefined ? transport.send(outgoing) : sendTraced(transport, { outgoing, traced });
       },
       close: () => transport.close(),
     };
@@ -82,8 +79,15 @@ export function createWay(options: WayOptions): Way {
     return {
       async send(outgoing) {
         if (!fallen) {
-          const { answer, refusal } = await tryOnce(first.send(outgoing));
-          if (answer !== undefined) return answer;
+          let refusal: GatewayError;
+          try {
+            const answer = await first.send(outgoing);
+            if (!wantsHttp2(answer)) return answer;
+            refusal = upgradeError(answer);
+          } catch (error) {
+            if (!(error instanceof GatewayError && error.cause instanceof OtherVersion)) throw error;
+            refusal = error;
+          }
           fall(messageOf(refusal.cause));
           // What was begun to be read cannot be sent again; nobody has begun to do it.
           if (typeof outgoing.body !== "string") throw refusal;
@@ -111,22 +115,27 @@ function versionOf(url: string): "any" | "2" {
   return url.startsWith("https:") ? "any" : "2";
 }
 
-type Tried = { answer: Incoming; refusal?: undefined } | { answer?: undefined; refusal: GatewayError };
-
-/** An answer, or that the host wants another version of HTTP. @throws as `Transport.send` */
-async function tryOnce(sent: Promise<Incoming>): Promise<Tried> {
+/** A request with its trace. @throws as `Transport.send` */
+async function sendTraced(
+  transport: Transport,
+  { outgoing, traced }: { outgoing: Outgoing; traced: Traced },
+): Promise<Incoming> {
   try {
-    const answer = await sent;
-    if (!wantsHttp2(answer)) return { answer };
-    answer.cancel();
-    const cause = new OtherVersion("It asks for an upgrade to HTTP/2");
-    return {
-      refusal: new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" }),
-    };
+    const headers = { ...outgoing.headers, ...traced.headers };
+    const incoming = await transport.send({ ...outgoing, headers });
+    traced.end(incoming.status);
+    return incoming;
   } catch (error) {
-    if (error instanceof GatewayError && error.cause instanceof OtherVersion) return { refusal: error };
+    traced.end();
     throw error;
   }
+}
+
+/** An answer that is none, since the host wants another version of HTTP. */
+function upgradeError(answer: Incoming): GatewayError {
+  answer.cancel();
+  const cause = new OtherVersion("It asks for an upgrade to HTTP/2");
+  return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
 }
 
 /** A 426 names what it wants; other upgrades are not for us. */

@@ -41,7 +41,7 @@ export class Answer implements Incoming {
 
   constructor(
     { head, following, connection, sending }: Reached,
-    { call, watch, pool, shared }: { call: Call; watch: Watch; pool: Pool; shared: Shared },
+    { call, pool, shared }: { call: Call; pool: Pool; shared: Shared },
   ) {
     this.#head = head;
     this.#following = following;
@@ -49,7 +49,7 @@ export class Answer implements Incoming {
     this.#sending = sending;
     this.#body = createBody(following.framing);
     this.#call = call;
-    this.#watch = watch;
+    this.#watch = call.watch;
     this.#pool = pool;
     this.#shared = shared;
   }
@@ -75,25 +75,23 @@ export class Answer implements Incoming {
         if (this.#body.done) return void this.#complete();
         // What is about the framing is no progress.
         if (!waits) this.#watch.wait();
-        if (!(await this.#connection.read())) this.#body.end();
+        if (!this.#connection.filled(await this.#connection.fill())) this.#body.end();
       }
     } catch (cause) {
       throw this.#brokenOff(cause);
     }
   }
 
-  async text(limitBytes: number): Promise<string> {
+  text(limitBytes: number): Promise<string> {
     const { left } = this.#body;
-    if (left === undefined || this.#over || this.#call.failed) return await this.#gather(limitBytes);
-    if (left > limitBytes) throw this.#tooLarge();
-    const { start, end, buffer } = this.#connection;
-    if (left <= end - start) {
-      const text = decoder.decode(buffer.subarray(start, start + left));
-      this.#body.take(this.#connection);
-      this.#complete();
-      return text;
-    }
-    return left <= SCRATCH_BYTES ? await this.#fill(left) : await this.#gather(limitBytes);
+    if (left === undefined || this.#over || this.#call.failed) return this.#gather(limitBytes);
+    if (left > limitBytes) return Promise.reject(this.#tooLarge());
+    const { start, end } = this.#connection;
+    if (left > end - start) return left <= SCRATCH_BYTES ? this.#fill(left) : this.#gather(limitBytes);
+    const bytes = this.#body.take(this.#connection);
+    const text = bytes === undefined ? "" : decoder.decode(bytes);
+    this.#complete();
+    return Promise.resolve(text);
   }
 
   release(): void {
@@ -211,7 +209,7 @@ export class Answer implements Incoming {
   async #readRest(): Promise<void> {
     try {
       for (let bytes = 0; bytes <= REST_BYTES && !this.#body.done;) {
-        if (!(await this.#connection.read())) return this.#body.end();
+        if (!this.#connection.filled(await this.#connection.fill())) return this.#body.end();
         for (let piece = this.#body.take(this.#connection); piece; piece = this.#body.take(this.#connection)) {
           bytes += piece.length;
         }

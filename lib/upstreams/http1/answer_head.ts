@@ -19,30 +19,31 @@ const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
  */
 export async function readAnswerHead(connection: Connection): Promise<Head> {
   for (let count = 0; count <= INTERIM; count++) {
-    const head = parseHead(await readHeadText(connection));
+    let seen = 0;
+    let text: string | undefined;
+    while ((text = takeHeadText(connection, seen)) === undefined) {
+      seen = connection.end - connection.start;
+      if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
+    }
+    const head = parseHead(text);
     if (head.status === 101) throw new BrokenAnswer("The peer changes to a protocol that nobody asked for");
     if (head.status >= 200) return head;
   }
   throw new BrokenAnswer("There are too many interim answers");
 }
 
-async function readHeadText(connection: Connection): Promise<string> {
-  let looked = 0;
-  while (true) {
-    const { buffer, start, end } = connection;
-    if (looked < BEGINNING.length && !beginsRight(connection)) {
-      if (beginsAsHttp2(connection)) throw new OtherVersion("The peer speaks HTTP/2 alone");
-      throw new BrokenAnswer("The peer does not speak HTTP/1");
-    }
-    const after = findHeadEnd(buffer, { start, seen: start + looked, end });
-    if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
-    if (after >= 0) {
-      connection.start = after;
-      return headText(buffer.subarray(start, after));
-    }
-    looked = end - start;
-    if (!(await connection.read())) throw new ConnectionEnded();
+/** The head, where all of it is there. What was looked at before, so many bytes, is not looked at again. */
+function takeHeadText(connection: Connection, seen: number): string | undefined {
+  const { buffer, start, end } = connection;
+  if (seen < BEGINNING.length && !beginsRight(connection)) {
+    if (beginsAsHttp2(connection)) throw new OtherVersion("The peer speaks HTTP/2 alone");
+    throw new BrokenAnswer("The peer does not speak HTTP/1");
   }
+  const after = findHeadEnd(buffer, { start, seen: start + seen, end });
+  if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
+  if (after < 0) return undefined;
+  connection.start = after;
+  return headText(buffer.subarray(start, after));
 }
 
 /** Whether what came may become a status line: who speaks something else may never end its first line. */

@@ -28,73 +28,81 @@ export interface Body {
 export function createBody(framing: Framing): Body {
   switch (framing.kind) {
     case "none":
-      return lengthBody(0);
+      return new LengthBody(0);
     case "length":
-      return lengthBody(framing.bytes);
+      return new LengthBody(framing.bytes);
     case "chunked":
-      return chunkedBody();
+      return new ChunkedBody();
     case "close":
-      return closeBody();
+      return new CloseBody();
   }
 }
 
-function lengthBody(bytes: number): Body {
-  let left = bytes;
-  return {
-    get done() {
-      return left === 0;
-    },
-    get left() {
-      return left;
-    },
-    take(inbox) {
-      const { buffer, start, end } = inbox;
-      const size = Math.min(left, end - start);
-      if (size === 0) return undefined;
-      left -= size;
-      inbox.start += size;
-      return buffer.subarray(start, start + size);
-    },
-    skip: (bytes) => void (left -= bytes),
-    end() {
-      if (left > 0) throw new ConnectionEnded("the body");
-    },
-  };
+class LengthBody implements Body {
+  left: number;
+
+  constructor(bytes: number) {
+    this.left = bytes;
+  }
+
+  get done(): boolean {
+    return this.left === 0;
+  }
+
+  take(inbox: Inbox): Uint8Array | undefined {
+    const { buffer, start, end } = inbox;
+    const size = Math.min(this.left, end - start);
+    if (size === 0) return undefined;
+    this.left -= size;
+    inbox.start += size;
+    return buffer.subarray(start, start + size);
+  }
+
+  skip(bytes: number): void {
+    this.left -= bytes;
+  }
+
+  end(): void {
+    if (this.left > 0) throw new ConnectionEnded("the body");
+  }
 }
 
-function chunkedBody(): Body {
-  const decoder = new ChunkedDecoder();
-  return {
-    get done() {
-      return decoder.done;
-    },
-    left: undefined,
-    take(inbox) {
-      if (decoder.done || inbox.start === inbox.end) return undefined;
-      decoder.decode(inbox.buffer, { from: inbox.start, to: inbox.end });
-      inbox.start = decoder.consumed;
-      return decoder.end > decoder.start ? inbox.buffer.subarray(decoder.start, decoder.end) : undefined;
-    },
-    skip() {},
-    end() {
-      if (!decoder.done) throw new ConnectionEnded("the last chunk");
-    },
-  };
+class ChunkedBody implements Body {
+  readonly #decoder = new ChunkedDecoder();
+  readonly left = undefined;
+
+  get done(): boolean {
+    return this.#decoder.done;
+  }
+
+  take(inbox: Inbox): Uint8Array | undefined {
+    const decoder = this.#decoder;
+    if (decoder.done || inbox.start === inbox.end) return undefined;
+    decoder.decode(inbox.buffer, { from: inbox.start, to: inbox.end });
+    inbox.start = decoder.consumed;
+    return decoder.end > decoder.start ? inbox.buffer.subarray(decoder.start, decoder.end) : undefined;
+  }
+
+  skip(): void {}
+
+  end(): void {
+    if (!this.done) throw new ConnectionEnded("the last chunk");
+  }
 }
 
-function closeBody(): Body {
-  let done = false;
-  return {
-    get done() {
-      return done;
-    },
-    left: undefined,
-    take(inbox) {
-      const { buffer, start, end } = inbox;
-      inbox.start = end;
-      return end > start ? buffer.subarray(start, end) : undefined;
-    },
-    skip() {},
-    end: () => void (done = true),
-  };
+class CloseBody implements Body {
+  done = false;
+  readonly left = undefined;
+
+  take(inbox: Inbox): Uint8Array | undefined {
+    const { buffer, start, end } = inbox;
+    inbox.start = end;
+    return end > start ? buffer.subarray(start, end) : undefined;
+  }
+
+  skip(): void {}
+
+  end(): void {
+    this.done = true;
+  }
 }

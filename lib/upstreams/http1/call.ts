@@ -3,28 +3,34 @@ import { GatewayError } from "../../errors.ts";
 import { readAnswerHead } from "./answer_head.ts";
 import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
-import type { Watch } from "./deadlines.ts";
+import type { Deadlines, Watch } from "./deadlines.ts";
 import { type Following, following } from "./framing.ts";
 import type { Head } from "./head.ts";
 import type { Pool } from "./pool.ts";
-import { type Packed, type Sending, startSending } from "./sending.ts";
+import type { TimeLimits } from "../transport.ts";
+import type { Packed } from "./packed.ts";
+import { type Sender, Sending } from "./sending.ts";
 
 /** One call, from its begin until its connection is somebody else's. */
-export class Call {
+export class Call implements EventListenerObject, Sender {
   readonly #signal: AbortSignal;
-  readonly #leave: () => void;
   #error: unknown;
   #failed = false;
   /** Ends the making of a connection. */
   opening: AbortController | undefined;
   connection: Connection | undefined;
   sending: Sending | undefined;
-  watch: Watch | undefined;
+  readonly watch: Watch;
 
-  constructor(signal: AbortSignal) {
+  constructor(signal: AbortSignal, { deadlines, limits }: { deadlines: Deadlines; limits: TimeLimits }) {
     this.#signal = signal;
-    this.#leave = () => this.fail(signal.reason);
-    signal.addEventListener("abort", this.#leave, { once: true });
+    this.watch = deadlines.start(limits, this);
+    signal.addEventListener("abort", this);
+  }
+
+  /** Whoever wanted an answer does not want it any more. */
+  handleEvent(): void {
+    this.fail(this.#signal.reason);
   }
 
   get failed(): boolean {
@@ -40,6 +46,10 @@ export class Call {
     this.drop();
   }
 
+  broken(error: unknown): void {
+    this.fail(bodyError(error));
+  }
+
   /** Frees its connection, if it has one. */
   drop(): void {
     this.connection?.close();
@@ -51,8 +61,8 @@ export class Call {
   end(): void {
     this.connection = undefined;
     this.sending = undefined;
-    this.watch?.stop();
-    this.#signal.removeEventListener("abort", this.#leave);
+    this.watch.stop();
+    this.#signal.removeEventListener("abort", this);
   }
 
   /** The reason it was given up for, or what the network said in our own words. */
@@ -89,15 +99,14 @@ export async function reach(
   call: Call,
   { pool, packed, fresh = false }: { pool: Pool; packed: Packed; fresh?: boolean },
 ): Promise<Reached> {
-  for (let kept = fresh ? undefined : pool.take();; kept = undefined) {
+  for (let kept = fresh ? undefined : pool.take(call.watch.started);; kept = undefined) {
     const connection = kept ?? await open(call, pool);
     // It may have been given up between two steps.
     if (call.failed) {
       connection.close();
       throw new ConnectionEnded();
     }
-    const sending = startSending(connection, packed, (error) => call.fail(bodyError(error)));
-    const leftAt = performance.now();
+    const sending = new Sending(call, { connection, packed });
     call.connection = connection;
     call.sending = sending;
     try {
@@ -109,7 +118,8 @@ export async function reach(
       if (mayRepeat) await sending.settled;
       if (!mayRepeat || sending.whole || call.failed) {
         call.drop();
-        const isStale = mayRepeat && !call.failed && performance.now() - leftAt < STALE_MS;
+        // A kept connection was at hand when the call began.
+        const isStale = mayRepeat && !call.failed && performance.now() - call.watch.started < STALE_MS;
         throw isStale ? staleError(error) : error;
       }
     }
@@ -120,14 +130,14 @@ export async function reach(
 async function open(call: Call, pool: Pool): Promise<Connection> {
   const opening = new AbortController();
   call.opening = opening;
-  call.watch?.connecting();
+  call.watch.connecting();
   try {
     return await pool.open(opening.signal);
   } catch (cause) {
     throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
   } finally {
     call.opening = undefined;
-    call.watch?.connected();
+    call.watch.connected();
   }
 }
 

@@ -12,6 +12,9 @@ export class Connection {
   #closed = false;
   /** The read of an idle connection, which becomes the first one of the next answer. */
   #ahead: Promise<number | null> | undefined;
+  #onEnd: ((connection: Connection) => void) | undefined;
+  /** That read has ended, before it was anybody's. */
+  readonly #stirred = () => void (this.#ahead !== undefined && this.#onEnd?.(this));
 
   /** What was read: bytes from `start` to `end` have yet to be used. */
   buffer = new Uint8Array(READ_BYTES);
@@ -29,21 +32,24 @@ export class Connection {
   }
 
   /**
-   * Reads what comes next, behind what is there. Returns false at the connection's end.
+   * Begins to read what comes next, behind what is there; what it resolves with is for `filled`. In two steps, so that no
+   * promise of our own stands between a reader and the socket.
    * @throws {BrokenAnswer} where there is no room for more; and what the socket says
    */
-  async read(): Promise<boolean> {
-    let size: number | null;
-    if (this.#ahead !== undefined) {
-      const ahead = this.#ahead;
+  fill(): Promise<number | null> {
+    const ahead = this.#ahead;
+    if (ahead !== undefined) {
       this.#ahead = undefined;
       this.start = this.end = 0;
-      size = await ahead;
-    } else {
-      if (this.start === this.end) this.start = this.end = 0;
-      else this.#makeRoom();
-      size = await this.#socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
+      return ahead;
     }
+    if (this.start === this.end) this.start = this.end = 0;
+    else this.#makeRoom();
+    return this.#socket.read(this.end === 0 ? this.buffer : this.buffer.subarray(this.end));
+  }
+
+  /** So much has come. Returns false at the connection's end. */
+  filled(size: number | null): boolean {
     if (size === null) return false;
     this.end += size;
     this.received = true;
@@ -62,15 +68,14 @@ export class Connection {
   }
 
   /** Puts it aside. `onEnd` is called where anything comes from the peer before it is woken: its end, or what nobody asked. */
-  sleep(onEnd: () => void): void {
+  sleep(onEnd: (connection: Connection) => void): void {
+    this.#onEnd = onEnd;
     this.received = false;
     this.start = this.end = 0;
-    const ahead = this.#socket.read(this.buffer);
-    this.#ahead = ahead;
+    this.#ahead = this.#socket.read(this.buffer);
     // An idle connection does not keep the process alive.
     this.#socket.unref();
-    const ended = () => void (this.#ahead === ahead && onEnd());
-    ahead.then(ended, ended);
+    this.#ahead.then(this.#stirred, this.#stirred);
   }
 
   /** Takes it up again. */

@@ -4,6 +4,8 @@ import { lateError, type TimeLimits } from "../transport.ts";
 
 /** The time limits of one call. */
 export interface Watch {
+  /** When the call began, by `performance.now()`. */
+  readonly started: number;
   /** A connection is being made. */
   connecting(): void;
   /** There is one. */
@@ -17,10 +19,15 @@ export interface Watch {
   stop(): void;
 }
 
+/** What a call is to those who watch it. */
+export interface Failing {
+  fail(error: GatewayError): void;
+}
+
 /** Watches over the calls of one transport. */
 export interface Deadlines {
-  /** Starts a call; `expire` is called once, where it takes too long. */
-  start(limits: TimeLimits, expire: (error: GatewayError) => void): Watch;
+  /** Starts a call, which fails where it takes too long. */
+  start(limits: TimeLimits, call: Failing): Watch;
   /** Lets the present calls come to their ends. */
   close(): void;
 }
@@ -30,80 +37,87 @@ const GRAIN_MS = 20;
 
 /** Without a call. */
 export function createDeadlines(): Deadlines {
-  const calls = new Set<CallWatch>();
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  let armedFor = Infinity;
-  let closed = false;
-  let postponed = false;
-
-  function arm(due: number, now: number): void {
-    if (due >= armedFor || calls.size === 0) return;
-    clearTimeout(timer);
-    armedFor = Math.max(due, now);
-    timer = setTimeout(check, armedFor - now + 1);
-    // The calls themselves keep the process alive.
-    Deno.unrefTimer(timer);
-  }
-
-  function check(): void {
-    const now = performance.now();
-    const isLate = now - armedFor > GRAIN_MS;
-    armedFor = Infinity;
-    // A process that was held up takes what has come meanwhile first: the delay was not the upstream's.
-    postponed = isLate && !postponed;
-    if (postponed) return arm(now + GRAIN_MS, now);
-    let next = Infinity;
-    for (const call of calls) {
-      const due = call.check(now);
-      if (due < next) next = due;
-    }
-    if (next < Infinity) arm(Math.max(next, now + GRAIN_MS), now);
-  }
-
-  function disarm(): void {
-    clearTimeout(timer);
-    armedFor = Infinity;
-  }
-
-  function forget(call: CallWatch): void {
-    calls.delete(call);
-    if (closed && calls.size === 0) disarm();
-  }
-
-  return {
-    start(limits, expire) {
-      const call = new CallWatch({ limits, expire, arm, forget });
-      calls.add(call);
-      arm(call.check(call.started), call.started);
-      return call;
-    },
-    close() {
-      closed = true;
-      if (calls.size === 0) disarm();
-    },
-  };
+  return new CallDeadlines();
 }
 
-interface CallWatchOptions {
-  limits: TimeLimits;
-  expire: (error: GatewayError) => void;
-  /** Sees to it that the call is checked at that time or before. */
-  arm: (due: number, now: number) => void;
-  forget: (call: CallWatch) => void;
+class CallDeadlines implements Deadlines {
+  /**
+   * In no order. A `Set` that is added to and taken from all the time leaves a chain of its old tables, each with the calls
+   * of its time: once the first is old, only a full collection frees them.
+   */
+  readonly #calls: CallWatch[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #armedFor = Infinity;
+  #closed = false;
+  #postponed = false;
+
+  start(limits: TimeLimits, call: Failing): Watch {
+    const watch = new CallWatch(limits, { call, deadlines: this });
+    watch.at = this.#calls.push(watch) - 1;
+    this.arm(watch.check(watch.started), watch.started);
+    return watch;
+  }
+
+  close(): void {
+    this.#closed = true;
+    if (this.#calls.length === 0) this.#disarm();
+  }
+
+  /** Sees to it that the calls are looked at then, or before. */
+  arm(due: number, now: number): void {
+    if (due >= this.#armedFor || this.#calls.length === 0) return;
+    clearTimeout(this.#timer);
+    this.#armedFor = Math.max(due, now);
+    this.#timer = setTimeout(() => this.#check(), this.#armedFor - now + 1);
+    // The calls themselves keep the process alive.
+    Deno.unrefTimer(this.#timer);
+  }
+
+  /** It is over. */
+  forget(call: CallWatch): void {
+    const last = this.#calls.at(-1);
+    if (call.at < 0 || last === undefined) return;
+    this.#calls[call.at] = last;
+    last.at = call.at;
+    call.at = -1;
+    this.#calls.pop();
+    if (this.#closed && this.#calls.length === 0) this.#disarm();
+  }
+
+  #check(): void {
+    const now = performance.now();
+    const isLate = now - this.#armedFor > GRAIN_MS;
+    this.#armedFor = Infinity;
+    // A process that was held up takes what has come meanwhile first: the delay was not the upstream's.
+    this.#postponed = isLate && !this.#postponed;
+    if (this.#postponed) return this.arm(now + GRAIN_MS, now);
+    let next = Infinity;
+    for (const call of [...this.#calls]) next = Math.min(next, call.check(now));
+    if (next < Infinity) this.arm(Math.max(next, now + GRAIN_MS), now);
+  }
+
+  #disarm(): void {
+    clearTimeout(this.#timer);
+    this.#armedFor = Infinity;
+  }
 }
 
 class CallWatch implements Watch {
   readonly #limits: TimeLimits;
-  readonly #options: CallWatchOptions;
+  readonly #call: Failing;
+  readonly #deadlines: CallDeadlines;
   readonly started = performance.now();
-  #connectingSince: number | undefined;
+  /** Its place among the calls; -1: it is over. */
+  at = -1;
+  #connectingSince = Infinity;
   /** `undefined`: the upstream is not waited for. */
   #waitingSince: number | undefined = this.started;
   #answered = false;
 
-  constructor(options: CallWatchOptions) {
-    this.#options = options;
-    this.#limits = options.limits;
+  constructor(limits: TimeLimits, { call, deadlines }: { call: Failing; deadlines: CallDeadlines }) {
+    this.#limits = limits;
+    this.#call = call;
+    this.#deadlines = deadlines;
   }
 
   /** Expires where it is time. Returns when to look again. */
@@ -112,30 +126,30 @@ class CallWatch implements Watch {
     const whole = this.started + totalMs;
     const phaseMs = this.#answered ? idleMs : firstByteMs;
     const phaseEnd = (this.#waitingSince ?? now) + phaseMs;
-    const connectEnd = (this.#connectingSince ?? Infinity) + connectMs;
+    const connectEnd = this.#connectingSince + connectMs;
     const end = Math.min(phaseEnd, whole, connectEnd);
     if (now < end) return end;
     this.stop();
-    if (end === connectEnd) this.#options.expire(lateError("no connection", connectMs));
-    else if (end === whole) this.#options.expire(lateError("no whole answer", totalMs));
-    else this.#options.expire(lateError(this.#answered ? "nothing more" : "no answer", phaseMs));
+    if (end === connectEnd) this.#call.fail(lateError("no connection", connectMs));
+    else if (end === whole) this.#call.fail(lateError("no whole answer", totalMs));
+    else this.#call.fail(lateError(this.#answered ? "nothing more" : "no answer", phaseMs));
     return Infinity;
   }
 
   connecting(): void {
     const now = performance.now();
     this.#connectingSince = now;
-    this.#options.arm(now + this.#limits.connectMs, now);
+    this.#deadlines.arm(now + this.#limits.connectMs, now);
   }
 
   connected(): void {
-    this.#connectingSince = undefined;
+    this.#connectingSince = Infinity;
   }
 
   wait(): void {
     const now = performance.now();
     this.#waitingSince = now;
-    if (this.#answered) this.#options.arm(now + this.#limits.idleMs, now);
+    if (this.#answered) this.#deadlines.arm(now + this.#limits.idleMs, now);
   }
 
   head(): void {
@@ -149,6 +163,6 @@ class CallWatch implements Watch {
   }
 
   stop(): void {
-    this.#options.forget(this);
+    this.#deadlines.forget(this);
   }
 }

@@ -52,6 +52,7 @@ export function following(head: Head, method: string): Following {
 /** Equal lengths said twice are one. */
 function readLength(value: string | null): number | undefined {
   if (value === null) return undefined;
+  if (/^\d{1,15}$/.test(value)) return Number(value);
   const [first = "", ...others] = value.split(",").map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
   if (others.some((other) => other !== first)) throw new BrokenAnswer("The head has two lengths");
   const length = /^\d{1,16}$/.test(first) ? Number(first) : NaN;

@@ -27,6 +27,7 @@ export class Pool {
   readonly #options: Required<PoolOptions>;
   readonly #dialler: Dialler;
   readonly #idle: Connection[] = [];
+  readonly #ended = (connection: Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
@@ -41,9 +42,9 @@ export class Pool {
   }
 
   /** An idle connection, if there is one. Those that their peers have ended are not here any more. */
-  take(): Connection | undefined {
+  take(now = performance.now()): Connection | undefined {
     for (let connection = this.#idle.pop(); connection !== undefined; connection = this.#idle.pop()) {
-      if (!isOld(connection)) {
+      if (!isOld(connection, now)) {
         connection.wake();
         return connection;
       }
@@ -64,7 +65,7 @@ export class Pool {
     connection.idleSince = performance.now();
     connection.idleMs = idleMs;
     this.#idle.push(connection);
-    connection.sleep(() => this.#drop(connection));
+    connection.sleep(this.#ended);
     if (this.#idle.length > this.#options.idleConnections) this.#idle.shift()?.close();
     if (this.#timer === undefined) this.#arm();
   }
@@ -85,13 +86,14 @@ export class Pool {
   #arm(): void {
     this.#timer = setTimeout(() => {
       this.#timer = undefined;
-      for (const connection of this.#idle.filter(isOld)) this.#drop(connection);
+      const now = performance.now();
+      for (const connection of this.#idle.filter((one) => isOld(one, now))) this.#drop(connection);
       if (this.#idle.length > 0) this.#arm();
     }, this.#options.idleMs);
     Deno.unrefTimer(this.#timer);
   }
 }
 
-function isOld({ idleSince, idleMs }: Connection): boolean {
-  return performance.now() - idleSince >= idleMs;
+function isOld({ idleSince, idleMs }: Connection, now: number): boolean {
+  return now - idleSince >= idleMs;
 }

@@ -35,7 +35,12 @@ const OWN: ReadonlySet<string> = new Set([
 ]);
 
 /** Writes a head, one character per byte. @throws {TypeError} where it cannot hold what it is given */
-export function writeHead({ method, target, host, headers, bodyBytes, closes }: RequestHead): string {
+export function writeHead({ bodyBytes, ...head }: RequestHead): string {
+  return writeHeadBegin(head) + writeHeadEnd(bodyBytes);
+}
+
+/** All lines but the one that tells where the body ends. @throws {TypeError} as `writeHead` */
+export function writeHeadBegin({ method, target, host, headers, closes }: Omit<RequestHead, "bodyBytes">): string {
   if (!METHOD.test(method) || !TARGET.test(target)) throw new TypeError("Cannot write a request: its line is broken");
   let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n`;
   for (const name in headers) {
@@ -46,9 +51,12 @@ export function writeHead({ method, target, host, headers, bodyBytes, closes }: 
     if (OWN.has(name.toLowerCase())) throw new TypeError(`Cannot write a request: "${name}" is not the caller's`);
     head += `${name}: ${value}\r\n`;
   }
-  if (closes) head += "connection: close\r\n";
-  head += bodyBytes === undefined ? "transfer-encoding: chunked\r\n\r\n" : `content-length: ${bodyBytes}\r\n\r\n`;
-  return head;
+  return closes ? `${head}connection: close\r\n` : head;
+}
+
+/** That line, and the empty one. */
+export function writeHeadEnd(bodyBytes: number | undefined): string {
+  return bodyBytes === undefined ? "transfer-encoding: chunked\r\n\r\n" : `content-length: ${bodyBytes}\r\n\r\n`;
 }
 
 /** Writes such a text into bytes, from `at`. Returns where it ends. */
