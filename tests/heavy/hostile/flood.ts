@@ -1,0 +1,38 @@
+/** A client that floods, in a thread of its own. Told an address, a key and how much, it answers with how it was answered. */
+
+/** What is to be sent. */
+export interface Flood {
+  url: string;
+  key: string;
+  body: string;
+  perSecond: number;
+  forMs: number;
+}
+
+/** How often it was answered with each status. */
+export type Answered = Record<number, number>;
+
+async function send({ url, key, body, perSecond, forMs }: Flood): Promise<Answered> {
+  const answered: Answered = {};
+  const all: Promise<void>[] = [];
+  const begun = performance.now();
+  const ask = async () => {
+    const response = await fetch(url, {
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+      body,
+    });
+    await response.bytes();
+    answered[response.status] = (answered[response.status] ?? 0) + 1;
+  };
+  for (let passed = 0; passed < forMs; passed = performance.now() - begun) {
+    while (all.length < passed * perSecond / 1000) all.push(ask());
+    await new Promise((resolve) => setTimeout(resolve, 4));
+  }
+  await Promise.all(all);
+  return answered;
+}
+
+/** Runs in the thread: one flood for each message. */
+const thread = globalThis as unknown as Pick<Worker, "postMessage" | "onmessage">;
+thread.onmessage = async ({ data }: MessageEvent<Flood>) => thread.postMessage(await send(data));

@@ -1,0 +1,339 @@
+/** Clients that mean harm, or are many: resets over HTTP/2, bodies made to cost, a neighbour that floods, leaving at any moment. */
+import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
+import { memoryBytes } from "../../bench/suite/proc.ts";
+import { inFolder, type Running, start } from "../cli/program.ts";
+import { type Asked, startStepped } from "../pipeline/stepped.ts";
+import { frames } from "../pipeline/spoken.ts";
+import { model, PATHS, startGateway, upstream } from "../upstreams/gateway.ts";
+import { prompt } from "../upstreams/said.ts";
+import { type Figure, publish } from "./figures.ts";
+import type { Answered, Flood } from "./hostile/flood.ts";
+import { BOMBS } from "./hostile/bombs.ts";
+import { endlessHead, manyStreams, rapidReset } from "./hostile/http2.ts";
+
+const MB = 1_000_000;
+/** What connections of HTTP/2 may leave in memory, in MB. */
+const MOST_AFTER_HTTP2 = 50;
+/** Longest time that another client waits while a bomb is read, in milliseconds. */
+const MOST_WAIT_MS = 250;
+/** What a body may take of memory while it is read: so many times itself, and what a collection of garbage leaves, in MB. */
+const MOST_TIMES = 3;
+const SLACK_MB = 80;
+/** Times that a body is sent. */
+const TIMES = 3;
+/** Clients that leave in each phase. */
+const LEAVERS = 300;
+/** Longest time from a client's leaving to the end of its upstream's request, of 99 of 100, in milliseconds. */
+const MOST_LEAVE_MS = 100;
+/** Times that a neighbour floods, and for how long, in milliseconds. */
+const FLOODS = 12;
+const FLOOD_MS = 2_000;
+/** Requests of the neighbour that is refused, per second; and of the one that is watched. */
+const FLOOD_PER_SECOND = 300;
+const CALM_PER_SECOND = 50;
+
+/** Keys of configurations. */
+const FLOOD_KEY = "flood-key-0123456789-abcdefghijklmnop";
+const CALM_KEY = "calm-key-0123456789-abcdefghijklmnopq";
+
+const figures: Record<string, Figure> = {};
+
+/** A gateway in a process of its own, and a key: the one that it printed, or that of its configuration. */
+interface Program {
+  running: Running;
+  port: number;
+  key: string;
+  /** Its memory in MB. */
+  memory: () => Promise<number>;
+}
+
+async function withProgram(config: object, test: (program: Program) => Promise<void>): Promise<void> {
+  await inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+    const running = await start(["serve"], { folder, env: { FLOOD_KEY, CALM_KEY } });
+    const port = Number(new URL(running.origin).port);
+    const key = /sk-sluice-\S+/.exec(running.banner)?.[0] ?? CALM_KEY;
+    const memory = async () => Math.round(await memoryBytes(running.pid) / MB);
+    try {
+      await test({ running, port, key, memory });
+      const response = await fetch(`${running.origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+      await response.bytes();
+      assertEquals(response.status, 200);
+    } finally {
+      running.kill("SIGTERM");
+      assertEquals((await running.ended).code, 0);
+    }
+  });
+}
+
+Deno.test("hostile clients: HTTP/2 that resets, never ends a head, or opens thousands of streams", () =>
+  withProgram({}, async ({ port, key, memory }) => {
+    await fetch(`http://127.0.0.1:${port}/readyz`).then((response) => response.bytes());
+    const before = await memory();
+    const path = "/v1/models";
+    const reset = await rapidReset(port, { key, path, streams: 60_000 });
+    assert(reset.closed && reset.goaway !== undefined, JSON.stringify(reset));
+    for (let again = 0; again < 200; again++) await rapidReset(port, { key, path, streams: 300 });
+    const endless = await endlessHead(port, { pieces: 10_000, bytes: 16_000 });
+    assert(endless.closed, JSON.stringify(endless));
+    const many = await manyStreams(port, { key, path, streams: 10_000 });
+    const after = await memory();
+    figures.http2 = {
+      rapid_reset: { ...reset },
+      endless_head: { ...endless },
+      many_streams: { ...many },
+      memory_mb: [before, after],
+    };
+    assertLessOrEqual(after - before, MOST_AFTER_HTTP2);
+  }));
+
+Deno.test("hostile clients: bodies made to cost are answered, and nobody waits for them", () =>
+  withProgram({}, async ({ running: { origin, pid }, port, key }) => {
+    const send = async (body: Uint8Array, path: string) => {
+      const before = await residentMb(pid);
+      const canary = startCanary(origin);
+      const begun = performance.now();
+      const status = await sendBomb(port, { key, path, body });
+      const ms = Math.round(performance.now() - begun);
+      return { status, ms, wait: await canary.stop(), peak: await peakMb(pid) - before };
+    };
+    const told: Record<string, Figure> = {};
+    await send(new TextEncoder().encode(JSON.stringify(prompt("chat", { model: "sluice/echo" }))), PATHS.chat);
+    for (const { name, path = PATHS.chat, body } of BOMBS) {
+      const bytes = new TextEncoder().encode(body());
+      const sent = [];
+      for (let time = 0; time < TIMES; time++) sent.push(await send(bytes, path));
+      // What other programs take of the core is not there each time.
+      const waits = Math.min(...sent.map(({ wait }) => wait));
+      const memory = Math.max(...sent.map(({ peak }) => peak));
+      const [{ status, ms } = { status: 0, ms: 0 }] = sent;
+      told[name] = { status, ms, body_mb: round(bytes.length / MB), longest_wait_ms: waits, memory_mb: memory };
+      assert(status >= 200 && status < 500, `${name}: ${status}`);
+      assertLessOrEqual(waits, MOST_WAIT_MS, `${name}: another client waited`);
+      assertLessOrEqual(memory, MOST_TIMES * bytes.length / MB + SLACK_MB, `${name}: memory`);
+    }
+    figures.bombs = told;
+  }));
+
+/** Sends a body in pieces, so that this process has its turns, too. Gives the status. */
+async function sendBomb(
+  port: number,
+  { key, path, body }: { key: string; path: string; body: Uint8Array },
+): Promise<number> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  const head = `POST ${path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${key}\r\nx-api-key: ${key}\r\n` +
+    `anthropic-version: 2023-06-01\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n`;
+  const answered = readStatus(connection);
+  try {
+    await connection.write(new TextEncoder().encode(head));
+    for (let at = 0; at < body.length;) at += await connection.write(body.subarray(at, at + 65_536));
+  } catch {
+    // Refused before all of it was read.
+  }
+  return await answered;
+}
+
+async function readStatus(connection: Deno.Conn): Promise<number> {
+  const bytes = new Uint8Array(65_536);
+  const count = await connection.read(bytes);
+  const status = Number(new TextDecoder().decode(bytes.subarray(9, 12)));
+  while (count !== null && await connection.read(bytes).catch(() => null) !== null);
+  return status;
+}
+
+/** Asks again and again whether the gateway lives. Gives the longest time that it took to say so, in milliseconds. */
+function startCanary(origin: string): { stop(): Promise<number> } {
+  let isOver = false;
+  let longest = 0;
+  const asking = (async () => {
+    while (!isOver) {
+      const begun = performance.now();
+      await (await fetch(`${origin}/healthz`)).bytes();
+      longest = Math.max(longest, performance.now() - begun);
+      await pause(10);
+    }
+  })();
+  return {
+    async stop() {
+      isOver = true;
+      await asking;
+      return Math.round(longest);
+    },
+  };
+}
+
+/** The memory of a process in MB; from now on its peak is looked at. */
+async function residentMb(pid: number): Promise<number> {
+  await Deno.writeTextFile(`/proc/${pid}/clear_refs`, "5");
+  return await statusMb(pid, "VmRSS");
+}
+
+/** The most memory that it has had since. */
+function peakMb(pid: number): Promise<number> {
+  return statusMb(pid, "VmHWM");
+}
+
+async function statusMb(pid: number, name: string): Promise<number> {
+  const text = await Deno.readTextFile(`/proc/${pid}/status`);
+  return Math.round(Number(new RegExp(`${name}:\\s+(\\d+)`).exec(text)?.[1]) / 1000);
+}
+
+Deno.test("hostile clients: a key that floods leaves another's time at most twice what it is alone", async () => {
+  const group = { key_limits: { requests_per_minute: 60 } };
+  const config = {
+    groups: { flooding: group },
+    keys: [
+      { name: "flood", group: "flooding", key: { env: "FLOOD_KEY" } },
+      { name: "calm", key: { env: "CALM_KEY" } },
+    ],
+  };
+  await withProgram(config, async ({ running: { origin } }) => {
+    const ask = async (key: string, text: string) => {
+      const begun = performance.now();
+      const response = await fetch(origin + PATHS.chat, {
+        method: "POST",
+        headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
+        body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content: text }] }),
+      });
+      await response.bytes();
+      return { ms: performance.now() - begun, status: response.status };
+    };
+    const calm = () => paced(CALM_PER_SECOND, { forMs: FLOOD_MS, run: () => ask(CALM_KEY, "Hello there") });
+    const worker = new Worker(new URL("./hostile/flood.ts", import.meta.url), { type: "module" });
+    const flood = () =>
+      new Promise<Answered>((resolve) => {
+        worker.onmessage = ({ data }: MessageEvent<Answered>) => resolve(data);
+        const content = "x".repeat(20_000);
+        const body = JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content }] });
+        const wanted: Flood = {
+          url: origin + PATHS.chat,
+          key: FLOOD_KEY,
+          body,
+          perSecond: FLOOD_PER_SECOND,
+          forMs: FLOOD_MS,
+        };
+        worker.postMessage(wanted);
+      });
+    await Promise.all([calm(), flood()]);
+    const rounds: { alone: { ms: number }[]; beside: { ms: number }[] }[] = [];
+    let refused = 0;
+    for (let round = 0; round < FLOODS; round++) {
+      const alone = await calm();
+      const [beside, flooded] = await Promise.all([calm(), flood()]);
+      for (const { status } of [...alone, ...beside]) assertEquals(status, 200);
+      refused += flooded[429] ?? 0;
+      rounds.push({ alone, beside });
+    }
+    worker.terminate();
+    // What other programs take of the core is not there in each round, a neighbour's part is.
+    const least = (kind: "alone" | "beside", share: number) =>
+      Math.min(...rounds.map((round) => quantile(round[kind], share)));
+    const told = (share: number) => ({ alone: round(least("alone", share)), beside: round(least("beside", share)) });
+    figures.flood = {
+      per_second: FLOOD_PER_SECOND,
+      refused,
+      p50_ms: told(0.5),
+      p95_ms: told(0.95),
+      p99_ms: told(0.99),
+    };
+    assert(refused > FLOODS * FLOOD_PER_SECOND, `${refused} refused`);
+    // A millisecond is what this process's own timers are apart.
+    for (const share of [0.5, 0.95]) {
+      assertLessOrEqual(least("beside", share), 2 * least("alone", share) + 1, `the ${share} quantile`);
+    }
+  });
+});
+
+/** Begins so many per second, whatever becomes of them. Gives what came of all. */
+async function paced<Value>(
+  perSecond: number,
+  { forMs, run }: { forMs: number; run: () => Promise<Value> },
+): Promise<Value[]> {
+  const begun = performance.now();
+  const all: Promise<Value>[] = [];
+  for (let passed = 0; passed < forMs; passed = performance.now() - begun) {
+    while (all.length < passed * perSecond / 1000) all.push(run());
+    await pause(4);
+  }
+  return await Promise.all(all);
+}
+
+function quantile(times: readonly { ms: number }[], share: number): number {
+  const sorted = times.map(({ ms }) => ms).sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
+}
+
+function round(value: number): number {
+  return Math.round(value * 100) / 100;
+}
+
+/** When clients leave: before the upstream's head, before its first event, and within a stream that says nothing. */
+const PHASES = ["before the head", "before the first event", "in the middle", "while it is silent"] as const;
+
+for (const transport of ["http1", "fetch"] as const) {
+  Deno.test(`hostile clients: whoever leaves takes the upstream's request along, ${transport}`, async () => {
+    const told: Record<string, Figure> = {};
+    for (const phase of PHASES) {
+      const times = await leave(phase, transport);
+      const [p99, max] = [quantile(times, 0.99), quantile(times, 1)];
+      told[phase] = {
+        clients: times.length,
+        p50_ms: round(quantile(times, 0.5)),
+        p99_ms: round(p99),
+        max_ms: round(max),
+      };
+      assertLessOrEqual(p99, MOST_LEAVE_MS, `${phase}: ${p99} ms`);
+    }
+    figures[`leaving_${transport}`] = told;
+  });
+}
+
+/** Lets clients come and leave one after the other. Gives the time from each one's leaving to the end of its upstream's request. */
+async function leave(phase: typeof PHASES[number], transport: "http1" | "fetch"): Promise<{ ms: number }[]> {
+  const { opening, pieces } = frames("chat", ["one ", "two "], "told");
+  const never = new Promise<void>(() => {});
+  let arrived = Promise.withResolvers<Asked>();
+  await using server = startStepped((asked) => {
+    arrived.resolve(asked);
+    if (phase === "before the head") return { before: never, steps: [] };
+    if (phase === "before the first event") return { steps: [never] };
+    return { steps: phase === "in the middle" ? talking(opening, pieces) : [...opening, ...pieces, never] };
+  });
+  await using gateway = startGateway({
+    upstreams: { one: upstream("openai-compatible", server.url, { transport }) },
+    models: [model("acme/one", [{ upstream: "one", model: "m" }])],
+  });
+  const request = new TextEncoder().encode(gateway.raw("chat", prompt("chat", { stream: true })));
+  const times: { ms: number }[] = [];
+  for (let client = 0; client < LEAVERS; client++) {
+    arrived = Promise.withResolvers();
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+    await connection.write(request);
+    const { gone } = await arrived.promise;
+    if (phase === "in the middle" || phase === "while it is silent") await hear(connection, "two ");
+    const begun = performance.now();
+    connection.close();
+    await gone;
+    times.push({ ms: performance.now() - begun });
+  }
+  return times;
+}
+
+/** Says the same again and again, with little pauses. */
+function* talking(opening: readonly string[], pieces: readonly string[]): Generator<string | Promise<void>> {
+  yield* opening;
+  for (;;) yield* [...pieces, pause(2)];
+}
+
+/** Reads until a text has come. */
+async function hear(connection: Deno.Conn, text: string): Promise<void> {
+  const bytes = new Uint8Array(16_384);
+  let heard = "";
+  while (!heard.includes(text)) heard += new TextDecoder().decode(bytes.subarray(0, await connection.read(bytes) ?? 0));
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+Deno.test("hostile clients: the figures", () => publish("hostile_clients", figures));
