@@ -9,7 +9,15 @@ type Layers = Readonly<Record<string, readonly string[]>>;
 const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/json_splice.ts", "lib/errors.ts"];
 
 /** What protocol folders share beside the canonical form. */
-const SHARED_BY_PROTOCOLS = ["codec.ts", "upstream_codec.ts", "relay.ts", "fields.ts", "members.ts", "error_bodies.ts"]
+const SHARED_BY_PROTOCOLS = [
+  "alike.ts",
+  "codec.ts",
+  "upstream_codec.ts",
+  "relay.ts",
+  "fields.ts",
+  "members.ts",
+  "error_bodies.ts",
+]
   .map((file) => `lib/protocols/${file}`);
 
 const PROTOCOL = ["lib/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS];

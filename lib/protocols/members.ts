@@ -28,7 +28,7 @@ export function listOf(value: Json | undefined): readonly Json[] {
 
 /** The objects of an array; none of anything else. */
 export function objectsOf(value: Json | undefined): JsonObject[] {
-  return listOf(value).filter(isObject);
+  return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 /** The strings of an array; none of anything else. */

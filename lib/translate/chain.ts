@@ -9,11 +9,13 @@ export function chain(machines: readonly Machine<Event, Event>[]): Machine<Event
   let over = false;
 
   function run(events: Event[], from: number): Event[] {
-    return machines.slice(from).reduce((events, machine) => events.flatMap((event) => machine.push(event)), events);
+    let passed = events;
+    for (let at = from; at < machines.length && passed.length > 0; at++) passed = through(machines[at], passed);
+    return passed;
   }
 
   function cut(events: Event[]): Event[] {
-    const last = events.findIndex(({ type }) => type === "finish" || type === "error");
+    const last = events.findIndex(isLast);
     if (last < 0) return events;
     over = true;
     return events.slice(0, last + 1);
@@ -23,4 +25,16 @@ export function chain(machines: readonly Machine<Event, Event>[]): Machine<Event
     push: (event) => over ? [] : cut(run([event], 0)),
     end: () => over ? [] : cut(machines.flatMap((machine, index) => run(machine.end(), index + 1))),
   };
+}
+
+function through(machine: Machine<Event, Event> | undefined, events: Event[]): Event[] {
+  if (machine === undefined) return events;
+  const [event] = events;
+  // Mostly there is one.
+  if (events.length === 1 && event !== undefined) return machine.push(event);
+  return events.flatMap((event) => machine.push(event));
+}
+
+function isLast({ type }: Event): boolean {
+  return type === "finish" || type === "error";
 }

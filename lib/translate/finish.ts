@@ -32,6 +32,7 @@ export function settleFinish(): Machine<Event, Event> {
         }
         case "delta": {
           if (skipping) return [];
+          if (blank === undefined && left === 0) return [event];
           const text = (blank ?? "") + event.text;
           if (blank !== undefined && text.trim() === "") {
             blank = text;

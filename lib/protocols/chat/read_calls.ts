@@ -54,6 +54,7 @@ export class CallReader {
    * @throws {GatewayError} `upstream`, where the pieces cannot be told apart
    */
   push(value: Json | undefined, answerId: string): void {
+    if (value === undefined || value === null) return;
     const touched = new Set<Call>();
     for (const entry of objectsOf(value)) {
       const call = this.#find(entry, touched) ?? this.#add(entry);

@@ -3,6 +3,8 @@ import type { Event, Machine, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
+import { alikeParser } from "../alike.ts";
+import { alikeChunks } from "./alike_chunks.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
@@ -19,6 +21,7 @@ const MAX_ID = 256;
  */
 export function reader(origin: Origin): Machine<Frame, Event> {
   const answer = new AnswerReader(origin);
+  const parse = alikeParser(readChunk, alikeChunks);
   let over = false;
   let started = false;
   let id = "";
@@ -74,8 +77,8 @@ export function reader(origin: Origin): Machine<Frame, Event> {
         if (text === "" || text.startsWith(":")) return [];
         if (text === "[DONE]") return close(true);
         // Of spaces, `trim()` knows more than JSON does.
-        const chunk = readChunk(data);
-        if (chunk === undefined) {
+        const chunk = parse(data);
+        if (!isObject(chunk)) {
           return fail(new GatewayError("upstream", "The model's vendor sent something that is no answer"));
         }
         return isFailure(chunk, event) ? fail(readError(200, chunk)) : take(chunk);
@@ -126,11 +129,11 @@ function inputOf(usage: Usage | undefined): Usage | undefined {
 const OBJECT_INPUT = /"(?:arguments|input)"\s*:\s*\{/;
 
 function readChunk(text: string): JsonObject | undefined {
-  const value = (OBJECT_INPUT.test(text) ? parse(text, parseJson) : undefined) ?? parse(text, JSON.parse);
+  const value = (OBJECT_INPUT.test(text) ? tryParse(text, parseJson) : undefined) ?? tryParse(text, JSON.parse);
   return isObject(value) ? value : undefined;
 }
 
-function parse(text: string, how: (text: string) => Json): Json | undefined {
+function tryParse(text: string, how: (text: string) => Json): Json | undefined {
   try {
     return how(text);
   } catch {

@@ -35,9 +35,11 @@ export class ThoughtReader {
 
   /** Takes the reasoning of one delta. */
   push(delta: JsonObject): void {
+    const plain = plainText(delta);
+    // Most deltas have none.
+    if (plain === undefined && !Array.isArray(delta.reasoning_details)) return;
     const details = objectsOf(delta.reasoning_details);
     const inDetails = details.some((entry) => stringOf(entry.text) || stringOf(entry.summary));
-    const plain = PLAIN.map((name) => stringOf(delta[name])).find((text) => text);
     if (plain !== undefined && !(inDetails && this.#lead !== "plain")) this.say(plain);
     details.forEach((entry, at) => this.#take(entry, at === 0));
   }
@@ -137,4 +139,12 @@ export class ThoughtReader {
     const index = numberOf(entry.index);
     return open.type === entry.type && (index === undefined ? first && open.index === undefined : index === open.index);
   }
+}
+
+function plainText(delta: JsonObject): string | undefined {
+  for (const name of PLAIN) {
+    const text = delta[name];
+    if (typeof text === "string" && text !== "") return text;
+  }
+  return undefined;
 }

@@ -3,7 +3,9 @@ import type { Event, FinishReason, Machine } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
+import { alikeParser } from "../alike.ts";
 import type { Origin } from "../upstream_codec.ts";
+import { alikeDeltas } from "./alike_deltas.ts";
 import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
 import { singleLane } from "./read_lanes.ts";
@@ -27,6 +29,7 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>
 /** Reads frames. Whatever comes, the events are in legal order, and the last one is a finish or an error. */
 export function reader(origin: Origin): Machine<Frame, Event> {
   const machine = eventReader(origin);
+  const parse = alikeParser(tryParse, alikeDeltas);
   return {
     push({ event, data }) {
       // Some servers end as chat streams do.
@@ -41,7 +44,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
 }
 
 /** The value of a frame; undefined where it is no JSON. */
-function parse(data: string): Json | undefined {
+function tryParse(data: string): Json | undefined {
   try {
     return parseJson(data);
   } catch (error) {

@@ -3,9 +3,11 @@ import { fold } from "../../canonical/fold.ts";
 import type { Event, Machine, Reply } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json.ts";
+import { alikeParser } from "../alike.ts";
 import type { Frame } from "../codec.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
+import { alikeEvents } from "./alike_events.ts";
 import { answerReader, typeOf } from "./read_answer.ts";
 import { readInnerError } from "./read_error.ts";
 
@@ -36,6 +38,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   let id: string | undefined;
   let state: "new" | "open" | "over" = "new";
   const answer = answerReader(origin, () => id);
+  const parse = alikeParser(tryParse, alikeEvents);
 
   function start(): Event[] {
     if (state !== "new") return [];
@@ -65,7 +68,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
       if (item === undefined || typeOf(item) === "") return [];
       return pass(name === "output_item.added" ? answer.added(item, index) : answer.done(item, index));
     }
-    const type = ITEM_TYPES.get(name.split(".", 1)[0] ?? "");
+    const type = ITEM_TYPES.get(firstWord(name));
     if (type === undefined) return start();
     const isReasoning = objectOf(event.part)?.type === "reasoning_text";
     return pass(answer.event(name, event, isReasoning ? "reasoning" : type));
@@ -75,7 +78,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
     push({ event: frameType, data }) {
       if (state === "over" || data === "" || data === "[DONE]" || data.startsWith(":")) return [];
       const event = parse(data);
-      if (event === undefined) {
+      if (!isObject(event)) {
         return fail(new GatewayError("upstream", "Cannot read the model's answer: an event of it is not JSON"));
       }
       const type = stringOf(event.type) ?? frameType ?? "";
@@ -94,6 +97,11 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   };
 }
 
+function firstWord(name: string): string {
+  const end = name.indexOf(".");
+  return end < 0 ? name : name.slice(0, end);
+}
+
 /** Reads a whole answer. @throws {GatewayError} `upstream`, where it is none; the error that came in its place */
 export function readReply(body: JsonObject, origin: Origin): Reply {
   const status = stringOf(body.status);
@@ -109,7 +117,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   return fold([start, ...answerReader(origin, () => id).end(body, "done")]);
 }
 
-function parse(data: string): JsonObject | undefined {
+function tryParse(data: string): JsonObject | undefined {
   try {
     return objectOf(parseJson(data));
   } catch {

@@ -12,18 +12,24 @@ const OPENING = new Set(["response.created", "response.in_progress"]);
 /** Relays responses. OpenAI's own stream has no end mark: it is added, as every other stream of this protocol has it. */
 export const responsesRelay: Relay = {
   machine(echo) {
-    let last = -1;
+    /** The last frame that may tell its number. */
+    let numbered = "";
     return {
       push(frame) {
-        if (frame.data === DONE.data) return [];
-        last = sequenceNumber(frame.data) ?? last;
-        return [{ ...frame, data: withModel(frame.data, ["response", "model"], echo.model) }];
+        const { data } = frame;
+        if (data === DONE.data) return [];
+        if (data.includes('"sequence_number"')) numbered = data;
+        return [
+          mayHave(data, "response") ? { ...frame, data: withModel(data, ["response", "model"], echo.model) } : frame,
+        ];
       },
       end: () => [DONE],
-      fail: (error) =>
-        writer(echo).push({ type: "error", error })
+      fail(error) {
+        let last = sequenceNumber(numbered) ?? -1;
+        return writer(echo).push({ type: "error", error })
           .filter(({ event }) => last < 0 || event === undefined || !OPENING.has(event))
-          .map((frame) => last < 0 ? frame : renumbered(frame, () => ++last)),
+          .map((frame) => last < 0 ? frame : renumbered(frame, () => ++last));
+      },
     };
   },
 };
@@ -37,4 +43,9 @@ function sequenceNumber(data: string): number | undefined {
   const span = findValue(data, ["sequence_number"]);
   const number = span === undefined ? NaN : Number(data.slice(span.start, span.end));
   return Number.isSafeInteger(number) ? number : undefined;
+}
+
+/** False where there can be no member of that name, however it is spelled. */
+function mayHave(data: string, name: string): boolean {
+  return data.includes(`"${name}"`) || data.includes("\\u");
 }

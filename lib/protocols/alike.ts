@@ -1,0 +1,244 @@
+/**
+ * Frames that are alike. Most frames of a stream differ from the one before in what they say, and in nothing else: what was
+ * found out about one of them holds for the others. A frame of another form, or one that is not even JSON, is none of them.
+ */
+import { isObject, type Json, type JsonObject } from "../json.ts";
+import { findValue, type Span } from "../json_splice.ts";
+
+/** The member that tells what a frame says. */
+export interface Said {
+  holder: JsonObject;
+  name: string;
+}
+
+/** Which frames can be alike. */
+export interface Likeness {
+  /** What differs, in a frame whose other members are the same each time; absent where it says nothing of the kind. */
+  said(value: JsonObject): Said | undefined;
+  /** Members beside it that differ and that nobody reads: texts and whole numbers. */
+  unread: readonly string[];
+}
+
+/** A text with gaps: in strings, and in place of numbers. */
+interface Form {
+  /** What stands around the gaps. */
+  fixed: readonly string[];
+  /** Which gap it is that says something. */
+  said: number;
+}
+
+/** How a frame is parsed; `undefined` for what is not JSON. */
+type Parse = (text: string) => Json | undefined;
+
+/** What stands where a form is found out. No JSON has it. */
+const MARK = "\ue000sluice\ue000";
+const NUMBER_MARK = "12345678987654";
+
+/** Most forms that are found out in vain, one after the other. */
+const TRIES = 4;
+/** Longest text that is cut out of a frame as it is: a longer one would keep all in memory that came with it. */
+const CUT = 12;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+/** The inside of a string that says what it seems to say. */
+// deno-lint-ignore no-control-regex -- what JSON does not allow
+const PLAIN = /^[^"\\\x00-\x1f]*$/;
+const WHOLE_NUMBER = /^(?:0|[1-9]\d{0,14})$/;
+
+/**
+ * A parser that gives, for a frame that is like the one before, the same value with another text in it: 0.2 instead of 0.7 to
+ * 2.5 µs. Whoever gets it may keep the text, and nothing else.
+ */
+export function alikeParser(parse: Parse, likeness: Likeness): Parse {
+  let known: { form: Form; value: JsonObject; said: Said } | undefined;
+  let tries = 0;
+  return (text) => {
+    const gaps = known && gapsOf(text, known.form);
+    if (known !== undefined && gaps !== undefined) {
+      tries = 0;
+      known.said.holder[known.said.name] = wordOf(gaps[known.form.said] ?? "");
+      return known.value;
+    }
+    const value = parse(text);
+    const said = tries < TRIES && isObject(value) ? plainly(likeness.said(value)) : undefined;
+    if (!isObject(value) || said === undefined) return value;
+    tries++;
+    const form = findForm(text, { value, said, parse, unread: likeness.unread });
+    if (form !== undefined) known = { form, value, said };
+    return value;
+  };
+}
+
+/**
+ * An edit of frames that leaves alone what differs between those that are alike, and does not look at it: the edit of a
+ * frame that is like the one before is put together from the pieces of that one.
+ */
+export function alikeEdit(
+  edit: (text: string) => string | undefined,
+  likeness: Likeness,
+): (text: string) => string | undefined {
+  let known: { form: Form; edited: readonly string[] } | undefined;
+  let tries = 0;
+
+  function learn(text: string): void {
+    const value = parsed(text);
+    const said = isObject(value) ? plainly(likeness.said(value)) : undefined;
+    if (!isObject(value) || said === undefined) return;
+    tries++;
+    const form = findForm(text, { value, said, parse: parsed, unread: likeness.unread });
+    if (form === undefined) return;
+    const marks = marksOf(form);
+    const edited = split(edit(filled(form.fixed, marks)) ?? "", marks);
+    if (edited !== undefined) known = { form, edited };
+  }
+
+  return (text) => {
+    const gaps = known && gapsOf(text, known.form);
+    if (known !== undefined && gaps !== undefined) {
+      tries = 0;
+      return filled(known.edited, gaps);
+    }
+    if (tries < TRIES) learn(text);
+    return edit(text);
+  };
+}
+
+/** What stands in the gaps of a text of this form, as it is spelled; `undefined` for any other text. */
+function gapsOf(text: string, { fixed }: Form): string[] | undefined {
+  const [first = ""] = fixed;
+  // To compare pieces takes 0.05 µs where `startsWith` takes 0.2.
+  if (text.slice(0, first.length) !== first) return undefined;
+  const gaps: string[] = [];
+  let at = first.length;
+  for (let next = 1; next < fixed.length; next++) {
+    const part = fixed[next] ?? "";
+    const quoted = text.charCodeAt(at - 1) === QUOTE;
+    const end = quoted ? stringEnd(text, at) : numberEnd(text, at);
+    const gap = text.slice(at, end);
+    at = end + part.length;
+    if (text.slice(end, at) !== part || !(quoted ? isInside(gap) : WHOLE_NUMBER.test(gap))) return undefined;
+    gaps.push(gap);
+  }
+  return at === text.length ? gaps : undefined;
+}
+
+function filled(fixed: readonly string[], gaps: readonly string[]): string {
+  let text = fixed[0] ?? "";
+  for (let gap = 0; gap < gaps.length; gap++) text += (gaps[gap] ?? "") + (fixed[gap + 1] ?? "");
+  return text;
+}
+
+/** The form of a frame: tried out, so that nothing but what was meant differs. */
+function findForm(
+  text: string,
+  { value, said, parse, unread }: { value: JsonObject; said: Said; parse: Parse; unread: readonly string[] },
+): Form | undefined {
+  const word = String(said.holder[said.name]);
+  const gaps = unread.flatMap((name) => unreadGap(text, { value, name }));
+  const wanted = markedJson(value, { said, unread });
+  let at = text.indexOf(`"${word}"`);
+  for (let tries = 0; tries < TRIES && at >= 0; tries++) {
+    const own = { start: at + 1, end: at + 1 + word.length };
+    const all = [own, ...gaps].sort((a, b) => a.start - b.start);
+    const form = { fixed: around(text, all), said: all.indexOf(own) };
+    const other = parse(filled(form.fixed, marksOf(form)));
+    if (other !== undefined && JSON.stringify(other) === wanted) return form;
+    at = text.indexOf(`"${word}"`, at + 1);
+  }
+  return undefined;
+}
+
+/** What says something that is spelled as it is read: it can be found in its frame. */
+function plainly(said: Said | undefined): Said | undefined {
+  const word = said?.holder[said.name];
+  return typeof word === "string" && word !== "" && PLAIN.test(word) ? said : undefined;
+}
+
+/** Where a member is that nobody reads; nowhere where it is missing, or neither a text nor a whole number. */
+function unreadGap(text: string, { value, name }: { value: JsonObject; name: string }): Span[] {
+  const member = value[name];
+  const span = findValue(text, [name]);
+  if (span === undefined) return [];
+  if (typeof member === "string") return [{ start: span.start + 1, end: span.end - 1 }];
+  return typeof member === "number" ? [span] : [];
+}
+
+/** The JSON of a frame's value when its gaps hold marks. */
+function markedJson(value: JsonObject, { said, unread }: { said: Said; unread: readonly string[] }): string {
+  const word = said.holder[said.name];
+  said.holder[said.name] = MARK;
+  const json = JSON.stringify(value, (name, member) => {
+    const differs = unread.includes(name) && value[name] === member;
+    if (!differs) return member;
+    return typeof member === "string" ? MARK : typeof member === "number" ? Number(NUMBER_MARK) : member;
+  });
+  said.holder[said.name] = word;
+  return json;
+}
+
+function around(text: string, gaps: readonly Span[]): string[] {
+  let from = 0;
+  const fixed = gaps.map(({ start, end }) => {
+    const part = text.slice(from, start);
+    from = end;
+    return part;
+  });
+  return [...fixed, text.slice(from)];
+}
+
+function marksOf({ fixed }: Form): string[] {
+  return fixed.slice(0, -1).map((part) => part.endsWith('"') ? MARK : NUMBER_MARK);
+}
+
+/** A text parted at its marks, each of which must be there, in this order. */
+function split(text: string, marks: readonly string[]): string[] | undefined {
+  const parts: string[] = [];
+  let from = 0;
+  for (const mark of marks) {
+    const at = text.indexOf(mark, from);
+    if (at < 0) return undefined;
+    parts.push(text.slice(from, at));
+    from = at + mark.length;
+  }
+  return [...parts, text.slice(from)];
+}
+
+/** The inside of a string, read. */
+function wordOf(inside: string): string {
+  return inside.length > CUT || inside.includes("\\") ? JSON.parse(`"${inside}"`) : inside;
+}
+
+function parsed(text: string): Json | undefined {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isInside(gap: string): boolean {
+  if (PLAIN.test(gap)) return true;
+  try {
+    JSON.parse(`"${gap}"`);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The quote that ends a string which goes on at `from`: one with an even number of backslashes before it. */
+function stringEnd(text: string, from: number): number {
+  for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let slashes = 0;
+    while (quote - slashes > from && text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
+    if (slashes % 2 === 0) return quote;
+  }
+  return text.length;
+}
+
+function numberEnd(text: string, from: number): number {
+  let at = from;
+  while (text.charCodeAt(at) >= 0x30 && text.charCodeAt(at) <= 0x39) at++;
+  return at;
+}

@@ -1,0 +1,21 @@
+/** Pieces of blocks that differ in what they say, and in nothing else. */
+import { isObject, type JsonObject } from "../../json.ts";
+import type { Likeness, Said } from "../alike.ts";
+
+/** Members of a piece that say something. */
+const SAID = ["text", "thinking", "partial_json"] as const;
+
+/** Pieces of text, of thinking and of input. */
+export const alikeDeltas: Likeness = {
+  said(event: JsonObject): Said | undefined {
+    const { delta, ...others } = event;
+    if (!isObject(delta) || hasObject(others) || hasObject(delta)) return undefined;
+    const name = SAID.find((name) => typeof delta[name] === "string" && delta[name] !== "");
+    return name === undefined ? undefined : { holder: delta, name };
+  },
+  unread: [],
+};
+
+function hasObject(members: JsonObject): boolean {
+  return Object.values(members).some((member) => typeof member === "object" && member !== null);
+}

@@ -1,0 +1,124 @@
+import { assert, assertEquals } from "@std/assert";
+import { type Json, type JsonObject, parseJson } from "../../lib/json.ts";
+import { alikeEdit, alikeParser, type Likeness } from "../../lib/protocols/alike.ts";
+import { alikeChunks } from "../../lib/protocols/chat/alike_chunks.ts";
+import { alikeDeltas } from "../../lib/protocols/messages/alike_deltas.ts";
+import { alikeEvents } from "../../lib/protocols/responses/alike_events.ts";
+
+/** What is said, as it stands in JSON: what is spelled in other ways, what is no string, what stands elsewhere, too. */
+const INSIDES = [
+  ...' word|word|a longer piece of text than those before it|\\n|\\"|\\\\|\\\\\\"|\\u00e9|\\ud83d|é€😀\u2028|model|content|text'
+    .split("|"),
+  ...'{}|[]|1|,|\ue000sluice\ue000|12345678987654|"|\\|\\"|\\x|\t|\u0000|","content":"twice|"}'.split("|"),
+  "",
+];
+
+/** Frames in each protocol's own spelling and in others. */
+const FRAMES: readonly { name: string; likeness: Likeness; frame: (inside: string, number: number) => string }[] = [
+  {
+    name: "chat",
+    likeness: alikeChunks,
+    frame: (inside) =>
+      `{"id":"c","created":1,"model":"model","choices":[{"index":0,"delta":{"role":"assistant","content":"${inside}"},` +
+      `"logprobs":null,"finish_reason":null}],"usage":null}`,
+  },
+  {
+    name: "chat with padding",
+    likeness: alikeChunks,
+    frame: (inside, number) =>
+      ` { "model" : "m\\u006fdel", "choices" : [ {"delta" : {"content" : "${inside}" } } ], "x": 1.0,` +
+      ` "obfuscation" : "${"x".repeat(number % 5)}" } `,
+  },
+  {
+    name: "chat with a name twice",
+    likeness: alikeChunks,
+    frame: (inside) => `{"choices":[{"delta":{"content":"${inside}","content":"word"}}],"choices":[]}`,
+  },
+  {
+    name: "chat with reasoning",
+    likeness: alikeChunks,
+    frame: (inside, number) =>
+      `{"choices":[{"delta":{"reasoning_content":"${inside}"}}],"created":${number},"usage":{"prompt_tokens":1}}`,
+  },
+  {
+    name: "messages",
+    likeness: alikeDeltas,
+    frame: (inside, number) =>
+      `{"type":"content_block_delta","index":${number % 3},"delta":{"type":"text_delta","text":"${inside}"}}`,
+  },
+  {
+    name: "responses",
+    likeness: alikeEvents,
+    frame: (inside, number) =>
+      `{"type":"response.output_text.delta","sequence_number":${number},"item_id":"i","delta":"${inside}","logprobs":[],` +
+      `"obfuscation":"${'\\"'.repeat(number % 3)}"}`,
+  },
+  {
+    name: "responses with odd numbers",
+    likeness: alikeEvents,
+    frame: (inside, number) =>
+      `{"delta":"${inside}","sequence_number":${["1.0", "-1", "01", '"1"', "1e3", "7"][number % 6]}}`,
+  },
+];
+
+function tryParse(text: string): Json | undefined {
+  try {
+    return parseJson(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** All there is in a value but what nobody reads. */
+function read(value: Json | undefined, { unread }: Likeness): string {
+  return JSON.stringify(value, (name, member) => unread.includes(name) ? undefined : member) ?? "";
+}
+
+Deno.test("alikeParser() reads every frame as it would be read alone, whatever came before", () => {
+  let number = 0;
+  for (const { name, likeness, frame } of FRAMES) {
+    for (const before of INSIDES) {
+      for (const inside of INSIDES) {
+        const parse = alikeParser(tryParse, likeness);
+        for (const text of [before, before, inside, "word", inside, before].map((said) => frame(said, number++))) {
+          assertEquals(read(parse(text), likeness), read(tryParse(text), likeness), `${name}: ${text}`);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("alikeEdit() edits every frame as it would be edited alone, whatever came before", () => {
+  const edit = (text: string) =>
+    tryParse(text) === undefined ? undefined : text.replace(/"(created|model)"(?=\s*:)/, '"edited"');
+  let number = 0;
+  for (const { name, likeness, frame } of FRAMES) {
+    for (const before of INSIDES) {
+      for (const inside of INSIDES) {
+        const alike = alikeEdit(edit, likeness);
+        for (const text of [before, before, inside, "word", inside, before].map((said) => frame(said, number++))) {
+          assertEquals(alike(text), edit(text), `${name}: ${text}`);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("frames that are alike are parsed and edited once, and those of no form cost a few tries", () => {
+  for (const { name, likeness, frame } of FRAMES.filter(({ name }) => ["chat", "responses"].includes(name))) {
+    let calls = 0;
+    const counted = (text: string) => {
+      calls++;
+      return tryParse(text);
+    };
+    const parse = alikeParser(counted, likeness);
+    const values = new Set<Json | undefined>();
+    for (let at = 0; at < 1_000; at++) values.add(parse(frame(`word ${at}`, at)));
+    assert(calls < 5 && values.size === 1, `${name}: ${calls} times parsed`);
+  }
+  let calls = 0;
+  const parse = alikeParser((text) => (calls++, tryParse(text)), alikeDeltas);
+  const piece = (at: number): JsonObject => ({ index: at, delta: { type: "text_delta", text: "word" } });
+  for (let at = 0; at < 1_000; at++) parse(JSON.stringify(piece(at)));
+  assert(calls < 1_010, `${calls} times parsed`);
+});
