@@ -153,7 +153,12 @@ export function estimateTokens(prompt: Prompt, { top_provider }: ModelBounds): T
     else if (part.type === "media") input += mediaTokens(part.media);
   };
   for (const part of fixedParts(prompt)) add(part);
-  for (const { blocks } of prompt.messages) for (const part of blockParts(blocks)) add(part);
+  for (const { blocks } of prompt.messages) {
+    // Most are one text: nothing is made to walk over it.
+    const [first] = blocks;
+    if (blocks.length === 1 && first?.type === "text") add(first.text);
+    else for (const part of blockParts(blocks)) add(part);
+  }
   input += tokensOfBytes(bytes);
   const most = top_provider.max_completion_tokens;
   const asked = prompt.maxTokens ?? USUAL_OUTPUT;

@@ -35,3 +35,12 @@ export function objectsOf(value: Json | undefined): JsonObject[] {
 export function textsOf(value: Json | undefined): string[] {
   return listOf(value).filter((item) => typeof item === "string");
 }
+
+/** An object without its undefined members. The names are the program's own, never a client's. */
+export function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
+  const kept: { [K in keyof T]?: T[K] } = {};
+  for (const name in members) {
+    if (members[name] !== undefined) kept[name] = members[name];
+  }
+  return kept as { [K in keyof T]?: Exclude<T[K], undefined> };
+}

@@ -1,7 +1,9 @@
 /** Members of bodies of this protocol: read, left over, spread. */
 import type { CacheMark, Rest } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json.ts";
 import { objectOf } from "../members.ts";
+
+const NONE = {};
 
 /** An object with one member, or with none where there is no value: for spreading. */
 export function optional<K extends string, V>(key: K, value: V | undefined): Partial<Record<K, V>> {
@@ -11,7 +13,7 @@ export function optional<K extends string, V>(key: K, value: V | undefined): Par
 /** The prompt-cache mark of a message, part or tool. OpenRouter's clients put Anthropic's marks there. */
 export function cacheOf(object: JsonObject): { cache?: CacheMark } {
   const mark = objectOf(object.cache_control);
-  return mark === undefined ? {} : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
+  return mark === undefined ? NONE : { cache: { ttl: mark.ttl === "1h" ? "1h" : "5m" } };
 }
 
 /**
@@ -23,17 +25,19 @@ export function cacheOf(object: JsonObject): { cache?: CacheMark } {
 export function restOf(
   object: JsonObject,
   read: readonly string[],
-  inner: Readonly<Record<string, readonly string[]>> = {},
+  inner: Readonly<Record<string, readonly string[]>> = NONE,
 ): { rest?: Rest } {
-  const members = without(object, [...read, ...Object.keys(inner)]);
-  for (const [name, innerRead] of Object.entries(inner)) {
-    const left = without(objectOf(object[name]) ?? {}, innerRead);
-    if (Object.keys(left).length > 0) members[name] = left;
+  let left: Left | undefined;
+  for (const name in object) {
+    if (!read.includes(name) && !Object.hasOwn(inner, name)) (left ??= []).push([name, object[name]]);
   }
-  return Object.keys(members).length === 0 ? {} : { rest: { from: "chat", members } };
+  for (const name in inner) {
+    const within = restOf(objectOf(object[name]) ?? NONE, inner[name] ?? []).rest;
+    if (within !== undefined) (left ??= []).push([name, within.members]);
+  }
+  // Made of entries, so that a member called `__proto__` stays a member.
+  return left === undefined ? NONE : { rest: { from: "chat", members: Object.fromEntries(left) } };
 }
 
-/** Built from entries, so that a member called `__proto__` stays a member. */
-function without(object: JsonObject, names: readonly string[]): JsonObject {
-  return Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
-}
+/** Members that are left; nearly always there are none. */
+type Left = [string, Json | undefined][];

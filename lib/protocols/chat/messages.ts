@@ -25,7 +25,6 @@ export function readMessages(body: JsonObject): Message[] {
 }
 
 function readMessage(message: JsonObject, index: number, calls: Calls): Message {
-  const path = `messages[${index}]`;
   switch (message.role) {
     case "assistant":
       return turn("assistant", message, readAssistant(message, index, calls), ASSISTANT);
@@ -34,19 +33,19 @@ function readMessage(message: JsonObject, index: number, calls: Calls): Message 
       const result: Block = {
         type: "tool_result",
         callId,
-        blocks: readContent(message.content, `${path}.content`),
+        blocks: contentOf(message, index),
         ...(calls.custom.has(callId) && { custom: true }),
       };
-      return turn("user", message, [result], ["tool_call_id"]);
+      return turn("user", message, [result], RESULT);
     }
     case "function": {
       const name = stringOf(message.name) ?? "";
       const callId = calls.functions.get(name) ?? functionCallId(name, index);
-      const blocks = readContent(message.content, `${path}.content`);
-      return turn("user", message, [{ type: "tool_result", callId, blocks }], ["name"]);
+      const blocks = contentOf(message, index);
+      return turn("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT);
     }
     case "developer": {
-      const system = turn("system", message, readContent(message.content, `${path}.content`), []);
+      const system = turn("system", message, contentOf(message, index), USUAL);
       const rest: Rest = { from: "chat", members: { role: "developer", ...system.rest?.members } };
       return { ...system, rest };
     }
@@ -54,35 +53,53 @@ function readMessage(message: JsonObject, index: number, calls: Calls): Message 
       return turn(
         message.role === "system" ? "system" : "user",
         message,
-        readContent(message.content, `${path}.content`),
-        [],
+        contentOf(message, index),
+        USUAL,
       );
   }
 }
 
+/** Most content is one text, and needs no name of its place. */
+function contentOf({ content }: JsonObject, index: number): Block[] {
+  return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`);
+}
+
 /** A mark on the message stands for one on its last block; without a block it has no place but the rest. */
-function turn(role: Message["role"], message: JsonObject, blocks: Block[], read: readonly string[]): Message {
+function turn(role: Message["role"], message: JsonObject, blocks: Block[], read: Members): Message {
   const { cache } = cacheOf(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
-  const marked = last === undefined ? [] : ["cache_control"];
-  return { role, blocks, ...restOf(message, ["role", "content", ...marked, ...read]) };
+  return { role, blocks, ...restOf(message, last === undefined ? read.bare : read.marked) };
 }
 
-const ASSISTANT = [...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call"];
+/** Members of a message that are read: where its mark has no place, and where it has one. */
+interface Members {
+  bare: readonly string[];
+  marked: readonly string[];
+}
+
+function membersWith(...names: string[]): Members {
+  const bare = ["role", "content", ...names];
+  return { bare, marked: [...bare, "cache_control"] };
+}
+
+const USUAL = membersWith();
+const ASSISTANT = membersWith(...REASONING_MEMBERS, "refusal", "audio", "tool_calls", "function_call");
+const RESULT = membersWith("tool_call_id");
+const FUNCTION_RESULT = membersWith("name");
 
 /** Chat has no order among what an assistant message holds: reasoning, then words, then calls. */
 function readAssistant(message: JsonObject, index: number, calls: Calls): Block[] {
-  const path = `messages[${index}]`;
   if (objectOf(message.audio) !== undefined) {
     throw new GatewayError("invalid", "Cannot use recorded audio: its id belongs to one vendor's account", {
-      param: `${path}.audio`,
+      param: `messages[${index}].audio`,
     });
   }
   const refusal = stringOf(message.refusal);
-  const blocks: Block[] = [...readReasoning(message), ...readContent(message.content, `${path}.content`)];
+  const blocks = readReasoning(message);
+  blocks.push(...contentOf(message, index));
   if (refusal) blocks.push({ type: "refusal", text: refusal });
-  blocks.push(...objectsOf(message.tool_calls).map((call) => readCall(call, calls)));
+  for (const call of objectsOf(message.tool_calls)) blocks.push(readCall(call, calls));
   const functionCall = objectOf(message.function_call);
   if (functionCall !== undefined) blocks.push(readFunctionCall(functionCall, index, calls));
   return blocks;

@@ -3,7 +3,7 @@ import type { Block, Message, OutputFormat, Prompt, Sampling } from "../../canon
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
-import { booleanOf, numberOf, objectOf, stringOf, textsOf } from "../members.ts";
+import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { optional, restOf } from "./members.ts";
 import { readMessages } from "./messages.ts";
 import { readReasoningOptions } from "./reasoning_options.ts";
@@ -40,6 +40,8 @@ const MODELLED = [
   "models",
   "safety_identifier",
 ];
+const MODELLED_USER = [...MODELLED, "user"];
+const OPTIONS = { stream_options: ["include_usage"] };
 
 /**
  * Reads a chat request that the schema has accepted. Members the canonical form does not model are kept in `rest`.
@@ -53,25 +55,27 @@ export function readPrompt(body: JsonObject): Prompt {
   const stream = body.stream === true;
   const endUser = stringOf(body.safety_identifier);
   return {
+    ...present({
+      toolChoice: readToolChoice(body, tools),
+      // The old manner knows one call per answer and has no place for a second.
+      parallelToolCalls: usesFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
+      maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
+      reasoning: readReasoningOptions(body),
+      format: readFormat(body.response_format),
+      n: numberOf(body.n),
+      includeUsage: readIncludeUsage(body, stream),
+      provider: objectOf(body.provider),
+      fallbacks: Array.isArray(body.models) ? textsOf(body.models) : undefined,
+      user: endUser ?? stringOf(body.user),
+    }),
     protocol: "chat",
     model: stringOf(body.model) ?? "",
     messages,
     tools,
-    ...optional("toolChoice", readToolChoice(body, tools)),
-    // The old manner knows one call per answer and has no place for a second.
-    ...optional("parallelToolCalls", usesFunctions(body) ? false : booleanOf(body.parallel_tool_calls)),
-    ...optional("maxTokens", numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens)),
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
-    ...optional("reasoning", readReasoningOptions(body)),
-    ...optional("format", readFormat(body.response_format)),
-    ...optional("n", numberOf(body.n)),
     stream,
-    ...optional("includeUsage", readIncludeUsage(body, stream)),
-    ...optional("provider", objectOf(body.provider)),
-    ...optional("fallbacks", Array.isArray(body.models) ? textsOf(body.models) : undefined),
-    ...optional("user", endUser ?? stringOf(body.user)),
-    ...restOf(body, endUser === undefined ? [...MODELLED, "user"] : MODELLED, { stream_options: ["include_usage"] }),
+    ...restOf(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
   };
 }
 
@@ -81,17 +85,17 @@ function readSampling(body: JsonObject): Sampling {
   if (topLogprobs !== undefined && logprobs !== true) {
     throw new GatewayError("invalid", "Cannot use top_logprobs: logprobs is not true", { param: "top_logprobs" });
   }
-  return {
-    ...optional("temperature", numberOf(body.temperature)),
-    ...optional("topP", numberOf(body.top_p)),
-    ...optional("topK", numberOf(body.top_k)),
-    ...optional("frequencyPenalty", numberOf(body.frequency_penalty)),
-    ...optional("presencePenalty", numberOf(body.presence_penalty)),
-    ...optional("seed", numberOf(body.seed)),
-    ...optional("logitBias", objectOf(body.logit_bias)),
-    ...optional("logprobs", logprobs),
-    ...optional("topLogprobs", topLogprobs),
-  };
+  return present({
+    temperature: numberOf(body.temperature),
+    topP: numberOf(body.top_p),
+    topK: numberOf(body.top_k),
+    frequencyPenalty: numberOf(body.frequency_penalty),
+    presencePenalty: numberOf(body.presence_penalty),
+    seed: numberOf(body.seed),
+    logitBias: objectOf(body.logit_bias),
+    logprobs,
+    topLogprobs,
+  });
 }
 
 function readFormat(value: Json | undefined): OutputFormat | undefined {

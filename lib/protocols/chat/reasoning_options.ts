@@ -10,7 +10,9 @@ import { optional, restOf } from "./members.ts";
  * @throws {GatewayError} `invalid`, where two of them contradict each other
  */
 export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
-  const options = objectOf(body.reasoning) ?? {};
+  const { reasoning: wishes, reasoning_effort: depth, include_reasoning: shown } = body;
+  if (wishes === undefined && depth === undefined && shown === undefined) return undefined;
+  const options = objectOf(wishes) ?? {};
   const effort = readEffort(body, options);
   const budgetTokens = numberOf(options.max_tokens);
   const enabled = booleanOf(options.enabled);

@@ -2,6 +2,7 @@
 import type { CacheMark, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { present } from "../members.ts";
 
 /** What is counted over a whole request while it is read. */
 export interface Tally {
@@ -30,13 +31,17 @@ export function readString(value: Json | undefined, param: string): string {
 
 /** An object without its undefined members. */
 export function defined<T extends object>(members: T): T {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as T;
+  return present(members) as T;
 }
 
 /** The members of an object that are not among those named, for the `rest` of what is read from it. */
 export function readRest(object: JsonObject, modelled: ReadonlySet<string>): Rest | undefined {
-  const members = Object.entries(object).filter(([name]) => !modelled.has(name));
-  return members.length === 0 ? undefined : { from: "messages", members: Object.fromEntries(members) };
+  let left: [string, Json | undefined][] | undefined;
+  for (const name in object) {
+    if (!modelled.has(name)) (left ??= []).push([name, object[name]]);
+  }
+  // Made of entries, so that a member called `__proto__` stays a member.
+  return left === undefined ? undefined : { from: "messages", members: Object.fromEntries(left) };
 }
 
 /** The cache mark of an object, which is counted. */

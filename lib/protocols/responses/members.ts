@@ -1,13 +1,6 @@
-/** Members of bodies of this protocol: left over, spread. */
+/** Members of bodies of this protocol that are left over. */
 import type { Rest } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
-
-/** An object without the members whose value is `undefined`. */
-export function present<T extends object>(members: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as {
-    [K in keyof T]?: Exclude<T[K], undefined>;
-  };
-}
+import type { Json, JsonObject } from "../../json.ts";
 
 /**
  * The members of an object that the canonical form does not model, as a `rest` member to spread; nothing where there are
@@ -18,9 +11,13 @@ export function restOf(
   value: JsonObject,
   { modelled, more = {} }: { modelled: ReadonlySet<string>; more?: JsonObject },
 ): { rest?: Rest } {
-  const entries = [
-    ...Object.entries(value).filter(([name]) => !modelled.has(name)),
-    ...Object.entries(more).filter(([, member]) => member !== undefined),
-  ];
-  return entries.length === 0 ? {} : { rest: { from: "responses", members: Object.fromEntries(entries) } };
+  let left: [string, Json | undefined][] | undefined;
+  for (const name in value) {
+    if (!modelled.has(name)) (left ??= []).push([name, value[name]]);
+  }
+  for (const name in more) {
+    if (more[name] !== undefined) (left ??= []).push([name, more[name]]);
+  }
+  // Made of entries, so that a member called `__proto__` stays a member.
+  return left === undefined ? {} : { rest: { from: "responses", members: Object.fromEntries(left) } };
 }

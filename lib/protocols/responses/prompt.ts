@@ -9,9 +9,9 @@ import {
 } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { booleanOf, listOf, numberOf, objectOf, stringOf } from "../members.ts";
+import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { readInput, readInstructions } from "./input.ts";
-import { present, restOf } from "./members.ts";
+import { restOf } from "./members.ts";
 import { checkImages } from "./parts.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 

@@ -1,8 +1,7 @@
 /** Token counts as upstreams of this protocol report them. */
 import type { Usage } from "../../canonical/types.ts";
 import { isRawNumber, type Json } from "../../json.ts";
-import { objectOf } from "../members.ts";
-import { present } from "./members.ts";
+import { objectOf, present } from "../members.ts";
 
 /**
  * Reads token counts into classes that do not overlap. The protocol counts cached tokens as input and reasoning as

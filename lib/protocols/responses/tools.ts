@@ -3,8 +3,8 @@ import type { Tool, ToolChoice } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
-import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { present, restOf } from "./members.ts";
+import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
+import { restOf } from "./members.ts";
 import { readCache } from "./parts.ts";
 
 const FUNCTION = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);

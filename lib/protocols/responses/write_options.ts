@@ -2,8 +2,7 @@
 import { createHash } from "node:crypto";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { listOf, objectOf } from "../members.ts";
-import { present } from "./members.ts";
+import { listOf, objectOf, present } from "../members.ts";
 import { ownMembers, type WriteContext } from "./write_context.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
