@@ -4,7 +4,6 @@ import { DEFAULT_FILE } from "../config/load.ts";
 import { createReloader, type Reloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
-import { describeCause } from "../http/cause.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import type { Store } from "../store/store.ts";
 import { createReloading, type Origin } from "./origin.ts";
@@ -66,7 +65,7 @@ function followed(reloader: Reloader, { renew }: Others): Reloader {
  * file is another deployment.
  */
 export function startReloading(
-  { reloader, log, config, store }: Pick<Gateway, "reloader" | "log" | "config" | "store">,
+  { reloader, config, store }: Pick<Gateway, "reloader" | "config" | "store">,
   path = DEFAULT_FILE,
 ): () => void {
   const reloading = createReloading(reloader);
@@ -81,11 +80,7 @@ export function startReloading(
     const onSignal = () => reloading.ask("signal");
     const hasSignal = Deno.build.os !== "windows";
     if (hasSignal) Deno.addSignalListener("SIGHUP", onSignal);
-    const endWatch = watchFile({
-      path,
-      changed: () => reloading.ask("file"),
-      blind: (error) => log({ level: "info", event: "config_polled", path, ...describeCause(error) }),
-    });
+    const endWatch = watchFile({ path, changed: () => reloading.ask("file") });
     ends.push(endWatch, () => hasSignal && Deno.removeSignalListener("SIGHUP", onSignal));
   }
   return () => {

@@ -1,98 +1,63 @@
-/** Notices that the file of the configuration has changed, in whatever way it was written. */
+/**
+ * Notices that the file of the configuration has changed, in whatever way it was written, by looking at it.
+ *
+ * Its folder is not watched: the runtime's watcher opens and closes each file of a folder that somebody touches, and POSIX
+ * takes all locks of a process on a file away when it closes any descriptor of it. Where a store lies in that folder, the
+ * next command that closes it would take itself for the last one, and remove the log that this process writes to.
+ */
 
 /** What is watched, and how. */
 export interface Watched {
   path: string;
-  /** Called when the file may say something else, at most once per `settleMs`. */
+  /** Called when the file may say something else. */
   changed: () => void;
-  /** Told where the system gives no notice of changes: the file is then looked at from time to time only. */
-  blind?: (error: unknown) => void;
-  /** Silence after which a file counts as written, in milliseconds. */
+  /** Time for which the file has to be as it is to count as written, in milliseconds. */
   settleMs?: number;
-  /** Time between two looks at the file, for folders whose changes nobody tells, in milliseconds. */
-  pollMs?: number;
+  /** Time between two looks at the file, in milliseconds. */
+  lookMs?: number;
 }
 
 /** Editors and tools write a file in several steps; these are over by then. */
 const SETTLE_MS = 100;
-/** A file that is written without a pause is read in between, as many times the silence. */
+/** A file that is written without a pause is read in between, after as many looks. */
 const MOST_SETTLES = 4;
-const POLL_MS = 5_000;
+/** Together with the above, a change is noticed well within a second. A look takes some microseconds. */
+const LOOK_MS = 250;
 
-/** The link that Kubernetes turns to a new folder, where a file comes from a ConfigMap. */
-const TURNED_LINK = "..data";
-
-/**
- * Watches a file. Its folder is watched, as most programs put a new file in the place of the old one, and the file is
- * looked at every few seconds beside, as folders of a network or a container tell nothing. Returns the function that
- * ends it.
- */
-export function watchFile(watched: Watched): () => void {
-  const { path, changed, blind, settleMs = SETTLE_MS, pollMs = POLL_MS } = watched;
-  const { folder, name } = placeOf(path);
+/** Watches a file, also one that is not there yet, or is reached by links that are turned. Returns the function that ends it. */
+export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_MS }: Watched): () => void {
   let over = false;
-  let settling: ReturnType<typeof setTimeout> | undefined;
-  let noticed = 0;
-  let seen: string | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
 
-  function notice(): void {
-    if (over) return;
-    if (settling === undefined) noticed = performance.now();
-    else if (performance.now() - noticed >= settleMs * (MOST_SETTLES - 1)) return;
-    clearTimeout(settling);
-    settling = setTimeout(async () => {
-      settling = undefined;
-      seen = await stateOf(path);
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      timer = setTimeout(resolve, ms);
+    });
+  }
+
+  async function watch(): Promise<void> {
+    let told: string | undefined = await stateOf(path);
+    while (!over) {
+      await pause(lookMs);
+      let state = await stateOf(path);
+      if (over || state === told) continue;
+      told = undefined;
+      for (let looks = 0; looks < MOST_SETTLES && !over && told === undefined; looks++) {
+        await pause(settleMs);
+        const next = await stateOf(path);
+        // What has not settled is told now, and looked at once more: it may change within one tick of its time stamps.
+        if (next === state) told = next;
+        state = next;
+      }
       if (!over) changed();
-    }, settleMs);
-  }
-
-  async function poll(): Promise<void> {
-    const state = await stateOf(path);
-    if (over || settling !== undefined || state === seen) return;
-    const isFirst = seen === undefined;
-    seen = state;
-    if (!isFirst) notice();
-  }
-
-  const watcher = openWatcher(folder, blind);
-  void listen(watcher, { isOurs: (other) => other === name || other === TURNED_LINK, notice, blind });
-  void poll();
-  const polling = setInterval(() => void poll(), pollMs);
-  return () => {
-    if (over) return;
-    over = true;
-    clearTimeout(settling);
-    clearInterval(polling);
-    watcher?.close();
-  };
-}
-
-interface Listening {
-  isOurs: (name: string) => boolean;
-  notice: () => void;
-  blind: Watched["blind"];
-}
-
-async function listen(watcher: Deno.FsWatcher | undefined, { isOurs, notice, blind }: Listening): Promise<void> {
-  if (watcher === undefined) return;
-  try {
-    for await (const { kind, paths } of watcher) {
-      // Reading the file is an event, too.
-      if (kind !== "access" && paths.some((path) => isOurs(placeOf(path).name))) notice();
     }
-  } catch (error) {
-    blind?.(error);
   }
-}
 
-function openWatcher(folder: string, blind: Watched["blind"]): Deno.FsWatcher | undefined {
-  try {
-    return Deno.watchFs(folder, { recursive: false });
-  } catch (error) {
-    blind?.(error);
-    return undefined;
-  }
+  void watch();
+  return () => {
+    over = true;
+    clearTimeout(timer);
+  };
 }
 
 /** What changes with the file's content; the same text for every file that is not there. */
@@ -103,9 +68,4 @@ async function stateOf(path: string): Promise<string> {
   } catch {
     return "none";
   }
-}
-
-function placeOf(path: string): { folder: string; name: string } {
-  const at = Math.max(path.lastIndexOf("/"), Deno.build.os === "windows" ? path.lastIndexOf("\\") : -1);
-  return { folder: at === -1 ? "." : path.slice(0, at) || "/", name: path.slice(at + 1) };
 }

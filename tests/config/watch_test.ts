@@ -1,3 +1,4 @@
+import { DatabaseSync } from "node:sqlite";
 import { assertEquals } from "@std/assert";
 import { watchFile } from "../../lib/config/watch.ts";
 
@@ -25,7 +26,8 @@ async function inFolder(test: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-const NEVER_MS = 3_600_000;
+/** Time between two looks, in milliseconds. */
+const LOOK_MS = 10;
 
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
@@ -36,7 +38,7 @@ Deno.test("many writes at once are told as one change, other files of the folder
     const path = `${folder}/sluice.jsonc`;
     await Deno.writeTextFile(path, "0");
     const { changed, count, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 40, pollMs: NEVER_MS });
+    const end = watchFile({ path, changed, settleMs: 40, lookMs: LOOK_MS });
     for (let number = 0; number < 20; number++) {
       await Deno.writeTextFile(`${folder}/other`, String(number));
     }
@@ -58,7 +60,7 @@ Deno.test("a file that is written without a pause is told meanwhile", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.jsonc`;
     const { changed, next } = counter();
-    const end = watchFile({ path, changed, settleMs: 40, pollMs: NEVER_MS });
+    const end = watchFile({ path, changed, settleMs: 40, lookMs: LOOK_MS });
     let over = false;
     const told = next().then(() => over = true);
     while (!over) {
@@ -78,7 +80,7 @@ Deno.test("a link that is turned to another folder is told, as a ConfigMap's is"
     await Deno.symlink("one", `${folder}/..data`);
     await Deno.symlink("..data/sluice.jsonc", `${folder}/sluice.jsonc`);
     const { changed, next } = counter();
-    const end = watchFile({ path: `${folder}/sluice.jsonc`, changed, settleMs: 10, pollMs: NEVER_MS });
+    const end = watchFile({ path: `${folder}/sluice.jsonc`, changed, settleMs: 10, lookMs: LOOK_MS });
     const told = next();
     await Deno.symlink("two", `${folder}/..data_tmp`);
     await Deno.rename(`${folder}/..data_tmp`, `${folder}/..data`);
@@ -86,21 +88,49 @@ Deno.test("a link that is turned to another folder is told, as a ConfigMap's is"
     end();
   }));
 
-Deno.test("where nobody tells of changes, they are found by looking", () =>
+Deno.test("a folder that is not there yet is no hindrance, nor is a file that goes and comes back", () =>
   inFolder(async (folder) => {
     const path = `${folder}/later/sluice.jsonc`;
     const { changed, next } = counter();
-    const blind = Promise.withResolvers<unknown>();
-    // There is no such folder yet, so that it cannot be watched.
-    const end = watchFile({ path, changed, blind: blind.resolve, settleMs: 5, pollMs: 10 });
-    await blind.promise;
+    const end = watchFile({ path, changed, settleMs: 5, lookMs: LOOK_MS });
     await pause(20);
     let told = next();
     await Deno.mkdir(`${folder}/later`);
     await Deno.writeTextFile(path, "1");
     await told;
-    told = next();
-    await Deno.writeTextFile(path, "22");
-    await told;
+    for (const change of [() => Deno.remove(path), () => Deno.writeTextFile(path, "22")]) {
+      told = next();
+      await change();
+      await told;
+    }
     end();
   }));
+
+Deno.test({
+  name: "a process keeps its locks on other files of the folder, whoever touches them",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/sluice.jsonc`;
+      await Deno.writeTextFile(path, "0");
+      using db = new DatabaseSync(`${folder}/store.db`);
+      db.exec("PRAGMA journal_mode = WAL; CREATE TABLE t (a)");
+      const { ino } = await Deno.stat(`${folder}/store.db`);
+      const isLocked = async () =>
+        (await Deno.readTextFile("/proc/locks")).split("\n").some((line) =>
+          line.includes(` ${Deno.pid} `) && line.includes(`:${ino} `)
+        );
+      assertEquals(await isLocked(), true);
+      const { changed, count, next } = counter();
+      const end = watchFile({ path, changed, settleMs: 5, lookMs: LOOK_MS });
+      // By another process: this one must not close the file itself.
+      await new Deno.Command("cat", { args: [`${folder}/store.db`], stdout: "null" }).output();
+      await new Deno.Command("touch", { args: [`${folder}/store.db`] }).output();
+      const told = next();
+      await pause(2 * LOOK_MS);
+      await Deno.writeTextFile(path, "1");
+      await told;
+      assertEquals([await isLocked(), count()], [true, 1]);
+      end();
+    }),
+});
