@@ -137,6 +137,7 @@ function findForm(
   const word = String(said.holder[said.name]);
   const gaps = unread.flatMap((name) => unreadGap(text, { value, name }));
   const wanted = markedJson(value, { said, unread });
+  if (wanted === undefined) return undefined;
   let at = text.indexOf(`"${word}"`);
   for (let tries = 0; tries < TRIES && at >= 0; tries++) {
     const own = { start: at + 1, end: at + 1 + word.length };
@@ -164,17 +165,26 @@ function unreadGap(text: string, { value, name }: { value: JsonObject; name: str
   return typeof member === "number" ? [span] : [];
 }
 
-/** The JSON of a frame's value when its gaps hold marks. */
-function markedJson(value: JsonObject, { said, unread }: { said: Said; unread: readonly string[] }): string {
+/** The JSON of a frame's value when its gaps hold marks; `undefined` for one that is nested too deeply to be written. */
+function markedJson(
+  value: JsonObject,
+  { said, unread }: { said: Said; unread: readonly string[] },
+): string | undefined {
   const word = said.holder[said.name];
   said.holder[said.name] = MARK;
-  const json = JSON.stringify(value, (name, member) => {
-    const differs = unread.includes(name) && value[name] === member;
-    if (!differs) return member;
-    return typeof member === "string" ? MARK : typeof member === "number" ? Number(NUMBER_MARK) : member;
-  });
-  said.holder[said.name] = word;
-  return json;
+  try {
+    return JSON.stringify(value, (name, member) => {
+      const differs = unread.includes(name) && value[name] === member;
+      if (!differs) return member;
+      return typeof member === "string" ? MARK : typeof member === "number" ? Number(NUMBER_MARK) : member;
+    });
+  } catch (error) {
+    // What can be parsed can be too deep for a stack that writing takes more of.
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  } finally {
+    said.holder[said.name] = word;
+  }
 }
 
 function around(text: string, gaps: readonly Span[]): string[] {

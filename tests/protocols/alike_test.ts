@@ -122,3 +122,15 @@ Deno.test("frames that are alike are parsed and edited once, and those of no for
   for (let at = 0; at < 1_000; at++) parse(JSON.stringify(piece(at)));
   assert(calls < 1_010, `${calls} times parsed`);
 });
+
+Deno.test("a frame that is nested too deeply to be written again is read all the same, and none is like it", () => {
+  for (const depth of [1_000, 3_000, 10_000]) {
+    const frame = (word: string) =>
+      `{"choices":[{"delta":{"content":"${word}"},"deep":${"[".repeat(depth)}${"]".repeat(depth)}}]}`;
+    const parse = alikeParser((text) => JSON.parse(text), alikeChunks);
+    for (const word of ["one", "two", "three"]) {
+      const value = parse(frame(word)) as { choices: { delta: { content: string } }[] };
+      assertEquals(value.choices[0]?.delta.content, word);
+    }
+  }
+});
