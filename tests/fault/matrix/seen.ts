@@ -121,15 +121,20 @@ function hasEvent(frames: readonly ParsedFrame[], ...types: readonly string[]): 
   return frames.some(({ event, data }) => types.includes(event ?? "") || types.includes(data.type));
 }
 
+/** Other upstreams' answers are relayed, whatever they hold: what is no text says nothing. */
 function wordsOfStream(protocol: Protocol, frames: readonly ParsedFrame[]): string {
   return frames.map(({ data }) => {
-    if (protocol === "chat") return data.choices?.[0]?.delta?.content ?? "";
-    if (protocol === "responses") return data.type === "response.output_text.delta" ? data.delta ?? "" : "";
-    return data.type === "content_block_delta" ? data.delta?.text ?? "" : "";
+    if (protocol === "chat") return wordOf(data.choices?.[0]?.delta?.content);
+    if (protocol === "responses") return data.type === "response.output_text.delta" ? wordOf(data.delta) : "";
+    return data.type === "content_block_delta" ? wordOf(data.delta?.text) : "";
   }).join("");
 }
 
 function wordsOfWhole(protocol: Protocol, body: Parsed): string {
-  if (protocol === "chat") return body.choices?.[0]?.message?.content ?? "";
-  return (protocol === "messages" ? body.content?.[0]?.text : body.output?.[0]?.content?.[0]?.text) ?? "";
+  if (protocol === "chat") return wordOf(body.choices?.[0]?.message?.content);
+  return wordOf(protocol === "messages" ? body.content?.[0]?.text : body.output?.[0]?.content?.[0]?.text);
+}
+
+function wordOf(value: Parsed): string {
+  return typeof value === "string" ? value : "";
 }

@@ -11,7 +11,7 @@ import { SOME } from "./broken.ts";
 import type { Seen, WireFault } from "./fault.ts";
 import { FAULTS, NOTHING_WRONG } from "./faults.ts";
 import { PIECES, SPOKEN } from "./said.ts";
-import { seenOf } from "./seen.ts";
+import { type Got, seenOf } from "./seen.ts";
 import { asking, startWire, type Wire } from "./wire.ts";
 
 /** Where a fault is met. */
@@ -58,6 +58,9 @@ const VENDORS: Readonly<Record<UpstreamProtocol, string>> = {
 /** Time that everything has to be let go of after an answer, in milliseconds: what follows an end is read for one second. */
 const RELEASE_MS = 2_000;
 
+/** Longest time for any answer, in milliseconds: far more than every limit here. */
+const PATIENCE_MS = 20_000;
+
 /** Most that memory may grow while an upstream floods the gateway, in bytes; what is collected later is among it. */
 const FLOOD_BYTES = 256 * 1024 ** 2;
 
@@ -87,9 +90,18 @@ export function startBench(transport: Client): Bench {
     groups: { default: { key_limits: { concurrency: 1 }, key_budget: { usd: "1000", period: "total" } } },
   });
 
-  async function ask(cell: Cell): Promise<{ status: number; headers: Headers; text: string }> {
+  async function ask(cell: Cell): Promise<Got> {
     read = Promise.withResolvers();
-    const { status, headers, body } = await gateway.ask(cell.client, bodyOf(cell));
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(new Error("There was no whole answer in time")), PATIENCE_MS);
+    try {
+      return await readAnswer(await gateway.ask(cell.client, bodyOf(cell), { signal: late.signal }));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function readAnswer({ status, headers, body }: Response): Promise<Got> {
     let text = "";
     let isRead = false;
     for await (const piece of (body ?? new Blob().stream()).pipeThrough(new TextDecoderStream())) {

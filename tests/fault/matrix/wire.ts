@@ -131,8 +131,16 @@ function spokenAt(path: string): UpstreamProtocol {
   return path.endsWith("/messages") ? "messages" : "gemini";
 }
 
+/** The last byte of most bodies is not read yet: it is a brace. */
 function isStream({ path, body }: RawRequest): boolean {
-  return path.includes(":streamGenerateContent") || /"stream": ?true/.test(body);
+  if (path.includes(":streamGenerateContent")) return true;
+  return [body, `${body}}`].some((text) => {
+    try {
+      return JSON.parse(text).stream === true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 function close(connection: Deno.TcpConn): void {
