@@ -4,6 +4,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../metering/meter.ts";
+import type { Interruption } from "../pipeline/interruption.ts";
 import { attemptsWith, headersOfAttempt } from "../pipeline/targets.ts";
 import type { Pass } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
@@ -40,8 +41,9 @@ export async function startImages(job: ImageJob): Promise<Started> {
   const { health, random, imageUpstreams } = gateway;
   let last: Attempt | undefined;
   try {
-    const feed = await attempt({
-      ...attemptsWith(gateway, { requestId, signal }),
+    const feed = await attempt(attemptsWith(gateway, {
+      requestId,
+      signal,
       choices: planChoices({
         models: [{ model, price: { prompt: 0n, completion: 0n } }],
         facts: (target) => ({
@@ -57,7 +59,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
       once: true,
       ask: (attempt) => startAt(last = attempt, job),
       isOver: () => signal.aborted || meter.ended,
-    });
+    }));
     return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
   } catch (thrown) {
     signal.throwIfAborted();
@@ -122,8 +124,8 @@ export interface Watch {
 export interface Watched {
   /** Aborted when the client has gone. */
   client: AbortSignal;
-  /** Aborted when the process ends; its reason is what the client is told. */
-  interrupted: AbortSignal;
+  /** Comes when the process ends; its reason is what the client is told. */
+  interrupted: Interruption;
   /** Longest time, in milliseconds. */
   totalMs: number;
 }
@@ -132,7 +134,7 @@ export interface Watched {
 export function watchRequest({ client, interrupted, totalMs }: Watched): Watch {
   const control = new AbortController();
   const leave = () => control.abort(client.reason);
-  interrupted.addEventListener("abort", () => control.abort(interrupted.reason), { once: true });
+  interrupted.tell((reason) => control.abort(reason));
   const timer = setTimeout(() => {
     control.abort(
       new GatewayError("timeout", `Cannot wait for the pictures any longer: ${totalMs / 1000} s have gone by`, {

@@ -6,12 +6,13 @@ import { limitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../metering/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
+import { Interruption } from "./interruption.ts";
 
 /** A request under a meter. */
 export interface Metered {
   meter: Meter;
-  /** Aborted where the process ends before the request does; its reason is what the client is told. */
-  interrupted: AbortSignal;
+  /** Comes where the process ends before the request does; its reason is what the client is told. */
+  interrupted: Interruption;
   /** Somebody else ends the meter from here on, also where the request fails for this client. */
   handOver(): void;
 }
@@ -28,10 +29,10 @@ export async function metered(
   const { gateway, requestId, caller, answerHeaders } = context;
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
-  const interruption = new AbortController();
+  const interrupted = new Interruption();
   const endRunning = gateway.running.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
-    stop: (reason) => interruption.abort(reason),
+    stop: (reason) => interrupted.come(reason),
   });
   const endUse = gateway.uses.begin();
   void meter.done.then(() => {
@@ -42,7 +43,7 @@ export async function metered(
   try {
     return await work({
       meter,
-      interrupted: interruption.signal,
+      interrupted,
       handOver: () => void (own = false),
     });
   } catch (thrown) {
@@ -51,7 +52,7 @@ export async function metered(
     throw error.withHeaders({ "x-sluice-cost": "0" });
   } finally {
     const words = endpoint === "messages" ? "anthropic" : "openai";
-    answerHeaders.push(...limitHeaders(meter.standings(), { now: gateway.now(), words }));
+    for (const header of limitHeaders(meter.standings(), { now: gateway.now(), words })) answerHeaders.push(header);
   }
 }
 

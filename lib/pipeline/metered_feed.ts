@@ -22,7 +22,7 @@ export interface StreamCharge {
   /** Whether the client has left, for as long as there is no response that it could leave. */
   hasLeft: () => boolean;
   /** Aborted where the gateway ends the stream. */
-  interrupted: AbortSignal;
+  interrupted: Pick<AbortSignal, "aborted">;
   /** Told why an answer breaks off. */
   failed: (error: GatewayError) => void;
 }

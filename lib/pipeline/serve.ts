@@ -4,6 +4,7 @@
  */
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
+import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
 import { jsonResponse, jsonText } from "../http/json_response.ts";
@@ -26,6 +27,7 @@ import { fitContext } from "./context.ts";
 import { droppedHeader } from "./dropped_header.ts";
 import { inTime, type Late } from "./late.ts";
 import { measuredFeed } from "./measured_feed.ts";
+import type { Interruption } from "./interruption.ts";
 import { LEFT, type Metered, metered } from "./metered.ts";
 import { meteredFeed } from "./metered_feed.ts";
 import { pump } from "./pump.ts";
@@ -44,13 +46,15 @@ interface Job {
   context: RouteContext;
   meter: Meter;
   wishes: Wishes;
-  /** Who may answer; the one that is asked first leads. */
-  runs: readonly [Run, ...Run[]];
+  /** Who may answer, and the one of them that is asked first. */
+  admitted: readonly Admitted[];
+  lead: Run;
+  runs: readonly Run[];
   /** The attempt under way, or the last one; absent before the first. */
   attempted: Attempted | undefined;
   /** Aborted when the client leaves before there is a response, and when the process ends. */
   signal: AbortSignal;
-  interrupted: AbortSignal;
+  interrupted: Interruption;
   /** Whether the client has left. To be asked before there is a response. */
   hasLeft: () => boolean;
 }
@@ -66,21 +70,23 @@ export function serve(codec: Codec, request: Request, context: RouteContext): Pr
   return metered(
     request,
     { context, endpoint: codec.protocol },
-    (under) => serveMetered(codec, request, { context, ...under }),
+    (under) => serveMetered(codec, request, { context, under }),
   );
 }
 
 async function serveMetered(
   codec: Codec,
   request: Request,
-  { context, meter, interrupted }: { context: RouteContext } & Metered,
+  { context, under }: { context: RouteContext; under: Metered },
 ): Promise<Response> {
+  const { meter, interrupted } = under;
   const header = (name: string) => request.headers.get(name);
   codec.checkHeaders?.(header);
   const body = await context.readJson();
   checkBody(codec.schema, body.value);
   const { wishes, candidates } = findCandidates(codec.readPrompt(body.value), context);
-  const [lead, ...others] = await admit(candidates, { meter, context });
+  const admitted = await admit(candidates, { meter, context });
+  const lead = admitted[0];
   if (lead === undefined) throw new TypeError("Cannot answer: nobody was admitted");
   const seconds = () => Math.floor(context.gateway.now() / 1000);
   const createdAt = seconds();
@@ -98,17 +104,20 @@ async function serveMetered(
     return { admitted, client: { echo, body: capped, header } };
   };
 
+  const runs = admitted.map(runOf);
   const gone = new AbortController();
   const leave = () => lead.model.on_disconnect === "drain" ? undefined : gone.abort();
   if (request.signal.aborted) leave();
   request.signal.addEventListener("abort", leave, { once: true });
-  interrupted.addEventListener("abort", () => gone.abort(interrupted.reason), { once: true });
+  interrupted.tell((reason) => gone.abort(reason));
   const job: Job = {
     codec,
     context,
     meter,
     wishes,
-    runs: [runOf(lead), ...others.map(runOf)],
+    admitted,
+    lead: runs[0] ?? runOf(lead),
+    runs,
     attempted: undefined,
     signal: gone.signal,
     interrupted,
@@ -124,27 +133,35 @@ async function serveMetered(
 
 /** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */
 async function answer(job: Job): Promise<Response> {
-  const { context: { gateway, requestId }, meter, runs, wishes, signal } = job;
+  const { context: { gateway, requestId }, meter, admitted, wishes, signal } = job;
   try {
-    const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes });
-    return await attempt({
-      ...attemptsWith(gateway, { requestId, signal }),
-      choices,
-      deadlineMs: deadlineMs(choices, gateway),
-      ask: (attempt) => answerFrom(attempt, job),
-      // An answer that came and could not be entered in the ledger is not asked for again.
-      isOver: () => signal.aborted || meter.ended,
-    });
+    const choices = planTargets(admitted, { gateway, wishes });
+    return await attempt(
+      attemptsWith(gateway, {
+        requestId,
+        signal,
+        choices,
+        deadlineMs: deadlineMs(choices, gateway),
+        ask: (attempt) => answerFrom(attempt, job),
+        // An answer that came and could not be entered in the ledger is not asked for again.
+        isOver: () => signal.aborted || meter.ended,
+      }),
+    );
   } catch (thrown) {
     if (job.attempted !== undefined) job.context.answerHeaders.push(...headersOfAttempt(job.attempted.attempt));
     throw thrown;
   }
 }
 
+/** The run of the model that is asked; that of the lead where it is none of them. */
+function runWith(model: Model | undefined, { runs, lead }: Job): Run {
+  return lead.admitted.model === model ? lead : runs.find(({ admitted }) => admitted.model === model) ?? lead;
+}
+
 async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
-  const { codec, context: { gateway, record }, meter, signal, runs } = job;
+  const { codec, context: { gateway, record }, meter, signal } = job;
   const { model, target } = attempt;
-  const run = runs.find(({ admitted }) => admitted.model === model) ?? runs[0];
+  const run = runWith(model, job);
   const { admitted: { prompt }, client } = run;
   const upstream = gateway.upstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
@@ -190,9 +207,9 @@ function tellAnswer(job: Job): void {
 }
 
 /** What could not be said to whoever was asked last, and what was set for it. */
-function changeHeaders({ attempted, runs }: Job): AnswerHeader[] {
-  const { cap, dropped } =
-    (runs.find(({ admitted }) => admitted.model === attempted?.attempt.model) ?? runs[0]).admitted;
+function changeHeaders(job: Job): AnswerHeader[] {
+  const { attempted } = job;
+  const { cap, dropped } = runWith(attempted?.attempt.model, job).admitted;
   const headers = droppedHeader(attempted?.dropped ?? dropped);
   if (cap !== undefined) headers.push(["x-sluice-max-tokens", String(cap.tokens)]);
   return headers;
@@ -294,7 +311,7 @@ function measured(feed: FrameFeed, { job, attempt: { pass }, begun }: Out): Fram
 
 /** What becomes of a stream whose targets take longer than a client or a proxy on the way may wait in silence. */
 function lateOf(job: Job, leave: () => void): Late {
-  const { codec, context, runs: [{ client }] } = job;
+  const { codec, context, lead: { client } } = job;
   return {
     response: answer(job),
     heartbeat: codec.heartbeat,

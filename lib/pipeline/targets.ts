@@ -69,12 +69,19 @@ function issuersIn({ messages }: Prompt): Set<string> {
 }
 
 /** What every request's attempts are made with. */
-export function attemptsWith(
+export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
-  { requestId, signal }: { requestId: string; signal: AbortSignal },
-): Pick<Attempts<unknown>, "health" | "budgets" | "most" | "monotonic" | "random" | "pause" | "failed"> {
+  { requestId, signal, choices, deadlineMs, once, ask, isOver }:
+    & Pick<Attempts<T>, "choices" | "deadlineMs" | "once" | "ask" | "isOver">
+    & { requestId: string; signal: AbortSignal },
+): Attempts<T> {
   const { health, retries, config, monotonic, random, log } = gateway;
   return {
+    choices,
+    deadlineMs,
+    once,
+    ask,
+    isOver,
     health,
     budgets: retries,
     most: config.routing.attempts,
