@@ -17,10 +17,10 @@ interface Marked {
 export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
   const isOwn = target.protocol === prompt.protocol && target.protocol !== "messages";
   const carries = target.protocol === "messages" || target.dialect.cacheMarks === true;
+  // What its own protocol makes of marks is for the writer to say.
+  if (isOwn || !hasMarks(prompt)) return prompt;
   let left = countMarks(prompt);
   let short = false;
-  // What its own protocol makes of marks is for the writer to say.
-  if (isOwn) return prompt;
 
   function fit<T extends Marked>(thing: T, takesMark = true): T {
     if (thing.cache === undefined) return thing;
@@ -71,6 +71,13 @@ function rank(message: Message | undefined): number {
 
 function takesMark(block: Block): boolean {
   return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
+}
+
+/** Whether there is any mark, counted or not. */
+function hasMarks({ tools, messages }: Prompt): boolean {
+  const isMarked = (block: Block): boolean =>
+    block.cache !== undefined || (block.type === "tool_result" && block.blocks.some(isMarked));
+  return tools.some(({ cache }) => cache !== undefined) || messages.some(({ blocks }) => blocks.some(isMarked));
 }
 
 /** Marks that count. */

@@ -10,14 +10,14 @@ const HASH_LENGTH = 24;
 
 /** Makes every call id legal. An id that is legal already stays; nobody needs to remember the others. */
 export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
-  const legalize = (block: Block): Block[] => {
+  const legalize = (block: Block): Block => {
     switch (block.type) {
       case "tool_call":
-        return [{ ...block, id: legalCallId(block.id, rule) }];
+        return { ...block, id: legalCallId(block.id, rule) };
       case "tool_result":
-        return [{ ...block, callId: legalCallId(block.callId, rule) }];
+        return { ...block, callId: legalCallId(block.callId, rule) };
       default:
-        return [block];
+        return block;
     }
   };
   return { ...prompt, messages: mapMessages(prompt.messages, legalize) };

@@ -9,10 +9,10 @@ import type { AdaptTarget } from "./target.ts";
  * @throws {GatewayError} `invalid`, where the model would have to read what cannot be said
  */
 export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
-  const flatten = (block: Block, place: { role: Message["role"] }): Block[] =>
+  const flatten = (block: Block, place: { role: Message["role"] }): Block | Block[] =>
     block.type === "foreign" && block.from !== target.protocol
       ? flattenForeign(block, { ...place, protocol: prompt.protocol, dropped: target.dropped })
-      : [block];
+      : block;
   return { ...prompt, messages: mapMessages(prompt.messages, flatten) };
 }
 
@@ -22,8 +22,8 @@ export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
  */
 export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
   const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
-  const keep = (block: Block): Block[] =>
-    (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : [block];
+  const keep = (block: Block): Block | Block[] =>
+    (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : block;
   const messages = mapMessages(prompt.messages, keep).filter(({ blocks }) => blocks.length > 0);
   return { ...prompt, messages };
 }

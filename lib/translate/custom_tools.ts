@@ -6,16 +6,16 @@ import { mapMessages } from "./map_blocks.ts";
 
 /** Wraps custom tools, their past calls and results, and a choice of one. */
 export function wrapCustomTools(prompt: Prompt): Prompt {
-  const wrapBlock = (block: Block): Block[] => {
+  const wrapBlock = (block: Block): Block => {
     if (block.type === "tool_call" && block.custom === true) {
       const { custom: _, ...call } = block;
-      return [{ ...call, arguments: writeJson({ input: block.arguments }) }];
+      return { ...call, arguments: writeJson({ input: block.arguments }) };
     }
     if (block.type === "tool_result" && block.custom === true) {
       const { custom: _, ...result } = block;
-      return [result];
+      return result;
     }
-    return [block];
+    return block;
   };
   const { toolChoice } = prompt;
   return {

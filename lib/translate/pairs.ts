@@ -17,6 +17,7 @@ export function pairCalls(messages: readonly Message[]): Message[] {
   return messages.map((message): Message => {
     if (message.role === "assistant" && answered) open = new Map();
     if (message.role !== "system") answered = message.role === "user";
+    if (!message.blocks.some(isPaired)) return message;
     const blocks = message.blocks.flatMap((block): Block[] => {
       if (block.type === "tool_call") {
         const id = ids(block.id);
@@ -29,6 +30,10 @@ export function pairCalls(messages: readonly Message[]): Message[] {
     });
     return { ...message, blocks };
   });
+}
+
+function isPaired({ type }: Block): boolean {
+  return type === "tool_call" || type === "tool_result";
 }
 
 /** Some models count their calls from 0 in every turn: an id that came before is replaced, the same way each time. */

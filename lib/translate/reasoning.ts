@@ -9,11 +9,11 @@ import { type AdaptTarget, NAMES } from "./target.ts";
  */
 export function dropForeignReasoning(prompt: Prompt, { issuer, dialect, dropped }: AdaptTarget): Prompt {
   const names = NAMES[prompt.protocol];
-  const keep = (block: Block): Block[] => {
-    if (block.type !== "reasoning") return [block];
+  const keep = (block: Block): Block | Block[] => {
+    if (block.type !== "reasoning") return block;
     const { text, signature } = block;
     if (signature === undefined ? text !== "" && dialect.unsignedReasoning : signature.issuer === issuer) {
-      return [block];
+      return block;
     }
     if (text !== "" || signature !== undefined) dropped.add(signature === undefined ? names.unsigned : names.signed);
     return [];

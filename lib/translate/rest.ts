@@ -48,7 +48,7 @@ const SILENT = new Set([
 export function dropRest(prompt: Prompt, target: AdaptTarget): Prompt {
   const { dropped } = target;
   const local = <T extends { rest?: Rest }>(thing: T): T => localize(thing, target);
-  const localBlock = (block: Block): Block[] => [dropCitations(local(block), target)];
+  const localBlock = (block: Block): Block => dropCitations(local(block), target);
   const { rest, reasoning, ...others } = prompt;
   const body = rest === undefined || rest.from === target.protocol ? rest : carryBody(rest, target);
   const thinking = reasoning && localReasoning(reasoning, target);

@@ -31,9 +31,8 @@ export function renameTools(prompt: Prompt, dialect: Dialect): Renamed {
   const tools = prompt.tools.map((tool): Tool =>
     tool.type === "hosted" ? tool : rename(tool, names.of(originalOf(tool)))
   );
-  const renameBlock = (block: Block): Block[] => [
-    block.type === "tool_call" ? rename(block, names.of(calledTool(block, prompt.tools))) : block,
-  ];
+  const renameBlock = (block: Block): Block =>
+    block.type === "tool_call" ? rename(block, names.of(calledTool(block, prompt.tools))) : block;
   const choice = prompt.toolChoice && renameChoice(prompt.toolChoice, { tools: prompt.tools, names });
   return {
     prompt: {
