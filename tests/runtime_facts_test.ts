@@ -1,0 +1,120 @@
+/*
+ * What the gateway's code takes for given of the runtime it runs on, right or wrong. A test that fails here after a new Deno
+ * tells which code to look at again: the comment above it says what that is.
+ */
+import { assert, assertEquals, assertMatch, assertThrows } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+
+/** Sends bytes to a server and reads until it closes the connection. */
+async function exchange(port: number, text: string): Promise<string> {
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port });
+  await connection.write(new TextEncoder().encode(text));
+  let answer = "";
+  const bytes = new Uint8Array(4096);
+  for (let count = await connection.read(bytes); count !== null; count = await connection.read(bytes)) {
+    answer += new TextDecoder().decode(bytes.subarray(0, count));
+  }
+  return answer;
+}
+
+function serve(handler: (request: Request) => Response | Promise<Response>): Deno.HttpServer<Deno.NetAddr> {
+  return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, handler);
+}
+
+// lib/http/target.ts reads the path from behind what `Host` says, and checks `Host` before.
+Deno.test("runtime: Host decides what the address of a request looks like", async () => {
+  await using server = serve((request) => new Response(request.url));
+  const answer = await exchange(
+    server.addr.port,
+    "GET /v1/models HTTP/1.1\r\nHost: x/admin/keys?\r\nConnection: close\r\n\r\n",
+  );
+  assertMatch(answer, /http:\/\/x\/admin\/keys\?\/v1\/models/);
+});
+
+// lib/access/authenticate.ts takes a header with ", " for one that was sent twice.
+Deno.test("runtime: headers that are sent twice arrive joined by a comma and a space", async () => {
+  await using server = serve(({ headers }) => new Response(headers.get("x-api-key")));
+  const answer = await exchange(
+    server.addr.port,
+    "GET / HTTP/1.1\r\nHost: x\r\nx-api-key: a\r\nx-api-key: b\r\nConnection: close\r\n\r\n",
+  );
+  assertMatch(answer, /a, b$/);
+});
+
+// lib/upstreams follows no redirect, whatever fetch would leave out of it.
+Deno.test("runtime: fetch takes x-api-key along to another origin", async () => {
+  const got = Promise.withResolvers<string | null>();
+  await using other = serve(({ headers }) => {
+    got.resolve(`${headers.get("x-api-key")} ${headers.get("authorization")}`);
+    return new Response();
+  });
+  await using first = serve(() => Response.redirect(`http://localhost:${other.addr.port}/`, 302));
+  const headers = { "x-api-key": "secret", authorization: "Bearer secret" };
+  await (await fetch(`http://127.0.0.1:${first.addr.port}/`, { headers })).bytes();
+  assertEquals(await got.promise, "secret null");
+});
+
+// lib/pipeline takes the signal for a client that has left: "no-legacy-abort" in deno.json.
+Deno.test("runtime: the signal of a request that was answered is quiet, that of one whose client has left is not", async () => {
+  const signals: AbortSignal[] = [];
+  const arrived = Promise.withResolvers<void>();
+  const left = Promise.withResolvers<void>();
+  await using server = serve(async (request) => {
+    signals.push(request.signal);
+    if (!request.url.endsWith("/wait")) return new Response("answered");
+    request.signal.addEventListener("abort", () => left.resolve(), { once: true });
+    arrived.resolve();
+    await left.promise;
+    return new Response();
+  });
+  const origin = `http://127.0.0.1:${server.addr.port}`;
+  await (await fetch(origin)).text();
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
+  await connection.write(new TextEncoder().encode("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n"));
+  await arrived.promise;
+  connection.close();
+  await left.promise;
+  assertEquals(signals.map(({ aborted }) => aborted), [false, true]);
+});
+
+// lib/json_scan.ts refuses doubled members, and lib/json.ts numbers that are none, before anything is parsed.
+Deno.test("runtime: JSON.parse takes the last of two members, and makes infinity of a large number", () => {
+  assertEquals(JSON.parse('{"model":"a","model":"b"}'), { model: "b" });
+  assertEquals(JSON.parse("[1e400]"), [Infinity]);
+  assertEquals(JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`).length, 1);
+});
+
+// lib/store reads whole numbers as bigint, and keeps amounts where they fit, in strict tables.
+Deno.test("runtime: SQLite makes fractions of sums that are too large, and its numbers are no safe ones", () => {
+  using db = new DatabaseSync(":memory:");
+  assertThrows(() => db.prepare("SELECT 9007199254740993 AS large").get(), RangeError);
+  const large = db.prepare("SELECT 9223372036854775807 AS large");
+  large.setReadBigInts(true);
+  assertEquals(large.get()?.large, 9_223_372_036_854_775_807n);
+  assertEquals(db.prepare("SELECT typeof(9223372036854775807 + 1) AS kind").get()?.kind, "real");
+  assertThrows(() => db.prepare("SELECT sum(a) FROM (SELECT 9223372036854775807 AS a UNION ALL SELECT 1)").get());
+  assertThrows(() => db.exec("CREATE TABLE t (a INTEGER) STRICT; INSERT INTO t VALUES (0.5)"));
+});
+
+// docs/security.md says that Deno's server has no limit of time for a head: a proxy in front has one.
+Deno.test("runtime: the server waits for a head that does not come", async () => {
+  await using server = serve(() => new Response());
+  using connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
+  await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x"));
+  const closed = connection.read(new Uint8Array(1)).then(() => true, () => true);
+  const waited = Promise.withResolvers<boolean>();
+  const timer = setTimeout(() => waited.resolve(false), 300);
+  assertEquals(await Promise.race([closed, waited.promise]), false);
+  clearTimeout(timer);
+  await connection.write(new TextEncoder().encode("\r\nConnection: close\r\n\r\n"));
+  assert(await closed);
+});
+
+// lib/upstreams counts what it unpacks, where it asks for what is packed.
+Deno.test("runtime: fetch unpacks what it asked for by itself, and nothing where it was told not to", async () => {
+  const packed = await new Response(new Blob(["hello"]).stream().pipeThrough(new CompressionStream("gzip"))).bytes();
+  await using server = serve(() => new Response(packed, { headers: { "content-encoding": "gzip" } }));
+  const url = `http://127.0.0.1:${server.addr.port}/`;
+  assertEquals(await (await fetch(url)).text(), "hello");
+  assertEquals(await (await fetch(url, { headers: { "accept-encoding": "identity" } })).bytes(), packed);
+});
