@@ -66,10 +66,14 @@ export class Alarms {
   #check(): void {
     const now = performance.now();
     this.#armedFor = Infinity;
-    const rings = this.#alarms.filter(({ due }) => due <= now);
-    for (const alarm of rings) this.clear(alarm);
+    for (const alarm of this.#alarms.filter(({ due }) => due <= now)) {
+      // One that rings may clear another.
+      if (alarm.at < 0) continue;
+
+      this.clear(alarm);
+      alarm.ring();
+    }
     const next = this.#alarms.reduce((least, { due }) => Math.min(least, due), Infinity);
-    if (next < Infinity) this.#arm(Math.max(next, now + GRAIN_MS), now);
-    for (const { ring } of rings) ring();
+    if (next < this.#armedFor) this.#arm(Math.max(next, now + GRAIN_MS), now);
   }
 }

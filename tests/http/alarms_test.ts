@@ -1,0 +1,54 @@
+import { assert, assertEquals } from "@std/assert";
+import { type Alarm, Alarms } from "../../lib/http/alarms.ts";
+
+Deno.test("alarms ring in time and once, and not where they were cleared", async () => {
+  const alarms = new Alarms();
+  alarms.enter();
+  const rung: string[] = [];
+  const last = Promise.withResolvers<number>();
+  const started = performance.now();
+  alarms.set(60, () => last.resolve(performance.now() - started));
+  const cleared = alarms.set(10, () => rung.push("cleared"));
+  alarms.set(20, () => rung.push("first"));
+  const second = alarms.set(30, () => rung.push("second"));
+  alarms.clear(cleared);
+  alarms.clear(cleared);
+  const ms = await last.promise;
+  assert(ms >= 60 && ms < 1_000, `${ms} ms`);
+  assertEquals(rung, ["first", "second"]);
+  alarms.clear(second);
+  // Had the timer been left running, the test would be told so.
+  alarms.leave();
+});
+
+Deno.test("an alarm that is set by an alarm rings, and one that is cleared by another does not", async () => {
+  const alarms = new Alarms();
+  const done = Promise.withResolvers<void>();
+  const rung: number[] = [];
+  const others: Alarm[] = [];
+  alarms.set(5, () => {
+    for (const other of others) alarms.clear(other);
+    alarms.set(5, () => {
+      rung.push(10);
+      alarms.set(60, done.resolve);
+    });
+  });
+  for (const ms of [6, 50]) others.push(alarms.set(ms, () => rung.push(ms)));
+  // Both are due when the timer comes round.
+  for (const until = performance.now() + 20; performance.now() < until;);
+  await done.promise;
+  assertEquals(rung, [10]);
+});
+
+Deno.test("the timer stops with the last alarm where nobody is there, and runs on where somebody is", () => {
+  const alarms = new Alarms();
+  alarms.clear(alarms.set(60_000, () => {}));
+  alarms.enter();
+  const kept = alarms.set(60_000, () => {});
+  alarms.enter();
+  alarms.leave();
+  alarms.clear(kept);
+  const left = alarms.set(60_000, () => {});
+  alarms.leave();
+  alarms.clear(left);
+});
