@@ -33,8 +33,8 @@ type Read = Step | "silence" | undefined;
  * throws and can still become an HTTP error; after that, errors are written into the stream. Where the first event takes
  * longer than the time between heartbeats, the stream begins with a heartbeat instead.
  *
- * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each step is one chunk. Steps
- * are passed on by callbacks: one promise for each of them, of the feed, is all there is.
+ * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each step is one chunk. The
+ * feed's promises are the only ones: from there on steps are passed by calls, as most streams have one event per read.
  * @throws {GatewayError} the error that came in place of a first event
  */
 export async function pump(
