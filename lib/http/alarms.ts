@@ -69,7 +69,6 @@ export class Alarms {
     for (const alarm of this.#alarms.filter(({ due }) => due <= now)) {
       // One that rings may clear another.
       if (alarm.at < 0) continue;
-
       this.clear(alarm);
       alarm.ring();
     }
