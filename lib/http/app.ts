@@ -376,6 +376,10 @@ function withoutBody(response: Response): Response {
 
 /** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
 function withHeaders(response: Response, headers: readonly AnswerHeader[]): Response {
+  if (response instanceof JsonAnswer) {
+    for (const [name, value] of headers) response.put(name, value);
+    return response;
+  }
   try {
     addHeaders(response.headers, headers);
     return response;
@@ -386,7 +390,6 @@ function withHeaders(response: Response, headers: readonly AnswerHeader[]): Resp
   }
 }
 
-/** One by one: 22 of them cost 2 µs so, and 9 µs where a new response takes them. */
 function addHeaders(to: Headers, headers: readonly AnswerHeader[]): void {
   for (const [name, value] of headers) {
     if (name === "vary") to.append(name, value);

