@@ -16,6 +16,8 @@ export interface SluiceOptions {
   executable?: string;
   /** Models beside those of the suite, as the configuration has them. */
   models?: readonly unknown[];
+  /** Upstreams beside those of the suite, as the configuration has them, by name. */
+  upstreams?: Readonly<Record<string, unknown>>;
   /** What is in the configuration beside the rest. */
   config?: Readonly<Record<string, unknown>>;
   /** Variables of its environment beside the usual ones. */
@@ -41,7 +43,7 @@ export async function sluice(options: SluiceOptions): Promise<Target & { key: st
   await Deno.mkdir(`${folder}/data`, { recursive: true });
   await Deno.writeTextFile(
     `${folder}/sluice.jsonc`,
-    JSON.stringify({ ...configOf(upstreamPort, options.models), log: { requests: log }, ...options.config }),
+    JSON.stringify({ ...configOf(upstreamPort, options), log: { requests: log }, ...options.config }),
   );
   const { program, args } = commandOf({ ...options, preload: [] }, ["keys", "add", "bench", ...LIMITS]);
   const key = await inFolder({ program, args, cwd: folder, env });
@@ -93,8 +95,11 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
 }
 
 /** One upstream for each way to answer and each protocol, and a model for each of them. */
-function configOf(upstreamPort: number, more: readonly unknown[] = []): Record<string, unknown> {
-  const upstreams: Record<string, unknown> = {};
+function configOf(
+  upstreamPort: number,
+  more: Pick<SluiceOptions, "models" | "upstreams">,
+): Record<string, unknown> {
+  const upstreams: Record<string, unknown> = { ...more.upstreams };
   const models: unknown[] = [];
   for (const play of PLAYS) {
     for (const protocol of ["chat", "responses", "messages"] as const) {
@@ -102,7 +107,7 @@ function configOf(upstreamPort: number, more: readonly unknown[] = []): Record<s
       models.push(modelOf(`${protocol}/${play}`, `${protocol}-${play}`));
     }
   }
-  return { upstreams, models: [...models, ...more] };
+  return { upstreams, models: [...models, ...more.models ?? []] };
 }
 
 /** A model of the catalog. */

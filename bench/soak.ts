@@ -1,0 +1,258 @@
+// deno-lint-ignore-file no-console
+/**
+ * Whether what Sluice holds stays the same under a long mixed load: `deno task bench:soak`, `--minutes=15`,
+ * `--rate=160` requests a second, `--inspect` to look into it meanwhile. Linux only. `suite/mix.ts` has what is asked.
+ */
+import { parseArgs } from "node:util";
+import { firstRequest } from "./suite/memory.ts";
+import type { Order, Told } from "./suite/mixed_load.ts";
+import { type Peer, startPeer } from "./suite/peer.ts";
+import { loadAverage } from "./suite/proc.ts";
+import { freePort, type Running, startTarget } from "./suite/running.ts";
+import { modelOf, sluice } from "./suite/sluice.ts";
+import { type Course, courseOf } from "./suite/steady.ts";
+import { short, table } from "./suite/tables.ts";
+import { countOf, type Seen, type Vitals, vitalsOf } from "./suite/vitals.ts";
+
+const { values: flags } = parseArgs({
+  options: {
+    minutes: { type: "string", default: "15" },
+    rate: { type: "string", default: "160" },
+    seed: { type: "string", default: "1" },
+    inspect: { type: "boolean", default: false },
+    out: { type: "string", default: new URL("./results/soak.json", import.meta.url).pathname },
+  },
+});
+const minutes = Number(flags.minutes);
+if (!(minutes > 0)) throw new Error(`Cannot soak for "${flags.minutes}" minutes: expected a number above 0`);
+
+/** Time between two looks, in milliseconds, and share of the time that is no more than warming up, at most 3 minutes. */
+const LOOK_MS = Math.min(10_000, minutes * 60_000 / 30);
+const WARM_SECONDS = Math.min(180, minutes * 60 / 5);
+/** How much more the last third may have than the middle one. */
+const LEEWAY = { share: 0.03, value: 5e6 };
+/** The same of descriptors: as many as connections that come and go. */
+const FEW = { share: 0.1, value: 20 };
+/** Time after the load until what is left over is looked at, in milliseconds. */
+const CALM_MS = 5_000;
+/** Keys with a budget beside the one without. */
+const BUDGETED = 8;
+const ADMIN_KEY = "admin-key-of-the-bench-0123456789";
+const MB = 1e6;
+
+const folder = await Deno.makeTempDir({ prefix: "sluice-soak-" });
+const upstreamPeer = startPeer("./upstream.ts");
+const upstream = { pid: upstreamPeer.pid, port: Number(await upstreamPeer.ask("")) };
+const faultPort = freePort();
+const misbehaving = new Deno.Command(Deno.execPath(), {
+  args: ["run", "--quiet", "--no-check", "-A", new URL("../main.ts", import.meta.url).pathname].concat(
+    ["fault", "--port", String(faultPort)],
+  ),
+  stdin: "null",
+  stdout: "null",
+  stderr: "null",
+}).spawn();
+
+const target = await sluice({
+  name: "sluice",
+  folder: `${folder}/sluice`,
+  upstreamPort: upstream.port,
+  log: "all",
+  models: [modelOf("soak/embedded", "embedded"), modelOf("soak/wire", "wire")].map((model, at) => ({
+    ...model,
+    ...(at === 0 && { targets: [{ upstream: "embedded", model: "fault" }] }),
+  })),
+  upstreams: {
+    wire: {
+      vendor: "openai-compatible",
+      base_url: `http://127.0.0.1:${faultPort}/v1`,
+      protocols: ["chat", "responses"],
+    },
+  },
+  config: { admin: { key: { env: "BENCH_ADMIN_KEY" } } },
+  env: { BENCH_ADMIN_KEY: ADMIN_KEY },
+});
+const running = await startTarget(withMore(target), {
+  upstream,
+  ...firstRequest(target),
+  errors: `${folder}/errors.log`,
+});
+const seen: Seen = {
+  pid: running.pid,
+  port: running.port,
+  adminKey: ADMIN_KEY,
+  database: `${folder}/sluice/data/sluice.db`,
+};
+
+/** The same with what pictures need, and where that is wanted an inspector, whose address goes to standard error. */
+function withMore(plain: typeof target): typeof target {
+  const port = flags.inspect ? freePort() : undefined;
+  if (port !== undefined) console.error(`The inspector is at http://127.0.0.1:${port}/json/list`);
+  return {
+    ...plain,
+    command: async (own) => {
+      const command = await plain.command?.(own);
+      if (command === undefined) throw new Error("Cannot soak Sluice: it has no command");
+      const more = ["--allow-ffi", ...port === undefined ? [] : [`--inspect=127.0.0.1:${port}`]];
+      return { ...command, args: ["run", ...more, ...command.args.slice(1)] };
+    },
+  };
+}
+
+async function budgetedKey(number: number): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${running.port}/admin/v1/keys`, {
+    method: "POST",
+    headers: { "authorization": `Bearer ${ADMIN_KEY}`, "content-type": "application/json" },
+    body: JSON.stringify({
+      name: `budgeted-${number}`,
+      rules: {
+        budget: { usd: "100000", period: "day" },
+        limits: { requests_per_minute: 1_000_000, concurrency: 20_000 },
+      },
+    }),
+  });
+  if (!response.ok) throw new Error(`Cannot make a key: ${await response.text()}`);
+  return (await response.json()).key;
+}
+
+const clients = [target.key];
+for (let number = 0; number < BUDGETED; number++) clients.push(await budgetedKey(number));
+const order: Order = {
+  port: running.port,
+  perSecond: Number(flags.rate),
+  keys: { clients, admin: ADMIN_KEY },
+  seed: Number(flags.seed),
+};
+
+/** Answers by kind and status. */
+const answers: Told["answers"] = {};
+let leftOut = 0;
+let underWay = 0;
+
+async function tell(load: Peer, line: string): Promise<void> {
+  const told: Told = JSON.parse(await load.ask(line));
+  for (const [kind, outcomes] of Object.entries(told.answers)) {
+    const of = answers[kind] ??= {};
+    for (const [outcome, count] of Object.entries(outcomes)) of[outcome] = (of[outcome] ?? 0) + count;
+  }
+  leftOut += told.leftOut;
+  underWay = told.underWay;
+}
+
+/** The load, looked at again and again. Returns the looks, and the one after it. */
+async function soak(load: Peer): Promise<{ looks: Vitals[]; after: Vitals; loadSeconds: number }> {
+  const begin = performance.now();
+  const seconds = () => (performance.now() - begin) / 1000;
+  const looks: Vitals[] = [];
+  await tell(load, JSON.stringify(order));
+  for (let number = 1; number * LOOK_MS <= minutes * 60_000; number++) {
+    await pause(number * LOOK_MS - seconds() * 1000);
+    await tell(load, "how");
+    const look = await vitalsOf(seen, seconds());
+    looks.push(look);
+    console.error(
+      `${look.seconds} s: RSS ${short(look.rss / MB)}, PSS ${short(look.pss / MB)}, heap ${
+        short(look.heap / MB)
+      } MB, ` +
+        `${look.descriptors} descriptors, queue ${look.queue}, holds ${look.holds}, running ${look.running} (${underWay})`,
+    );
+  }
+  const loadSeconds = seconds();
+  await tell(load, "stop");
+  await pause(CALM_MS);
+  return { looks, after: await vitalsOf(seen, seconds()), loadSeconds };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
+}
+
+/** What is written. */
+type Report = Awaited<ReturnType<typeof measured>>;
+
+async function measured(gateway: Running) {
+  const load = startPeer("./mixed_load.ts");
+  const before = await loadAverage();
+  const { looks, after, loadSeconds } = await soak(load);
+  await load.end();
+  await gateway.stop();
+  const warm = looks.filter(({ seconds }) => seconds > WARM_SECONDS);
+  const course = (of: (look: Vitals) => number) =>
+    courseOf(warm.map((look) => ({ seconds: look.seconds, value: of(look) })), LEEWAY);
+  const memory = { rss: course(({ rss }) => rss), pss: course(({ pss }) => pss), heap: course(({ heap }) => heap) };
+  const requests = Object.values(answers).reduce((sum, of) => sum + sumOf(of), 0);
+  return {
+    at: new Date().toISOString(),
+    minutes,
+    warmSeconds: WARM_SECONDS,
+    loadAverage: [before, await loadAverage()],
+    requests,
+    perSecond: requests / loadSeconds,
+    leftOut,
+    unanswered: underWay,
+    entries: countOf(seen.database, "entries"),
+    flat: memory.rss.flat && memory.pss.flat && memory.heap.flat,
+    memory,
+    descriptors: courseOf(warm.map(({ seconds, descriptors }) => ({ seconds, value: descriptors })), FEW),
+    most: {
+      descriptors: Math.max(...looks.map(({ descriptors }) => descriptors)),
+      queue: Math.max(...looks.map(({ queue }) => queue)),
+      holds: Math.max(...looks.map(({ holds }) => holds)),
+      running: Math.max(...looks.map(({ running }) => running)),
+    },
+    after,
+    answers,
+    looks,
+  };
+}
+
+/** What is published. */
+function tables({ memory, descriptors, after, most, ...rest }: Report): string {
+  const row = (name: string, { thirds, perHour, rise, flat }: Course, unit: number) => [
+    name,
+    ...thirds.map((third) => short(third / unit)),
+    short(rise / unit),
+    short(perHour / unit),
+    flat ? "flat" : "NOT FLAT",
+  ];
+  const rows = [
+    row("RSS, MB", memory.rss, MB),
+    row("PSS, MB", memory.pss, MB),
+    row("heap used, MB", memory.heap, MB),
+    row("descriptors", descriptors, 1),
+  ];
+  const held = ["descriptors", "queue", "holds", "running"] as const;
+  const outcomes = Object.entries(rest.answers).map(([kind, of]) => [
+    kind,
+    String(sumOf(of)),
+    Object.entries(of).sort(([, a], [, b]) => b - a).map(([outcome, count]) => `${outcome}: ${count}`).join(", "),
+  ]);
+  return [
+    `${rest.minutes} minutes, ${rest.requests} requests, ${
+      short(rest.perSecond)
+    } a second (${rest.leftOut} left out, ` +
+    `${rest.unanswered} without an end), ${rest.entries} entries, load average ${
+      rest.loadAverage.map(short).join(" to ")
+    }`,
+    table(["", "first third", "middle", "last", "last - first", "per hour", ""], rows),
+    table(["", "most", "after the load"], held.map((name) => [name, String(most[name]), String(after[name])])),
+    table(["asked", "requests", "answers"], outcomes),
+    rest.flat ? "Memory is flat" : "Memory is NOT flat",
+  ].join("\n\n");
+}
+
+function sumOf(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0);
+}
+
+try {
+  const report = await measured(running);
+  await Deno.mkdir(new URL(".", `file://${flags.out}`), { recursive: true });
+  await Deno.writeTextFile(flags.out, `${JSON.stringify(report, null, 2)}\n`);
+  console.log(tables(report));
+} finally {
+  misbehaving.kill("SIGKILL");
+  await upstreamPeer.end();
+  await Deno.remove(folder, { recursive: true });
+}
+Deno.exit(0);

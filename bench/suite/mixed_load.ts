@@ -1,0 +1,159 @@
+/**
+ * The clients of the soak, in a process of their own. The first line says whom to ask and how often, each further one
+ * wants to know what came of it since the last one, and `stop` lets what is under way come to its end first.
+ */
+import { type Ask, type Keys, mixOf } from "./mix.ts";
+import { MessageReader, send } from "./messages.ts";
+
+/** The first line. */
+export interface Order {
+  port: number;
+  perSecond: number;
+  keys: Keys;
+  seed: number;
+}
+
+/** What came of the requests since it was asked last. */
+export interface Told {
+  /** By kind: answers by status. `left` where the client went first, `broken` where the answer had no end. */
+  answers: Record<string, Record<string, number>>;
+  /** Requests that were left out, as too many were under way. */
+  leftOut: number;
+  underWay: number;
+}
+
+/** Most requests under way; the gateway has a share of a machine, and others have theirs. */
+const MOST_UNDER_WAY = 600;
+/** Requests of one connection, after which there is another one. */
+const REQUESTS_OF_ONE = 100;
+/** Bytes read at once. */
+const BUFFER_BYTES = 16 * 1024;
+/** Time between two looks at what is due, in milliseconds. */
+const TICK_MS = 5;
+/** Longest time in which all that is under way ends, in milliseconds: no answer of the mix takes as long. */
+const LAST_MS = 20_000;
+
+interface Connection {
+  socket: Deno.TcpConn;
+  reader: MessageReader;
+  asked: number;
+}
+
+let answers: Told["answers"] = {};
+let leftOut = 0;
+let underWay = 0;
+let isStopped = false;
+const idle: Connection[] = [];
+const encoder = new TextEncoder();
+
+function count(kind: string, outcome: string): void {
+  const of = answers[kind] ??= {};
+  of[outcome] = (of[outcome] ?? 0) + 1;
+}
+
+async function connect(port: number): Promise<Connection> {
+  const socket = await Deno.connect({ hostname: "127.0.0.1", port });
+  socket.setNoDelay(true);
+  return { socket, reader: new MessageReader(socket, BUFFER_BYTES), asked: 0 };
+}
+
+async function play(ask: Ask, port: number): Promise<void> {
+  const connection = idle.pop() ?? await connect(port);
+  let stays = false;
+  try {
+    connection.asked++;
+    await send(connection.socket, bytesOf(ask));
+    if (ask.leaveMs !== undefined) {
+      if (ask.leaveMs >= 0) {
+        await connection.reader.next({ first: true });
+        await pause(ask.leaveMs);
+      }
+      count(ask.kind, "left");
+      return;
+    }
+    const message = await connection.reader.next();
+    count(ask.kind, message === undefined ? "broken" : message.head.slice(9, 12));
+    stays = message !== undefined && connection.asked < REQUESTS_OF_ONE && !/\r\nconnection: close/i.test(message.head);
+  } catch {
+    // As it must be, where the upstream has cut an answer.
+    count(ask.kind, "broken");
+  } finally {
+    if (stays) idle.push(connection);
+    else connection.socket.close();
+  }
+}
+
+function bytesOf({ method, path, headers, body }: Ask): Uint8Array {
+  const bytes = encoder.encode(body);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  const head = encoder.encode(
+    `${method} ${path} HTTP/1.1\r\nhost: 127.0.0.1\r\n${lines}content-length: ${bytes.length}\r\n\r\n`,
+  );
+  const all = new Uint8Array(head.length + bytes.length);
+  all.set(head);
+  all.set(bytes, head.length);
+  return all;
+}
+
+/** The order's own numbers, so that a run can be had again. */
+function randomOf(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = state + 0x6D2B79F5 >>> 0;
+    let mixed = Math.imul(state ^ state >>> 15, state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ mixed >>> 7, mixed | 61);
+    return ((mixed ^ mixed >>> 14) >>> 0) / 4_294_967_296;
+  };
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+async function work({ port, perSecond, keys, seed }: Order): Promise<void> {
+  const next = mixOf(keys, randomOf(seed));
+  const begin = performance.now();
+  for (let number = 0; !isStopped;) {
+    const due = (performance.now() - begin) / 1000 * perSecond;
+    for (; number < due; number++) {
+      if (underWay >= MOST_UNDER_WAY) {
+        leftOut++;
+        continue;
+      }
+      underWay++;
+      play(next(), port).catch(() => count("connect", "failed")).finally(() => underWay--);
+    }
+    await pause(TICK_MS);
+  }
+}
+
+async function stop(): Promise<void> {
+  isStopped = true;
+  for (const begin = performance.now(); underWay > 0 && performance.now() - begin < LAST_MS;) await pause(TICK_MS);
+  for (const { socket } of idle.splice(0)) socket.close();
+}
+
+async function main(): Promise<void> {
+  let text = "";
+  let isFirst = true;
+  for await (const piece of Deno.stdin.readable.pipeThrough(new TextDecoderStream())) {
+    text += piece;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n")) {
+      const line = text.slice(0, end);
+      text = text.slice(end + 1);
+      if (isFirst) work(JSON.parse(line));
+      isFirst = false;
+      if (line === "stop") await stop();
+      const told: Told = { answers, leftOut, underWay };
+      // deno-lint-ignore no-console -- what the suite waits for
+      console.log(JSON.stringify(told));
+      answers = {};
+      leftOut = 0;
+    }
+  }
+}
+
+if (import.meta.main) {
+  await main();
+  Deno.exit(0);
+}

@@ -1,0 +1,57 @@
+/** Whether a quantity stays where it is over a long time. */
+
+/** A value at a time. */
+export interface Point {
+  /** Since the beginning, in seconds. */
+  seconds: number;
+  value: number;
+}
+
+/** What a series says of itself after its warm-up. */
+export interface Course {
+  /** Means of the first, the middle and the last third. */
+  thirds: [number, number, number];
+  /** Growth per hour over the last two thirds, by least squares. */
+  perHour: number;
+  /** The last third less the first one. */
+  rise: number;
+  /** Whether the last third is above the middle one by no more than it may be. */
+  flat: boolean;
+}
+
+/** How much more the last third may be: this share of the middle one, or so much, whichever is more. */
+export interface Leeway {
+  share: number;
+  value: number;
+}
+
+const HOUR = 3600;
+
+/** Reads a series of points in their order. NaN where there are too few. */
+export function courseOf(points: readonly Point[], leeway: Leeway): Course {
+  const third = (number: number) =>
+    points.slice(Math.round(points.length * number / 3), Math.round(points.length * (number + 1) / 3));
+  const means = [0, 1, 2].map((number) => mean(third(number).map(({ value }) => value)));
+  const [first = NaN, middle = NaN, last = NaN] = means;
+  return {
+    thirds: [first, middle, last],
+    perHour: slope([...third(1), ...third(2)]) * HOUR,
+    rise: last - first,
+    flat: last - middle <= Math.max(leeway.share * middle, leeway.value),
+  };
+}
+
+/** Growth per second, by least squares. NaN of fewer than two points. */
+export function slope(points: readonly Point[]): number {
+  const [seconds, value] = [mean(points.map(({ seconds }) => seconds)), mean(points.map(({ value }) => value))];
+  let [above, below] = [0, 0];
+  for (const point of points) {
+    above += (point.seconds - seconds) * (point.value - value);
+    below += (point.seconds - seconds) ** 2;
+  }
+  return below === 0 ? NaN : above / below;
+}
+
+function mean(values: readonly number[]): number {
+  return values.length === 0 ? NaN : values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,57 @@
+import { assert, assertEquals } from "@std/assert";
+import { mixOf, SHARES } from "../../bench/suite/mix.ts";
+import { courseOf, slope } from "../../bench/suite/steady.ts";
+
+const LEEWAY = { share: 0.03, value: 5 };
+/** That two numbers are the same but for what floats lose. */
+const assertNear = (actual: number, expected: number, by = 1e-9) =>
+  assert(Math.abs(actual - expected) <= by, `${actual} is not near ${expected}`);
+/** 90 points, ten seconds apart. */
+const series = (value: (at: number) => number) =>
+  Array.from({ length: 90 }, (_, at) => ({ seconds: at * 10, value: value(at) }));
+
+Deno.test("the slope of a series is its growth per second, whatever disturbs it evenly", () => {
+  assertNear(slope(series((at) => 100 + at * 10 * 0.25)), 0.25);
+  assertNear(slope(series((at) => 100 + at * 10 * 0.25 + (at % 2 === 0 ? 3 : -3))), 0.25, 0.01);
+  assert(Number.isNaN(slope([{ seconds: 1, value: 1 }])));
+});
+
+Deno.test("a course is flat where its last third is no more above the middle one than it may be", () => {
+  const table: [string, (at: number) => number, boolean][] = [
+    ["a constant", () => 300, true],
+    ["a saw", (at) => 300 + at % 10 * 5, true],
+    ["a rise that has come to its end", (at) => Math.min(300, 100 + at * 10), true],
+    ["a fall", (at) => 300 - at, true],
+    ["a slow leak", (at) => 300 + at * 0.5, false],
+    ["a step in the last third", (at) => at < 60 ? 300 : 310, false],
+    ["a small quantity within the fixed leeway", (at) => at < 60 ? 10 : 14, true],
+  ];
+  for (const [name, value, flat] of table) assertEquals(courseOf(series(value), LEEWAY).flat, flat, name);
+});
+
+Deno.test("a course tells thirds, rise and growth per hour", () => {
+  const { thirds, rise, perHour } = courseOf(series((at) => at), LEEWAY);
+  assertEquals(thirds, [14.5, 44.5, 74.5]);
+  assertEquals(rise, 60);
+  assertNear(perHour, 360);
+});
+
+Deno.test("the mix of the soak has every kind in its share, and bodies that are what they claim", () => {
+  let state = 1;
+  const random = () => (state = state * 16_807 % 2_147_483_647) / 2_147_483_647;
+  const next = mixOf({ clients: ["one", "two"], admin: "admin" }, random);
+  const counts: Record<string, number> = {};
+  const asked = 50_000;
+  for (let number = 0; number < asked; number++) {
+    const ask = next();
+    counts[ask.kind] = (counts[ask.kind] ?? 0) + 1;
+    if (ask.kind !== "bad" && ask.body !== "") JSON.parse(ask.body);
+    assert(ask.path.startsWith("/"), ask.path);
+  }
+  const total = Object.values(SHARES).reduce((sum, share) => sum + share, 0);
+  assertEquals(Object.keys(counts).sort(), Object.keys(SHARES).sort());
+  for (const [kind, share] of Object.entries(SHARES)) {
+    const expected = share / total * asked;
+    assert(Math.abs((counts[kind] ?? 0) - expected) < 6 * Math.sqrt(expected), kind);
+  }
+});
