@@ -1,7 +1,7 @@
 /** What the operator sees when the gateway starts: how to reach it, and with what. Values in, text out. */
 import { namesPassword } from "../config/address.ts";
 import type { ConfigFlags } from "../config/load.ts";
-import type { KeyRecord } from "../store/keys.ts";
+import type { KeySummary } from "../store/keys.ts";
 
 /** Stands for the address of an app on Deno Deploy, which the platform does not tell it. */
 export const DEPLOYED_ORIGIN = "https://<YOUR_APP>";
@@ -63,10 +63,13 @@ Others
 `;
 }
 
+/** Most keys that a start tells one by one. */
+export const MOST_KEYS_TOLD = 5;
+
 /** What a later start tells. */
 export interface LaterStart extends Origins {
-  /** Keys of the store. */
-  keys: readonly KeyRecord[];
+  /** Keys of the store, `MOST_KEYS_TOLD` of them. */
+  keys: Pick<KeySummary, "inUse" | "oldest">;
   /** Names of the keys that the configuration takes from the environment. */
   configured: readonly string[];
   /** The command that adds a key. */
@@ -95,11 +98,10 @@ export function addCommand(
 
 /** Which keys there are, and how to make another one. */
 export function laterStartText({ origin, admin, keys, configured, addCommand }: LaterStart): string {
-  const inUse = keys.filter((key) => key.revokedAt === undefined);
-  const lines = inUse.slice(0, 5).map(({ name, createdAt, disabled }) =>
+  const lines = keys.oldest.map(({ name, createdAt, disabled }) =>
     `API key "${name}" exists since ${new Date(createdAt).toISOString().slice(0, 10)}${disabled ? " (disabled)" : ""}`
   );
-  if (inUse.length > lines.length) lines.push(`and ${inUse.length - lines.length} more`);
+  if (keys.inUse > lines.length) lines.push(`and ${keys.inUse - lines.length} more`);
   lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
   if (lines.length === 0) lines.push("No API key is in use");
   return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\nAnother one: ${addCommand}\n\n`;

@@ -17,7 +17,7 @@ import type { SharedStoreOptions, Store } from "../store/store.ts";
 import type { Place } from "../workers/contract.ts";
 import { createCrew, type Crew } from "../workers/crew.ts";
 import { createOwnerDoors } from "../workers/doors.ts";
-import { addCommand, DEPLOYED_ORIGIN, firstStartText, laterStartText, originOf } from "./banner.ts";
+import { addCommand, DEPLOYED_ORIGIN, firstStartText, laterStartText, MOST_KEYS_TOLD, originOf } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
 import { listen, ListenError, requireFree, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
@@ -248,7 +248,7 @@ interface Welcome {
  */
 async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<void> {
   const configured = gateway.config.keys.map(({ name }) => name);
-  if (configured.length === 0 && (await store.keys.list()).length === 0) {
+  if (configured.length === 0 && (await store.keys.summary(0)).total === 0) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
     // False where another process was faster: its key is then listed below.
     if (await store.keys.add(record)) {
@@ -258,7 +258,9 @@ async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<
     }
   }
   const command = addCommand(flags, { isStandalone: Deno.build.standalone, isDeployed: isDeployed() });
-  writeOut(laterStartText({ ...origins, keys: await store.keys.list(), configured, addCommand: command }));
+  writeOut(
+    laterStartText({ ...origins, keys: await store.keys.summary(MOST_KEYS_TOLD), configured, addCommand: command }),
+  );
 }
 
 function isDeployed(): boolean {

@@ -35,6 +35,16 @@ export interface KeyChange {
   expiresAt?: number | null;
 }
 
+/** Which keys there are, in a few words, however many they are. */
+export interface KeySummary {
+  /** Keys that were ever made. */
+  total: number;
+  /** Of them, those that were not revoked. */
+  inUse: number;
+  /** The oldest of those in use, at most as many as were asked for. */
+  oldest: KeyRecord[];
+}
+
 /** Where keys are kept. */
 export interface KeyStore {
   /**
@@ -49,6 +59,8 @@ export interface KeyStore {
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
   /** Every key, oldest first. */
   list(): Promise<KeyRecord[]>;
+  /** How many keys there are, and the oldest ones in use, at most `most`: this costs no memory for a million of them. */
+  summary(most: number): Promise<KeySummary>;
   /** Changes a key. False where no key in use has this id. */
   change(id: string, change: KeyChange): Promise<boolean>;
   /** Ends a key for ever, its former one too; `at` is Unix time in milliseconds. False where no key in use has this id. */

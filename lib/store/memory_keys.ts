@@ -37,6 +37,11 @@ export function openMemoryKeys(): KeyStore {
       return Promise.resolve(isGood ? structuredClone(key) : undefined);
     },
     list: () => Promise.resolve([...keys.values()].map((key) => structuredClone(key))),
+    summary(most) {
+      const used = [...keys.values()].filter(({ revokedAt }) => revokedAt === undefined);
+      const oldest = used.slice(0, most).map((key) => structuredClone(key));
+      return Promise.resolve({ total: keys.size, inUse: used.length, oldest });
+    },
     change(id, { disabled, group, rules, expiresAt }) {
       const key = inUse(id);
       if (key === undefined) return Promise.resolve(false);

@@ -40,6 +40,8 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
   const byHash = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE hash = ?`);
   const byFormer = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE former_hash = ? AND former_until > ?`);
   const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY rowid`);
+  const count = db.prepare("SELECT count(*) AS total, count(*) FILTER (WHERE revoked_at IS NULL) AS inUse FROM keys");
+  const oldest = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE revoked_at IS NULL ORDER BY rowid LIMIT ?`);
   // One statement each: what another process changes at the same time is not lost.
   const change = db.prepare(
     `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
@@ -86,6 +88,11 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     // deno-lint-ignore require-await -- what is thrown here must reject
     async list() {
       return all.all().map((row) => toRecord(row as unknown as KeyRow));
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async summary(most) {
+      const { total, inUse } = count.get() as { total: number; inUse: number };
+      return { total, inUse, oldest: oldest.all(most).map((row) => toRecord(row as unknown as KeyRow)) };
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async change(id, { disabled, group, rules, expiresAt }) {

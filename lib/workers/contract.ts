@@ -111,6 +111,7 @@ export const OWNER = {
     add: true,
     findByHash: true,
     list: true,
+    summary: true,
     change: true,
     revoke: true,
     rotate: true,

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { addCommand, firstStartText, laterStartText, originOf } from "../../lib/cli/banner.ts";
+import { addCommand, firstStartText, laterStartText, MOST_KEYS_TOLD, originOf } from "../../lib/cli/banner.ts";
 import type { KeyRecord } from "../../lib/store/keys.ts";
 
 Deno.test("originOf() is an address that a client on the same machine can use", () => {
@@ -56,12 +56,17 @@ Deno.test("a later start tells which keys there are", () => {
     ...change,
   });
   const told = (keys: KeyRecord[], configured: string[] = []) =>
-    laterStartText({ origin: "O", keys, configured, addCommand: "ADD" });
+    laterStartText({
+      origin: "O",
+      keys: { inUse: keys.length, oldest: keys.slice(0, MOST_KEYS_TOLD) },
+      configured,
+      addCommand: "ADD",
+    });
   assertEquals(
-    told([key("a"), key("b", { disabled: true }), key("c", { revokedAt: 1 })], ["ci"]),
+    told([key("a"), key("b", { disabled: true })], ["ci"]),
     'Sluice listens on O\n\nAPI key "a" exists since 1970-01-01\nAPI key "b" exists since 1970-01-01 (disabled)\n' +
       'API key "ci" comes from the environment\nAnother one: ADD\n\n',
   );
-  assertEquals(told([key("c", { revokedAt: 1 })]), "Sluice listens on O\n\nNo API key is in use\nAnother one: ADD\n\n");
+  assertEquals(told([]), "Sluice listens on O\n\nNo API key is in use\nAnother one: ADD\n\n");
   assertStringIncludes(told([..."abcdefg"].map((name) => key(name))), "\nand 2 more\n");
 });

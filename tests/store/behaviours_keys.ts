@@ -59,6 +59,22 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
     assertEquals((await keys.list()).length, 1);
     assertEquals(await keys.add(other), true);
   },
+  "tells how many keys there are, and the oldest ones in use": async (keys) => {
+    assertEquals(await keys.summary(2), { total: 0, inUse: 0, oldest: [] });
+    const made = [..."abcd"].map((character) =>
+      key({ id: `key_${character}`, name: character, hash: hash(character), rules: RULES })
+    );
+    for (const one of made) await keys.add(one);
+    await keys.revoke("key_a", 2000);
+    await keys.change("key_c", { disabled: true });
+    const [, b = key(), c = key(), d = key()] = made;
+    const inUse = [b, { ...c, disabled: true }, d];
+    assertEquals(await keys.summary(2), { total: 4, inUse: 3, oldest: inUse.slice(0, 2) });
+    assertEquals(await keys.summary(9), { total: 4, inUse: 3, oldest: inUse });
+    assertEquals(await keys.summary(0), { total: 4, inUse: 3, oldest: [] });
+    for (const { id } of inUse) await keys.revoke(id, 3000);
+    assertEquals(await keys.summary(9), { total: 4, inUse: 0, oldest: [] });
+  },
   "lists keys in the order they were added": async (keys) => {
     const added = ["c", "a", "b"].map((letter) => key({ id: letter, name: letter, hash: hash(letter) }));
     for (const each of added) await keys.add(each);

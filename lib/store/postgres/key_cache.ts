@@ -226,6 +226,7 @@ export function cacheKeys(
       return judged(isSure ? key.record : await readKnown(key, asked), asked);
     },
     list: () => keys.list(),
+    summary: (most) => keys.summary(most),
     add,
     change: (id, wish) => change(id, () => keys.change(id, wish)),
     revoke: (id, at) => change(id, () => keys.revoke(id, at)),

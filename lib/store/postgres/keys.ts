@@ -43,6 +43,16 @@ export function openPostgresKeys(sql: Sql): KeyStore {
     async list() {
       return (await sql<KeyRow[]>`SELECT * FROM keys ORDER BY place`).map(toRecord);
     },
+    async summary(most) {
+      // One statement, so that both tell of the same moment.
+      const rows = await sql<(KeyRow & { total: number; in_use: number })[]>`
+        WITH counts AS (
+          SELECT count(*)::int AS total, (count(*) FILTER (WHERE revoked_at IS NULL))::int AS in_use FROM keys
+        ), oldest AS (SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY place LIMIT ${most})
+        SELECT * FROM counts LEFT JOIN oldest ON true ORDER BY place`;
+      const { total = 0, in_use: inUse = 0 } = rows[0] ?? {};
+      return { total, inUse, oldest: rows.slice(0, Math.min(inUse, most)).map(toRecord) };
+    },
     async change(id, { disabled, group, rules, expiresAt }) {
       const { count } = await sql`
         UPDATE keys SET disabled = coalesce(${disabled ?? null}, disabled),
