@@ -1,7 +1,8 @@
 // deno-lint-ignore-file no-console
 /**
  * How the costs of Sluice grow with what is asked and with what it keeps: `deno task bench:growth`, `--quick` in a few
- * minutes, `--only=A,B` some of: requests, history, models, keys, rows, streams. Linux only.
+ * minutes, `--only=A,B` some of: requests, history, models, keys, rows, streams. `--counts=1000,10000000,1000` has other
+ * numbers of models, keys and rows: to measure one twice tells what is noise. Linux only.
  */
 import { parseArgs } from "node:util";
 import type { Size } from "./suite/bodies.ts";
@@ -19,6 +20,7 @@ const { values: flags } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     only: { type: "string", default: "requests,history,models,keys,rows,streams" },
+    counts: { type: "string" },
     out: { type: "string", default: new URL("./results/growth.json", import.meta.url).pathname },
   },
 });
@@ -93,7 +95,7 @@ async function compare(
   { load, start }: { load: Peer; start: (count: number) => Promise<Running> },
 ): Promise<string[][]> {
   const rows: string[][] = [];
-  for (const count of counts) {
+  for (const count of flags.counts?.split(",").map(Number) ?? counts) {
     const running = await start(count);
     await warmUp(json1k, { running, load, until: WARM });
     const [cpu = ""] = await costs(json1k, { targets: [running], load });
