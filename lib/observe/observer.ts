@@ -66,13 +66,22 @@ export function createObserver({ monotonic, now }: { monotonic: () => number; no
   return new RequestObserver(monotonic, now);
 }
 
+/**
+ * A request under way. Its record goes with its end: old tables of a `Map` keep what stood in them for longer than that, and
+ * with it all that it held, until a full collection.
+ */
+interface Open {
+  record: RequestRecord | undefined;
+  readonly watching: Watching;
+}
+
 class RequestObserver implements Observer {
   readonly loop: LoopWatch;
   readonly #monotonic: () => number;
   readonly #now: () => number;
   readonly #registry = createRegistry();
   readonly #counts: RequestMetrics = requestMetrics(this.#registry);
-  readonly #open = new Map<string, { record: RequestRecord; watching: Watching }>();
+  readonly #open = new Map<string, Open>();
   readonly #holders: (() => number)[] = [];
   readonly #begin: number;
   #linesLost: () => number = () => 0;
@@ -162,7 +171,7 @@ class RequestObserver implements Observer {
 
   opened(id: string): void {
     const open = this.#open.get(id);
-    if (open !== undefined) open.record.waits++;
+    if (open?.record !== undefined) open.record.waits++;
   }
 
   ended(entry: Entry): void {
@@ -232,6 +241,7 @@ class RequestObserver implements Observer {
     const open = this.#open.get(record.id);
     if (open === undefined) return;
     this.#open.delete(record.id);
+    open.record = undefined;
     const ms = this.#monotonic() - record.start;
     // What the client got in the end is in the entry: a stream that begins well may be left by its client.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
