@@ -25,6 +25,14 @@ export interface Leeway {
   value: number;
 }
 
+/** The lowest of each few points that follow on each other: of a heap what is left after a collection. */
+export function lowsOf(points: readonly Point[], each: number): Point[] {
+  return Array.from({ length: Math.ceil(points.length / each) }, (_, number) => {
+    const some = points.slice(number * each, (number + 1) * each);
+    return some.reduce((low, point) => point.value < low.value ? point : low);
+  });
+}
+
 const HOUR = 3600;
 
 /** Reads a series of points in their order. NaN where there are too few. */

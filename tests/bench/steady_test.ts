@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { mixOf, SHARES } from "../../bench/suite/mix.ts";
-import { courseOf, slope } from "../../bench/suite/steady.ts";
+import { courseOf, lowsOf, slope } from "../../bench/suite/steady.ts";
 
 const LEEWAY = { share: 0.03, value: 5 };
 /** That two numbers are the same but for what floats lose. */
@@ -34,6 +34,13 @@ Deno.test("a course tells thirds, rise and growth per hour", () => {
   assertEquals(thirds, [14.5, 44.5, 74.5]);
   assertEquals(rise, 60);
   assertNear(perHour, 360);
+});
+
+Deno.test("the lows of a saw are what is left after each of its falls", () => {
+  const lows = lowsOf(series((at) => 100 + at % 7 * 20), 7);
+  assertEquals(lows.map(({ value }) => value), lows.map(() => 100));
+  assertEquals(lows.map(({ seconds }) => seconds), [0, 70, 140, 210, 280, 350, 420, 490, 560, 630, 700, 770, 840]);
+  assertEquals(lowsOf([], 7), []);
 });
 
 Deno.test("the mix of the soak has every kind in its share, and bodies that are what they claim", () => {
