@@ -150,8 +150,9 @@ async function look(gateway: Running, { load, sight }: { load: Load; sight: Sigh
 async function back(gateway: Running, load: Load): Promise<number> {
   const begun = performance.now();
   await until(async () => {
+    const number = load.tried.length;
     await load.ask(gateway.origin, "whole");
-    return load.tried.at(-1)?.paid !== undefined;
+    return load.tried[number]?.paid !== undefined;
   }, { within: BACK_MS, what: "service is back" });
   return Math.round(performance.now() - begun);
 }
@@ -329,11 +330,10 @@ async function crashed(folder: string): Promise<string[]> {
   await using load = createLoad(Math.random);
   await writeConfig(folder, load, { budget: { usd: "100000", period: "total" } });
   const gateway = await start(["serve"], { folder, env: ENV });
+  // Few enough that all of it is in the log still.
+  for (let count = 0; count < 100; count++) await load.ask(gateway.origin, count % 2 === 0 ? "whole" : "streamed");
   const running = load.run(gateway.origin, CLIENTS);
-  await until(() => load.tried.filter(({ paid }) => paid !== undefined).length > 150, {
-    within: 30_000,
-    what: "there are entries",
-  });
+  await pause(200);
   gateway.kill("SIGKILL");
   await gateway.ended;
   await running.stop();
@@ -427,7 +427,7 @@ Deno.test("a log that was cut or changed, and damaged pages: refused with a word
     }
     // A file that is damaged never serves as if it were whole, unless nothing was in the place.
     for (const how of [counts.last_page, counts.any_page, counts.file_cut]) assertEquals(how?.shorter, undefined);
-    assertGreater((counts.any_page?.refused ?? 0) + (counts.any_page?.found ?? 0), 35);
+    assertGreater((counts.any_page?.refused ?? 0) + (counts.any_page?.found ?? 0), 20);
     assertGreater(counts.log_cut?.shorter ?? 0, 40);
     // The program itself says it in a line, and ends.
     const folder = `${root}/program`;

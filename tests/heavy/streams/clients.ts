@@ -41,7 +41,7 @@ export interface Seen {
 const AT_ONCE = 64;
 /** Longest time for a stream to begin, and for all to end, in milliseconds. */
 const BEGIN_MS = 60_000;
-const END_MS = 180_000;
+const END_MS = 110_000;
 const MOST_ERRORS = 20;
 const UNITS_PER_USD_DIGITS = 12;
 
@@ -97,7 +97,7 @@ class Client {
       const end = this.#head.indexOf("\r\n\r\n");
       if (end < 0) return;
       if (!this.#head.startsWith("HTTP/1.1 200 ") || !/\r\ntransfer-encoding: chunked/i.test(this.#head)) {
-        throw new Error(this.#head.slice(0, 1500));
+        throw new Error(`${this.#head.slice(0, this.#head.indexOf("\r\n"))} ${this.#head.slice(end + 4)}`);
       }
       text = this.#head.slice(end + 4);
       this.#head = undefined;
