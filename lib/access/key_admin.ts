@@ -3,7 +3,8 @@ import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from 
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
 import { DAY_MS } from "../store/days.ts";
-import type { KeyRecord } from "../store/keys.ts";
+import { turn } from "../pace.ts";
+import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";
 
@@ -125,12 +126,25 @@ export async function revokeKey(admin: KeyAdmin, nameOrId: string): Promise<KeyR
   return await findKey(admin.store, id);
 }
 
+/** Keys read before everything else has its turn: a few milliseconds of work. */
+const KEYS_AT_ONCE = 500;
+
+/** Every key, oldest first, some at a time, with a turn for others between. A key is told as it is when it is read. */
+export async function* keyPages(keys: Pick<KeyStore, "page">): AsyncGenerator<KeyRecord[]> {
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const page: KeyPage = await keys.page({ after, limit: KEYS_AT_ONCE });
+    yield page.keys;
+    after = page.next;
+    if (after !== undefined) await turn();
+  }
+}
+
 /**
  * The key with this id, else the one in use with this name, else the last one that had it.
  * @throws {GatewayError} `not_found`
  */
 export async function findKey(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord> {
-  return await lookUp(store, nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
+  return await store.keys.find(nameOrId) ?? notFound(`Cannot find key "${nameOrId}"`);
 }
 
 /** A key as it is shown in lists, in JSON: never its hash. Times are those of ISO 8601, `null` where there is none. */
@@ -176,15 +190,9 @@ function isoTime(time: number | undefined): string | null {
   return time === undefined ? null : new Date(time).toISOString();
 }
 
-/** A name is taken again only after its key was revoked, so the last key of a name is the one in use, if any. */
-async function lookUp(store: Pick<Store, "keys">, nameOrId: string): Promise<KeyRecord | undefined> {
-  const keys = await store.keys.list();
-  return keys.find(({ id }) => id === nameOrId) ?? keys.findLast(({ name }) => name === nameOrId);
-}
-
 /** A key of the store that has not ended. */
 async function findChangeable({ config, store }: KeyAdmin, nameOrId: string, what: string): Promise<KeyRecord> {
-  const key = await lookUp(store, nameOrId);
+  const key = await store.keys.find(nameOrId);
   if (key === undefined) {
     const isConfigured = config.keys.some(({ name }) => name === nameOrId || `config:${name}` === nameOrId);
     if (isConfigured) throw invalid(`${what}: it comes from the configuration`);

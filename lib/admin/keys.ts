@@ -1,13 +1,23 @@
 /** Keys over HTTP. What is done to a key binds at the next request. */
 import { z } from "zod";
-import { changeKey, createKey, findKey, publicKey, revokeKey, rotateKey, type ShownKey } from "../access/key_admin.ts";
+import {
+  changeKey,
+  createKey,
+  findKey,
+  keyPages,
+  type PublicKey,
+  publicKey,
+  revokeKey,
+  rotateKey,
+  type ShownKey,
+} from "../access/key_admin.ts";
 import { readDuration, readMoment } from "../cli/duration.ts";
 import { keyRulesSchema } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import { adminAnswer } from "./answer.ts";
+import { adminAnswer, longAdminAnswer } from "./answer.ts";
 import { readBody, readOptionalBody } from "./input.ts";
 
 /** Longest text of a name, a span or a moment; what it says is checked where it is used. */
@@ -34,11 +44,12 @@ export const rotationSchema = z.strictObject({
   overlap: text.default("24h").describe("How long the present secret stays good, such as 24h; 0s ends it at once"),
 });
 
-/** Every key of the store, oldest first. */
+/** Every key of the store, oldest first; each as it is when its page is read. */
 export async function listKeys(_request: Request, { gateway }: RouteContext): Promise<Response> {
-  const keys = await gateway.store.keys.list();
   const now = gateway.now();
-  return adminAnswer({ object: "list", data: keys.map((key) => publicKey(key, now)) });
+  const data: PublicKey[] = [];
+  for await (const page of keyPages(gateway.store.keys)) data.push(...page.map((key) => publicKey(key, now)));
+  return await longAdminAnswer({ object: "list", data });
 }
 
 /** Makes a key. The answer alone has it. @throws {GatewayError} `invalid` */

@@ -4,7 +4,7 @@ import type { RouteContext } from "../http/router.ts";
 import { explainRequest } from "../reports/explain.ts";
 import { type Period, readPeriod } from "../reports/period.ts";
 import { USAGE_BY, usageReport } from "../reports/usage.ts";
-import { adminAnswer } from "./answer.ts";
+import { adminAnswer, longAdminAnswer } from "./answer.ts";
 import { readQuery } from "./input.ts";
 
 type Ends = Parameters<typeof readPeriod>[0];
@@ -20,7 +20,8 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   }
   const { store, config, now } = gateway;
   const period = periodOf(ends, now());
-  return adminAnswer(await usageReport({ ledger: store.ledger, keys: store.keys, config }, { ...period, by }));
+  const report = await usageReport({ ledger: store.ledger, keys: store.keys, config }, { ...period, by });
+  return await longAdminAnswer(report);
 }
 
 /** One request and its price, line by line. @throws {GatewayError} `not_found` where the ledger does not know it */

@@ -17,7 +17,7 @@ export function explain(
       writeErr(`Cannot explain the request "${id}": the ledger does not know it\n`);
       return 1;
     }
-    const keyName = (await keyNames({ keys, config })).get(explanation.key_id);
+    const keyName = (await keyNames({ keys, config }, [explanation.key_id])).get(explanation.key_id);
     writeOut(
       switches.has("json")
         ? `${JSON.stringify(explanation, null, 2)}\n`

@@ -3,7 +3,7 @@
  * when there was nothing to do for a while.
  */
 import { GatewayError } from "../errors.ts";
-import { turn } from "../metering/pace.ts";
+import { turn } from "../pace.ts";
 import type { FromWorker, Job, JobResults, ToWorker } from "./codec_jobs.ts";
 
 /** A core is left to the event loop; a second worker is for machines that have one to spare. */

@@ -11,7 +11,7 @@
  * `text/*` count as their UTF-8 text; all others one token for 4 bytes.
  */
 import type { Block, Media, Prompt } from "../canonical/types.ts";
-import { atOnce, inSlices, turn } from "./pace.ts";
+import { atOnce, inSlices, turn } from "../pace.ts";
 import { blockParts, fixedParts, mediaTokens, type Part, TOKENS_OF_PRIMER, TOKENS_PER_MESSAGE } from "./parts.ts";
 import { SHORT_TEXT, type TokenCounter } from "./tokens.ts";
 

@@ -9,7 +9,7 @@
  */
 import type { Block, Event, OpenBlock } from "../canonical/types.ts";
 import { countReply, type ReplyTokens } from "./count_prompt.ts";
-import { turn } from "./pace.ts";
+import { turn } from "../pace.ts";
 import { lastCut } from "./pieces.ts";
 import { loadTokenCounter, SHORT_TEXT, type TokenCounter } from "./tokens.ts";
 

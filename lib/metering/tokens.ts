@@ -1,6 +1,6 @@
 /** Tokens of the vocabulary o200k_base, counted exactly and in time that grows with the text, whatever the text. */
 import { mergeLong, mergeShort, SHORT_PIECE } from "./bpe.ts";
-import { atOnce, inSlices } from "./pace.ts";
+import { atOnce, inSlices } from "../pace.ts";
 import { pieceEnd } from "./pieces.ts";
 import { type RankTable, readRanks } from "./ranks.ts";
 

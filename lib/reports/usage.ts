@@ -1,7 +1,8 @@
 /** The bill: sums over the ledger by key, group, model or day. */
 import type { Config } from "../config.ts";
-import { type Amount, formatUsd } from "../metering/money.ts";
-import { NO_TOKENS } from "../store/days.ts";
+import { formatUsd } from "../metering/money.ts";
+import { mapInSlices, sortInSlices, turn } from "../pace.ts";
+import { addFigures, byName, NO_TOKENS } from "../store/days.ts";
 import type { KeyStore } from "../store/keys.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../store/ledger.ts";
 import type { Period } from "./period.ts";
@@ -45,39 +46,49 @@ export interface UsageReport {
 /** What a bill is made from. */
 export interface UsageParts {
   ledger: Pick<LedgerStore, "usage">;
-  keys: Pick<KeyStore, "list">;
+  keys: Pick<KeyStore, "names">;
   config: Pick<Config, "keys">;
 }
 
-/** Makes the bill of a period. */
+/** Ids whose names are asked for at once. */
+const NAMES_AT_ONCE = 500;
+
+/** Makes the bill of a period, a slice at a time: there may be as many lines as keys. */
 export async function usageReport(
   { ledger, keys, config }: UsageParts,
   { since, until, by }: Period & { by: UsageBy },
 ): Promise<UsageReport> {
   const sums = await ledger.usage({ since, until, by });
-  const names = by === "key" ? await keyNames({ keys, config }) : undefined;
-  const ordered = sums.toSorted(by === "day" ? byName : byCost);
+  const names = by === "key" ? await keyNames({ keys, config }, sums.map(({ name }) => name)) : undefined;
+  const ordered = await sortInSlices(sums, by === "day" ? byName : byCost);
+  const total = emptySum();
   return {
     since: new Date(since).toISOString(),
     until: new Date(until).toISOString(),
     by,
-    lines: ordered.map((sum) => ({
-      ...(names !== undefined && { id: sum.name }),
-      name: names?.get(sum.name) ?? sum.name,
-      ...figures(sum),
-    })),
-    total: figures(totalOf(sums)),
+    lines: await mapInSlices(ordered, (sum) => {
+      addFigures(total, sum);
+      return {
+        ...(names !== undefined && { id: sum.name }),
+        name: names?.get(sum.name) ?? sum.name,
+        ...figures(sum),
+      };
+    }),
+    total: figures(total),
   };
 }
 
-/** Names of keys by their ids: those of the configuration, and those of the store, ended ones included. */
+/** Names of the keys with these ids: those of the configuration, and those of the store, ended ones included. */
 export async function keyNames(
   { keys, config }: Pick<UsageParts, "keys" | "config">,
+  ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  return new Map([
-    ...config.keys.map(({ name }) => [`config:${name}`, name] as const),
-    ...(await keys.list()).map(({ id, name }) => [id, name] as const),
-  ]);
+  const names = new Map(config.keys.map(({ name }) => [`config:${name}`, name]));
+  for (let at = 0; at < ids.length; at += NAMES_AT_ONCE) {
+    if (at > 0) await turn();
+    for (const [id, name] of await keys.names(ids.slice(at, at + NAMES_AT_ONCE))) names.set(id, name);
+  }
+  return names;
 }
 
 /** A sum without its name. */
@@ -87,24 +98,8 @@ function figures({ requests, failed, tokens, images, cost, overrun }: Sum): Usag
   return { requests, failed, tokens, images, cost_usd: formatUsd(cost), overrun_usd: formatUsd(overrun) };
 }
 
-function totalOf(sums: readonly Sum[]): Sum {
-  let cost: Amount = 0n;
-  let overrun: Amount = 0n;
-  const tokens = { ...NO_TOKENS };
-  const counts = { requests: 0, failed: 0, images: 0 };
-  for (const sum of sums) {
-    cost += sum.cost;
-    overrun += sum.overrun;
-    counts.requests += sum.requests;
-    counts.failed += sum.failed;
-    counts.images += sum.images;
-    for (const name of Object.keys(tokens) as (keyof BilledTokens)[]) tokens[name] += sum.tokens[name];
-  }
-  return { ...counts, tokens, cost, overrun };
-}
-
-function byName(one: UsageSum, other: UsageSum): number {
-  return one.name < other.name ? -1 : 1;
+function emptySum(): Sum {
+  return { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
 }
 
 function byCost(one: UsageSum, other: UsageSum): number {

@@ -1,4 +1,5 @@
 /** Days of the bill, and sums over entries. */
+import { mapInSlices, sortInSlices } from "../pace.ts";
 import type { BilledTokens, DaySum, Ending, Entry, UsageBy, UsageSum } from "./ledger.ts";
 
 /** Milliseconds of a day. */
@@ -88,11 +89,16 @@ export class Sums<Name extends string = string> {
     addFigures(sum, figures);
   }
 
-  /** All sums, by name. */
-  list(): UsageSum[] {
-    return [...this.#sums].map(([name, sum]) => ({ name, ...sum, tokens: { ...sum.tokens } }))
-      .sort((a, b) => a.name < b.name ? -1 : 1);
+  /** All sums, by name; in slices, as there may be one for each key. Nothing may be added meanwhile. */
+  async list(): Promise<UsageSum[]> {
+    const all = await mapInSlices([...this.#sums], ([name, sum]) => ({ name, ...sum }));
+    return await sortInSlices(all, byName);
   }
+}
+
+/** The order of sums by their names. */
+export function byName({ name: one }: { name: string }, { name: other }: { name: string }): number {
+  return one === other ? 0 : one < other ? -1 : 1;
 }
 
 /** What a sum by key, group, model or day calls an entry or a sum of a day. */

@@ -45,6 +45,13 @@ export interface KeySummary {
   oldest: KeyRecord[];
 }
 
+/** Some keys, in their order. */
+export interface KeyPage {
+  keys: KeyRecord[];
+  /** The place to go on after; absent where there are no more. */
+  next?: number;
+}
+
 /** Where keys are kept. */
 export interface KeyStore {
   /**
@@ -57,10 +64,16 @@ export interface KeyStore {
   add(key: KeyRecord): Promise<boolean>;
   /** The key with this hash, or with a former key of this hash that is good at `now`; disabled and revoked ones included. */
   findByHash(hash: string, now: number): Promise<KeyRecord | undefined>;
-  /** Every key, oldest first. */
+  /** Every key, oldest first, all in one go: for whoever serves nobody meanwhile. */
   list(): Promise<KeyRecord[]>;
   /** How many keys there are, and the oldest ones in use, at most `most`: this costs no memory for a million of them. */
   summary(most: number): Promise<KeySummary>;
+  /** Keys, oldest first, from behind a place on; 0 is before all of them. */
+  page(from: { after: number; limit: number }): Promise<KeyPage>;
+  /** The key with this id, else the one in use with this name, else the last one that had it. */
+  find(nameOrId: string): Promise<KeyRecord | undefined>;
+  /** Names of the keys with these ids, by id; ended ones included, unknown ones left out. */
+  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes a key. False where no key in use has this id. */
   change(id: string, change: KeyChange): Promise<boolean>;
   /** Ends a key for ever, its former one too; `at` is Unix time in milliseconds. False where no key in use has this id. */

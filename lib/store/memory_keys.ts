@@ -42,6 +42,19 @@ export function openMemoryKeys(): KeyStore {
       const oldest = used.slice(0, most).map((key) => structuredClone(key));
       return Promise.resolve({ total: keys.size, inUse: used.length, oldest });
     },
+    page({ after, limit }) {
+      const some = [...keys.values().drop(after).take(limit)].map((key) => structuredClone(key));
+      return Promise.resolve(some.length < limit ? { keys: some } : { keys: some, next: after + limit });
+    },
+    find(nameOrId) {
+      // A name is taken again only after its key was revoked, so the last key of a name is the one in use, if any.
+      const key = keys.get(nameOrId) ?? [...keys.values()].findLast(({ name }) => name === nameOrId);
+      return Promise.resolve(structuredClone(key));
+    },
+    names(ids) {
+      const known = ids.map((id) => keys.get(id)).filter((key) => key !== undefined);
+      return Promise.resolve(new Map(known.map(({ id, name }) => [id, name])));
+    },
     change(id, { disabled, group, rules, expiresAt }) {
       const key = inUse(id);
       if (key === undefined) return Promise.resolve(false);

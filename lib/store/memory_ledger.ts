@@ -1,11 +1,15 @@
 /** A ledger that ends with the process. */
 import { Accounts, lostEntry, type Spender } from "./accounts.ts";
-import { cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
+import { inSlices } from "../pace.ts";
+import { addFigures, cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
-import type { DaySum, Entry, KeptEntry, LedgerStart, LedgerStore, UsageBy, UsageSum } from "./ledger.ts";
+import type { DaySum, Entry, KeptEntry, LedgerStart, LedgerStore, UsageBy } from "./ledger.ts";
 
 /** Entries forgotten by one call of `prune`. */
 const ENTRIES_AT_ONCE = 500;
+
+/** Sums and entries summed up between two looks at the clock. */
+const SUMMED_AT_ONCE = 1000;
 
 /** Opens an empty ledger. */
 export function openMemoryLedger(): LedgerStore {
@@ -51,29 +55,35 @@ export function openMemoryLedger(): LedgerStore {
   function addToDay(entry: KeptEntry): void {
     const whose = { day: dayOf(entry.at), keyId: entry.keyId, group: entry.group, model: entry.model };
     const name = JSON.stringify(Object.values(whose));
-    const sums = new Sums();
     const sum = days.get(name);
-    if (sum !== undefined) sums.add("", sum);
-    sums.add("", figuresOf(entry));
-    const [{ name: _, ...figures }] = sums.list() as [UsageSum];
-    days.set(name, { ...whose, ...figures });
+    // A new one each time: whoever sums up at the moment goes on with those that were.
+    const figures = sum === undefined ? figuresOf(entry) : { ...sum, tokens: { ...sum.tokens } };
+    if (sum !== undefined) addFigures(figures, figuresOf(entry));
+    days.set(name, { ...figures, ...whose });
   }
 
-  function usage({ since, until, by }: { since: number; until: number; by: UsageBy }): UsageSum[] {
+  /** In slices, of the ledger as it is at the first of them. */
+  function* usage({ since, until, by }: { since: number; until: number; by: UsageBy }): Generator<void, Sums> {
     const { whole, pieces } = cutSpan({ since, until });
     const sums = new Sums();
-    const isGone = (day: number) => day <= start.day && pieces.some((piece) => piece.day === day);
-    for (const sum of days.values()) {
+    const goneDay = start.day;
+    const isGone = (day: number) => day <= goneDay && pieces.some((piece) => piece.day === day);
+    // Neither a sum nor an entry changes once it is there.
+    const [kept, single] = [[...days.values()], pieces.length === 0 ? [] : [...entries]];
+    let count = 0;
+    for (const sum of kept) {
       if ((sum.day >= whole.from && sum.day < whole.until) || isGone(sum.day)) sums.add(nameBy(by, sum), sum);
+      if (++count % SUMMED_AT_ONCE === 0) yield;
     }
     for (const piece of pieces) {
-      if (piece.day <= start.day) continue;
-      for (const entry of entries) {
+      if (piece.day <= goneDay) continue;
+      for (const entry of single) {
+        if (++count % SUMMED_AT_ONCE === 0) yield;
         if (entry.at < piece.since || entry.at >= piece.until) continue;
         sums.add(nameBy(by, { ...entry, day: piece.day }), figuresOf(entry));
       }
     }
-    return sums.list();
+    return sums;
   }
 
   // deno-lint-ignore require-await -- what is thrown here must reject
@@ -106,7 +116,7 @@ export function openMemoryLedger(): LedgerStore {
       const from = after > start.seq ? after - start.seq : 0;
       return Promise.resolve(entries.slice(from, from + limit).map((entry) => structuredClone(entry)));
     },
-    usage: (query) => Promise.resolve(usage(query)),
+    usage: async (query) => (await inSlices(usage(query))).list(),
     days(since, enough = Infinity) {
       const found = [...days.values()].filter(({ day }) => day >= since).sort((a, b) => a.day - b.day);
       const last = found[enough - 1]?.day ?? Infinity;

@@ -42,6 +42,11 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
   const all = db.prepare(`SELECT ${COLUMNS} FROM keys ORDER BY rowid`);
   const count = db.prepare("SELECT count(*) AS total, count(*) FILTER (WHERE revoked_at IS NULL) AS inUse FROM keys");
   const oldest = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE revoked_at IS NULL ORDER BY rowid LIMIT ?`);
+  const page = db.prepare(`SELECT ${COLUMNS}, rowid AS place FROM keys WHERE rowid > ? ORDER BY rowid LIMIT ?`);
+  const byId = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE id = ?`);
+  const byName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? AND revoked_at IS NULL`);
+  const byFormerName = db.prepare(`SELECT ${COLUMNS} FROM keys WHERE name = ? ORDER BY rowid DESC LIMIT 1`);
+  const names = db.prepare("SELECT keys.id, name FROM json_each(?) AS asked CROSS JOIN keys ON keys.id = asked.value");
   // One statement each: what another process changes at the same time is not lost.
   const change = db.prepare(
     `UPDATE keys SET disabled = coalesce(:disabled, disabled), group_name = coalesce(:group, group_name),
@@ -93,6 +98,21 @@ export function openSqliteKeys(db: DatabaseSync, watch: DatabaseSync = db): KeyS
     async summary(most) {
       const { total, inUse } = count.get() as { total: number; inUse: number };
       return { total, inUse, oldest: oldest.all(most).map((row) => toRecord(row as unknown as KeyRow)) };
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async page({ after, limit }) {
+      const rows = page.all(after, limit);
+      const keys = rows.map((row) => toRecord(row as unknown as KeyRow));
+      return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async find(nameOrId) {
+      const row = byId.get(nameOrId) ?? byName.get(nameOrId) ?? byFormerName.get(nameOrId);
+      return row === undefined ? undefined : toRecord(row as unknown as KeyRow);
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async names(ids) {
+      return new Map(names.all(JSON.stringify(ids)).map(({ id, name }) => [String(id), String(name)]));
     },
     // deno-lint-ignore require-await -- what is thrown here must reject
     async change(id, { disabled, group, rules, expiresAt }) {

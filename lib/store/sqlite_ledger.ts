@@ -25,6 +25,9 @@ export interface LedgerRows {
 /** What can be done with a ledger without owning it. */
 export type LedgerReader = Pick<LedgerStore, "find" | "entries" | "usage" | "days" | "prune" | "start">;
 
+/** What the sums over a span of time are asked with. */
+export type Usage = LedgerStore["usage"];
+
 /** Opens the rows of a database that is up to date. */
 export function openLedgerRows(db: DatabaseSync): LedgerRows {
   const start = prepareStart(db);
@@ -33,7 +36,7 @@ export function openLedgerRows(db: DatabaseSync): LedgerRows {
     sheets,
     entries: openEntryRows(db, sheets),
     holds: openHoldRows(db),
-    sums: openSumRows(db, () => start().day),
+    sums: openSumRows(db),
     start,
   };
 }
@@ -47,14 +50,15 @@ function prepareStart(db: DatabaseSync): () => LedgerStart {
 }
 
 /** The part of a ledger that any process may use. */
-export function openLedgerReader(db: DatabaseSync, { entries, sums, start }: LedgerRows): LedgerReader {
+export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: LedgerRows; usage: Usage }): LedgerReader {
+  const { entries, sums, start } = rows;
   const prune = openPruning(db, start);
   return {
     // deno-lint-ignore require-await -- what is thrown here must reject
     find: async (id) => entries.find(id),
     // deno-lint-ignore require-await -- what is thrown here must reject
     entries: async ({ after, limit }) => entries.after(after, limit),
-    usage: sums.usage,
+    usage,
     // deno-lint-ignore require-await -- what is thrown here must reject
     days: async (since, enough = Infinity) => sums.days(since, enough),
     prune,
@@ -64,7 +68,7 @@ export function openLedgerReader(db: DatabaseSync, { entries, sums, start }: Led
 }
 
 /** Opens the ledger for a process that does not own it: it reads what the owner wrote, and enters nothing. */
-export function openGuestLedger(db: DatabaseSync): LedgerStore {
+export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
   const rows = openLedgerRows(db);
 
   // deno-lint-ignore require-await -- what is thrown here must reject
@@ -80,7 +84,7 @@ export function openGuestLedger(db: DatabaseSync): LedgerStore {
   }
 
   return {
-    ...openLedgerReader(db, rows),
+    ...openLedgerReader(db, { rows, usage }),
     hold: refuse,
     renew: refuse,
     append: refuse,

@@ -6,7 +6,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { Accounts, lostEntry } from "./accounts.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "./ledger.ts";
-import { type LedgerRows, openLedgerReader, openLedgerRows } from "./sqlite_ledger.ts";
+import { type LedgerRows, openLedgerReader, openLedgerRows, type Usage } from "./sqlite_ledger.ts";
 import { atomically, isBroken, whenFree } from "./transaction.ts";
 import type { WalSync } from "./wal_sync.ts";
 
@@ -17,14 +17,14 @@ const HOLDS_AT_ONCE = 256;
 const TAKEN = new Error("Cannot enter a request twice");
 
 /** Opens the ledger; requests that an owner before this one left open are entered as lost. */
-export function openOwnedLedger(db: DatabaseSync, sync: WalSync): LedgerStore {
+export function openOwnedLedger(db: DatabaseSync, { sync, usage }: { sync: WalSync; usage: Usage }): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
   const { accounts } = writer;
   writer.loseAll();
 
   return {
-    ...openLedgerReader(db, rows),
+    ...openLedgerReader(db, { rows, usage }),
     // deno-lint-ignore require-await -- what is thrown here must reject
     async hold(hold) {
       assertHold(hold);

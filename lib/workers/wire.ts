@@ -1,4 +1,5 @@
 /** Calls between two isolates: what one of them offers, the other calls as if it were its own. */
+import { turn } from "../pace.ts";
 import { packThrown, type Thrown, unpackThrown } from "./thrown.ts";
 
 /** Where messages go to and come from: a worker, or its global scope. */
@@ -55,8 +56,13 @@ export interface Wire {
 /** What goes over a wire. A call without an id is not answered. */
 type Message =
   | { type: "call"; id?: number; name: string; method: string; args: unknown[] }
+  /** The beginning, or more, of a list that is too long to be sent at once; the rest of it comes with `done`. */
+  | { type: "part"; id: number; items: unknown[] }
   | { type: "done"; id: number; value: unknown }
   | { type: "failed"; id: number; thrown: Thrown };
+
+/** Items of a list that go at once: to copy them, here and there, is a few milliseconds of work. */
+const ITEMS_AT_ONCE = 1000;
 
 /** A message on its way, and what is to be done where it cannot be sent. */
 interface Letter {
@@ -70,6 +76,8 @@ type Method = (...args: unknown[]) => unknown;
 export function openWire(port: Port): Wire {
   const offers = new Map<string, { methods: object; target: Offer; instead: Offer }>();
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
+  /** What came so far of lists that are the answers to calls. */
+  const begun = new Map<number, unknown[]>();
   let count = 0;
   let closed: Error | undefined;
 
@@ -116,10 +124,30 @@ export function openWire(port: Port): Wire {
     };
     try {
       const value = await find(name, method)(...args);
-      if (id !== undefined) post({ type: "done", id, value }, fail);
+      if (id === undefined) return;
+      const isLong = Array.isArray(value) && value.length > ITEMS_AT_ONCE;
+      post({ type: "done", id, value: isLong ? await sendParts(value, { id, fail }) : value }, fail);
     } catch (thrown) {
       fail(thrown);
     }
+  }
+
+  /** Sends all of a list but its end, with turns for others between. Returns what is still to be sent. */
+  async function sendParts(
+    value: unknown[],
+    { id, fail }: { id: number; fail: (cause: unknown) => void },
+  ): Promise<unknown[]> {
+    let isRefused = false;
+    const refused = (cause: unknown) => {
+      isRefused = true;
+      fail(cause);
+    };
+    let at = 0;
+    for (; !isRefused && value.length - at > ITEMS_AT_ONCE; at += ITEMS_AT_ONCE) {
+      post({ type: "part", id, items: value.slice(at, at + ITEMS_AT_ONCE) }, refused);
+      await turn();
+    }
+    return value.slice(at);
   }
 
   function find(name: string, method: string): Method {
@@ -133,13 +161,28 @@ export function openWire(port: Port): Wire {
   function settle(id: number, act: (answer: PromiseWithResolvers<unknown>) => void): void {
     const answer = waiting.get(id);
     waiting.delete(id);
+    begun.delete(id);
     if (answer !== undefined) act(answer);
   }
 
   function take(message: Message): void {
     if (message.type === "call") void answer(message);
-    else if (message.type === "done") settle(message.id, ({ resolve }) => resolve(message.value));
+    else if (message.type === "part") begin(message);
+    else if (message.type === "done") finish(message);
     else settle(message.id, ({ reject }) => reject(unpackThrown(message.thrown)));
+  }
+
+  function begin({ id, items }: Message & { type: "part" }): void {
+    if (!waiting.has(id)) return;
+    const before = begun.get(id);
+    if (before === undefined) begun.set(id, items);
+    else before.push(...items);
+  }
+
+  function finish({ id, value }: Message & { type: "done" }): void {
+    const before = begun.get(id);
+    if (before !== undefined && Array.isArray(value)) before.push(...value);
+    settle(id, ({ resolve }) => resolve(before ?? value));
   }
 
   port.onmessage = ({ data }: MessageEvent<Message[]>) => {
@@ -158,6 +201,7 @@ export function openWire(port: Port): Wire {
       closed ??= reason;
       for (const { reject } of waiting.values()) reject(reason);
       waiting.clear();
+      begun.clear();
     },
   };
 }

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { mergeLong, mergeShort } from "../../lib/metering/bpe.ts";
-import { atOnce } from "../../lib/metering/pace.ts";
+import { atOnce } from "../../lib/pace.ts";
 import { readRanks } from "../../lib/metering/ranks.ts";
 import { seeded } from "./random_text.ts";
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { unfold } from "../../lib/canonical/fold.ts";
 import type { Block, Event } from "../../lib/canonical/types.ts";
 import { countReply, type ReplyTokens } from "../../lib/metering/count_prompt.ts";
-import { turn } from "../../lib/metering/pace.ts";
+import { turn } from "../../lib/pace.ts";
 import { RunningCount } from "../../lib/metering/running_count.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { randomText, seeded } from "./random_text.ts";

@@ -55,6 +55,34 @@ Deno.test("usageReport() names keys of the store and of the configuration, ended
   ]]);
 });
 
+Deno.test("usageReport() of many keys is what it is of few: in order, named, and exact in sum", async () => {
+  const [keys, ledger] = [openMemoryKeys(), openMemoryLedger()];
+  const count = 3000;
+  const record = { group: "default", createdAt: 0, disabled: false, rules: {} };
+  for (let each = 0; each < count; each++) {
+    const hash = each.toString(16).padStart(64, "0");
+    if (each % 3 > 0) await keys.add({ ...record, hash, id: `key_${each}`, name: `name ${each}` });
+  }
+  // Many cost the same: those are in the order of their ids.
+  const entries = Array.from(
+    { length: count },
+    (_, each) => entryOf({ id: `r${each}`, keyId: `key_${each}`, tokens: tokensOf({ prompt: each * 7919 % 40 }) }),
+  );
+  await ledger.append(entries);
+  const { lines, total } = await usageReport({ ledger, keys, config: { keys: [] } }, { ...WHOLE, by: "key" });
+  const expected = entries.toSorted((a, b) =>
+    a.cost === b.cost ? (a.keyId < b.keyId ? -1 : 1) : a.cost > b.cost ? -1 : 1
+  );
+  assertEquals(
+    lines.map(({ id, name, cost_usd }) => [id, name, cost_usd]),
+    expected.map(({ keyId, cost }) => {
+      return [keyId, Number(keyId.slice(4)) % 3 > 0 ? `name ${keyId.slice(4)}` : keyId, formatUsd(cost)];
+    }),
+  );
+  assertEquals(total.requests, count);
+  assertEquals(total.cost_usd, formatUsd(entries.reduce((sum, { cost }) => sum + cost, 0n)));
+});
+
 Deno.test("usageReport() takes the beginning in and leaves the end out", async () => {
   const ledger = openMemoryLedger();
   const moments = [DAY_ONE - 1, DAY_ONE, DAY_ONE + DAY_MS - 1, DAY_ONE + DAY_MS];

@@ -1,6 +1,6 @@
 /** What every store promises of keys. */
 import { assertEquals } from "@std/assert";
-import type { KeyRecord, KeyStore } from "../../lib/store/keys.ts";
+import type { KeyPage, KeyRecord, KeyStore } from "../../lib/store/keys.ts";
 
 /** A hash of 64 equal characters. */
 export function hash(character: string): string {
@@ -79,6 +79,40 @@ const BEHAVIOURS: Record<string, (keys: KeyStore) => Promise<void>> = {
     const added = ["c", "a", "b"].map((letter) => key({ id: letter, name: letter, hash: hash(letter) }));
     for (const each of added) await keys.add(each);
     assertEquals(await keys.list(), added);
+  },
+  "gives keys page by page, those that were added meanwhile too": async (keys) => {
+    assertEquals(await keys.page({ after: 0, limit: 2 }), { keys: [] });
+    const added = [..."edcba"].map((letter) => key({ id: letter, name: letter, hash: hash(letter), rules: RULES }));
+    for (const each of added) await keys.add(each);
+    await keys.revoke("d", 2000);
+    const found: KeyRecord[] = [];
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page: KeyPage = await keys.page({ after, limit: 2 });
+      if (after === 0) await keys.add(key({ id: "f", name: "f", hash: hash("f") }));
+      found.push(...page.keys);
+      after = page.next;
+    }
+    assertEquals(found.map(({ id }) => id), [..."edcbaf"]);
+    assertEquals(found, await keys.list());
+  },
+  "finds a key by its id, then by the name in use, then by the last that had it": async (keys) => {
+    const ids = async (...names: string[]) => await Promise.all(names.map(async (name) => (await keys.find(name))?.id));
+    assertEquals(await ids("ci", "", "\0", "\ud800"), [undefined, undefined, undefined, undefined]);
+    await keys.add(key({ id: "one" }));
+    await keys.revoke("one", 2000);
+    await keys.add(key({ id: "two", hash: hash("b") }));
+    assertEquals(await ids("ci", "one", "two", "CI"), ["two", "one", "two", undefined]);
+    await keys.revoke("two", 2000);
+    assertEquals(await ids("ci"), ["two"]);
+    await keys.add(key({ id: "three", name: "one", hash: hash("c") }));
+    assertEquals(await ids("one", "three"), ["one", "three"]);
+    assertEquals(await keys.find("three"), key({ id: "three", name: "one", hash: hash("c") }));
+  },
+  "tells names of keys by their ids, ended ones too": async (keys) => {
+    for (const letter of "abc") await keys.add(key({ id: letter, name: `name ${letter}`, hash: hash(letter) }));
+    await keys.revoke("b", 2000);
+    assertEquals(await keys.names([]), new Map());
+    assertEquals(await keys.names(["b", "nobody", "a"]), new Map([["a", "name a"], ["b", "name b"]]));
   },
   "disables and enables a key": async (keys) => {
     await keys.add(key());

@@ -472,6 +472,49 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       ["2026-11-21", 1, 0, 1000n],
     ]);
   },
+  "sums up one state of the ledger, whatever is entered meanwhile": async (ledger) => {
+    const [days, keys] = [15, 400];
+    for (let day = 0; day < days; day++) {
+      await ledger.append(Array.from({ length: keys }, (_, number) =>
+        entry({
+          id: `${day} ${number}`,
+          at: MIDNIGHT + day * 24 * HOUR + number + 1,
+          keyId: `key_${String(number).padStart(3, "0")}`,
+        })));
+    }
+    // Everything by the sums of days, and the first and the last day by their entries.
+    const spans = [[0, days * 24 * HOUR], [1, (days - 1) * 24 * HOUR + keys]] as const;
+    const ends = [MIDNIGHT + 1, MIDNIGHT + (days - 1) * 24 * HOUR + 1];
+    let batches = 0;
+    for (const [since, until] of spans) {
+      for (const by of ["key", "day"] as const) {
+        const before = batches;
+        let isDone = false;
+        const asked = ledger.usage({ since: MIDNIGHT + since, until: MIDNIGHT + until, by }).finally(() =>
+          isDone = true
+        );
+        while (!isDone) {
+          await new Promise((resolve) => setTimeout(resolve, 0));
+          // In one transaction: whoever sees one of them sees the other.
+          await ledger.append(ends.map((at, index) => {
+            return entry({ id: `more ${batches} ${index}`, at, keyId: index === 0 ? "key_000" : "key_399" });
+          }));
+          batches++;
+        }
+        const sums = await asked;
+        const grown = (sums[0]?.requests ?? 0) - (by === "key" ? days : keys);
+        assert(before <= grown && grown <= batches, `${grown} of ${batches}, ${before} before`);
+        assertEquals(sums.length, by === "key" ? keys : days);
+        for (const [index, { name, requests, cost, tokens }] of sums.entries()) {
+          const isEnd = index === 0 || index === sums.length - 1;
+          const lost = by === "key" && since > 0 && index === keys - 1 ? 1 : 0;
+          const own = by === "key" ? days - lost : keys - (since > 0 && index === days - 1 ? 1 : 0);
+          const all = own + (isEnd ? grown : 0);
+          assertEquals([requests, cost, tokens.prompt], [all, 100n * BigInt(all), 10 * all], name);
+        }
+      }
+    }
+  },
   "gives the sums per day as they are kept": async (ledger) => {
     await ledger.append([entry({ id: "a" }), entry({ id: "b", at: MIDNIGHT + 24 * HOUR }), failed({ id: "c" })]);
     await ledger.append([entry({ id: "d", keyId: "key_2" }), entry({ id: "e", cost: 3n })]);

@@ -112,6 +112,53 @@ Deno.test("the SQLite ledger can be read, and entered into by its owner alone", 
     await owner.close();
   }));
 
+Deno.test("the SQLite ledger sums up what is there when it begins, also while old entries are pruned", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const day = (number: number) =>
+      Array.from({ length: 3000 }, (_, index) =>
+        entry({
+          id: `${number} ${index}`,
+          at: MIDNIGHT + number * 86_400_000 + index + 1,
+          keyId: `key_${index % 700}`,
+        }));
+    for (const number of [0, 1, 2]) await store.ledger.append(day(number));
+    // The first and the last day by their entries.
+    const query = { since: MIDNIGHT + 2, until: MIDNIGHT + 2 * 86_400_000 + 2000, by: "key" } as const;
+    const before = await store.ledger.usage(query);
+    assertEquals(before.reduce((sum, { requests }) => sum + requests, 0), 2999 + 3000 + 1999);
+    const asked = [store.ledger.usage(query), store.ledger.usage({ ...query, by: "day" })];
+    const pruned = (async () => {
+      // From here on it is under way.
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      while (await store.ledger.prune(DAY + 3));
+    })();
+    const [first, second] = await Promise.all(asked);
+    // Of days that entries are gone of, all there was is told: none, the first one, or the last one, too.
+    const whole = 9000;
+    const requests = first?.reduce((sum, each) => sum + each.requests, 0);
+    assert(requests === 7998 || requests === 7999 || requests === whole, String(requests));
+    assertEquals(second?.length, 3);
+    await pruned;
+    assertEquals((await store.ledger.usage(query)).reduce((sum, each) => sum + each.requests, 0), whole);
+    await store.close();
+  }));
+
+Deno.test("a SQLite store that is closed ends sums that are under way", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await store.ledger.append(many(5));
+    const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
+    assertEquals((await store.ledger.usage(query)).length, 1);
+    const asked = store.ledger.usage(query);
+    const waits = store.ledger.usage(query);
+    await store.close();
+    for (const each of [asked, waits, store.ledger.usage(query)]) await assertRejects(() => each, Error);
+    const next = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    assertEquals((await next.ledger.usage(query))[0]?.requests, 5);
+    await next.close();
+  }));
+
 Deno.test("a SQLite store has one owner at a time", () =>
   inFolder(async (folder) => {
     const path = `${folder}/${FILE}`;

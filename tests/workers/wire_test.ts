@@ -45,6 +45,26 @@ Deno.test("a call has the arguments and gives the value that it would have here"
   assertEquals(await remote.count(), values.length);
 });
 
+Deno.test("a long list comes as it was given, in parts, with other answers between", async () => {
+  using wires = openWires();
+  const desk = deskOf<{ give(length: number, last?: unknown): Promise<unknown[]> }>("lists", { give: true });
+  const list = (length: number, last: unknown) => [...Array.from({ length: length - 1 }, (_, at) => ({ at })), last];
+  wires.other.offer(desk, { give: (length, last) => Promise.resolve(list(length, last)) });
+  const remote = wires.one.remote(desk);
+  for (const length of [1, 999, 1000, 1001, 2000, 2001, 5500]) {
+    assertEquals(await remote.give(length, { at: length - 1 }), list(length, { at: length - 1 }));
+  }
+  const order: string[] = [];
+  const long = remote.give(5500, 0).then((found) => order.push(`long ${found.length}`));
+  await Promise.all([long, remote.give(1).then(() => order.push("short"))]);
+  assertEquals(order, ["short", "long 5500"]);
+  // A part that cannot be sent is told once, and what comes after it is nobody's.
+  const odd = deskOf<{ give(): Promise<unknown[]> }>("odd", { give: true });
+  wires.other.offer(odd, { give: () => Promise.resolve([() => {}, ...list(3000, 0)]) });
+  await assertRejects(() => wires.one.remote(odd).give(), DOMException);
+  assertEquals((await remote.give(1500, 0)).length, 1500);
+});
+
 Deno.test("both ends offer and call over one wire, and a method may stand in the place of another", async () => {
   using wires = openWires();
   const names = deskOf<{ name(): string | Promise<string> }>("desk", { name: true });

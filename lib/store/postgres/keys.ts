@@ -1,6 +1,7 @@
 /** API keys in a Postgres database. */
 import type { KeyRecord, KeyStore } from "../keys.ts";
 import type { Sql } from "./client.ts";
+import { isKept } from "./ledger_texts.ts";
 
 /** A row of `keys`. */
 interface KeyRow {
@@ -52,6 +53,26 @@ export function openPostgresKeys(sql: Sql): KeyStore {
         SELECT * FROM counts LEFT JOIN oldest ON true ORDER BY place`;
       const { total = 0, in_use: inUse = 0 } = rows[0] ?? {};
       return { total, inUse, oldest: rows.slice(0, Math.min(inUse, most)).map(toRecord) };
+    },
+    async page({ after, limit }) {
+      const rows = await sql<(KeyRow & { place: bigint })[]>`
+        SELECT * FROM keys WHERE place > ${after} ORDER BY place LIMIT ${limit}`;
+      const keys = rows.map(toRecord);
+      return rows.length < limit ? { keys } : { keys, next: Number(rows.at(-1)?.place) };
+    },
+    async find(nameOrId) {
+      // What the server cannot keep as a text is no name.
+      if (!isKept(nameOrId)) return undefined;
+      const [row] = await sql<KeyRow[]>`
+        SELECT * FROM keys WHERE id = ${nameOrId} OR name = ${nameOrId}
+        ORDER BY id = ${nameOrId} DESC, revoked_at IS NULL DESC, place DESC LIMIT 1`;
+      return row === undefined ? undefined : toRecord(row);
+    },
+    async names(ids) {
+      const rows = await sql<Pick<KeyRow, "id" | "name">[]>`
+        SELECT id, name FROM keys
+        WHERE id = ANY (ARRAY(SELECT json_array_elements_text(${JSON.stringify(ids)}::text::json)))`;
+      return new Map(rows.map(({ id, name }) => [id, name]));
     },
     async change(id, { disabled, group, rules, expiresAt }) {
       const { count } = await sql`

@@ -1,5 +1,6 @@
 /** The sums per day in the database, and what is worked out from them. */
-import { cutSpan, nameBy } from "../days.ts";
+import { mapInSlices, sortInSlices } from "../../pace.ts";
+import { byName, cutSpan, nameBy } from "../days.ts";
 import { type CountRow, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
@@ -75,9 +76,11 @@ export async function readUsage(
       sum(input_cache_write_1h) AS input_cache_write_1h, sum(completion) AS completion, sum(reasoning) AS reasoning,
       sum(images) AS images, sum(cost) AS cost, sum(overrun) AS overrun
     FROM parts GROUP BY name`;
-  return rows
-    .map((row) => ({ name: by === "day" ? dayName(row.name) : row.name, ...toFigures(row) }))
-    .sort((a, b) => a.name < b.name ? -1 : 1);
+  const sums = await mapInSlices(rows, (row) => ({
+    name: by === "day" ? dayName(row.name) : row.name,
+    ...toFigures(row),
+  }));
+  return await sortInSlices(sums, byName);
 }
 
 function dayName(day: string): string {

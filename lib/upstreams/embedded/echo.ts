@@ -5,7 +5,7 @@
 import type { Dropped } from "../../canonical/dropped.ts";
 import type { Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { turn } from "../../metering/pace.ts";
+import { turn } from "../../pace.ts";
 import { loadTokenCounter } from "../../metering/tokens.ts";
 import { requireAll } from "../../translate/require_all.ts";
 import { refuseMembers } from "../../translate/rest.ts";

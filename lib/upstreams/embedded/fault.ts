@@ -5,7 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import { type Fault, faultOfModel, findFault } from "../../fault/faults.ts";
 import { lastText, said } from "../../fault/said.ts";
 import { writeJson } from "../../json.ts";
-import { turn } from "../../metering/pace.ts";
+import { turn } from "../../pace.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, lateError, type LatePhase } from "../transport.ts";

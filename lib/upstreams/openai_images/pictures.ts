@@ -4,7 +4,7 @@ import { GatewayError } from "../../errors.ts";
 import { convertImage } from "../../images/codec.ts";
 import type { ImageRequest } from "../../images/types.ts";
 import { imageSizeBase64 } from "../../metering/image_size.ts";
-import { inSlices } from "../../metering/pace.ts";
+import { inSlices } from "../../pace.ts";
 import type { RawPicture } from "./cut_pictures.ts";
 
 /** Characters of base64 in one step; a multiple of four. */

@@ -1,0 +1,100 @@
+/** Long computations a slice at a time, so that everybody else is served meanwhile. */
+
+/** Longest slice, in milliseconds. */
+const SLICE_MS = 8;
+
+const waiting: (() => void)[] = [];
+
+function arm(): void {
+  setTimeout(() => {
+    waiting.shift()?.();
+    if (waiting.length > 0) arm();
+  }, 0);
+}
+
+/**
+ * Resolves in a later turn of the event loop. Each turn resolves one caller only, in the order they came: many long
+ * computations at once take no more of a turn than one does.
+ */
+export function turn(): Promise<void> {
+  return new Promise((resolve) => {
+    waiting.push(resolve);
+    if (waiting.length === 1) arm();
+  });
+}
+
+/** Runs a computation to its end, at most about 8 ms of it in one turn of the event loop. */
+export async function inSlices<T>(work: Generator<void, T>): Promise<T> {
+  for (;;) {
+    await turn();
+    const end = performance.now() + SLICE_MS;
+    do {
+      const step = work.next();
+      if (step.done === true) return step.value;
+    } while (performance.now() < end);
+  }
+}
+
+/** Runs a computation to its end at once. */
+export function atOnce<T>(work: Generator<void, T>): T {
+  for (;;) {
+    const step = work.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** Items that are sorted, or gone through, between two looks at the clock. */
+const ITEMS_AT_ONCE = 256;
+
+/** Makes something of each item, in slices. */
+export async function mapInSlices<Item, Made>(
+  items: readonly Item[],
+  make: (item: Item) => Made,
+): Promise<Made[]> {
+  return items.length <= ITEMS_AT_ONCE ? items.map((item) => make(item)) : await inSlices(mapped(items, make));
+}
+
+function* mapped<Item, Made>(items: readonly Item[], make: (item: Item) => Made): Generator<void, Made[]> {
+  const made: Made[] = [];
+  for (const item of items) {
+    made.push(make(item));
+    if (made.length % ITEMS_AT_ONCE === 0) yield;
+  }
+  return made;
+}
+
+/** The items in their order, in slices; those that are equal stay as they were. */
+export async function sortInSlices<Item>(
+  items: readonly Item[],
+  compare: (one: Item, other: Item) => number,
+): Promise<Item[]> {
+  return items.length <= ITEMS_AT_ONCE ? items.toSorted(compare) : await inSlices(sorted(items, compare));
+}
+
+/** Short runs are sorted by the runtime, and merged two by two until one is left. */
+function* sorted<Item>(
+  items: readonly Item[],
+  compare: (one: Item, other: Item) => number,
+): Generator<void, Item[]> {
+  let from: Item[] = [];
+  for (let at = 0; at < items.length; at += ITEMS_AT_ONCE) {
+    from.push(...items.slice(at, at + ITEMS_AT_ONCE).sort(compare));
+    yield;
+  }
+  for (let width = ITEMS_AT_ONCE; width < from.length; width *= 2) {
+    const to: Item[] = [];
+    for (let start = 0; start < from.length; start += 2 * width) {
+      const middle = Math.min(start + width, from.length);
+      const end = Math.min(middle + width, from.length);
+      let [left, right] = [start, middle];
+      while (left < middle || right < end) {
+        const [one, other] = [from[left] as Item, from[right] as Item];
+        if (right === end || (left < middle && compare(one, other) <= 0)) to.push(one), left++;
+        else to.push(other), right++;
+        if (to.length % ITEMS_AT_ONCE === 0) yield;
+      }
+    }
+    from = to;
+  }
+  return from;
+}
