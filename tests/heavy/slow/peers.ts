@@ -174,7 +174,9 @@ async function write(socket: Deno.TcpConn, { native, key }: { native: boolean; k
   })();
   const buffer = new Uint8Array(4096);
   let text = "";
-  for (let read = await socket.read(buffer); read !== null; read = await socket.read(buffer).catch(() => null)) {
+  // A byte that arrives behind the answer resets the connection; then what was not read yet is lost.
+  const next = () => socket.read(buffer).catch(() => null);
+  for (let read = await next(); read !== null; read = await next()) {
     text += decoder.decode(buffer.subarray(0, read));
     if (/\}\s*$/.test(text)) break;
   }
