@@ -3,6 +3,12 @@
 /** Longest slice, in milliseconds. */
 const SLICE_MS = 8;
 
+/**
+ * Bytes, or characters, of a body of which each step is long: to read it, to see what it asks, to write it. Others have their
+ * turn between such steps.
+ */
+export const LONG_STEP = 4_000_000;
+
 const waiting: (() => void)[] = [];
 
 function arm(): void {

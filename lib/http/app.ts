@@ -4,6 +4,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
 import type { Watching } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/record.ts";
+import { LONG_STEP, turn } from "../pace.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { Alarms } from "./alarms.ts";
 import { readJsonBody } from "./body.ts";
@@ -197,6 +198,7 @@ export function createApp(options: AppOptions): App {
         record.bytesIn += body.bytes;
         if (over) budget.release(body.bytes);
         else reserved += body.bytes;
+        if (body.bytes > LONG_STEP) await turn();
         return body;
       } finally {
         arrived();

@@ -1,4 +1,5 @@
 /** Reading the bytes of a request body: a slow client is told so. */
+import { LONG_STEP, turn } from "../pace.ts";
 import type { Alarms } from "./alarms.ts";
 import type { BodyLimits } from "./body_limits.ts";
 import { ByteBuffer } from "./byte_buffer.ts";
@@ -70,5 +71,6 @@ async function readStream(
     buffer.append(piece);
   };
   await readPieces(stream, { pace: options.limits, take });
+  if (buffer.bytes().length > LONG_STEP) await turn();
   return buffer.bytes();
 }

@@ -12,6 +12,7 @@ import { budgetClaims } from "../metering/budgets.ts";
 import type { Meter, Wish } from "../metering/meter.ts";
 import type { Amount } from "../metering/money.ts";
 import { sheetAt } from "../metering/price.ts";
+import { LONG_STEP, turn } from "../pace.ts";
 import type { BudgetClaim } from "../store/ledger.ts";
 import type { Candidate } from "./candidates.ts";
 import { targetMs } from "./targets.ts";
@@ -83,6 +84,8 @@ async function admitFirst(
   const { config } = context.gateway;
   let forMs = longestMs(first.model, config);
   for (const { model } of others) forMs += longestMs(model, config);
+  // Before anything is taken: nobody else waits for it meanwhile.
+  if (context.record.bytesIn > LONG_STEP) await turn();
   await meter.admit({
     model: first.model,
     sheet: first.sheet,

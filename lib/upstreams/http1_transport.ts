@@ -1,5 +1,6 @@
 /** The way to an upstream over an HTTP/1.1 client of our own, straight on the runtime's sockets. */
 import { GatewayError } from "../errors.ts";
+import { LONG_STEP, turn } from "../pace.ts";
 import { Answer, type Shared } from "./http1/answer.ts";
 import { ConnectionEnded } from "./http1/broken_answer.ts";
 import { Call, reach } from "./http1/call.ts";
@@ -51,6 +52,7 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
 
   return {
     async send({ url, headers, body, bodyBytes, fresh, signal, limits }) {
+      if (typeof body === "string" && body.length > LONG_STEP) await turn();
       if (signal.aborted) throw signal.reason;
       const place = placeOf(url);
       const packed = pack(place, { headers, body, bodyBytes, scratches: shared.scratches });

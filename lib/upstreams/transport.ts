@@ -1,5 +1,6 @@
 /** The way to an upstream and back: one function, over `fetch`. */
 import { GatewayError } from "../errors.ts";
+import { LONG_STEP, turn } from "../pace.ts";
 import { createHosts, type Host } from "./reach.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
@@ -104,6 +105,7 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1" }:
   const hosts = createHosts();
   return {
     async send({ url, headers, body, signal, limits }) {
+      if (typeof body === "string" && body.length > LONG_STEP) await turn();
       const call = new AbortController();
       const leave = () => call.abort(signal.reason);
       if (signal.aborted) leave();

@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
+import { LONG_STEP } from "../../lib/pace.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";
 import { say, startKeeping } from "./http1/keeping_server.ts";
@@ -36,6 +37,24 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     }
     assertMatch(head, /\r\ncontent-length: 17\r\n/);
     assertEquals(asked?.body, String.fromCharCode(...new TextEncoder().encode(body)));
+    transport.close();
+  });
+
+  Deno.test(`${name}: a long body arrives, and goes nowhere for a caller that leaves before`, async () => {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, `${OK}content-length: 7\r\n\r\n${String(body.length).padStart(7)}`);
+      return "keep";
+    });
+    const transport = create();
+    const body = "x".repeat(LONG_STEP + 1);
+    const leaving = new AbortController();
+    const reason = new Error("left");
+    const failed = failureOf(transport.send(request(server.url, { body, signal: leaving.signal })));
+    leaving.abort(reason);
+    assertEquals(await soon("the end", failed), reason);
+    assertEquals(server.asked, []);
+    const incoming = await transport.send(request(server.url, { body }));
+    assertEquals(await incoming.text(100), String(body.length));
     transport.close();
   });
 
