@@ -45,7 +45,7 @@ function context(
       rules,
     },
     answerHeaders: [],
-    readJson: () => Promise.resolve({ text: "{}", value: {} }),
+    readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),
     reserve: () => {},
   };
 }
