@@ -49,18 +49,44 @@ export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json 
 /** As `parseJson`, with where the members stand, so that their text can be edited. @throws {JsonError} as `parseJson` */
 export function readJson(text: string, limits: JsonLimits = JSON_LIMITS): ParsedJson {
   let scan: Scan;
+  let value: Json;
   try {
-    scan = scanJson(text, limits);
-  } catch (error) {
-    throw error instanceof JsonError ? findBadString(text, error.position) ?? error : error;
-  }
-  try {
-    const value = scan.lossy ? sourceJson.parse(text, keepNumber) : JSON.parse(text);
-    return { value, members: scan.members, hasRaw: scan.lossy };
+    scan = scanJson(text, { limits, comparesNames: false });
+    value = scan.lossy ? sourceJson.parse(text, keepNumber) : JSON.parse(text);
   } catch {
-    // The parser's own message quotes the text.
-    throw findBadString(text, text.length) ?? new JsonError("Expected JSON", 0);
+    throw faultIn(text, limits);
   }
+  // The parser keeps one of two equal names: none was lost where there are as many as were scanned.
+  if (scan.members.length + scan.innerNames !== outerNames(value)) throw faultIn(text, limits);
+  return { value, members: scan.members, hasRaw: scan.lossy };
+}
+
+/** What is wrong with a text that was refused: its first fault. The parser's own message would quote the text. */
+function faultIn(text: string, limits: JsonLimits): unknown {
+  try {
+    scanJson(text, { limits, comparesNames: true });
+  } catch (error) {
+    return error instanceof JsonError ? findBadString(text, error.position) ?? error : error;
+  }
+  return findBadString(text, text.length) ?? new JsonError("Expected JSON", 0);
+}
+
+/** How many names the two outermost levels of objects have. */
+function outerNames(value: Json): number {
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + (isObject(item) ? namesOf(item) : 0), 0);
+  if (!isObject(value)) return 0;
+  let names = 0;
+  for (const name in value) {
+    const member = value[name];
+    names += isObject(member) ? 1 + namesOf(member) : 1;
+  }
+  return names;
+}
+
+function namesOf(object: JsonObject): number {
+  let names = 0;
+  for (const _ in object) names++;
+  return names;
 }
 
 function keepNumber(_key: string, value: unknown, { source }: { source?: string }): unknown {

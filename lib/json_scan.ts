@@ -44,13 +44,22 @@ export interface Scan {
   lossy: boolean;
   /** The members of the outermost object, in their order; of anything else there are none. */
   members: Member[];
+  /** How many names the objects have that stand in the outermost array or object, all together. */
+  innerNames: number;
+}
+
+/** How to look through a text. */
+export interface ScanOptions {
+  limits: JsonLimits;
+  /** Whether equal names are looked for, which takes more time than all the rest. */
+  comparesNames: boolean;
 }
 
 /** An array or an object that is open. */
 interface Level {
   isObject: boolean;
   keys: number;
-  /** Names so far, in the levels where duplicates are refused. */
+  /** Names so far, where they are compared. */
   names: Set<string> | undefined;
 }
 
@@ -74,13 +83,14 @@ const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)
  * which is faster; `findBadString` says where it stumbled.
  * @throws {JsonError} at the first fault
  */
-export function scanJson(text: string, limits: JsonLimits): Scan {
+export function scanJson(text: string, { limits, comparesNames }: ScanOptions): Scan {
   const levels: Level[] = [];
   const members: Member[] = [];
   /** The outermost member that is open. */
   let member: Member | undefined;
   let level: Level | undefined;
   let nodes = 0;
+  let innerNames = 0;
   let lossy = false;
   /** Where the last comma or opening brace ends the part before. */
   let before = 0;
@@ -91,11 +101,9 @@ export function scanJson(text: string, limits: JsonLimits): Scan {
       const open = at;
       at = keyEnd(text, open);
       if (++level.keys > limits.keys) throw new JsonError(`Expected at most ${limits.keys} members in an object`, open);
-      if (level.names !== undefined) {
-        const name = readName(text, open, at);
-        addName(level.names, name, open);
-        if (levels.length === 1) members.push(member = { name, before, start: 0, end: 0 });
-      }
+      if (level.names !== undefined) addName(level.names, readName(text, open, at), open);
+      if (levels.length === 1) members.push(member = { name: readName(text, open, at), before, start: 0, end: 0 });
+      else if (levels.length === 2) innerNames++;
       at = skipSpace(text, at);
       if (text.charCodeAt(at) !== COLON) throw new JsonError('Expected ":"', at);
       at = skipSpace(text, at + 1);
@@ -110,7 +118,8 @@ export function scanJson(text: string, limits: JsonLimits): Scan {
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
       if (levels.length === limits.depth) throw new JsonError(`Expected at most ${limits.depth} levels of nesting`, at);
       const isObject = code === OPEN_OBJECT;
-      level = { isObject, keys: 0, names: isObject && levels.length < UNIQUE_LEVELS ? new Set() : undefined };
+      const names = comparesNames && isObject && levels.length < UNIQUE_LEVELS ? new Set<string>() : undefined;
+      level = { isObject, keys: 0, names };
       levels.push(level);
       before = at + 1;
       at = skipSpace(text, before);
@@ -129,7 +138,7 @@ export function scanJson(text: string, limits: JsonLimits): Scan {
       at = skipSpace(text, at);
       if (level === undefined) {
         if (at < text.length) throw new JsonError("Expected nothing after the value", at);
-        return { lossy, members };
+        return { lossy, members, innerNames };
       }
       const next = text.charCodeAt(at);
       if (next === COMMA) {

@@ -150,6 +150,20 @@ Deno.test("parseJson() refuses equal names in the two outermost levels, however 
     ]
   ) assertEquals(errorOf(text)?.message.startsWith("Expected each member once"), true, text);
   assertEquals(parseJson('{"a":{"b":{"c":1,"c":2}}}'), { a: { b: { c: 2 } } });
+  // What only looks alike, and numbers that are kept as their text, are no equal names.
+  for (const text of ['{"1":{"1":1},"a":[{"a":1},{"a":1}],"\\u0031 ":1.0}', '[{"a":1},{"a":1.0},-0]', "[[[]],1.0]"]) {
+    assertEquals(errorOf(text), undefined, text);
+  }
+});
+
+Deno.test("parseJson() names the first of two faults", () => {
+  const cases: [text: string, position: number][] = [
+    ['{"a":1,"a":2,}', 7],
+    ['{"a":1,"b":{"c":1,"c":"\\x"}}', 18],
+    ['{"a":"\\x","a":2}', 7],
+    ['{"a":"\n","b":1,"b":2', 6],
+  ];
+  for (const [text, position] of cases) assertEquals(errorOf(text)?.position, position, text);
 });
 
 Deno.test("parseJson() stops at the limits", () => {

@@ -18,9 +18,11 @@ export function compatibleBody(body: JsonObject, dropped: Dropped): JsonObject {
   return mapMessages(rename(rename(body, "max_completion_tokens", "max_tokens"), "safety_identifier", "user"), reword);
 }
 
+const REFUSAL = ["refusal"];
+
 function reword(message: JsonObject): JsonObject {
   const said = joinTexts(message.role === "developer" ? { ...message, role: "system" } : message);
-  return typeof said.refusal === "string" ? sayRefusal(said, said.refusal) : omit(said, ["refusal"]);
+  return typeof said.refusal === "string" ? sayRefusal(said, said.refusal) : omit(said, REFUSAL);
 }
 
 /** Nobody else knows a refusal apart from what was said; without it the message would be empty. */

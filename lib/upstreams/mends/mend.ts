@@ -27,12 +27,14 @@ export function mendFor(mend: Mend, protocol: UpstreamProtocol): Mend {
 
 /** An object without some of its members; the object itself where it has none of them. */
 export function omit(object: JsonObject, names: readonly string[]): JsonObject {
-  const has = names.some((name) => Object.hasOwn(object, name));
+  let has = false;
+  for (const name of names) has ||= Object.hasOwn(object, name);
   return has ? Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name))) : object;
 }
 
 /** An object with a member under another name. It takes the place of one that has that name already. */
 export function rename(object: JsonObject, from: string, to: string): JsonObject {
+  if (!Object.hasOwn(object, from)) return object;
   const value = object[from];
   const others = omit(object, [from]);
   return value === undefined || value === null ? others : { ...others, [to]: value };
@@ -42,6 +44,12 @@ export function rename(object: JsonObject, from: string, to: string): JsonObject
 export function mapMessages(body: JsonObject, reword: (message: JsonObject) => JsonObject): JsonObject {
   const { messages } = body;
   if (!Array.isArray(messages)) return body;
-  const reworded = messages.map((message): Json => isObject(message) ? reword(message) : message);
-  return reworded.every((message, index) => message === messages[index]) ? body : { ...body, messages: reworded };
+  let reworded: Json[] | undefined;
+  for (const [index, message] of messages.entries()) {
+    const said = isObject(message) ? reword(message) : message;
+    if (said === message) continue;
+    reworded ??= [...messages];
+    reworded[index] = said;
+  }
+  return reworded === undefined ? body : { ...body, messages: reworded };
 }
