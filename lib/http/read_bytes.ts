@@ -50,7 +50,8 @@ function readWhole(request: Request, { limits, alarms }: ReadOptions): Promise<U
     const alarm = alarms.set(limits.graceMs, () => reject(tooSlow()));
     request.bytes().then((bytes) => {
       alarms.clear(alarm);
-      resolve(bytes);
+      // Older types leave it open whether memory is shared; that of a body never is.
+      resolve(bytes as Uint8Array<ArrayBuffer>);
     }, (error) => {
       alarms.clear(alarm);
       reject(brokenBody(error));
