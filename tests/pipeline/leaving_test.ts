@@ -73,7 +73,8 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         assert(way === "embedded" || attempts >= world.upstream.asked.length, protocol);
         assertEquals(new Set(entries.map(({ id }) => id)).size, entries.length);
         const endings = new Set(entries.map(({ ending }) => ending));
-        assert(entries.length > CLIENTS / 2 && endings.size > 1, [...endings].join());
+        // The embedded model may be done before anybody has left.
+        assert(entries.length > CLIENTS / 2 && (way === "embedded" || endings.size > 1), [...endings].join());
         for (const { ending, cost } of entries) assertEquals(cost > 0n, ending !== "failed" && ending !== "refused");
       }
     });
