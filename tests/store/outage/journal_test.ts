@@ -226,6 +226,7 @@ function startWriter(path: string, { count, limit }: { count: number; limit?: nu
 async function acked(child: Deno.ChildProcess, enough = Infinity): Promise<{ acked: string[]; refused: string[] }> {
   const said = { acked: [] as string[], refused: [] as string[] };
   let rest = "";
+  let isKilled = false;
   for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + text).split("\n");
     rest = lines.pop() ?? "";
@@ -233,7 +234,10 @@ async function acked(child: Deno.ChildProcess, enough = Infinity): Promise<{ ack
       const [how, id = ""] = line.split(" ");
       if (how === "acked" || how === "refused") said[how].push(id);
     }
-    if (said.acked.length >= enough) child.kill("SIGKILL");
+    // Once: what it said before may still come when it has gone.
+    if (said.acked.length < enough || isKilled) continue;
+    isKilled = true;
+    child.kill("SIGKILL");
   }
   await child.status;
   return said;
