@@ -35,7 +35,8 @@ export interface PostgresLedgerOptions {
 
 /**
  * Opens the ledger of a database that is up to date. Leases are kept by the server's clock; times that are handed in are by
- * this node's, as it was at the start and went on since: a wall clock that is set meanwhile ends no lease. Where the server is out of reach, calls reject with the error of the driver.
+ * this node's, as it was at the start and went on since: a wall clock that is set meanwhile ends no lease. Where the server
+ * is out of reach, calls reject with the error of the driver.
  */
 export function openPostgresLedger(
   sql: Sql,
@@ -97,9 +98,9 @@ export function openPostgresLedger(
     },
     async holds() {
       const [open, ahead] = await Promise.all([readHolds(sql), clock.ahead()]);
-      // Whoever reads them has the wall clock.
-      const later = now() - steady() - Number(ahead);
-      return open.map((each) => ({ ...each, leaseUntil: Math.round(each.leaseUntil + later) }));
+      // Whoever reads them has the wall clock, which is off by as much as it was set. It has no parts of a millisecond.
+      const wasSet = Math.trunc(now() - offset - monotonic());
+      return open.map((each) => ({ ...each, leaseUntil: each.leaseUntil - Number(ahead) + wasSet }));
     },
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
     entries: (from) => readEntries(sql, from),
