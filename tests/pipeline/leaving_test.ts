@@ -49,7 +49,8 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
             const stream = random() < 0.7;
             // Some stay: on a busy machine all others may leave before anything came.
             const timer = setTimeout(() => leave.abort(), random() < 0.15 ? 60_000 : random() * 24);
-            const text = "one two three ".repeat(way === "embedded" ? 200 : 1);
+            // The embedded model is fast: many shall leave before it has said all.
+            const text = "one two three ".repeat(way === "embedded" ? 2_000 : 1);
             const body = protocol === "responses" ? { input: text } : { messages: [{ role: "user", content: text }] };
             await world.gateway.ask(protocol, prompt(protocol, { ...body, stream }), { signal: leave.signal })
               .then((response) => response.text()).catch(() => {});
@@ -73,8 +74,7 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
         assert(way === "embedded" || attempts >= world.upstream.asked.length, protocol);
         assertEquals(new Set(entries.map(({ id }) => id)).size, entries.length);
         const endings = new Set(entries.map(({ ending }) => ending));
-        // The embedded model may be done before anybody has left.
-        assert(entries.length > CLIENTS / 2 && (way === "embedded" || endings.size > 1), [...endings].join());
+        assert(entries.length > CLIENTS / 2 && endings.size > 1, [...endings].join());
         for (const { ending, cost } of entries) assertEquals(cost > 0n, ending !== "failed" && ending !== "refused");
       }
     });
