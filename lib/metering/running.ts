@@ -1,4 +1,5 @@
 /** Requests that are under way: when the process ends, each of them must come to its end, and into the ledger. */
+import { Bag, type Bagged } from "../bag.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
@@ -27,11 +28,10 @@ export interface Running {
   stop(reason: GatewayError, kind?: RunningKind): Promise<void>;
 }
 
-/** A request with its meter, at its place among the others; -1: it is none of them any more. */
-interface Place {
+/** A request with its meter. */
+interface Metered extends Bagged {
   readonly meter: Pick<Meter, "fail" | "done">;
   readonly request: RunningRequest;
-  at: number;
 }
 
 /** How long requests may take to end when they are told to, in milliseconds. */
@@ -39,15 +39,10 @@ const GRACE_MS = 1_000;
 
 /** Starts with none. */
 export function createRunning(graceMs = GRACE_MS): Running {
-  /**
-   * No `Map`: one that is added to and taken from all the time leaves a chain of its old tables, each with the requests of
-   * its time and all that they hold. Once the first of them is old, only a full collection frees them, and the small ones
-   * copy them all: 10 KB and 15 µs per request.
-   */
-  const running: Place[] = [];
+  const running = new Bag<Metered>();
 
-  function of(kind?: RunningKind): Place[] {
-    return running.filter(({ request }) => kind === undefined || request.kind === kind);
+  function of(kind?: RunningKind): Metered[] {
+    return running.items.filter(({ request }) => kind === undefined || request.kind === kind);
   }
 
   async function over(kind?: RunningKind): Promise<void> {
@@ -56,16 +51,9 @@ export function createRunning(graceMs = GRACE_MS): Running {
 
   return {
     add(meter, request) {
-      const place = { meter, request, at: running.length };
-      running.push(place);
-      return () => {
-        const last = running.at(-1);
-        if (place.at < 0 || last === undefined) return;
-        running[place.at] = last;
-        last.at = place.at;
-        place.at = -1;
-        running.pop();
-      };
+      const metered = { meter, request, at: -1 };
+      running.add(metered);
+      return () => running.delete(metered);
     },
     count: (kind) => of(kind).length,
     over,

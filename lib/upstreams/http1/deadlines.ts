@@ -1,4 +1,5 @@
 /** The time limits of many calls, with one timer for all of them. */
+import { Bag, type Bagged } from "../../bag.ts";
 import type { GatewayError } from "../../errors.ts";
 import { lateError, type TimeLimits } from "../transport.ts";
 
@@ -41,11 +42,7 @@ export function createDeadlines(): Deadlines {
 }
 
 class CallDeadlines implements Deadlines {
-  /**
-   * In no order. A `Set` that is added to and taken from all the time leaves a chain of its old tables, each with the calls
-   * of its time: once the first is old, only a full collection frees them.
-   */
-  readonly #calls: CallWatch[] = [];
+  readonly #calls = new Bag<CallWatch>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #armedFor = Infinity;
   #closed = false;
@@ -53,19 +50,19 @@ class CallDeadlines implements Deadlines {
 
   start(limits: TimeLimits, call: Failing): Watch {
     const watch = new CallWatch(limits, { call, deadlines: this });
-    watch.at = this.#calls.push(watch) - 1;
+    this.#calls.add(watch);
     this.arm(watch.check(watch.started), watch.started);
     return watch;
   }
 
   close(): void {
     this.#closed = true;
-    if (this.#calls.length === 0) this.#disarm();
+    if (this.#calls.items.length === 0) this.#disarm();
   }
 
   /** Sees to it that the calls are looked at then, or before. */
   arm(due: number, now: number): void {
-    if (due >= this.#armedFor || this.#calls.length === 0) return;
+    if (due >= this.#armedFor || this.#calls.items.length === 0) return;
     clearTimeout(this.#timer);
     this.#armedFor = Math.max(due, now);
     this.#timer = setTimeout(() => this.#check(), this.#armedFor - now + 1);
@@ -75,13 +72,8 @@ class CallDeadlines implements Deadlines {
 
   /** It is over. */
   forget(call: CallWatch): void {
-    const last = this.#calls.at(-1);
-    if (call.at < 0 || last === undefined) return;
-    this.#calls[call.at] = last;
-    last.at = call.at;
-    call.at = -1;
-    this.#calls.pop();
-    if (this.#closed && this.#calls.length === 0) this.#disarm();
+    this.#calls.delete(call);
+    if (this.#closed && this.#calls.items.length === 0) this.#disarm();
   }
 
   #check(): void {
@@ -92,7 +84,7 @@ class CallDeadlines implements Deadlines {
     this.#postponed = isLate && !this.#postponed;
     if (this.#postponed) return this.arm(now + GRAIN_MS, now);
     let next = Infinity;
-    for (const call of [...this.#calls]) next = Math.min(next, call.check(now));
+    for (const call of [...this.#calls.items]) next = Math.min(next, call.check(now));
     if (next < Infinity) this.arm(Math.max(next, now + GRAIN_MS), now);
   }
 
@@ -102,12 +94,11 @@ class CallDeadlines implements Deadlines {
   }
 }
 
-class CallWatch implements Watch {
+class CallWatch implements Watch, Bagged {
   readonly #limits: TimeLimits;
   readonly #call: Failing;
   readonly #deadlines: CallDeadlines;
   readonly started = performance.now();
-  /** Its place among the calls; -1: it is over. */
   at = -1;
   #connectingSince = Infinity;
   /** `undefined`: the upstream is not waited for. */
