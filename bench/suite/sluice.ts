@@ -83,7 +83,13 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
     program: Deno.execPath(),
     args: [
       // The flag is that of the tasks.
-      ...["run", "--quiet", "--no-check", "--no-prompt", "--v8-flags=--no-memory-reducer"],
+      ...[
+        "run",
+        "--quiet",
+        "--no-check",
+        "--no-prompt",
+        "--v8-flags=--no-memory-reducer,--no-allocation-site-pretenuring",
+      ],
       ...["--config", `${ROOT}deno.json`],
       // What runs beside it may look at the whole process.
       ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),
