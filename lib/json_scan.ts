@@ -180,7 +180,8 @@ function readName(text: string, at: number, end: number): string {
   }
 }
 
-function skipSpace(text: string, at: number): number {
+/** The first offset from `at` on where no white space stands. */
+export function skipSpace(text: string, at: number): number {
   while (true) {
     const code = text.charCodeAt(at);
     if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
@@ -188,14 +189,24 @@ function skipSpace(text: string, at: number): number {
   }
 }
 
-/** The offset after the closing quote: the first that has no backslash before it, or an even number of them. */
+/** Just behind the closing quote. */
 function stringEnd(text: string, open: number): number {
-  for (let at = text.indexOf('"', open + 1); at >= 0; at = text.indexOf('"', at + 1)) {
-    let escape = at;
+  const quote = closingQuote(text, open);
+  if (quote < 0) throw new JsonError('Expected a closing "', text.length);
+  return quote + 1;
+}
+
+/**
+ * Where the string ends whose opening quote is at `open`: at the first quote that has no backslash before it, or an even
+ * number of them; -1 where the text has none.
+ */
+export function closingQuote(text: string, open: number): number {
+  for (let quote = text.indexOf('"', open + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let escape = quote;
     while (text.charCodeAt(escape - 1) === BACKSLASH) escape--;
-    if ((at - escape) % 2 === 0) return at + 1;
+    if ((quote - escape) % 2 === 0) return quote;
   }
-  throw new JsonError('Expected a closing "', text.length);
+  return -1;
 }
 
 function numberEnd(text: string, start: number): number {

@@ -3,7 +3,7 @@
  * else keeps its order, its spelling and its numbers.
  */
 
-import type { Member, Span } from "./json_scan.ts";
+import { closingQuote, type Member, skipSpace, type Span } from "./json_scan.ts";
 
 export type { Member, Span };
 
@@ -16,7 +16,7 @@ export interface ObjectText {
 /** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */
 export type Edits = Readonly<Record<string, string | undefined>>;
 
-const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
+const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
 
 /**
@@ -136,12 +136,6 @@ function skipComma(text: string, at: number): number {
   return text.charCodeAt(comma) === COMMA ? skipSpace(text, comma + 1) : at;
 }
 
-function skipSpace(text: string, at: number): number {
-  for (let code = text.charCodeAt(at);; code = text.charCodeAt(++at)) {
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
-  }
-}
-
 function valueEnd(text: string, start: number): number {
   const code = text.charCodeAt(start);
   if (code === QUOTE) return stringEnd(text, start);
@@ -166,12 +160,8 @@ function containerEnd(text: string, start: number): number {
   return text.length;
 }
 
-/** Just behind the closing quote: the first one with an even number of backslashes before it. */
-function stringEnd(text: string, start: number): number {
-  for (let quote = text.indexOf('"', start + 1); quote >= 0; quote = text.indexOf('"', quote + 1)) {
-    let slashes = 0;
-    while (text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
-    if (slashes % 2 === 0) return quote + 1;
-  }
-  return text.length;
+/** Just behind the closing quote; the end of a text that has none. */
+function stringEnd(text: string, open: number): number {
+  const quote = closingQuote(text, open);
+  return quote < 0 ? text.length : quote + 1;
 }

@@ -3,6 +3,7 @@
  * found out about one of them holds for the others. A frame of another form, or one that is not even JSON, is none of them.
  */
 import { isObject, type Json, type JsonObject } from "../json.ts";
+import { closingQuote } from "../json_scan.ts";
 import { findValue, type Span } from "../json_splice.ts";
 
 /** The member that tells what a frame says. */
@@ -40,7 +41,6 @@ const TRIES = 4;
 const CUT = 12;
 
 const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 /** The inside of a string that says what it seems to say. */
 // deno-lint-ignore no-control-regex -- what JSON does not allow
 const PLAIN = /^[^"\\\x00-\x1f]*$/;
@@ -114,7 +114,8 @@ function gapsOf(text: string, { fixed }: Form): string[] | undefined {
   for (let next = 1; next < fixed.length; next++) {
     const part = fixed[next] ?? "";
     const quoted = text.charCodeAt(at - 1) === QUOTE;
-    const end = quoted ? stringEnd(text, at) : numberEnd(text, at);
+    const end = quoted ? closingQuote(text, at - 1) : numberEnd(text, at);
+    if (end < 0) return undefined;
     const gap = text.slice(at, end);
     at = end + part.length;
     if (text.slice(end, at) !== part || !(quoted ? isInside(gap) : WHOLE_NUMBER.test(gap))) return undefined;
@@ -235,16 +236,6 @@ function isInside(gap: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** The quote that ends a string which goes on at `from`: one with an even number of backslashes before it. */
-function stringEnd(text: string, from: number): number {
-  for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
-    let slashes = 0;
-    while (quote - slashes > from && text.charCodeAt(quote - 1 - slashes) === BACKSLASH) slashes++;
-    if (slashes % 2 === 0) return quote;
-  }
-  return text.length;
 }
 
 function numberEnd(text: string, from: number): number {
