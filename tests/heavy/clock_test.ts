@@ -8,7 +8,7 @@ import { auditLedger } from "../../lib/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { readEntries } from "../nodes/cluster.ts";
-import { assertTold, createLoad, KEY, type Load, PRICING } from "../program/load.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../program/load.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** Where Debian's `libfaketime` has the library that tells programs another time. */
@@ -35,19 +35,10 @@ const SECRETS = { TIGHT_KEY: "key-of-one-with-limits" };
 
 const OPTIONS = { ignore: LIBRARY === undefined };
 
-function configFor({ upstream }: Load, more: JsonObject): string {
+function configFor(load: Load, more: JsonObject): string {
   const budget = { usd: "100000", period: "day" };
   return JSON.stringify({
-    upstreams: {
-      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
-    },
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
-      pricing: PRICING,
-      targets: [{ upstream: "one", model: "m" }],
-    }],
+    ...served(load),
     groups: { default: { budget, key_budget: budget } },
     keys: [
       { name: "load", key: { env: KEY.env } },
@@ -70,7 +61,7 @@ function clockOf(file: string): Record<string, string> {
   };
 }
 
-const ENV = { [KEY.env]: KEY.secret, ...SECRETS, UPSTREAM_KEY: "key-of-the-upstream" };
+const ENV = { ...LOAD_ENV, ...SECRETS };
 
 /** Looks at the books. No entry may have a time or a length that cannot be. */
 async function examine(address: StoreAddress, load: Load) {

@@ -8,7 +8,7 @@ import { auditLedger } from "../../lib/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { readEntries, until } from "../nodes/cluster.ts";
-import { assertTold, createLoad, KEY, type Load, PRICING } from "../program/load.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, served } from "../program/load.ts";
 import { ADMIN, KeyWorker } from "./crash/key_worker.ts";
 import { type Figure, publish } from "./figures.ts";
 
@@ -23,21 +23,12 @@ const SWEPT_MS = 75_000;
 /** How long what a node holds outlives it, with Postgres, in seconds. */
 const LEASE_SECONDS = 2;
 const BUDGET = 10n ** 17n;
-const ENV = { [KEY.env]: KEY.secret, [ADMIN.env]: ADMIN.secret, UPSTREAM_KEY: "key-of-the-upstream" };
+const ENV = { ...LOAD_ENV, [ADMIN.env]: ADMIN.secret };
 
-function configFor({ upstream }: Load, more: JsonObject): string {
+function configFor(load: Load, more: JsonObject): string {
   const budget = { usd: "100000", period: "total" };
   return JSON.stringify({
-    upstreams: {
-      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
-    },
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
-      pricing: PRICING,
-      targets: [{ upstream: "one", model: "m" }],
-    }],
+    ...served(load),
     groups: { default: { budget, key_budget: budget, limits: { concurrency: 1_000 } } },
     keys: [{ name: "load", key: { env: KEY.env } }],
     admin: { key: { env: ADMIN.env } },

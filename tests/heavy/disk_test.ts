@@ -7,7 +7,7 @@ import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { seeded } from "../metering/random_text.ts";
 import { readEntries, until } from "../nodes/cluster.ts";
-import { assertTold, createLoad, KEY, type Load, writeConfig } from "../program/load.ts";
+import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../program/load.ts";
 import { type Figure, publish } from "./figures.ts";
 
 const CLIENTS = 8;
@@ -17,7 +17,6 @@ const FILLS = 4;
 const FULL_MS = 8_000;
 /** Time for service to be back after there is room, in milliseconds. */
 const BACK_MS = 5_000;
-const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
 const SEED = 5;
 
 /** A file system that is mounted for a test. */

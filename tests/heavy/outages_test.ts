@@ -5,7 +5,7 @@ import { formatUsd } from "../../lib/metering/money.ts";
 import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { seeded } from "../metering/random_text.ts";
 import { assertSound, metric, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
-import { assertTold, createLoad, KEY, type Load, PRICING } from "../program/load.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** How long they come and go, in milliseconds. */
@@ -24,24 +24,13 @@ const PER_MINUTE = 60;
 const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 7);
 
 const SECRETS = { POOR_KEY: "key-of-one-with-a-budget", TIGHT_KEY: "key-of-one-with-limits" };
-const ENV = { [KEY.env]: KEY.secret, ...SECRETS, UPSTREAM_KEY: "key-of-the-upstream" };
+const ENV = { ...LOAD_ENV, ...SECRETS };
 
-function configFor({ upstream }: Load): JsonObject {
-  const model = (id: string, target: JsonObject) => ({
-    id,
-    created: 1,
-    context_length: 10_000,
-    pricing: PRICING,
-    targets: [target],
-  });
+function configFor(load: Load): JsonObject {
+  const { upstreams, models } = served(load);
   return {
-    upstreams: {
-      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
-    },
-    models: [
-      model("acme/one", { upstream: "one", model: "m" }),
-      model("acme/echo", { upstream: "embedded", model: "echo" }),
-    ],
+    upstreams,
+    models: [...models, priced("acme/echo", { upstream: "embedded", model: "echo" })],
     keys: [
       { name: "load", key: { env: KEY.env }, limits: { concurrency: 1_000, requests_per_minute: 1_000_000 } },
       { name: "poor", key: { env: "POOR_KEY" }, budget: { usd: formatUsd(BUDGET), period: "total" } },

@@ -6,7 +6,7 @@ import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { run } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { seeded } from "../metering/random_text.ts";
-import { assertTold, createLoad, KEY, type Load, PRICING } from "../program/load.ts";
+import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
 import { assertSound, end, metric, type Node, readEntries, startCluster, until } from "./cluster.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
@@ -21,24 +21,11 @@ const UP_AGAIN = { within: 20_000 };
 /** A request takes at most so long, whatever is out of reach, in milliseconds. */
 const LONGEST_MS = 6_000;
 
-function configFor({ upstream }: Load, nodes: JsonObject): JsonObject {
+function configFor(load: Load, nodes: JsonObject): JsonObject {
+  const { upstreams, models } = served(load);
   return {
-    upstreams: {
-      one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
-    },
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
-      pricing: PRICING,
-      targets: [{ upstream: "one", model: "m" }],
-    }, {
-      id: "acme/echo",
-      created: 1,
-      context_length: 10_000,
-      pricing: PRICING,
-      targets: [{ upstream: "embedded", model: "echo" }],
-    }],
+    upstreams,
+    models: [...models, priced("acme/echo", { upstream: "embedded", model: "echo" })],
     keys: [
       { name: "load", key: { env: KEY.env } },
       { name: "poor", key: { env: "POOR_KEY" }, budget: { usd: "1000", period: "total" } },
@@ -48,7 +35,7 @@ function configFor({ upstream }: Load, nodes: JsonObject): JsonObject {
   };
 }
 
-const ENV = { [KEY.env]: KEY.secret, POOR_KEY, UPSTREAM_KEY: "key-of-the-upstream" };
+const ENV = { ...LOAD_ENV, POOR_KEY };
 
 /** A request for a model inside the gateway, which is free. */
 async function askEcho(

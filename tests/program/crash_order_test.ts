@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { inFolder, start } from "../cli/program.ts";
-import { createLoad, KEY, writeConfig } from "./load.ts";
+import { createLoad, ENV, writeConfig } from "./load.ts";
 
 /** What the system was asked for, in the order in which it was. */
 interface Traced {
@@ -70,7 +70,7 @@ Deno.test({
       const file = `${folder}/trace`;
       const gateway = await start([], {
         folder,
-        env: { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" },
+        env: ENV,
         under: [
           "strace",
           "-D",

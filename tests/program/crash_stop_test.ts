@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { inFolder, run, start } from "../cli/program.ts";
-import { assertTold, createLoad, KEY, writeConfig } from "./load.ts";
+import { assertTold, createLoad, ENV, writeConfig } from "./load.ts";
 
 const CLIENTS = 16;
 /** As `writeConfig` has it, in milliseconds. */
@@ -14,7 +14,7 @@ Deno.test("told to end under load, it enters whatever was answered, ends the res
       budget: { usd: "1000", period: "total" },
       key_budget: { usd: "900", period: "total" },
     });
-    const place = { folder, env: { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" } };
+    const place = { folder, env: ENV };
     const gateway = await start([], place);
     const running = load.run(gateway.origin, CLIENTS);
     const endless = Promise.allSettled(Array.from({ length: 8 }, () => load.ask(gateway.origin, "endless")));

@@ -6,11 +6,14 @@ import { frames, whole } from "../pipeline/spoken.ts";
 import { type Said, startStepped, type Step, type Stepped } from "../pipeline/stepped.ts";
 
 /** USD per token, and the same in 1e-12 USD. */
-export const PRICING = { prompt: "0.000003", completion: "0.000015" };
+const PRICING = { prompt: "0.000003", completion: "0.000015" };
 const UNITS = { prompt: 3_000_000n, completion: 15_000_000n };
 
 /** The environment variable of the one key, and the key. */
 export const KEY = { env: "TEST_KEY", secret: "key-of-the-load-tests" };
+
+/** What the environment of a program says that serves the load. */
+export const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
 
 /** What an upstream does with a request. */
 type Way = "whole" | "streamed" | "slowly" | "refused" | "cut" | "left" | "endless";
@@ -45,20 +48,26 @@ export interface Load extends AsyncDisposable {
   run(origin: string, clients: number): { stop(): Promise<void> };
 }
 
-/** Writes a configuration in which the load's model can be used, within budgets where there are any. */
-export async function writeConfig(folder: string, { upstream }: Load, group: JsonObject): Promise<void> {
-  const config = {
-    store: "sqlite:./sluice.db",
+/** A row of the catalog at the price of the load. */
+export function priced(id: string, target: JsonObject): JsonObject {
+  return { id, created: 1, context_length: 10_000, pricing: PRICING, targets: [target] };
+}
+
+/** What a configuration has of the load: its upstream and its model, `acme/one`. */
+export function served({ upstream }: Load): { upstreams: JsonObject; models: JsonObject[] } {
+  return {
     upstreams: {
       one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
     },
-    models: [{
-      id: "acme/one",
-      created: 1,
-      context_length: 10_000,
-      pricing: PRICING,
-      targets: [{ upstream: "one", model: "m" }],
-    }],
+    models: [priced("acme/one", { upstream: "one", model: "m" })],
+  };
+}
+
+/** Writes a configuration in which the load's model can be used, within budgets where there are any. */
+export async function writeConfig(folder: string, load: Load, group: JsonObject): Promise<void> {
+  const config = {
+    store: "sqlite:./sluice.db",
+    ...served(load),
     groups: { default: group },
     keys: [{ name: "load", key: { env: KEY.env } }],
     shutdown: { drain_seconds: 2, images_drain_seconds: 2 },
