@@ -35,6 +35,21 @@ export async function runAll(
   return tally;
 }
 
+/** The first failure among these histories, as it came; `undefined` where none breaks an invariant. */
+export async function firstFailure(
+  histories: Iterable<number | History>,
+  variant: Variant = {},
+): Promise<Failure | undefined> {
+  for (const history of histories) {
+    try {
+      await simulate(history, variant);
+    } catch (thrown) {
+      if (thrown instanceof Failure) return thrown;
+      throw thrown;
+    }
+  }
+}
+
 async function runOrShrink(history: number | History, variant: Variant): Promise<Summary> {
   try {
     return await simulate(history, variant);

@@ -4,7 +4,7 @@ import { inFolder } from "../../store/in_folder.ts";
 import { BUGS } from "./bugs.ts";
 import { openSqliteDisk, withPostgresDisks } from "./disk.ts";
 import { historyOf, readHistory, shrink, writeHistory } from "./history.ts";
-import { runAll, seedsFrom, shortest } from "./search.ts";
+import { firstFailure, runAll, seedsFrom, shortest } from "./search.ts";
 import { Failure, simulate } from "./simulate.ts";
 
 /** Runs of the suite; `SEED=n` begins elsewhere, `HISTORY=n` or `HISTORY=n:steps` runs that one alone. */
@@ -66,7 +66,7 @@ Deno.test("simulator: a history is written and read again, and made shorter as l
 
 for (const { name, breaks, variant } of BUGS) {
   Deno.test(`simulator: finds the bug "${name}"`, async () => {
-    const failure = await firstFailure(variant);
+    const failure = await firstFailure(seedsFrom(1, BUG_SEEDS), variant);
     assert(failure !== undefined, `No seed up to ${BUG_SEEDS} finds it`);
     assert(breaks.includes(failure.invariant ?? ""), failure.message);
     const short = await shortest(failure, variant);
@@ -75,15 +75,4 @@ for (const { name, breaks, variant } of BUGS) {
     const again = await simulate(short.history, variant).catch((thrown: unknown) => thrown);
     assertEquals(again instanceof Failure && again.message, short.message);
   });
-}
-
-async function firstFailure(variant: Parameters<typeof simulate>[1]): Promise<Failure | undefined> {
-  for (const seed of seedsFrom(1, BUG_SEEDS)) {
-    try {
-      await simulate(seed, variant);
-    } catch (thrown) {
-      if (thrown instanceof Failure) return thrown;
-      throw thrown;
-    }
-  }
 }
