@@ -1,11 +1,7 @@
 import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/assert";
-import { Secret } from "../../lib/secret.ts";
-import { createOpenaiImages } from "../../lib/upstreams/openai_images.ts";
-import { vendorOf } from "../../lib/upstreams/vendors.ts";
 import {
   failure,
   imageCall,
-  openTransport,
   overEach,
   pictures,
   PNG,
@@ -13,6 +9,7 @@ import {
   readAll,
   startHost,
   upload,
+  upstreamAt,
 } from "./openai_images_host.ts";
 
 overEach(
@@ -89,14 +86,7 @@ overEach("A host that cannot be reached has certainly made nothing: the error le
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const { port } = listener.addr;
   listener.close();
-  const upstream = createOpenaiImages({
-    name: "gone",
-    vendor: vendorOf("openai"),
-    baseUrl: `http://127.0.0.1:${port}`,
-    key: new Secret("sk-1"),
-    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
-    transport: openTransport(),
-  });
+  const upstream = upstreamAt(port, { totalMs: 5_000 });
   const edit = { kind: "edit" as const, images: [upload(new Uint8Array(1_000_000))] };
   for (const request of [{}, { n: 3 }, edit]) {
     for (const stream of [false, true]) {
@@ -116,14 +106,7 @@ overEach("A host that hangs up without an answer may have begun: the error is fi
       connection.close();
     }
   })();
-  const upstream = createOpenaiImages({
-    name: "rude",
-    vendor: vendorOf("openai"),
-    baseUrl: `http://127.0.0.1:${listener.addr.port}`,
-    key: new Secret("sk-1"),
-    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
-    transport: openTransport(),
-  });
+  const upstream = upstreamAt(listener.addr.port, { totalMs: 5_000 });
   for (const request of [{}, { kind: "edit" as const, images: [upload(new Uint8Array(30_000_000))] }]) {
     const error = await failure(upstream.create(imageCall(request)));
     assertEquals([error.kind, error.final], ["upstream", true]);
@@ -211,14 +194,7 @@ overEach("A client that leaves ends the host's work at once, at every stage", as
 
 overEach("A client that leaves during an upload ends it", async () => {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const upstream = createOpenaiImages({
-    name: "slow",
-    vendor: vendorOf("openai"),
-    baseUrl: `http://127.0.0.1:${listener.addr.port}`,
-    key: new Secret("sk-1"),
-    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 1_000, totalMs: 5_000 },
-    transport: openTransport(),
-  });
+  const upstream = upstreamAt(listener.addr.port, { totalMs: 5_000 });
   const client = new AbortController();
   const images = [upload(new Uint8Array(40_000_000))];
   const feed = upstream.create(imageCall({ kind: "edit", images }, { signal: client.signal }));

@@ -2,11 +2,18 @@
 import { Dropped } from "../../lib/canonical/dropped.ts";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, InputImage } from "../../lib/images/types.ts";
+import type {
+  ImageCall,
+  ImageEvent,
+  ImageFeed,
+  ImageRequest,
+  ImageUpstream,
+  InputImage,
+} from "../../lib/images/types.ts";
 import { Secret } from "../../lib/secret.ts";
 import { createOpenaiImages } from "../../lib/upstreams/openai_images.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { createFetchTransport, type TimeLimits, type Transport } from "../../lib/upstreams/transport.ts";
+import { createFetchTransport, type TimeLimits } from "../../lib/upstreams/transport.ts";
 import { vendorOf } from "../../lib/upstreams/vendors.ts";
 
 /** What carries requests for pictures: tests run over each. */
@@ -22,11 +29,6 @@ export function overEach(claim: string, run: () => void | Promise<void>): void {
       await run();
     });
   }
-}
-
-/** A transport of the present test, as pictures have it. */
-export function openTransport(): Transport {
-  return CARRIERS[carrier]({ idleConnections: 0 });
 }
 
 /** True where the length of a form goes out before it. */
@@ -65,14 +67,7 @@ export function startHost(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
     (request) => play(request, count++),
   );
-  const upstream = createOpenaiImages({
-    name: "host",
-    vendor: vendorOf("openai-compatible"),
-    baseUrl: `http://127.0.0.1:${server.addr.port}/v1/`,
-    key: new Secret("sk-host"),
-    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 5_000, totalMs: 20_000, ...limits },
-    transport: openTransport(),
-  });
+  const upstream = upstreamAt(server.addr.port, limits);
   return {
     create(request = {}, more = {}) {
       const call = imageCall(request, more);
@@ -84,6 +79,18 @@ export function startHost(
       await server.shutdown();
     },
   };
+}
+
+/** An upstream that asks the host at this port. */
+export function upstreamAt(port: number, limits: Partial<TimeLimits> = {}): ImageUpstream {
+  return createOpenaiImages({
+    name: "host",
+    vendor: vendorOf("openai-compatible"),
+    baseUrl: `http://127.0.0.1:${port}/v1/`,
+    key: new Secret("sk-host"),
+    limits: { connectMs: 1_000, firstByteMs: 1_000, idleMs: 5_000, totalMs: 20_000, ...limits },
+    transport: CARRIERS[carrier]({ idleConnections: 0 }),
+  });
 }
 
 /** A call with a small request in it. */
