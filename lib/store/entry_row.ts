@@ -1,5 +1,22 @@
 /** Entries and sums of entries as rows of a table, wherever it is. */
-import type { BilledTokens, DaySum, Ending, KeptEntry, MeteredEndpoint, PriceSheet, UsageSource } from "./ledger.ts";
+import type {
+  BilledTokens,
+  DaySum,
+  Ending,
+  KeptEntry,
+  MeteredEndpoint,
+  PriceSheet,
+  UsageBy,
+  UsageSource,
+} from "./ledger.ts";
+
+/** Columns that name what is summed. */
+export const NAME_COLUMNS: Readonly<Record<UsageBy, string>> = {
+  key: "key_id",
+  group: "group_name",
+  model: "model",
+  day: "day",
+};
 
 /** A row of `entries`, as it is read. Amounts are texts: as numbers they would be inexact beyond 2^53. */
 export interface EntryRow extends BilledTokens {

@@ -152,4 +152,9 @@ export const MIGRATIONS: readonly string[] = [
   BEGIN SELECT RAISE(ABORT, 'the start of the ledger moves on to the check sum of an entry'); END;
   CREATE TRIGGER ledger_start_stays BEFORE DELETE ON ledger_start
   BEGIN SELECT RAISE(ABORT, 'the ledger has one start'); END;`,
+
+  // A quarter of what an entry cost. The owner of the ledger looks where it ends before it enters anything, and what is put
+  // in behind its back breaks the chain of check sums.
+  `DROP TRIGGER entries_once;
+  DROP TRIGGER entries_follow;`,
 ];

@@ -136,11 +136,12 @@ class Writer {
     const holds = notes.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
     try {
       atomically(this.#db, () => {
-        for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
-        for (const entry of batch.kept) {
-          if (!this.#rows.entries.insert(entry)) throw TAKEN;
+        if (batch.kept.length > 0) {
+          this.#assertLast();
+          for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
+          if (!this.#rows.entries.insert(batch.kept)) throw TAKEN;
+          this.#rows.sums.add(batch.kept);
         }
-        this.#rows.sums.add(batch.kept);
         for (const { id } of entries) {
           if (this.#noted.has(id)) this.#rows.holds.delete(id);
         }
@@ -162,6 +163,16 @@ class Writer {
     for (const id of notes) this.#unnoted.delete(id);
     for (const { id } of holds) this.#noted.add(id);
     return batch.isNew;
+  }
+
+  /** Within a transaction: what is entered follows the last entry that the file has. */
+  #assertLast(): void {
+    const { seq } = this.#last;
+    const last = this.#rows.entries.lastSeq();
+    if (last === seq) return;
+    const cause = new Error(`Cannot enter anything into the ledger: it ends with entry ${last} in place of ${seq}`);
+    this.#break(cause);
+    throw cause;
   }
 
   /** Holds to be noted together with these entries, but for those that end with them. */

@@ -8,6 +8,7 @@ import type { DaySum, Entry } from "./ledger.ts";
 /** Columns of `days` with what is counted, amounts aside. */
 export const COUNTS =
   "requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning, images";
+
 /** The sums of a database. */
 export interface SumRows {
   /** Adds entries to the sums of their days. Within the transaction that enters them. */

@@ -2,21 +2,13 @@
 import { DatabaseSync } from "node:sqlite";
 import { inSlices } from "../pace.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "./days.ts";
-import { type CountRow, toCounts } from "./entry_row.ts";
+import { type CountRow, NAME_COLUMNS, toCounts } from "./entry_row.ts";
 import type { LedgerStore, UsageBy } from "./ledger.ts";
 import { COUNTS, halves, toAmount } from "./sqlite_ledger_sums.ts";
 import { whenFree } from "./transaction.ts";
 
 /** Rows that are summed between two looks at the clock: about a millisecond of work, at most three. */
 const ROWS_AT_ONCE = 500;
-
-/** Columns that name what is summed. */
-const NAMES: Readonly<Record<UsageBy, string>> = {
-  key: "key_id",
-  group: "group_name",
-  model: "model",
-  day: "day",
-};
 
 /** Above every text, as SQLite has it. */
 const LAST = new Uint8Array();
@@ -105,7 +97,7 @@ function prepare(db: DatabaseSync): (query: Query) => Generator<void, Sums> {
 
   function byName(text: (column: string) => string): Readonly<Record<UsageBy, ReturnType<DatabaseSync["prepare"]>>> {
     const statement = (by: UsageBy) => {
-      const prepared = db.prepare(text(NAMES[by]));
+      const prepared = db.prepare(text(NAME_COLUMNS[by]));
       prepared.setReadBigInts(true);
       return prepared;
     };

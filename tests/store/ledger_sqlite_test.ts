@@ -296,15 +296,14 @@ Deno.test("the SQLite ledger refuses changes behind its back", () =>
     await store.ledger.append(many(5));
     const db = new DatabaseSync(`${folder}/${FILE}`);
     const columns = db.prepare("PRAGMA table_info(entries)").all().map(({ name }) => String(name)).join(", ");
-    const again = (seq: number, id: string) =>
-      `INTO entries SELECT ${columns.replace(/^seq, id/, `${seq}, '${id}'`)} FROM entries WHERE seq = 2`;
+    const again = (seq: number, id: string) => copyOfSecond(columns, { seq, id });
     const refused: [string, string][] = [
       ["UPDATE entries SET cost = 0 WHERE seq = 2", "never change"],
       ["UPDATE entries SET seq = 9 WHERE seq = 5", "never change"],
       ["DELETE FROM entries WHERE seq = 5", "from the old end"],
       ["DELETE FROM entries WHERE seq = 1", "from the old end"],
-      [`INSERT ${again(7, "new")}`, "follows the one before"],
-      [`INSERT OR REPLACE ${again(2, "new")}`, "follows the one before"],
+      [`INSERT ${again(5, "new")}`, "UNIQUE"],
+      [`INSERT ${again(6, "r2")}`, "UNIQUE"],
       ["UPDATE price_sheets SET prompt = '0'", "never change"],
       ["DELETE FROM price_sheets", "never go"],
       [
@@ -319,11 +318,40 @@ Deno.test("the SQLite ledger refuses changes behind its back", () =>
       ["INSERT INTO days SELECT day, 'x', '', '', 9.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM days", "REAL"],
     ];
     for (const [sql, words] of refused) assertThrows(() => db.exec(sql), Error, words, sql);
-    db.exec(`INSERT OR REPLACE ${again(6, "r2")}`);
     db.close();
     assertEquals((await readChain(store.ledger)).map(({ id }) => id), ["r0", "r1", "r2", "r3", "r4"]);
     await store.close();
   }));
+
+Deno.test("the SQLite ledger enters nothing behind what something else entered or replaced", async () => {
+  for (const [seq, id] of [[6, "new"], [9, "new"], [2, "new"], [6, "r2"], [5, "r0"]] as const) {
+    await inFolder(async (folder) => {
+      const path = `${folder}/${FILE}`;
+      const store = openSqliteStore(path, { own: true });
+      await store.ledger.append(many(5));
+      const db = new DatabaseSync(path);
+      const columns = db.prepare("PRAGMA table_info(entries)").all().map(({ name }) => String(name)).join(", ");
+      db.exec(`INSERT OR REPLACE ${copyOfSecond(columns, { seq, id })}`);
+      db.close();
+      const [before, days] = [await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)];
+      if (seq > 5) {
+        const words = `it ends with entry ${seq} in place of 5`;
+        await assertRejects(() => store.ledger.append(many(2, "s")), Error, words);
+        await assertRejects(() => store.ledger.append(many(2, "t")), Error, "the disk or the file failed before");
+      }
+      assertEquals([await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)], [before, days]);
+      // What took the place of another entry is told by the check sums.
+      await assertRejects(() => readChain(store.ledger), Error);
+      await store.close();
+      assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "does not fit");
+    });
+  }
+});
+
+/** SQL that inserts the second entry once more. */
+function copyOfSecond(columns: string, { seq, id }: { seq: number; id: string }): string {
+  return `INTO entries SELECT ${columns.replace(/^seq, id/, `${seq}, '${id}'`)} FROM entries WHERE seq = 2`;
+}
 
 Deno.test("a bit that flips anywhere in the entries or price sheets breaks the chain", async () => {
   await inFolder(async (folder) => {

@@ -1,12 +1,9 @@
 /** The sums per day in the database, and what is worked out from them. */
 import { mapInSlices, sortInSlices } from "../../pace.ts";
 import { byName, cutSpan, nameBy } from "../days.ts";
-import { type CountRow, toCounts } from "../entry_row.ts";
+import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";
 import type { Sql } from "./client.ts";
-
-/** Columns that name what is summed. */
-const NAMES: Readonly<Record<UsageBy, string>> = { key: "key_id", group: "group_name", model: "model", day: "day" };
 
 /** Sums of the database: too large for a whole number of 64 bits, so they are texts; those of a day are not all. */
 type FigureRow = Record<keyof CountRow | "cost" | "overrun", string | bigint>;
@@ -45,7 +42,7 @@ export async function readUsage(
   { since, until, by }: { since: number; until: number; by: UsageBy },
 ): Promise<UsageSum[]> {
   const { whole, pieces } = cutSpan({ since, until });
-  const name = sql(NAMES[by]);
+  const name = sql(NAME_COLUMNS[by]);
   const rows = await sql<(FigureRow & { name: string })[]>`
     WITH pieces AS (
       SELECT piece.*, piece.day <= (SELECT day FROM ledger_start) OR NOT (
