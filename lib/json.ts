@@ -48,10 +48,22 @@ export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json 
 
 /** As `parseJson`, with where the members stand, so that their text can be edited. @throws {JsonError} as `parseJson` */
 export function readJson(text: string, limits: JsonLimits = JSON_LIMITS): ParsedJson {
-  let scan: Scan;
+  return readScanned(text, scanText(text, limits), limits);
+}
+
+/** The first half of `readJson`. @throws {JsonError} where the text, its strings apart, is not JSON or too much */
+export function scanText(text: string, limits: JsonLimits): Scan {
+  try {
+    return scanJson(text, { limits, comparesNames: false });
+  } catch {
+    throw faultIn(text, limits);
+  }
+}
+
+/** The second half of `readJson`. @throws {JsonError} where a string is none, or a name comes twice that must not */
+export function readScanned(text: string, scan: Scan, limits: JsonLimits): ParsedJson {
   let value: Json;
   try {
-    scan = scanJson(text, { limits, comparesNames: false });
     value = scan.lossy ? sourceJson.parse(text, keepNumber) : JSON.parse(text);
   } catch {
     throw faultIn(text, limits);
@@ -91,6 +103,11 @@ function namesOf(object: JsonObject): number {
 
 function keepNumber(_key: string, value: unknown, { source }: { source?: string }): unknown {
   if (typeof value !== "number" || source === undefined || String(value) === source) return value;
+  return rawNumber(source);
+}
+
+/** A number that is kept as its text. @throws {SyntaxError} where that is no JSON */
+export function rawNumber(source: string): RawNumber {
   return sourceJson.rawJSON(source);
 }
 
@@ -115,12 +132,23 @@ export function isRawNumber(value: unknown): value is RawNumber {
  * are other people's text.
  */
 export function plainNumbers(value: Json, levels: number): void {
-  if (levels === 0 || typeof value !== "object" || value === null) return;
-  for (const [key, member] of Object.entries(value)) {
-    if (!isRawNumber(member)) plainNumbers(member ?? null, levels - 1);
-    else if (!Array.isArray(value) && isSameNumber(member.rawJSON)) {
-      Object.defineProperty(value, key, { value: Number(member.rawJSON) });
+  for (const _ of plainSteps(value, levels));
+}
+
+/** `plainNumbers`, a member at a time. */
+export function* plainSteps(value: Json, levels: number): Generator<void, void> {
+  if (levels === 0 || typeof value !== "object" || value === null || isRawNumber(value)) return;
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      yield;
+      yield* plainSteps(item, levels - 1);
     }
+    return;
+  }
+  for (const [key, member] of Object.entries(value)) {
+    yield;
+    if (!isRawNumber(member)) yield* plainSteps(member ?? null, levels - 1);
+    else if (isSameNumber(member.rawJSON)) Object.defineProperty(value, key, { value: Number(member.rawJSON) });
   }
 }
 

@@ -46,6 +46,8 @@ export interface Scan {
   members: Member[];
   /** How many names the objects have that stand in the outermost array or object, all together. */
   innerNames: number;
+  /** Values of any kind. */
+  nodes: number;
 }
 
 /** How to look through a text. */
@@ -64,7 +66,7 @@ interface Level {
 }
 
 /** Readers differ in which of two equal members they take, so the levels that decide about a request have none. */
-const UNIQUE_LEVELS = 2;
+export const UNIQUE_LEVELS = 2;
 
 /** No double needs more to be written in full; reading longer ones takes more time than their length. */
 const NUMBER_LENGTH = 1100;
@@ -126,7 +128,7 @@ export function scanJson(text: string, { limits, comparesNames }: ScanOptions): 
       if (text.charCodeAt(at) !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const end = numberEnd(text, at);
-      lossy = isLossy(text, at, end) || lossy;
+      lossy = isLossy(text.slice(at, end)) || lossy;
       at = end;
     } else {
       at = literalEnd(text, at);
@@ -138,7 +140,7 @@ export function scanJson(text: string, { limits, comparesNames }: ScanOptions): 
       at = skipSpace(text, at);
       if (level === undefined) {
         if (at < text.length) throw new JsonError("Expected nothing after the value", at);
-        return { lossy, members, innerNames };
+        return { lossy, members, innerNames, nodes };
       }
       const next = text.charCodeAt(at);
       if (next === COMMA) {
@@ -162,7 +164,8 @@ function keyEnd(text: string, at: number): number {
   return stringEnd(text, at);
 }
 
-function addName(names: Set<string>, name: string, at: number): void {
+/** Takes note of a name of an object. @throws {JsonError} where it was there before */
+export function addName(names: Set<string>, name: string, at: number): void {
   if (names.has(name)) {
     throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
   }
@@ -209,35 +212,38 @@ export function closingQuote(text: string, open: number): number {
   return -1;
 }
 
-function numberEnd(text: string, start: number): number {
+/** Where a number ends. @throws {JsonError} where it is none, or too long */
+export function numberEnd(text: string, start: number): number {
   let at = start;
+  const most = start + NUMBER_LENGTH;
   if (text.charCodeAt(at) === MINUS) at++;
-  at = text.charCodeAt(at) === ZERO ? at + 1 : digitsEnd(text, at);
-  if (text.charCodeAt(at) === DOT) at = digitsEnd(text, at + 1);
+  at = text.charCodeAt(at) === ZERO ? at + 1 : digitsEnd(text, at, most);
+  if (text.charCodeAt(at) === DOT) at = digitsEnd(text, at + 1, most);
   const exponent = text[at];
   if (exponent === "e" || exponent === "E") {
     const sign = text[at + 1];
-    at = digitsEnd(text, sign === "+" || sign === "-" ? at + 2 : at + 1);
+    at = digitsEnd(text, sign === "+" || sign === "-" ? at + 2 : at + 1, most);
   }
   return at;
 }
 
-function digitsEnd(text: string, start: number): number {
+function digitsEnd(text: string, start: number, most: number): number {
   let at = start;
   while (true) {
     const code = text.charCodeAt(at);
     if (!(code >= ZERO && code <= NINE)) break;
-    at++;
+    // A text may be nothing but digits: it is not gone through for that.
+    if (++at > most) {
+      throw new JsonError(`Expected a number of at most ${NUMBER_LENGTH} characters`, most - NUMBER_LENGTH);
+    }
   }
   if (at === start) throw new JsonError("Expected a digit", at);
   return at;
 }
 
-/** Small natural numbers are the common case and are exact; all others are tried. */
-function isLossy(text: string, at: number, end: number): boolean {
-  if (end - at > NUMBER_LENGTH) throw new JsonError(`Expected a number of at most ${NUMBER_LENGTH} characters`, at);
-  const source = text.slice(at, end);
-  if (end - at <= EXACT_DIGITS && isNatural(source)) return false;
+/** Whether a number would be written back differently. Small natural numbers, the common case, are exact; others are tried. */
+export function isLossy(source: string): boolean {
+  if (source.length <= EXACT_DIGITS && isNatural(source)) return false;
   return String(Number(source)) !== source;
 }
 
@@ -249,7 +255,8 @@ function isNatural(source: string): boolean {
   return true;
 }
 
-function literalEnd(text: string, at: number): number {
+/** Where `true`, `false` or `null` ends. @throws {JsonError} where none of them stands */
+export function literalEnd(text: string, at: number): number {
   for (const word of ["true", "false", "null"]) {
     if (text.startsWith(word, at)) return at + word.length;
   }
@@ -263,24 +270,34 @@ function literalEnd(text: string, at: number): number {
 export function findBadString(text: string, end: number): JsonError | undefined {
   let at = text.indexOf('"');
   while (at >= 0 && at < end) {
-    for (at++; at < text.length && text.charCodeAt(at) !== QUOTE; at++) {
-      const code = text.charCodeAt(at);
-      if (code < 0x20) return new JsonError("Expected control characters in strings to be escaped", at);
-      if (code !== BACKSLASH) continue;
-      at++;
-      const escaped = text.charCodeAt(at);
-      if (escaped === LETTER_U) {
-        for (let digit = at + 1; digit <= at + 4; digit++) {
-          if (!isHexDigit(text.charCodeAt(digit))) return new JsonError("Expected four hexadecimal digits", digit);
-        }
-        at += 4;
-      } else if (at < text.length && !ESCAPES.has(escaped)) {
-        return new JsonError('Expected an escape: one of " \\ / b f n r t u', at);
-      }
-    }
-    at = text.indexOf('"', at + 1);
+    const inside = findBadPart(text, at + 1, text.length);
+    if (typeof inside !== "number") return inside;
+    at = text.indexOf('"', inside + 1);
   }
   return undefined;
+}
+
+/**
+ * The first fault inside a string, from `at` on, where no escape is open, up to `end`; where there is none, the offset of
+ * the closing quote or one that is not before `end`.
+ */
+export function findBadPart(text: string, at: number, end: number): JsonError | number {
+  for (; at < end && text.charCodeAt(at) !== QUOTE; at++) {
+    const code = text.charCodeAt(at);
+    if (code < 0x20) return new JsonError("Expected control characters in strings to be escaped", at);
+    if (code !== BACKSLASH) continue;
+    at++;
+    const escaped = text.charCodeAt(at);
+    if (escaped === LETTER_U) {
+      for (let digit = at + 1; digit <= at + 4; digit++) {
+        if (!isHexDigit(text.charCodeAt(digit))) return new JsonError("Expected four hexadecimal digits", digit);
+      }
+      at += 4;
+    } else if (at < text.length && !ESCAPES.has(escaped)) {
+      return new JsonError('Expected an escape: one of " \\ / b f n r t u', at);
+    }
+  }
+  return at;
 }
 
 function isHexDigit(code: number): boolean {

@@ -6,7 +6,15 @@ import { blankComments, readSources, type SourceFile } from "./sources.ts";
 type Layers = Readonly<Record<string, readonly string[]>>;
 
 /** May be imported by everybody; they import nothing but each other. */
-const GROUND = ["lib/json.ts", "lib/json_scan.ts", "lib/json_splice.ts", "lib/errors.ts", "lib/pace.ts", "lib/bag.ts"];
+const GROUND = [
+  "lib/json.ts",
+  "lib/json_scan.ts",
+  "lib/json_steps.ts",
+  "lib/json_splice.ts",
+  "lib/errors.ts",
+  "lib/pace.ts",
+  "lib/bag.ts",
+];
 
 /** What protocol folders share beside the canonical form. */
 const SHARED_BY_PROTOCOLS = [
@@ -28,6 +36,7 @@ const LAYERS: Layers = {
   "lib/json.ts": [],
   "lib/json_scan.ts": [],
   "lib/json_splice.ts": [],
+  "lib/json_steps.ts": [],
   "lib/errors.ts": [],
   "lib/pace.ts": [],
   "lib/bag.ts": [],
