@@ -2,7 +2,7 @@
 import type { Block, Prompt } from "../canonical/types.ts";
 import type { TextRule } from "../protocols/upstream_codec.ts";
 import { hashText, isLegal } from "./hash.ts";
-import { mapMessages } from "./map_blocks.ts";
+import { mapPrompt } from "./map_blocks.ts";
 
 const PREFIX = "call_";
 /** About 142 bits. */
@@ -20,7 +20,7 @@ export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
         return block;
     }
   };
-  return { ...prompt, messages: mapMessages(prompt.messages, legalize) };
+  return mapPrompt(prompt, legalize);
 }
 
 /** The id itself where the rule takes it, else one made of its hash. */

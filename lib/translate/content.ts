@@ -1,7 +1,7 @@
 /** Blocks that the target can say: foreign ones flattened or left out, empty ones too. */
 import type { Block, Message, Prompt } from "../canonical/types.ts";
 import { flattenForeign } from "./foreign.ts";
-import { mapMessages } from "./map_blocks.ts";
+import { mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./target.ts";
 
 /**
@@ -9,11 +9,11 @@ import type { AdaptTarget } from "./target.ts";
  * @throws {GatewayError} `invalid`, where the model would have to read what cannot be said
  */
 export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
-  const flatten = (block: Block, place: { role: Message["role"] }): Block | Block[] =>
+  const flatten = (block: Block, role: Message["role"]): Block | Block[] =>
     block.type === "foreign" && block.from !== target.protocol
-      ? flattenForeign(block, { ...place, protocol: prompt.protocol, dropped: target.dropped })
+      ? flattenForeign(block, { role, protocol: prompt.protocol, dropped: target.dropped })
       : block;
-  return { ...prompt, messages: mapMessages(prompt.messages, flatten) };
+  return mapPrompt(prompt, flatten);
 }
 
 /**
@@ -24,6 +24,7 @@ export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
   const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
   const keep = (block: Block): Block | Block[] =>
     (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : block;
-  const messages = mapMessages(prompt.messages, keep).filter(({ blocks }) => blocks.length > 0);
-  return { ...prompt, messages };
+  const kept = mapPrompt(prompt, keep);
+  const isSilent = kept.messages.some(({ blocks }) => blocks.length === 0);
+  return isSilent ? withMessages(kept, kept.messages.filter(({ blocks }) => blocks.length > 0)) : kept;
 }

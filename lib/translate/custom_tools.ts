@@ -2,7 +2,7 @@
 import type { Block, Event, Machine, OpenBlock, Prompt, Tool } from "../canonical/types.ts";
 import { type JsonObject, writeJson } from "../json.ts";
 import { inputDecoder } from "./input_decoder.ts";
-import { mapMessages } from "./map_blocks.ts";
+import { mapPrompt } from "./map_blocks.ts";
 
 /** Wraps custom tools, their past calls and results, and a choice of one. */
 export function wrapCustomTools(prompt: Prompt): Prompt {
@@ -18,10 +18,11 @@ export function wrapCustomTools(prompt: Prompt): Prompt {
     return block;
   };
   const { toolChoice } = prompt;
+  const wrapped = mapPrompt(prompt, wrapBlock);
+  if (toolChoice?.type !== "tool" && !prompt.tools.some(({ type }) => type === "custom")) return wrapped;
   return {
-    ...prompt,
+    ...wrapped,
     tools: prompt.tools.map((tool) => tool.type === "custom" ? wrapTool(tool) : tool),
-    messages: mapMessages(prompt.messages, wrapBlock),
     ...(toolChoice?.type === "tool" && { toolChoice: { type: "tool", name: toolChoice.name } }),
   };
 }

@@ -1,46 +1,72 @@
 /** Walks over the blocks of a conversation. */
-import type { Block, Message } from "../canonical/types.ts";
-
-/** Where a block stands. `inResult`: inside a tool's result. */
-interface Place {
-  role: Message["role"];
-  inResult: boolean;
-}
+import type { Block, BlockOf, Message, Prompt } from "../canonical/types.ts";
 
 /** What a step makes of one block: the same block where it stays what it is, another one, or several or none in a list. */
-export type MapBlock = (block: Block, place: Place) => Block | readonly Block[];
+export type MapBlock = (block: Block, role: Message["role"]) => Block | readonly Block[];
 
 /**
- * The messages with every block replaced by what the step makes of it; blocks inside tool results come before the result
- * itself. A message that loses its last block goes; one that had none stays. Messages in which nothing changes are the
- * same objects: most steps change none.
+ * The prompt with every block replaced by what the step makes of it; blocks inside tool results come before the result
+ * itself. A message that loses its last block goes; one that had none stays. Where nothing changes it is the same prompt,
+ * and the same messages: most steps change none.
  */
-export function mapMessages(messages: readonly Message[], map: MapBlock): Message[] {
-  const all: Message[] = [];
-  for (const message of messages) {
-    const blocks = mapBlocks(message.blocks, map, { role: message.role, inResult: false });
-    if (blocks === message.blocks) all.push(message);
-    else if (blocks.length > 0) all.push({ ...message, blocks });
+export function mapPrompt(prompt: Prompt, map: MapBlock): Prompt {
+  return withMessages(prompt, mapMessages(prompt.messages, map));
+}
+
+/** The prompt with other messages; the same prompt where they are the same. */
+export function withMessages(prompt: Prompt, messages: Message[]): Prompt {
+  return messages === prompt.messages ? prompt : { ...prompt, messages };
+}
+
+/** The list with what a step makes of each item; the same list where all stay what they are. */
+export function mapEach<T>(items: T[], step: (item: T) => T): T[] {
+  let mapped: T[] | undefined;
+  let index = 0;
+  for (const item of items) {
+    const made = step(item);
+    if (made !== item) (mapped ??= [...items])[index] = made;
+    index++;
   }
-  return all;
+  return mapped ?? items;
+}
+
+function mapMessages(messages: Message[], map: MapBlock): Message[] {
+  let mapped: Message[] | undefined;
+  let index = 0;
+  for (const message of messages) {
+    const blocks = mapBlocks(message, map);
+    if (blocks !== message.blocks) {
+      mapped ??= messages.slice(0, index);
+      if (blocks.length > 0) mapped.push({ ...message, blocks });
+    } else {
+      mapped?.push(message);
+    }
+    index++;
+  }
+  return mapped ?? messages;
 }
 
 /** The same list where every block stays what it is. */
-function mapBlocks(blocks: Block[], map: MapBlock, place: Place): Block[] {
+function mapBlocks({ role, blocks }: Pick<Message, "role" | "blocks">, map: MapBlock): Block[] {
   let mapped: Block[] | undefined;
-  for (const [index, block] of blocks.entries()) {
-    const made = map(place.inResult ? block : withMappedResult(block, map, place), place);
-    if (made === block && mapped === undefined) continue;
-    mapped ??= blocks.slice(0, index);
-    if (isBlock(made)) mapped.push(made);
-    else mapped.push(...made);
+  let index = 0;
+  for (const block of blocks) {
+    const made = map(block.type === "tool_result" ? withMappedResult(block, { role, map }) : block, role);
+    if (made !== block) mapped ??= blocks.slice(0, index);
+    if (mapped !== undefined) {
+      if (isBlock(made)) mapped.push(made);
+      else mapped.push(...made);
+    }
+    index++;
   }
   return mapped ?? blocks;
 }
 
-function withMappedResult(block: Block, map: MapBlock, { role }: Place): Block {
-  if (block.type !== "tool_result") return block;
-  const blocks = mapBlocks(block.blocks, map, { role, inResult: true });
+function withMappedResult(
+  block: BlockOf<"tool_result">,
+  { role, map }: { role: Message["role"]; map: MapBlock },
+): Block {
+  const blocks = mapBlocks({ role, blocks: block.blocks }, map);
   return blocks === block.blocks ? block : { ...block, blocks };
 }
 

@@ -32,7 +32,8 @@ export function pairCalls(messages: readonly Message[]): Message[] {
   });
 }
 
-function isPaired({ type }: Block): boolean {
+/** Whether a block is a call or a result. */
+export function isPaired({ type }: Block): boolean {
   return type === "tool_call" || type === "tool_result";
 }
 

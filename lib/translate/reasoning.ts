@@ -1,6 +1,6 @@
 /** Reasoning of earlier turns goes back to the model that did it, and to no other. */
 import type { Block, Prompt } from "../canonical/types.ts";
-import { mapMessages } from "./map_blocks.ts";
+import { mapPrompt } from "./map_blocks.ts";
 import { type AdaptTarget, NAMES } from "./target.ts";
 
 /**
@@ -18,7 +18,7 @@ export function dropForeignReasoning(prompt: Prompt, { issuer, dialect, dropped 
     if (text !== "" || signature !== undefined) dropped.add(signature === undefined ? names.unsigned : names.signed);
     return [];
   };
-  return { ...prompt, messages: mapMessages(prompt.messages, keep) };
+  return mapPrompt(prompt, keep);
 }
 
 /**

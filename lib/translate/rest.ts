@@ -1,9 +1,9 @@
 /** Members that only the client's own protocol knows: carried where the target has the same, else named. */
 import type { Dropped } from "../canonical/dropped.ts";
-import type { Block, Prompt, Protocol, Reasoning, Rest, Tool } from "../canonical/types.ts";
+import type { Block, Message, Prompt, Protocol, Reasoning, Rest, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject } from "../json.ts";
-import { mapMessages } from "./map_blocks.ts";
+import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./target.ts";
 
 /** Members of the body that both OpenAI protocols have under the same name. */
@@ -47,22 +47,27 @@ const SILENT = new Set([
  */
 export function dropRest(prompt: Prompt, target: AdaptTarget): Prompt {
   const { dropped } = target;
+  const { rest, reasoning } = prompt;
   const local = <T extends { rest?: Rest }>(thing: T): T => localize(thing, target);
   const localBlock = (block: Block): Block => dropCitations(local(block), target);
-  const { rest, reasoning, ...others } = prompt;
   const body = rest === undefined || rest.from === target.protocol ? rest : carryBody(rest, target);
   const thinking = reasoning && localReasoning(reasoning, target);
+  const said = mapPrompt(prompt, localBlock);
+  const messages = mapEach<Message>(said.messages, local);
+  const tools = mapEach<Tool>(said.tools, local);
+  if (thinking === reasoning && body === rest && tools === said.tools) return withMessages(said, messages);
+  const { rest: _, reasoning: __, ...others } = said;
   return {
     ...others,
-    messages: mapMessages(prompt.messages, localBlock).map(local),
-    tools: prompt.tools.map((tool): Tool => local(tool)),
+    messages,
+    tools,
     ...(thinking !== undefined && { reasoning: thinking }),
     ...(body !== undefined && { rest: body }),
   };
 
   function localReasoning(reasoning: Reasoning, { protocol }: AdaptTarget): Reasoning {
+    if (reasoning.rest === undefined || reasoning.rest.from === protocol) return reasoning;
     const { rest, ...kept } = reasoning;
-    if (rest === undefined || rest.from === protocol) return reasoning;
     for (const [name, value] of Object.entries(rest.members)) {
       if (!isNothing(value)) dropped.add(`${rest.from === "messages" ? "thinking" : "reasoning"}.${name}`);
     }
@@ -71,9 +76,9 @@ export function dropRest(prompt: Prompt, target: AdaptTarget): Prompt {
 }
 
 function localize<T extends { rest?: Rest }>(thing: T, { protocol, dropped }: AdaptTarget): T {
-  const { rest, ...kept } = thing;
-  if (rest === undefined || rest.from === protocol) return thing;
-  nameMembers(rest.members, dropped);
+  if (thing.rest === undefined || thing.rest.from === protocol) return thing;
+  const { rest: _, ...kept } = thing;
+  nameMembers(thing.rest.members, dropped);
   return kept as T;
 }
 

@@ -17,6 +17,7 @@ const ARGUMENT = /^[A-Za-z0-9_.-]{1,64}$/;
 export function fitSchemas(prompt: Prompt, target: AdaptTarget): Prompt {
   if (prompt.protocol === target.protocol) return prompt;
   const { tools, format } = prompt;
+  if (tools.length === 0 && format?.type !== "json_schema") return prompt;
   return {
     ...prompt,
     tools: tools.map((tool, index): Tool => {

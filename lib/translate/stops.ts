@@ -14,6 +14,7 @@ export interface SharedStops {
  * character, stop nothing.
  */
 export function shareStops(prompt: Prompt, { dialect, protocol, row, dropped }: AdaptTarget): SharedStops {
+  if (prompt.stop.length === 0) return { prompt, ours: [] };
   const all = [...new Set(prompt.stop)];
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
   if (stops.length < all.length) dropped.add(NAMES[prompt.protocol].stop);

@@ -2,7 +2,7 @@
 import type { Block, BlockOf, Event, Machine, Prompt, Tool, ToolChoice } from "../canonical/types.ts";
 import type { Dialect, TextRule } from "../protocols/upstream_codec.ts";
 import { hashText, isLegal, keepLegal } from "./hash.ts";
-import { mapMessages } from "./map_blocks.ts";
+import { mapPrompt } from "./map_blocks.ts";
 import { isNamed } from "./tools.ts";
 
 /** What a tool is to the client. */
@@ -34,11 +34,11 @@ export function renameTools(prompt: Prompt, dialect: Dialect): Renamed {
   const renameBlock = (block: Block): Block =>
     block.type === "tool_call" ? rename(block, names.of(calledTool(block, prompt.tools))) : block;
   const choice = prompt.toolChoice && renameChoice(prompt.toolChoice, { tools: prompt.tools, names });
+  const renamed = mapPrompt(prompt, renameBlock);
   return {
-    prompt: {
-      ...prompt,
+    prompt: tools.length === 0 && choice === undefined ? renamed : {
+      ...renamed,
       tools,
-      messages: mapMessages(prompt.messages, renameBlock),
       ...(choice !== undefined && { toolChoice: choice }),
     },
     restore: () => ({ push: (event) => [names.restore(event)], end: () => [] }),

@@ -3,7 +3,7 @@
  * result, directly after it.
  */
 import type { Block, BlockOf, Message, Prompt } from "../canonical/types.ts";
-import { pairCalls } from "./pairs.ts";
+import { isPaired, pairCalls } from "./pairs.ts";
 import type { AdaptTarget } from "./target.ts";
 
 const OPENING = ".";
@@ -20,11 +20,23 @@ const CONTINUE =
  * - An assistant's text at the end, where the upstream cannot continue it, is followed by the user's wish to continue it.
  */
 export function orderTurns(prompt: Prompt, target: AdaptTarget): Prompt {
+  if (isOrdered(prompt.messages)) return prompt;
   const { alternates } = target.dialect;
   const [head, rounds] = splitRounds(pairCalls(prompt.messages));
   const ordered = rounds.flatMap((round) => alternates ? mergeRound(round) : orderRound(round));
   const messages = [...head, ...(alternates ? beginWithUser(ordered) : ordered)];
   return { ...prompt, messages: endOf(messages, target) };
+}
+
+/** Whether the system speaks first, then the user and the assistant in turn, the user last, and nobody of tools. */
+function isOrdered(messages: readonly Message[]): boolean {
+  let last: Message["role"] = "system";
+  for (const { role, blocks } of messages) {
+    const follows = role === "user" ? last !== "user" : role === "assistant" ? last === "user" : last === "system";
+    if (!follows || blocks.length === 0 || blocks.some(isPaired)) return false;
+    last = role;
+  }
+  return last === "user";
 }
 
 /** Leading system messages, and the rounds: each begins with the assistant's first word after the user's. */

@@ -59,6 +59,7 @@ function oneAnswer(prompt: Prompt, dropped: Dropped): Prompt {
       param: "n",
     });
   }
+  if (prompt.sampling.logprobs === undefined && prompt.sampling.topLogprobs === undefined) return prompt;
   const { logprobs, topLogprobs, ...sampling } = prompt.sampling;
   if (logprobs === true) dropped.add("logprobs");
   if ((topLogprobs ?? 0) > 0) dropped.add("top_logprobs");
