@@ -28,7 +28,7 @@ export interface Gate {
  * @throws {GatewayError} `unauthenticated` without a key in use or with one that has expired, `forbidden` for a disabled
  * key, one without a group, or an address that it may not be used from, `overloaded` where the keys cannot be read
  */
-export function authenticate(headers: Headers, gate: Gate): Caller | Promise<Caller> {
+export function authenticate(headers: Pick<Headers, "get">, gate: Gate): Caller | Promise<Caller> {
   const key = readCredential(headers, gate.credential);
   const found = isPlausible(key) ? gate.keys.find(key) : undefined;
   return found instanceof Promise ? found.then((record) => judge(record, gate)) : judge(found, gate);
@@ -54,7 +54,7 @@ function requireAddress(rules: readonly (readonly string[] | undefined)[], addre
   throw new GatewayError("forbidden", "This API key may not be used from this address");
 }
 
-function readCredential(headers: Headers, credential: Credential): string {
+function readCredential(headers: Pick<Headers, "get">, credential: Credential): string {
   // An empty header carries no credential.
   const apiKey = headers.get("x-api-key") || undefined;
   const authorization = headers.get("authorization") || undefined;

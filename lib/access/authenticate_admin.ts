@@ -9,7 +9,7 @@ import { hashKey } from "./keys.ts";
 const LONGEST_KEY = 256;
 
 /** @throws {GatewayError} `unauthenticated` without the admin key as a bearer; the message never holds what was sent */
-export function authenticateAdmin(headers: Headers, admin: AdminConfig): void {
+export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminConfig): void {
   const authorization = headers.get("authorization") ?? "";
   const [, key] = /^bearer (.*)$/i.exec(authorization) ?? [];
   if (key === undefined) {

@@ -13,7 +13,7 @@ import { corsHeaders, preflight } from "./cors.ts";
 import { describeCause } from "./cause.ts";
 import { addressOf, admit, createSenders, enter, noSuchRoute, type Senders, type Visit } from "./door.ts";
 import { createDrain, type Drain, stopping } from "./drain.ts";
-import { checkHead } from "./head.ts";
+import { Head } from "./head.ts";
 import { JsonAnswer } from "./json_response.ts";
 import { createRatedLog } from "./line_rate.ts";
 import { createPlaces, type Place } from "./places.ts";
@@ -57,6 +57,7 @@ export type App = (request: Request, info?: Deno.ServeHandlerInfo) => Promise<Re
 
 /** A request on its way, with what is known of it so far. */
 interface Exchange extends Visit {
+  readonly head: Head;
   readonly setting: Setting;
   /** What is known of it, for the log and for metrics. */
   readonly record: RequestRecord;
@@ -120,7 +121,7 @@ export function createApp(options: AppOptions): App {
   }
 
   async function answer(exchange: Exchange): Promise<Response> {
-    const { request, requestId, gateway, record, setting, arrived } = exchange;
+    const { request, head, requestId, gateway, record, setting, arrived } = exchange;
     const { method } = request;
     // Its target is a host and no path, so there is no route whose methods could be named.
     if (method === "CONNECT") {
@@ -128,15 +129,15 @@ export function createApp(options: AppOptions): App {
         headers: { allow: [...METHODS, "HEAD"].sort().join(", ") },
       });
     }
-    const place = exchange.place ?? places.find(request);
-    checkHead(request.headers);
+    const place = exchange.place ?? places.find({ url: request.url, headers: head });
+    head.check();
     if (place === undefined || isElsewhere(place.served.path, { surface, gateway })) throw noSuchRoute();
     const { served: { path, allowed, methods }, params } = place;
     gateway.observer.routed(record, path);
     if (isForOperators(path)) exchange.origins = [];
-    const flight = preflight(request, exchange.origins, allowed);
+    const flight = preflight({ method, headers: head }, exchange.origins, allowed);
     if (flight !== undefined) return flight;
-    const upgrade = request.headers.get("upgrade");
+    const upgrade = head.get("upgrade");
     if (upgrade !== null && /\bwebsocket\b/i.test(upgrade)) throw noUpgrade();
 
     const found = methods.get(method);
@@ -152,7 +153,7 @@ export function createApp(options: AppOptions): App {
     const caller = admitted instanceof Promise ? await admitted : admitted;
     let leave: (() => void) | undefined;
     if (caller !== undefined) {
-      if (request.headers.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
+      if (head.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
       const entered = enter(exchange, senders);
       leave = entered instanceof Promise ? await entered : entered;
       record.keyId = caller.keyId;
@@ -194,7 +195,7 @@ export function createApp(options: AppOptions): App {
 
     async function readBody(): Promise<JsonBody> {
       try {
-        const body = await readJsonBody(request, { limits, budget, alarms });
+        const body = await readJsonBody(request, { headers: head, limits, budget, alarms });
         record.bytesIn += body.bytes;
         if (over) budget.release(body.bytes);
         else reserved += body.bytes;
@@ -216,12 +217,15 @@ export function createApp(options: AppOptions): App {
       { id: requestId, method: KNOWN_METHODS.has(method) ? method : "other" },
       setting.watching,
     );
-    const place = places.known(request);
-    const native = place === undefined ? isAnthropicPath(request) : place.native;
-    const arrived = hasBody(request) ? drain.arrive() : nothing;
+    const head = new Head(request.headers);
+    const addressed = { url: request.url, headers: head };
+    const place = places.known(addressed);
+    const native = place === undefined ? isAnthropicPath(addressed) : place.native;
+    const arrived = hasBody(request, head) ? drain.arrive() : nothing;
     const answerHeaders: AnswerHeader[] = [];
     const exchange: Exchange = {
       request,
+      head,
       info,
       requestId,
       gateway,
@@ -256,7 +260,7 @@ export function createApp(options: AppOptions): App {
     observer.answered(record, response.status);
     answerHeaders.push(["x-request-id", `req_${requestId}`]);
     if (native) answerHeaders.push(["request-id", `req_${requestId}`]);
-    if (exchange.origins.length > 0) answerHeaders.push(...corsHeaders(request, exchange.origins));
+    if (exchange.origins.length > 0) answerHeaders.push(...corsHeaders(head, exchange.origins));
     if (exchange.shown !== undefined) answerHeaders.push(["x-sluice-client-address", exchange.shown]);
     // Who keeps a connection is asked to open the next one elsewhere.
     if (drain.phase !== "serving") answerHeaders.push(["connection", "close"]);
@@ -265,10 +269,10 @@ export function createApp(options: AppOptions): App {
 }
 
 /** To ask for the body itself makes a stream of it, where the runtime has it all. */
-function hasBody(request: Request): boolean {
+function hasBody(request: Request, head: Head): boolean {
   const { method } = request;
   if (method === "GET" || method === "HEAD") return false;
-  return request.headers.get("content-length") !== null || request.body !== null;
+  return head.get("content-length") !== null || request.body !== null;
 }
 
 /** Nothing is reachable by oversight, no row outlives its route, and the admin key opens the admin side alone. */

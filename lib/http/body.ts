@@ -4,6 +4,7 @@ import { isObject, JsonError, type ParsedJson, plainNumbers, readJson } from "..
 import type { Alarms } from "./alarms.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
+import type { HeaderValues } from "./head.ts";
 import { type Coding, inflate, readCoding } from "./inflate.ts";
 import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
@@ -22,6 +23,8 @@ export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON ob
 
 /** The rules that apply to reading. */
 export interface BodyRules {
+  /** Those of the request. */
+  headers: HeaderValues;
   limits: BodyLimits;
   budget: BodyBudget;
   alarms: Alarms;
@@ -39,10 +42,9 @@ export interface ReadBody extends JsonBody {
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */
 export async function readJsonBody(request: Request, rules: BodyRules): Promise<ReadBody> {
-  const { headers } = request;
+  const { headers, limits, alarms } = rules;
   checkMediaType(headers);
   const coding = readCoding(headers);
-  const { limits, alarms } = rules;
   const length = declaredLength(headers);
   if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
   const sent = new Held(rules);
@@ -70,7 +72,7 @@ async function parseInflated(
   }
 }
 
-function checkMediaType(headers: Headers): void {
+function checkMediaType(headers: HeaderValues): void {
   checkTransfer(headers);
   const type = headers.get("content-type");
   if (type === null || type === "application/json") return;

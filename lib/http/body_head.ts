@@ -1,8 +1,9 @@
 /** What the headers say about a body before any of it is read. */
 import { GatewayError } from "../errors.ts";
+import type { HeaderValues } from "./head.ts";
 
 /** Refuses compressed bodies. @throws {GatewayError} `unsupported_media_type` */
-export function checkEncoding(headers: Headers): void {
+export function checkEncoding(headers: HeaderValues): void {
   const encoding = headers.get("content-encoding");
   if (encoding !== null && !/^\s*(identity)?\s*$/i.test(encoding)) {
     throw new GatewayError("unsupported_media_type", "Cannot read a compressed body: send it without Content-Encoding");
@@ -10,7 +11,7 @@ export function checkEncoding(headers: Headers): void {
 }
 
 /** Refuses transfer codings beside chunked, which nobody here undoes. @throws {GatewayError} `unsupported_media_type` */
-export function checkTransfer(headers: Headers): void {
+export function checkTransfer(headers: HeaderValues): void {
   const transfer = headers.get("transfer-encoding");
   if (transfer === null || /^\s*chunked\s*$/i.test(transfer)) return;
   throw new GatewayError("unsupported_media_type", "Cannot read this Transfer-Encoding: expected chunked or none", {
@@ -19,7 +20,7 @@ export function checkTransfer(headers: Headers): void {
 }
 
 /** Bytes that the client has announced; `undefined` where it does not say. */
-export function declaredLength(headers: Headers): number | undefined {
+export function declaredLength(headers: HeaderValues): number | undefined {
   const length = headers.get("content-length");
   return length === null || !/^\d+$/.test(length) ? undefined : Number(length);
 }

@@ -1,5 +1,6 @@
 /** Cross-origin access: off, but for the origins the operator lists. */
 
+import type { HeaderValues } from "./head.ts";
 import type { AnswerHeader } from "./router.ts";
 
 /** How long a browser may remember a preflight, in seconds. */
@@ -35,12 +36,12 @@ const VARY: AnswerHeader = ["vary", "origin"];
  * star does not cover it; other headers are let through without repeating what the client sent.
  */
 export function preflight(
-  request: Request,
+  { method, headers }: { method: string; headers: HeaderValues },
   origins: readonly string[],
   methods: readonly string[],
 ): Response | undefined {
-  if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return undefined;
-  if (listedOrigin(request, origins) === undefined) return undefined;
+  if (method !== "OPTIONS" || headers.get("access-control-request-method") === null) return undefined;
+  if (listedOrigin(headers, origins) === undefined) return undefined;
   return new Response(null, {
     status: 204,
     headers: {
@@ -52,15 +53,15 @@ export function preflight(
 }
 
 /** Headers for any response. None at all where no origin is configured. */
-export function corsHeaders(request: Request, origins: readonly string[]): AnswerHeader[] {
+export function corsHeaders(headers: HeaderValues, origins: readonly string[]): AnswerHeader[] {
   if (origins.length === 0) return [];
-  const origin = listedOrigin(request, origins);
+  const origin = listedOrigin(headers, origins);
   if (origin === undefined) return [VARY];
   return [["access-control-allow-origin", origin], ["access-control-expose-headers", EXPOSED], VARY];
 }
 
 /** The list's own copy of the request's origin. Origins are compared whole and as they are written. */
-function listedOrigin(request: Request, origins: readonly string[]): string | undefined {
-  const origin = request.headers.get("origin");
+function listedOrigin(headers: HeaderValues, origins: readonly string[]): string | undefined {
+  const origin = headers.get("origin");
   return origins.find((listed) => listed === origin);
 }

@@ -9,6 +9,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { clientAddress } from "./client_address.ts";
 import { createCrowd, type Crowd } from "./crowd.ts";
+import type { HeaderValues } from "./head.ts";
 import { createRatedLog, type RatedLog } from "./line_rate.ts";
 
 /** Addresses of this machine. */
@@ -23,6 +24,7 @@ const MOST_REFUSALS_LOGGED = 60;
 /** A request at the door. */
 export interface Visit {
   readonly request: Request;
+  readonly head: HeaderValues;
   readonly info: Deno.ServeHandlerInfo | undefined;
   readonly requestId: string;
   readonly gateway: Gateway;
@@ -70,21 +72,21 @@ async function admitMetrics(
   visit: Visit,
   senders: Senders,
 ): Promise<undefined> {
-  const { request: { headers }, info, gateway: { config: { admin, metrics } } } = visit;
+  const { head, info, gateway: { config: { admin, metrics } } } = visit;
   if (metrics.public) return;
   if (admin !== undefined) return await admitAdmin(visit, senders);
   const peer = peerOf(info);
   const isNear = peer !== undefined && LOOPBACK.test(peer);
-  if (!isNear || PROXY_HEADERS.some((name) => headers.has(name))) throw noSuchRoute();
+  if (!isNear || PROXY_HEADERS.some((name) => head.get(name) !== null)) throw noSuchRoute();
 }
 
 /** The operator is nobody's key. Who is turned away is logged, never what they sent. */
 async function admitAdmin(visit: Visit, senders: Senders): Promise<undefined> {
-  const { request, requestId, gateway: { config, log } } = visit;
+  const { request, head, requestId, gateway: { config, log } } = visit;
   const { admin } = config;
   if (admin === undefined) throw noSuchRoute();
   try {
-    await guarded(visit, { senders, check: () => authenticateAdmin(request.headers, admin) });
+    await guarded(visit, { senders, check: () => authenticateAdmin(head, admin) });
   } catch (error) {
     const { message } = toGatewayError(error);
     const address = addressOf(visit);
@@ -99,14 +101,14 @@ function admitCaller(
   visit: Visit,
   { row, senders }: { row: Access | undefined; senders: Senders },
 ): Promise<Caller> | Caller | undefined {
-  const { request, gateway } = visit;
+  const { head, gateway } = visit;
   if (row?.credential === "none") return undefined;
   if (row?.endpoint === undefined || row.credential === "admin" || row.credential === "metrics") {
     throw new GatewayError("forbidden", "Cannot use this endpoint");
   }
   const { endpoint, protocol } = row;
   const gate = { credential: row.credential, keys: gateway.keys, address: () => addressOf(visit) };
-  const found = guarded(visit, { senders, check: () => authenticate(request.headers, gate) });
+  const found = guarded(visit, { senders, check: () => authenticate(head, gate) });
   return found instanceof Promise ? found.then(permitted) : permitted(found);
 
   function permitted(caller: Caller): Caller {
@@ -137,8 +139,8 @@ function guarded<T>(
 }
 
 /** What a request has to show for itself. */
-function credentialOf({ request: { headers } }: Visit): string {
-  return `${headers.get("x-api-key") ?? ""}\n${headers.get("authorization") ?? ""}`;
+function credentialOf({ head }: Visit): string {
+  return `${head.get("x-api-key") ?? ""}\n${head.get("authorization") ?? ""}`;
 }
 
 /** A request without a key is no try to find one. @throws the error itself */
@@ -164,10 +166,10 @@ export function enter(visit: Visit, { crowd }: Senders): ReturnType<Crowd["enter
 }
 
 /** Where the client is; absent where nobody knows. */
-export function addressOf({ request, info, gateway }: Visit): string | undefined {
+export function addressOf({ head, info, gateway }: Visit): string | undefined {
   return clientAddress({
     peer: peerOf(info),
-    forwardedFor: request.headers.get("x-forwarded-for"),
+    forwardedFor: head.get("x-forwarded-for"),
     trusted: gateway.config.trusted_proxies,
   });
 }

@@ -13,7 +13,7 @@ const BYTES_AROUND = 4;
 const VISIBLE = /^[\t\x20-\x7e]*$/;
 
 /** Headers that the gateway reads. Others may hold what they like: nobody looks at them, and none is passed on. */
-const READ: ReadonlySet<string> = new Set([
+const READ = [
   "authorization",
   "x-api-key",
   "content-type",
@@ -27,24 +27,46 @@ const READ: ReadonlySet<string> = new Set([
   "origin",
   "upgrade",
   "x-forwarded-for",
-]);
+];
+
+/** What headers hold, by their names in lower case. */
+export type HeaderValues = Pick<Headers, "get">;
 
 /**
- * Bounds the head before anything is made of it. The server itself takes more than this.
- * @throws {GatewayError} `invalid`
+ * The headers of one request, taken from the runtime once: to go through them all costs 15,000 instructions, and each that is
+ * asked for 1,500 more.
  */
-export function checkHead(headers: Headers): void {
-  let count = 0;
-  let bytes = 0;
-  headers.forEach((value, name) => {
-    count++;
-    bytes += name.length + value.length + BYTES_AROUND;
-    if (READ.has(name) && !VISIBLE.test(value)) {
-      throw new GatewayError("invalid", `Cannot read the header "${name}": expected visible ASCII characters`);
+export class Head implements HeaderValues {
+  readonly #values = new Map<string, string>();
+  #count = 0;
+  #bytes = 0;
+
+  constructor(headers: Headers) {
+    headers.forEach((value, name) => {
+      this.#values.set(name, value);
+      this.#count++;
+      this.#bytes += name.length + value.length + BYTES_AROUND;
+    });
+  }
+
+  get(name: string): string | null {
+    return this.#values.get(name) ?? null;
+  }
+
+  /**
+   * Bounds the head before anything is made of it. The server itself takes more than this.
+   * @throws {GatewayError} `invalid`
+   */
+  check(): void {
+    for (const name of READ) {
+      const value = this.#values.get(name);
+      if (value !== undefined && !VISIBLE.test(value)) {
+        throw new GatewayError("invalid", `Cannot read the header "${name}": expected visible ASCII characters`);
+      }
     }
-  });
-  if (count > MOST_HEADERS) throw tooMuch(`it has more than ${MOST_HEADERS} headers`);
-  if (bytes > MOST_HEAD_BYTES) throw tooMuch(`it has more than ${MOST_HEAD_BYTES} bytes`);
+    if (this.#count > MOST_HEADERS) throw tooMuch(`it has more than ${MOST_HEADERS} headers`);
+    if (this.#bytes > MOST_HEAD_BYTES) throw tooMuch(`it has more than ${MOST_HEAD_BYTES} bytes`);
+  }
 }
 
 /** Who sends such a head is not waited for again. */

@@ -1,6 +1,7 @@
 /** Compressed request bodies: which codings are read, and how they are inflated without trusting them. */
 import { GatewayError } from "../errors.ts";
 import { ByteBuffer } from "./byte_buffer.ts";
+import type { HeaderValues } from "./head.ts";
 
 /** A coding that is read. Brotli is not one of them: a few bytes of it can stand for gigabytes, all at once. */
 export type Coding = "gzip" | "deflate";
@@ -16,7 +17,7 @@ const FIRST_BUFFER_BYTES = 64 * 1024;
  * The coding of a body; `undefined` for a plain one.
  * @throws {GatewayError} `unsupported_media_type` for any other coding, and for several on top of each other
  */
-export function readCoding(headers: Headers): Coding | undefined {
+export function readCoding(headers: HeaderValues): Coding | undefined {
   const said = headers.get("content-encoding");
   if (said === null) return undefined;
   const names = said.split(",").map((name) => name.trim().toLowerCase())

@@ -2,7 +2,7 @@
 import type { Access, AccessTable } from "../access/table.ts";
 import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
 import { accessKey } from "./surface.ts";
-import { isAnthropicPath, readTarget } from "./target.ts";
+import { type Addressed, isAnthropicPath, readTarget } from "./target.ts";
 
 /** URLs whose places are remembered. */
 const MOST_PLACES = 256;
@@ -27,9 +27,9 @@ export interface Place {
 /** All places. */
 export interface Places {
   /** A place that was found of late. */
-  known(request: Request): Place | undefined;
+  known(request: Addressed): Place | undefined;
   /** `undefined`: nothing is there. @throws {GatewayError} as `readTarget` */
-  find(request: Request): Place | undefined;
+  find(request: Addressed): Place | undefined;
 }
 
 /** Those of routes, with their rows of the access table. @throws {RangeError} as `createRouter` */

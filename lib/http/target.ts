@@ -1,5 +1,12 @@
 /** Where a request wants to go: its literal target, whatever its `Host` says. */
 import { GatewayError } from "../errors.ts";
+import type { HeaderValues } from "./head.ts";
+
+/** What tells the target of a request. */
+export interface Addressed {
+  readonly url: string;
+  readonly headers: HeaderValues;
+}
 
 /** The target of a request. */
 export interface RequestTarget {
@@ -21,7 +28,7 @@ const PATH = /^\/[A-Za-z0-9._~:@/%!$&'()*+,;=-]*$/;
  * with a slash in it would move the path. Here `Host` is checked first and then cut off; nothing parses the whole.
  * @throws {GatewayError} `invalid`, or `not_found` for a path that would mean another after normalization
  */
-export function readTarget(request: Pick<Request, "url" | "headers">): RequestTarget {
+export function readTarget(request: Addressed): RequestTarget {
   const host = request.headers.get("host");
   if (host === null || !HOST.test(host)) {
     throw new GatewayError(
@@ -50,7 +57,7 @@ export function readTarget(request: Pick<Request, "url" | "headers">): RequestTa
  * Whether the path lies under `/anthropic`. Works on targets that cannot be read, so that their errors have the right
  * shape too; nothing but the shape of an error may depend on it.
  */
-export function isAnthropicPath(request: Request): boolean {
+export function isAnthropicPath(request: Addressed): boolean {
   const cut = cutOrigin(request.url, request.headers.get("host") ?? "");
   // The server puts its own address into a URL whose `Host` is empty.
   const target = cut?.startsWith("/") === true
