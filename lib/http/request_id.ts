@@ -7,6 +7,7 @@
 export function createRequestIds(): () => string {
   const [high = 0, low = 0] = crypto.getRandomValues(new Uint32Array(2));
   const boot = high.toString(16).padStart(8, "0") + low.toString(16).padStart(8, "0");
-  let count = 0;
-  return () => boot + (count++).toString(36).padStart(6, "0");
+  // The first number of six digits: none has fewer.
+  let count = 36 ** 5;
+  return () => boot + (count++).toString(36);
 }

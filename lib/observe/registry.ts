@@ -6,9 +6,6 @@ export const MOST_SERIES = 1_000;
 /** Takes the place of every label of what there is no room for. */
 const OTHER = "other";
 
-/** Between the values of labels in a key: in none of them. */
-const BETWEEN = "\n";
-
 /** A number that only grows, by labels. */
 export interface Counter {
   /** Adds to the series of these values, given in the order of the labels. */
@@ -53,6 +50,12 @@ export interface Registry {
   render(): string;
 }
 
+/** Series whose first labels have the same values; those of the next label lead on. */
+interface Branch<S> {
+  series: S | undefined;
+  readonly next: Map<string, Branch<S>>;
+}
+
 /**
  * Starts with nothing. Every family has room for one series of `other` from the start, which takes what the rest of the
  * room does not.
@@ -72,34 +75,36 @@ export function createRegistry(most = MOST_SERIES): Registry {
 
   /** Series by the values of their labels; `lines` is what one of them takes of the room. */
   function seriesOf<S>(labels: readonly string[], { lines, make }: { lines: number; make: (text: string) => S }) {
-    const known = new Map<string, S>();
-    const other = OTHER + `${BETWEEN}${OTHER}`.repeat(Math.max(0, labels.length - 1));
+    const all: S[] = [];
+    const root: Branch<S> = { series: undefined, next: new Map() };
     let rest: S | undefined;
-    /** The series that was asked for last: most requests are like the one before. */
-    let last: { values: readonly string[]; series: S } | undefined;
     return {
-      all: known,
+      all,
       find(values: readonly string[]): S {
-        if (last !== undefined && isSame(last.values, values)) return last.series;
-        let key = values[0] ?? "";
-        for (let at = 1; at < values.length; at++) key += BETWEEN + values[at];
-        const series = known.get(key) ?? add(key, values);
-        last = { values, series };
-        return series;
+        let branch: Branch<S> | undefined = root;
+        for (const value of values) branch = branch?.next.get(value);
+        return branch?.series ?? add(values);
       },
     };
 
-    function add(key: string, values: readonly string[]): S {
+    function add(values: readonly string[]): S {
       // Its room was taken when the family was declared.
-      const isOther = labels.length === 0 || key === other;
-      if (isOther || taken + lines > most) return rest ??= insert(other, labels.map(() => OTHER));
+      const isOther = values.every((value) => value === OTHER);
+      if (isOther || taken + lines > most) return rest ??= insert(labels.map(() => OTHER));
       taken += lines;
-      return insert(key, values);
+      return insert(values);
     }
 
-    function insert(key: string, values: readonly string[]): S {
+    function insert(values: readonly string[]): S {
       const made = make(labelText(labels, values));
-      known.set(key, made);
+      all.push(made);
+      let branch = root;
+      for (const value of values) {
+        const next: Branch<S> = branch.next.get(value) ?? { series: undefined, next: new Map() };
+        branch.next.set(value, next);
+        branch = next;
+      }
+      branch.series = made;
       return made;
     }
   }
@@ -110,7 +115,7 @@ export function createRegistry(most = MOST_SERIES): Registry {
       if (labels.length === 0) series.find([]);
       declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
         let out = "";
-        for (const { text, value } of series.all.values()) out += `${name}${text} ${writeNumber(value)}\n`;
+        for (const { text, value } of series.all) out += `${name}${text} ${writeNumber(value)}\n`;
         return out;
       });
       return {
@@ -124,7 +129,7 @@ export function createRegistry(most = MOST_SERIES): Registry {
       const series = seriesOf(labels, { lines: 1, make: (text) => ({ text, value: 0n }) });
       declare(name, { head: headOf(name, help, "counter"), lines: 1 }, () => {
         let out = "";
-        for (const { text, value } of series.all.values()) out += `${name}${text} ${write(value)}\n`;
+        for (const { text, value } of series.all) out += `${name}${text} ${write(value)}\n`;
         return out;
       });
       return {
@@ -143,7 +148,7 @@ export function createRegistry(most = MOST_SERIES): Registry {
       });
       declare(name, { head: headOf(name, help, "histogram"), lines }, () => {
         let out = "";
-        for (const { text, counts, sum, observed } of series.all.values()) {
+        for (const { text, counts, sum, observed } of series.all) {
           let below = 0;
           for (const [at, count] of counts.entries()) {
             below += count;
@@ -181,11 +186,6 @@ export function createRegistry(most = MOST_SERIES): Registry {
       return out;
     },
   };
-}
-
-function isSame(some: readonly string[], others: readonly string[]): boolean {
-  for (let at = 0; at < some.length; at++) if (some[at] !== others[at]) return false;
-  return true;
 }
 
 function headOf(name: string, help: string, type: string): string {
