@@ -43,7 +43,7 @@ export interface Taking {
 
 /**
  * Keeps count of limits. A request is known by its id from `take` to `end` or `undo`, at most for its longest time and a
- * minute: about an id that is not known there is nothing to do.
+ * minute: about an id that is not known there is nothing to do. Who counts in memory answers at once.
  */
 export interface Limiter {
   /**
@@ -52,13 +52,13 @@ export interface Limiter {
    * @param forMs longest time the request can last; after it, its slots are free again whatever happens
    * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
    */
-  take(request: { id: string; claims: readonly Claim[]; forMs: number }): Promise<Taking>;
+  take(request: { id: string; claims: readonly Claim[]; forMs: number }): Taking | Promise<Taking>;
   /**
    * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
    * @returns how its limits stand afterwards; nothing where the id is not known
    * @throws {RangeError} where that is no number of tokens; the slots are free and the estimate stands
    */
-  end(id: string, tokens: number): Promise<Standing[]>;
+  end(id: string, tokens: number): Standing[] | Promise<Standing[]>;
   /** Takes a request back as if it had never been. */
   undo(id: string): Promise<void>;
   /** How these limits stand now. */

@@ -1,6 +1,6 @@
 /** Limits in the memory of one process. They begin anew with it. */
-import type { Claim, Limiter, LimitUnit, Standing } from "./limiter.ts";
-import { checkWish, isAmount, judge } from "./taking.ts";
+import type { Claim, Limiter, LimitUnit, Standing, Taking } from "./limiter.ts";
+import { checkWish, isAmount, judge, type Wish } from "./taking.ts";
 import { type Bucket, leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
 
 /** What counts against one limit, by the times at which it ends. */
@@ -12,6 +12,8 @@ export interface Counted {
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
+  take(request: Wish): Taking;
+  end(id: string, tokens: number): Standing[];
   /** Names of limits and requests that it remembers; what is idle or over is forgotten by and by. */
   readonly size: number;
   /** All that counts now. */
@@ -68,11 +70,13 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   }
 
   function standingsOf(claims: readonly Claim[], now: number): Standing[] {
-    return claims.map((claim) => {
+    const standings: Standing[] = [];
+    for (const claim of claims) {
       const window = find(claim);
-      const sum = window?.sum(now) ?? 0;
-      return { claim, remaining: Math.max(0, claim.limit - sum), resetMs: window?.resetMs(now) ?? 0 };
-    });
+      const remaining = window === undefined ? claim.limit : Math.max(0, claim.limit - window.sum(now));
+      standings.push({ claim, remaining, resetMs: window?.resetMs(now) ?? 0 });
+    }
+    return standings;
   }
 
   function takeAll(id: string, { claims, forMs, now }: { claims: readonly Claim[]; forMs: number; now: number }): void {
@@ -91,18 +95,16 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
 
   return {
     // Nothing waits between the look and the taking, so that no other request comes between them.
-    // deno-lint-ignore require-await -- what is thrown here must reject
-    async take({ id, claims, forMs }) {
+    take({ id, claims, forMs }) {
       checkWish({ id, claims, forMs }, { known: requests.has(id) });
       const now = clock();
       sweepCounts(now);
       sweepRequests(now);
-      const judgement = judge(claims.map((claim) => ({ claim, waitMs: waitFor(claim, now) })));
-      if (judgement.admitted) takeAll(id, { claims, forMs, now });
-      return { ...judgement, standings: standingsOf(claims, now) };
+      const { admitted, over, retryAfterMs } = judge(claims, (claim) => waitFor(claim, now));
+      if (admitted) takeAll(id, { claims, forMs, now });
+      return { admitted, over, retryAfterMs, standings: standingsOf(claims, now) };
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
-    async end(id, tokens) {
+    end(id, tokens) {
       const now = clock();
       const taken = forget(id, now);
       if (taken === undefined) return [];

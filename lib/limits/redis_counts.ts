@@ -72,13 +72,13 @@ export function createCounts({ link, node, clock }: CountsParts): Counts {
         await link.run("take", [now(), node, id, forMs, writeClaims(claims)]),
       );
       if (admitted < 0) return undefined;
-      const looks = claims.map((claim, index) => {
+      const judgement = judge(claims, (_, index) => {
         const waitMs = rest[index] ?? 0;
-        return { claim, waitMs: waitMs < 0 ? Infinity : waitMs };
+        return waitMs < 0 ? Infinity : waitMs;
       });
       const standings = readStandings(claims, rest.slice(claims.length));
       const place = { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) };
-      return { taking: { ...judge(looks), standings }, place };
+      return { taking: { ...judgement, standings }, place };
     },
     async end(id, { claims, place: { bucket, leaseEnd }, used }) {
       const told = used === "undone" ? "" : used === "unknown" ? "-" : used;

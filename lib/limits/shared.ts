@@ -74,7 +74,7 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
     const ends = { windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
     const request = { id, claims, ...ends, ...where, counted: where !== undefined };
     requests.set(id, request);
-    if (where !== undefined) void own.take({ id, claims: onlyCounted(claims), forMs });
+    if (where !== undefined) own.take({ id, claims: onlyCounted(claims), forMs });
     presence.follow(request);
   }
 
@@ -88,8 +88,16 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
     const standings = await tellEnd(request, used);
     // Not before: should Redis have lost everything, the request is told to it as it was, and ends there then.
     if (used === "undone") await own.undo(id);
-    else await own.end(id, used === "unknown" ? NaN : used).catch(() => {});
+    else endOwn(id, used);
     return standings ?? await standAlone(request.claims);
+  }
+
+  function endOwn(id: string, used: Used): void {
+    try {
+      own.end(id, typeof used === "number" ? used : NaN);
+    } catch {
+      // Of an unknown number the estimate stands.
+    }
   }
 
   async function tellEnd(request: Taken, used: Used): Promise<Standing[] | undefined> {

@@ -1,13 +1,6 @@
 /** What all limiters do alike: they look at what is wished for, and judge what they have found. */
 import type { Claim, Taking } from "./limiter.ts";
 
-/** A limit as it was found. */
-export interface Look {
-  claim: Claim;
-  /** Milliseconds until there is room: 0 at once, `Infinity` never. */
-  waitMs: number;
-}
-
 /** What a request wishes to take. */
 export interface Wish {
   id: string;
@@ -32,10 +25,19 @@ export function checkWish({ id, claims, forMs }: Wish, { known }: { known: boole
   }
 }
 
-/** Whether a request is admitted, and what stands or would stand against it. */
-export function judge(looks: readonly Look[]): Omit<Taking, "standings"> {
-  if (looks.every(({ waitMs }) => waitMs === 0)) return { admitted: true, over: [], retryAfterMs: 0 };
-  const over = looks.map(({ claim, waitMs }) => ({ claim, waitMs: toldWait(claim, waitMs) }))
+/** What is said where there is room for everything. */
+const ROOM: Judgement = { admitted: true, over: [], retryAfterMs: 0 };
+
+/** Whether a request is admitted, but for how its limits stand. */
+type Judgement = Omit<Taking, "standings">;
+
+/**
+ * Whether a request is admitted, and what stands or would stand against it.
+ * @param waitFor milliseconds until there is room for a claim: 0 at once, `Infinity` never
+ */
+export function judge(claims: readonly Claim[], waitFor: (claim: Claim, index: number) => number): Judgement {
+  if (claims.every((claim, index) => waitFor(claim, index) === 0)) return ROOM;
+  const over = claims.map((claim, index) => ({ claim, waitMs: toldWait(claim, waitFor(claim, index)) }))
     .filter(({ waitMs }) => waitMs > 0)
     .sort((a, b) => Number(a.claim.reportOnly) - Number(b.claim.reportOnly) || compareWaits(b.waitMs, a.waitMs));
   const refusal = over[0]?.claim.reportOnly === false ? over[0] : undefined;

@@ -51,7 +51,7 @@ export class Window {
   /** Milliseconds until nothing counts any more. */
   resetMs(now: number): number {
     this.#forget(now);
-    const last = this.#buckets.at(-1);
+    const last = this.#buckets[this.#buckets.length - 1];
     return last === undefined ? 0 : last.end - now;
   }
 
@@ -104,13 +104,16 @@ export class Window {
 
   /** Index of the first bucket that does not end before. */
   #find(end: number): number {
-    let [low, high] = [0, this.#buckets.length];
-    // What is new mostly ends last.
-    const last = this.#buckets[high - 1];
+    const buckets = this.#buckets;
+    let low = 0;
+    let high = buckets.length;
+    // What comes and goes now mostly ends last.
+    const last = buckets[high - 1];
     if (last === undefined || last.end < end) return high;
+    if (last.end === end) return high - 1;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if ((this.#buckets[middle]?.end ?? end) < end) low = middle + 1;
+      if ((buckets[middle]?.end ?? end) < end) low = middle + 1;
       else high = middle;
     }
     return low;

@@ -3,7 +3,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import { ownerOf } from "../limits/claims.ts";
 import { limitError } from "../limits/headers.ts";
-import type { Claim, Limiter, Standing } from "../limits/limiter.ts";
+import type { Claim, Limiter, Standing, Taking } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
   BilledTokens,
@@ -72,9 +72,10 @@ export interface Meter {
   /**
    * Takes what the request needs of limits, then of budgets; where one refuses, nothing stays taken, and the request may
    * wish for something else. Once per request.
+   * @returns absent where that is done at once, as where only limits in memory are asked
    * @throws {GatewayError} `limited`; `overloaded` where the ledger cannot be written
    */
-  admit(wish: Wish): Promise<void>;
+  admit(wish: Wish): Promise<void> | undefined;
   /**
    * Another model is to answer than the one it was admitted with, at its own price: takes what it needs of that model's
    * own limits. What was held must be enough for it.
@@ -179,13 +180,20 @@ class RequestMeter implements Meter {
     return this.#done.promise;
   }
 
-  async admit(wish: Wish): Promise<void> {
+  admit(wish: Wish): Promise<void> | undefined {
     if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#wish = wish;
     this.#stood.length = 0;
     if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
-    const needsHold = wish.most > 0n && wish.budgets.length > 0;
-    if (wish.claims.length > 0 || needsHold) await this.#during(this.#take(wish, needsHold));
+    const taking = this.#take(wish);
+    if (taking !== undefined) return this.#admitAfter(taking, wish);
+    this.#admitted = true;
+    this.#models.push(wish.model);
+    return undefined;
+  }
+
+  async #admitAfter(taking: Promise<void>, wish: Wish): Promise<void> {
+    await this.#during(taking);
     this.#admitted = true;
     this.#models.push(wish.model);
   }
@@ -201,7 +209,8 @@ class RequestMeter implements Meter {
     if (!this.#models.includes(model)) {
       needed = claims;
       const name = `${this.#arrival.id}/${this.#models.length}`;
-      if (needed.length > 0) await this.#during(this.#takeLimits(name, { claims: needed, forMs: wish.forMs }));
+      const taking = needed.length > 0 ? this.#takeLimits(name, { claims: needed, forMs: wish.forMs }) : undefined;
+      if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
     }
     this.#wish = { ...wish, model, sheet, claims: [...wish.claims, ...needed] };
@@ -218,22 +227,36 @@ class RequestMeter implements Meter {
     if (this.#ended) throw new GatewayError("internal", "Cannot admit the request: it has ended");
   }
 
-  async #take(wish: Wish, needsHold: boolean): Promise<void> {
+  /** Limits, then budgets. @returns absent where that is done */
+  #take(wish: Wish): Promise<void> | undefined {
+    const needsHold = wish.most > 0n && wish.budgets.length > 0;
+    const taking = wish.claims.length > 0 ? this.#takeLimits(this.#arrival.id, wish) : undefined;
+    return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? wish : undefined);
+  }
+
+  async #takeAll(limits: Promise<void> | undefined, held: Wish | undefined): Promise<void> {
     try {
-      if (wish.claims.length > 0) await this.#takeLimits(this.#arrival.id, wish);
-      if (needsHold) await this.#hold(wish);
+      if (limits !== undefined) await limits;
+      if (held !== undefined) await this.#hold(held);
     } catch (refusal) {
       await this.#undo();
       throw refusal;
     }
   }
 
-  async #takeLimits(name: string, { claims, forMs }: Pick<Wish, "claims" | "forMs">): Promise<void> {
-    const { limiter, log, observer } = this.#parts;
-    const { id } = this.#arrival;
+  /** @returns absent where they are taken */
+  #takeLimits(name: string, { claims, forMs }: Pick<Wish, "claims" | "forMs">): Promise<void> | undefined {
     // Before the answer: should there be none, whatever was taken goes back all the same.
     this.#taken.push(name);
-    const taking = await limiter.take({ id: name, claims, forMs });
+    const taking = this.#parts.limiter.take({ id: name, claims, forMs });
+    if (taking instanceof Promise) return taking.then((taking) => this.#took(name, taking));
+    this.#took(name, taking);
+    return undefined;
+  }
+
+  #took(name: string, taking: Taking): void {
+    const { log, observer } = this.#parts;
+    const { id } = this.#arrival;
     // What a model in place of another refuses tells nothing of the one that answers.
     if (taking.admitted || name === id) this.#stand(name, taking.standings);
     if (!taking.admitted) {
@@ -278,7 +301,7 @@ class RequestMeter implements Meter {
     }
   }
 
-  /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. */
+  /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. @returns absent where that is done */
   #release(tokens: number): Promise<unknown> | undefined {
     const taken = this.#taken;
     const [first] = taken;
@@ -287,16 +310,21 @@ class RequestMeter implements Meter {
     return taken.length === 1 ? this.#end(first, tokens) : Promise.all(taken.map((name) => this.#end(name, tokens)));
   }
 
-  async #end(name: string, tokens: number): Promise<void> {
+  #end(name: string, tokens: number): Promise<void> | undefined {
     try {
-      const standings = await this.#parts.limiter.end(name, tokens);
-      if (standings.length > 0) this.#stand(name, standings);
+      const ending = this.#parts.limiter.end(name, tokens);
+      if (ending instanceof Promise) {
+        return ending.then((standings) => this.#stand(name, standings), (cause) => this.#report(cause));
+      }
+      this.#stand(name, ending);
     } catch (cause) {
       this.#report(cause);
     }
+    return undefined;
   }
 
   #stand(name: string, standings: readonly Standing[]): void {
+    if (standings.length === 0) return;
     const at = this.#parts.monotonic();
     const before = this.#stood.find((stood) => stood.name === name);
     if (before === undefined) this.#stood.push({ name, standings, at });
@@ -358,7 +386,8 @@ class RequestMeter implements Meter {
       await this.#note(cause instanceof GatewayError ? cause.status : 500, "failed");
       throw cause;
     } finally {
-      await (released ?? this.#release(limitedTokens(tokens)));
+      released ??= this.#release(limitedTokens(tokens));
+      if (released !== undefined) await released;
       this.#done.resolve();
     }
   }
@@ -368,11 +397,12 @@ class RequestMeter implements Meter {
     this.#ended = true;
     try {
       // A hold that is on its way must be there before the entry that ends it.
-      await this.#admitting;
+      if (this.#admitting !== undefined) await this.#admitting;
     } catch {
       // Whoever waits for `admit` is told.
     }
-    await this.#release(0);
+    const released = this.#release(0);
+    if (released !== undefined) await released;
     await this.#note(status, this.#attempts > 0 ? "failed" : "refused");
     this.#done.resolve();
   }

@@ -86,7 +86,7 @@ async function admitFirst(
   for (const { model } of others) forMs += longestMs(model, config);
   // Before anything is taken: nobody else waits for it meanwhile.
   if (context.record.bytesIn > LONG_STEP) await turn();
-  await meter.admit({
+  const taking = meter.admit({
     model: first.model,
     sheet: first.sheet,
     budgets,
@@ -96,6 +96,7 @@ async function admitFirst(
     within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, left })).most : undefined,
     forMs,
   });
+  if (taking !== undefined) await taking;
   const { cap, payable } = plan;
   const admitted = [withCap(first, cap)];
   for (const other of payable) {

@@ -165,15 +165,15 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     const claims = [claim("concurrency"), claim("tokens")];
     for (const cost of [NaN, -1, 0.5, Infinity]) {
       const wish = { id: "bad", claims: [...claims, claim("requests", { cost })], forMs: 1 };
-      await assertRejects(() => limiter.take(wish), RangeError);
+      await assertRejects(async () => await limiter.take(wish), RangeError);
     }
     for (const forMs of [NaN, -1, Infinity]) {
-      await assertRejects(() => limiter.take({ id: "bad", claims, forMs }), RangeError);
+      await assertRejects(async () => await limiter.take({ id: "bad", claims, forMs }), RangeError);
     }
     assertEquals(await left(limiter, ...claims), [2, 2]);
     await limiter.take({ id: "r", claims, forMs: 1000 });
-    await assertRejects(() => limiter.take({ id: "r", claims, forMs: 1000 }), RangeError, "before");
-    await assertRejects(() => limiter.end("r", NaN), RangeError);
+    await assertRejects(async () => await limiter.take({ id: "r", claims, forMs: 1000 }), RangeError, "before");
+    await assertRejects(async () => await limiter.end("r", NaN), RangeError);
     assertEquals(await left(limiter, ...claims), [2, 1]);
   },
 };

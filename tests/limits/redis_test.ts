@@ -46,7 +46,7 @@ function anyOf(limiters: readonly Limiter[], before: () => Promise<void> = () =>
   const any = () => limiters[below(limiters.length)] as Limiter;
   let last: Promise<unknown> = Promise.resolve();
 
-  function then<Result>(act: () => Promise<Result>): Promise<Result> {
+  function then<Result>(act: () => Result | Promise<Result>): Promise<Result> {
     const result = last.then(before).then(act);
     last = result.catch(() => {});
     return result;

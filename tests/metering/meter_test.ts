@@ -173,10 +173,10 @@ Deno.test("meter: it knows how its limits stand without asking, and how long ago
 Deno.test("meter: how limits stand that a budget gave back, and those of a second wish alone", async () => {
   const { open, wish, limiter } = benchOf();
   const meter = open("a");
-  await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
+  await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
   assertEquals(meter.standings(), await limiter.standings(CLAIMS));
   await open("b").admit(wish());
-  await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
+  await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
   assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
   await meter.admit(wish({ claims: [] }));
   assertEquals(meter.standings(), []);
@@ -222,7 +222,7 @@ Deno.test("meter: a budget that has no room for all of it is asked for less, whi
       await meter.admit(wish(claims));
       assertEquals(await remaining(limiter), [4, 700, 1], name);
     } else {
-      const error = await assertRejects(() => meter.admit(wish(claims)), GatewayError);
+      const error = await assertRejects(async () => await meter.admit(wish(claims)), GatewayError);
       assertEquals(error.code, "insufficient_quota", name);
       assertEquals(await remaining(limiter), [5, 1_000, 2], name);
     }
@@ -252,7 +252,7 @@ Deno.test("meter: budgets that others empty again and again are not asked for ev
     group: "default",
     endpoint: "chat",
   });
-  await assertRejects(() => meter.admit(wish({ within: (left) => left })), GatewayError);
+  await assertRejects(async () => await meter.admit(wish({ within: (left) => left })), GatewayError);
   assertEquals([asked, refusals], [4, ["key usd"]]);
 });
 
@@ -269,7 +269,10 @@ Deno.test("meter: slots are freed while the entry is written, and who delivers w
     };
     const { open, wish } = benchOf({
       store: (store) => ({ ...store, append: (entries) => slowed("append")(store.append(entries)) }),
-      limiter: (limiter) => ({ ...limiter, end: (id, tokens) => slowed("end")(limiter.end(id, tokens)) }),
+      limiter: (limiter) => ({
+        ...limiter,
+        end: (id, tokens) => slowed("end")(Promise.resolve(limiter.end(id, tokens))),
+      }),
     });
     const meter = open("a");
     await meter.admit(wish());
@@ -288,7 +291,7 @@ Deno.test("meter: what a limit refuses holds nothing, and is entered as refused"
   await open("a").admit(wish());
   await open("b").admit(wish());
   const meter = open("c");
-  const error = await assertRejects(() => meter.admit(wish()), GatewayError);
+  const error = await assertRejects(async () => await meter.admit(wish()), GatewayError);
   assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
   assertEquals(await remaining(limiter), [3, 400, 0]);
   assertEquals(await ledger.left(BUDGET), 2_000n);
@@ -301,7 +304,7 @@ Deno.test("meter: what a limit refuses holds nothing, and is entered as refused"
 Deno.test("meter: what a budget refuses takes nothing of limits", async () => {
   const { open, wish, store, ledger, limiter } = benchOf();
   const meter = open("a");
-  const error = await assertRejects(() => meter.admit(wish({ most: 10_001n })), GatewayError);
+  const error = await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
   assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
   assertEquals(await remaining(limiter), [5, 1_000, 2]);
   assertEquals(await ledger.left(BUDGET), 10_000n);
@@ -359,7 +362,7 @@ Deno.test("meter: an end that comes while it is admitted frees what is taken lat
     await settle();
     const failed = meter.fail(499);
     gate.resolve();
-    await assertRejects(() => admitted, GatewayError);
+    await assertRejects(async () => await admitted, GatewayError);
     await failed;
     await ledger.flush();
     assertEquals((await store.find("a"))?.ending, "refused", slow);
@@ -434,7 +437,7 @@ Deno.test("meter: an answer that cannot be entered is not completed, and its hol
   assertEquals((await remaining(limiter))[2], 2);
 
   const next = open("b");
-  const refusal = await assertRejects(() => next.admit(wish()), GatewayError);
+  const refusal = await assertRejects(async () => await next.admit(wish()), GatewayError);
   assertEquals([refusal.kind, refusal.retryAfterMs], ["overloaded", 1_000]);
   assertEquals((await remaining(limiter))[2], 2);
   const free = open("c");
@@ -510,7 +513,7 @@ Deno.test("meter: a request that was never admitted is entered, and cannot be ch
   await meter.fail(400);
   const entry = await store.find("a");
   assertEquals([entry?.ending, entry?.model, entry?.upstream, entry?.attempts], ["refused", "", "", 0]);
-  await assertRejects(() => meter.admit({} as Wish), TypeError);
+  await assertRejects(async () => await meter.admit({} as Wish), TypeError);
 });
 
 Deno.test("meter: tokens that are none cost nothing and free everything", async () => {
@@ -597,9 +600,9 @@ Deno.test("meter: a request that was refused may wish for something else, one th
   const holder = bench.open("r1");
   await holder.admit(bench.wish({ claims: [...CLAIMS, ...OWN] }));
   const meter = bench.open("r2");
-  await assertRejects(() => meter.admit(bench.wish({ claims: [...CLAIMS, ...OWN] })), GatewayError);
+  await assertRejects(async () => await meter.admit(bench.wish({ claims: [...CLAIMS, ...OWN] })), GatewayError);
   await meter.admit(bench.wish());
-  await assertRejects(() => meter.admit(bench.wish()), TypeError);
+  await assertRejects(async () => await meter.admit(bench.wish()), TypeError);
   await meter.deliver(ANSWER);
   await holder.fail(500);
   assertEquals((await leftOf(bench, [...CLAIMS, ...OWN])).slice(-2), [2, 1]);

@@ -66,8 +66,8 @@ export function watchHolds(store: LedgerStore, checker: Checker): LedgerStore {
 /** A limiter beyond the border, as one over the network is. */
 export function limiterBeyond(limiter: Limiter, cross: Border): Limiter {
   return {
-    take: (request) => cross("take", () => limiter.take(request)),
-    end: (id, tokens) => cross("end", () => limiter.end(id, tokens)),
+    take: (request) => cross("take", async () => await limiter.take(request)),
+    end: (id, tokens) => cross("end", async () => await limiter.end(id, tokens)),
     undo: (id) => cross("undo", () => limiter.undo(id)),
     standings: (claims) => cross("standings", () => limiter.standings(claims)),
     healthy: true,
