@@ -27,8 +27,7 @@ export function sureCheck(schema: Schema): SureCheck {
   const def = defOf(schema);
   const own = ownCheck(def);
   const more = (def.checks as readonly Schema[] | undefined ?? []).map(checkOf);
-  if (more.length === 0) return own;
-  return (value) => own(value) && more.every((check) => check(value));
+  return more.reduce(both, own);
 }
 
 function defOf(of: Schema): Def {
@@ -54,13 +53,15 @@ function ownCheck(def: Def): SureCheck {
     case "enum":
       return oneOf(Object.values(def.entries as Record<string, unknown>));
     case "optional":
-      return orElse((value) => value === undefined, inner(def));
+      return orWhere(undefined, inner(def));
     case "nullable":
-      return orElse((value) => value === null, inner(def));
+      return orWhere(null, inner(def));
     case "array":
       return arrayCheck(sureCheck(def.element as Schema));
     case "union":
-      return unionCheck((def.options as readonly Schema[]).map(sureCheck));
+      return typeof def.discriminator === "string"
+        ? choiceCheck(def.discriminator, def.options as readonly Schema[])
+        : unionCheck((def.options as readonly Schema[]).map(sureCheck));
     case "object":
       return objectCheck(def);
     case "record":
@@ -116,8 +117,8 @@ function both(one: SureCheck, other: SureCheck): SureCheck {
   return (value) => one(value) && other(value);
 }
 
-function orElse(one: SureCheck, other: SureCheck): SureCheck {
-  return (value) => one(value) || other(value);
+function orWhere(absent: null | undefined, check: SureCheck): SureCheck {
+  return (value) => value === absent || check(value);
 }
 
 function inner({ innerType }: Def): SureCheck {
@@ -144,18 +145,35 @@ function unionCheck(options: readonly SureCheck[]): SureCheck {
   };
 }
 
+/** A union that tells its options apart by one member: only the one that is meant is asked. */
+function choiceCheck(name: string, options: readonly Schema[]): SureCheck {
+  const checks = new Map<unknown, SureCheck>();
+  for (const option of options) {
+    const values = (option._zod.propValues as Record<string, Set<unknown>> | undefined)?.[name];
+    if (values === undefined) return never;
+    const check = sureCheck(option);
+    for (const value of values) checks.set(value, check);
+  }
+  return (value) => {
+    if (typeof value !== "object" || value === null) return false;
+    return checks.get((value as Record<string, unknown>)[name])?.(value) === true;
+  };
+}
+
 /** Members that the schema does not name must be free to be anything. */
 function objectCheck({ shape, catchall }: Def): SureCheck {
   if (catchall === undefined || defOf(catchall as Schema).type !== "unknown") return never;
   const checks = new Map(Object.entries(shape as Record<string, Schema>).map(([name, of]) => [name, sureCheck(of)]));
+  // As a member it is for zod to judge.
+  checks.set("__proto__", never);
   // Few of the many members that a schema names are there: what is there is looked at, and what must be.
   let needed: readonly string[] | undefined;
   return (value) => {
     if (!isPlain(value)) return false;
     // Not before: a schema that holds itself is not whole until it was made.
-    needed ??= [...checks].filter(([, check]) => !check(undefined)).map(([name]) => name);
+    needed ??= [...checks].filter(([, check]) => check !== never && !check(undefined)).map(([name]) => name);
     for (const name in value) if (checks.get(name)?.(value[name]) === false) return false;
-    for (const name of needed) if (value[name] === undefined) return false;
+    for (let at = 0; at < needed.length; at++) if (value[needed[at] as string] === undefined) return false;
     return true;
   };
 }
@@ -164,15 +182,14 @@ function recordCheck({ keyType, valueType }: Def): SureCheck {
   const [isKey, isValue] = [sureCheck(keyType as Schema), sureCheck(valueType as Schema)];
   return (value) => {
     if (!isPlain(value)) return false;
-    for (const name in value) if (!isKey(name) || !isValue(value[name])) return false;
+    for (const name in value) if (name === "__proto__" || !isKey(name) || !isValue(value[name])) return false;
     return true;
   };
 }
 
-/** An object of JSON, whose members are its own; `__proto__` as a member is for zod to judge. */
+/** An object of JSON, whose members are its own. One with `__proto__` among them is for zod to judge. */
 function isPlain(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value) &&
-    Object.getPrototypeOf(value) === Object.prototype && !Object.hasOwn(value, "__proto__");
+  return typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype;
 }
 
 /** Schemas that hold themselves are made when they are first met. */
