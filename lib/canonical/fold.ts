@@ -47,6 +47,11 @@ export class Folder {
     }
   }
 
+  /** Takes several. @throws as `push` */
+  pushAll(events: readonly Event[]): void {
+    for (const event of events) this.push(event);
+  }
+
   /** The whole answer. @throws {GatewayError} `upstream`, when the stream was cut short */
   end(): Reply {
     if (this.#reply === undefined) {

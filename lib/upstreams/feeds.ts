@@ -1,5 +1,5 @@
 /** An upstream's answer on its way to the client: as frames, as events, or passed through. */
-import { fold, unfold } from "../canonical/fold.ts";
+import { unfold } from "../canonical/fold.ts";
 import type { Event, Machine, Reply } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { sseReader } from "../http/sse.ts";
@@ -164,14 +164,17 @@ function isLast(event: Event): boolean {
   return event.type === "finish" || event.type === "error";
 }
 
-/** A whole answer, through what `adapt` must undo. */
-export function restored(reply: Reply, restore: Machine<Event, Event>): Reply {
-  return fold([...unfold(reply).flatMap((event) => restore.push(event)), ...restore.end()]);
+/** A whole answer as events, through what `adapt` must undo. */
+export function restored(reply: Reply, restore: Machine<Event, Event>): Event[] {
+  const events: Event[] = [];
+  for (const event of unfold(reply)) events.push(...restore.push(event));
+  events.push(...restore.end());
+  return events;
 }
 
 /** A whole answer as a feed of one step. */
-export function wholeFeed(reply: Reply): EventFeed {
-  let events: Event[] | undefined = unfold(reply);
+export function wholeFeed(answer: Event[]): EventFeed {
+  let events: Event[] | undefined = answer;
   return {
     read() {
       const all = events;

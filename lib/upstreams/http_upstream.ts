@@ -193,8 +193,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
           return { type: "events", feed: withEstimates(feed, call) };
         }
         const { value } = await readWhole(incoming);
-        const reply = restored(codec.readReply(value, { issuer }), restore());
-        return { type: "events", feed: withEstimates(wholeFeed(reply), call) };
+        const events = restored(codec.readReply(value, { issuer }), restore());
+        return { type: "events", feed: withEstimates(wholeFeed(events), call) };
       },
     };
   }

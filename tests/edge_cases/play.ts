@@ -39,7 +39,7 @@ export function valuesOf(frames: readonly Frame[]): Json[] {
 /** What a client gets of an upstream's whole answer. */
 export function whole(from: UpstreamProtocol, body: JsonObject, client: Protocol): JsonObject {
   const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
-  return CLIENTS[client].writeReply(restored(reply, settleFinish()), echoOf(client));
+  return CLIENTS[client].writeReply(fold(restored(reply, settleFinish())), echoOf(client));
 }
 
 /** What a client gets of a stream, whole. */

@@ -2,79 +2,114 @@
 import type { Citation, Event, OpenBlock, Signature } from "../../canonical/types.ts";
 import { writeJson } from "../../json.ts";
 
-/** One block. Its place in the answer is where it was entered; one that closes unopened was never there. */
-export interface Lane {
-  readonly opened: boolean;
-  /** Opens the block; once, before anything is said in it. */
-  open(block: OpenBlock): void;
-  /** A piece of its text; empty ones say nothing. */
-  delta(text: string): void;
-  citation(citation: Citation): void;
-  close(signature?: Signature): void;
+/** Where the events of lanes go. */
+export interface LaneSink {
+  /** Takes the events, in legal order. */
+  emit(event: Event): void;
+  /** Is told the length of each text that has to wait. */
+  keep(length: number): void;
 }
 
-/** What a lane waits to say. Everything but its index is known. */
-type Step = (index: number) => Event;
+/** Blocks of one answer. The first one that is open is emitted at once, the others wait for it. */
+export class Lanes {
+  readonly #sink: LaneSink;
+  readonly #waiting: Lane[] = [];
+  /** Index of the next block, or of the one that is open. */
+  #next = 0;
 
-/** The blocks of one answer. */
-export interface Lanes {
-  enter(): Lane;
-}
+  constructor(sink: LaneSink) {
+    this.#sink = sink;
+  }
 
-/**
- * Blocks of one answer. The first one that is open is emitted at once, the others wait for it.
- * @param emit takes the events, in legal order
- * @param keep is told the length of each text that has to wait
- */
-export function singleLane(emit: (event: Event) => void, keep: (length: number) => void): Lanes {
-  const waiting: { steps: Step[]; closed: boolean }[] = [];
-  let next = 0;
+  /** Begins a block. Its place in the answer is where it was entered; one that closes unopened was never there. */
+  enter(): Lane {
+    const lane = new Lane(this);
+    this.#waiting.push(lane);
+    return lane;
+  }
 
-  /** Emits what the first lane has to say, and the lanes after it as far as they are complete. */
-  function advance(): void {
-    for (let first = waiting[0]; first !== undefined; first = waiting[0]) {
-      for (const step of first.steps.splice(0)) {
-        const event = step(next);
-        emit(event);
-        if (event.type === "close") next++;
-      }
+  /** Whether what a lane says goes out at once. */
+  isFirst(lane: Lane): boolean {
+    return this.#waiting[0] === lane;
+  }
+
+  /** Takes what a lane says. What waits costs its length. */
+  say(lane: Lane, said: BlockEvent): void {
+    if (this.isFirst(lane)) return this.#emit(said);
+    lane.held.push(said);
+    if (said.type !== "close") this.#sink.keep(lengthOf(said));
+  }
+
+  /** The first lane is closed: those after it say what they have, as far as they are complete. */
+  advance(): void {
+    for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
+      for (const said of first.held.splice(0)) this.#emit(said);
       if (!first.closed) return;
-      waiting.shift();
+      this.#waiting.shift();
     }
   }
 
-  return {
-    enter() {
-      const self: { steps: Step[]; closed: boolean } = { steps: [], closed: false };
-      let opened = false;
-      waiting.push(self);
+  #emit(said: BlockEvent): void {
+    said.index = this.#next;
+    if (said.type === "close") this.#next++;
+    this.#sink.emit(said);
+  }
+}
 
-      function say(step: Step, length: number): void {
-        self.steps.push(step);
-        if (waiting[0] === self) advance();
-        else keep(length);
-      }
+/** An event of a block. Its index is known when it goes out. */
+type BlockEvent = Extract<Event, { index: number }>;
 
-      return {
-        get opened() {
-          return opened;
-        },
-        open(block) {
-          opened = true;
-          say((index) => ({ type: "open", index, block }), 1);
-        },
-        delta(text) {
-          if (text !== "") say((index) => ({ type: "delta", index, text }), text.length);
-        },
-        citation(citation) {
-          say((index) => ({ type: "citation", index, citation }), writeJson(citation.value).length);
-        },
-        close(signature) {
-          self.closed = true;
-          if (opened) self.steps.push((index) => ({ type: "close", index, ...(signature && { signature }) }));
-          if (waiting[0] === self) advance();
-        },
-      };
-    },
-  };
+/** One block. */
+export class Lane {
+  readonly #lanes: Lanes;
+  #opened = false;
+  #closed = false;
+  /** What waits for the blocks before. */
+  readonly held: BlockEvent[] = [];
+
+  constructor(lanes: Lanes) {
+    this.#lanes = lanes;
+  }
+
+  get opened(): boolean {
+    return this.#opened;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Opens the block; once, before anything is said in it. */
+  open(block: OpenBlock): void {
+    this.#opened = true;
+    this.#lanes.say(this, { type: "open", index: 0, block });
+  }
+
+  /** A piece of its text; empty ones say nothing. */
+  delta(text: string): void {
+    if (text !== "") this.#lanes.say(this, { type: "delta", index: 0, text });
+  }
+
+  citation(citation: Citation): void {
+    this.#lanes.say(this, { type: "citation", index: 0, citation });
+  }
+
+  close(signature?: Signature): void {
+    this.#closed = true;
+    if (this.#opened) {
+      this.#lanes.say(
+        this,
+        signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
+      );
+    }
+    if (this.#lanes.isFirst(this)) this.#lanes.advance();
+  }
+}
+
+function lengthOf(said: BlockEvent): number {
+  return said.type === "delta"
+    ? said.text.length
+    : said.type === "citation"
+    ? writeJson(said.citation.value).length
+    : 1;
 }

@@ -1,5 +1,5 @@
 /** Reads whole answers: as the stream that they would have been, so that both say the same. */
-import { fold } from "../../canonical/fold.ts";
+import { Folder } from "../../canonical/fold.ts";
 import type { Reply } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject } from "../../json.ts";
@@ -14,8 +14,10 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
   }
   const machine = eventReader(origin);
-  const events = [...streamOf(body, body.content)].flatMap((event) => machine.push(event));
-  return fold([...events, ...machine.end()]);
+  const folder = new Folder();
+  for (const said of streamOf(body, body.content)) folder.pushAll(machine.push(said));
+  folder.pushAll(machine.end());
+  return folder.end();
 }
 
 function* streamOf(message: JsonObject, content: readonly unknown[]): Generator<JsonObject> {

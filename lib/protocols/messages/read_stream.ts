@@ -8,7 +8,7 @@ import type { Origin } from "../upstream_codec.ts";
 import { alikeDeltas } from "./alike_deltas.ts";
 import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
-import { singleLane } from "./read_lanes.ts";
+import { Lanes } from "./read_lanes.ts";
 import { usageReader } from "./read_usage.ts";
 
 /** Most that is kept of an answer at a time, in UTF-16 code units. */
@@ -64,7 +64,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
   let over = false;
   let stop: JsonObject = {};
   const usage = usageReader();
-  const lanes = singleLane(emit, keep);
+  const lanes = new Lanes({ emit, keep });
   /** Blocks that are open, by the upstream's index. */
   const open = new Map<number, BlockReader>();
   let lastIndex = -1;

@@ -16,11 +16,13 @@ export interface UsageReader {
 
 type Input = Pick<Usage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
 
+const NOTHING: Usage = {};
+
 /** Counts of one answer, whatever order they come in. */
 export function usageReader(): UsageReader {
   let input: Input = {};
   let output: Pick<Usage, "completion" | "reasoning"> = {};
-  let compaction: Usage = {};
+  let compaction = NOTHING;
 
   return {
     start(usage) {
@@ -45,13 +47,14 @@ export function usageReader(): UsageReader {
 function latest(usage: JsonObject, before: Input): Input {
   const after = readInput(usage, before);
   if (sum(after) === 0 && sum(before) > 0) return before;
-  const { prompt, ...caches } = after;
-  if (Object.keys(caches).length > 0) return prompt === undefined ? { ...keepPrompt(before), ...caches } : after;
+  const { prompt } = after;
+  if (speaksOfCaches(after)) return { ...before.prompt !== undefined && { prompt: before.prompt }, ...after };
   return prompt === undefined ? before : { ...before, prompt };
 }
 
-function keepPrompt({ prompt }: Input): Input {
-  return prompt === undefined ? {} : { prompt };
+function speaksOfCaches(counts: Input): boolean {
+  return counts.input_cache_read !== undefined || counts.input_cache_write_5m !== undefined ||
+    counts.input_cache_write_1h !== undefined;
 }
 
 /** @param before counts that tell how cache writes divide, where these do not */
@@ -99,12 +102,13 @@ function clampReasoning(usage: Usage): Usage {
 
 /** Rounds in which the vendor made the conversation shorter are billed, and not in the sums. */
 function readCompaction(iterations: Json | undefined): Usage {
-  const rounds = Array.isArray(iterations) ? iterations.filter(isObject) : [];
-  return rounds.filter(({ type }) => type === "compaction")
+  if (!Array.isArray(iterations)) return NOTHING;
+  return iterations.filter(isObject).filter(({ type }) => type === "compaction")
     .reduce((usage: Usage, round) => add(usage, { ...readInput(round, {}), ...readOutput(round) }), {});
 }
 
 function add(first: Usage, second: Usage): Usage {
+  if (second === NOTHING) return first;
   const result: Usage = { ...first };
   for (const [name, value] of Object.entries(second) as [Exclude<keyof Usage, "counted">, number][]) {
     result[name] = (result[name] ?? 0) + value;
@@ -112,8 +116,8 @@ function add(first: Usage, second: Usage): Usage {
   return result;
 }
 
-function sum(counts: Input): number {
-  return Object.values(counts).reduce((total: number, value) => total + value, 0);
+function sum({ prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input_cache_write_1h = 0 }: Input): number {
+  return prompt + input_cache_read + input_cache_write_5m + input_cache_write_1h;
 }
 
 /** A count of tokens. Some servers write it as text; null says nothing. */
