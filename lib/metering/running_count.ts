@@ -74,11 +74,15 @@ export class RunningCount {
     return sum(this.#counted, await countReply(parts.map(blockOf), counter));
   }
 
-  /** Nobody will ask for it: what is still uncounted stays so, and what comes is not kept. */
-  stop(): void {
+  /**
+   * Nobody will ask for it: what is still uncounted stays so, and what comes is not kept.
+   * @returns a promise where some is being counted at this moment: it is done before long
+   */
+  stop(): Promise<void> | undefined {
     this.#stopped = true;
     this.#whole = [];
     this.#open = undefined;
+    return this.#work;
   }
 
   #begin(block: OpenBlock): void {

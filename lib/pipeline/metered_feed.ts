@@ -63,6 +63,12 @@ export function meteredFeed(
   let abandoned = false;
   let complete = false;
 
+  /** What is being counted at this moment is nobody's any more, but the end of the process waits for it. */
+  function stopCounting(): void {
+    const counting = count.stop();
+    if (counting !== undefined) afterwork.add(counting);
+  }
+
   function observe(events: readonly Event[]): void {
     for (const event of events) behind = count.push(event) ?? behind;
   }
@@ -96,13 +102,13 @@ export function meteredFeed(
       failed(error);
       await meter.fail(200);
     }
-    count.stop();
+    stopCounting();
     return broken(step);
   }
 
   /** A feed that ends without an end has told the client so. */
   async function endWithout(): Promise<undefined> {
-    count.stop();
+    stopCounting();
     await meter.fail(200);
   }
 
@@ -110,7 +116,7 @@ export function meteredFeed(
     complete = true;
     for (const events of [...unsent.splice(0), step.events]) observe(events);
     const charged = await read(usage);
-    count.stop();
+    stopCounting();
     const absent = gone || hasLeft();
     const cost = await meter.deliver({
       status: absent && !got ? LEFT : 200,
@@ -196,7 +202,7 @@ export function meteredFeed(
       fail(error) {
         if (abandoned) return [];
         failed(error);
-        count.stop();
+        stopCounting();
         afterwork.add(meter.fail(200));
         return broken({ frames: feed.fail(error), events: [] }).frames;
       },

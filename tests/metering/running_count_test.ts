@@ -148,6 +148,16 @@ Deno.test("RunningCount counts nothing of what is short, and asks to wait where 
   assertEquals((await running.finish()).completion, counter.count(`${text}${text}end`));
 });
 
+Deno.test("RunningCount.stop() tells what is being counted at this moment", async () => {
+  const running = new RunningCount();
+  void running.push({ type: "open", index: 0, block: { type: "text" } });
+  void running.push({ type: "delta", index: 0, text: "word ".repeat(60_000) });
+  const counting = running.stop();
+  assert(counting !== undefined);
+  await counting;
+  assertEquals(running.stop(), undefined);
+});
+
 Deno.test("RunningCount.push() takes next to no time, and very many blocks no memory", async () => {
   const running = new RunningCount();
   const start = performance.now();
