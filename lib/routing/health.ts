@@ -122,12 +122,3 @@ export interface HealthOptions {
   random: () => number;
   changed?: (change: HealthChange) => void;
 }
-
-/** Usual numbers. */
-export const BREAKER: BreakerOptions = {
-  windowMs: 30_000,
-  leastSamples: 10,
-  failureShare: 0.5,
-  connectFailures: 5,
-  openMs: 5_000,
-};

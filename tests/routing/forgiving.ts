@@ -1,5 +1,6 @@
 /** Health that never takes a target out, for tests whose upstreams fail in a row and that are about something else. */
-import { BREAKER, type Health } from "../../lib/routing/health.ts";
+import type { Health } from "../../lib/routing/health.ts";
+import { BREAKER } from "./breaker.ts";
 import { createHealth } from "../../lib/routing/memory_health.ts";
 
 /** Makes such a health. */

@@ -1,15 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import {
-  type Admission,
-  type Asked,
-  BREAKER,
-  type Health,
-  type HealthChange,
-  type Outcome,
-  type Pass,
-  type Place,
-} from "../../lib/routing/health.ts";
+import type { Admission, Asked, Health, HealthChange, Outcome, Pass, Place } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/memory_health.ts";
+import { BREAKER } from "./breaker.ts";
 import { ReferenceHealth, type ReferencePass } from "./health_reference.ts";
 import { oneOf, seeded } from "./seeded.ts";
 

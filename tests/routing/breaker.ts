@@ -1,0 +1,11 @@
+/** What breakers of these tests obey. */
+import type { BreakerOptions } from "../../lib/routing/health.ts";
+
+/** The numbers of a configuration that names none. */
+export const BREAKER: BreakerOptions = {
+  windowMs: 30_000,
+  leastSamples: 10,
+  failureShare: 0.5,
+  connectFailures: 5,
+  openMs: 5_000,
+};
