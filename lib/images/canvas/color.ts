@@ -31,8 +31,8 @@ export function mix(from: Rgb, to: Rgb, share: number): Rgb {
   ];
 }
 
-/** How light a colour looks, 0 to 1. */
-export function luma([red, green, blue]: Rgb): number {
+/** How light a colour looks, on the scale of its parts. */
+export function luma(red: number, green: number, blue: number): number {
   return 0.299 * red + 0.587 * green + 0.114 * blue;
 }
 

@@ -1,6 +1,6 @@
 /** Changes of a picture's pixels, in place unless said otherwise. */
 import type { Pixels } from "../pixels.ts";
-import type { Rgb } from "./color.ts";
+import { luma, type Rgb } from "./color.ts";
 
 /** Gives each pixel a new colour, by its old one in bytes. */
 export function recolor(
@@ -23,13 +23,13 @@ function clamp(value: number): number {
 
 /** Shades of grey. */
 export function toGray(pixels: Pixels): void {
-  recolor(pixels, (red, green, blue, out) => out.fill(0.299 * red + 0.587 * green + 0.114 * blue));
+  recolor(pixels, (red, green, blue, out) => out.fill(luma(red, green, blue)));
 }
 
 /** The brown of old photographs. */
 export function toSepia(pixels: Pixels): void {
   recolor(pixels, (red, green, blue, out) => {
-    const gray = 0.299 * red + 0.587 * green + 0.114 * blue;
+    const gray = luma(red, green, blue);
     out[0] = gray * 1.07 + 16;
     out[1] = gray * 0.9 + 8;
     out[2] = gray * 0.68;
@@ -48,9 +48,9 @@ export function invert(pixels: Pixels): void {
 /** Pulls everything towards a colour but keeps what is light and what is dark. */
 export function colorize(pixels: Pixels, color: Rgb, share: number): void {
   const [r, g, b] = color;
-  const own = 0.299 * r + 0.587 * g + 0.114 * b;
+  const own = luma(r, g, b);
   recolor(pixels, (red, green, blue, out) => {
-    const gray = (0.299 * red + 0.587 * green + 0.114 * blue) / 255;
+    const gray = luma(red, green, blue) / 255;
     // The colour at its own lightness, black below, white above.
     const up = gray > own ? (gray - own) / Math.max(0.01, 1 - own) : 0;
     const down = gray < own ? gray / Math.max(0.01, own) : 1;
@@ -77,7 +77,7 @@ export function tone(
   });
   recolor(pixels, (red, green, blue, out) => {
     const r = curve[red] as number, g = curve[green] as number, b = curve[blue] as number;
-    const gray = 0.299 * r + 0.587 * g + 0.114 * b;
+    const gray = luma(r, g, b);
     out[0] = gray + (r - gray) * saturation + 34 * warmth;
     out[1] = gray + (g - gray) * saturation + 6 * warmth;
     out[2] = gray + (b - gray) * saturation - 34 * warmth;
