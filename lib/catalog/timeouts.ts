@@ -38,9 +38,6 @@ export const ownTimeoutsSchema = z.strictObject({
   images_total_ms: instead(PHASES.images_total_ms),
 });
 
-/** The phases of an upstream, in milliseconds. */
-export type Timeouts = z.output<typeof timeoutsSchema>;
-
 /** Those that differ from an upstream's. */
 export type OwnTimeouts = z.output<typeof ownTimeoutsSchema>;
 
