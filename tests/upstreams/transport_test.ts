@@ -37,16 +37,22 @@ function starts(protocol: Protocol): string {
   return frames.slice(0, frames.findIndex((frame) => frame.includes("Hello")) + 1).join("");
 }
 
-/** Reads until a text has come. */
+/**
+ * Reads until a text has come. It is looked for in what is new: whoever looks through all of a long stream at each read
+ * keeps this loop, and the upstream's time limits with it, from everybody else.
+ */
 async function readUntil(reader: ReadableStreamDefaultReader<Uint8Array>, text: string): Promise<string> {
   const decoder = new TextDecoder();
-  let got = "";
-  while (!got.includes(text)) {
+  const pieces: string[] = [];
+  let latest = "";
+  while (!latest.includes(text)) {
     const { done, value } = await reader.read();
-    if (done) throw new Error(`The stream ended before "${text}":\n${got}`);
-    got += decoder.decode(value, { stream: true });
+    if (done) throw new Error(`The stream ended before "${text}":\n${latest.slice(-1_000)}`);
+    const piece = decoder.decode(value, { stream: true });
+    pieces.push(piece);
+    latest = latest.slice(-text.length) + piece;
   }
-  return got;
+  return pieces.join("");
 }
 
 for (const transport of ["http1", "fetch"]) {
@@ -208,7 +214,7 @@ for (const transport of ["http1", "fetch"]) {
     }
   });
 
-  Deno.test(`${transport}: time limits: a trickle is cut by the total, and a slow client is not the upstream's fault`, async () => {
+  Deno.test(`${transport}: time limits: a trickle is cut by the total`, async () => {
     await using trickle = startRaw(async (connection) => {
       await say(connection, CHUNKED_EVENTS + chunk(starts("chat")));
       for (let number = 0; number < 200; number++) {
@@ -216,22 +222,24 @@ for (const transport of ["http1", "fetch"]) {
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     });
-    await using cut = startGateway(oneModel("chat", trickle.url, { timeouts: { idle_ms: 1_000, total_ms: 200 } }));
+    await using cut = startGateway(oneModel("chat", trickle.url, { timeouts: { idle_ms: 10_000, total_ms: 200 } }));
     const response = await cut.ask("chat", prompt("chat", { stream: true }));
     assertMatch(await soon("end of the stream", response.text()), /no whole answer within 0\.2 s/);
+  });
 
+  Deno.test(`${transport}: time limits: a slow client is not the upstream's fault`, async () => {
+    const idleMs = 1_000;
     const [opening = "", hello = ""] = STREAMED.chat;
     const long = hello.replace("Hello", "Hello".repeat(10_000));
     const body = opening + long.repeat(400) + STREAMED.chat.slice(2).join("");
     await using fast = startScripted(() => events(body, { chunkBytes: 100_000 }));
-    await using gateway = startGateway(oneModel("chat", fast.url, { timeouts: { idle_ms: 100 } }));
+    await using gateway = startGateway(oneModel("chat", fast.url, { timeouts: { idle_ms: idleMs } }));
     const slow = await gateway.ask("chat", prompt("chat", { stream: true }));
     const reader = slow.body?.getReader();
     assert(reader !== undefined);
     await readUntil(reader, "Hello");
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    const rest = await readUntil(reader, "[DONE]");
-    assert(!rest.includes("took too long"));
+    await new Promise((resolve) => setTimeout(resolve, idleMs + 500));
+    assert(!(await readUntil(reader, "[DONE]")).includes("nothing more within"));
     assertEquals(await reader.read(), { done: true, value: undefined });
   });
 
