@@ -4,6 +4,7 @@
  * `--rows=N` for a ledger of another length than a million. Linux only. Whoever else asks meanwhile waits as long.
  */
 import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
 import { inTime, startPeer } from "./suite/peer.ts";
 import { noisePng } from "./suite/pictures.ts";
 import { loadAverage } from "./suite/proc.ts";
@@ -40,6 +41,8 @@ interface Trial {
   method?: string;
   /** Absent: there is none. */
   body?: () => string | FormData;
+  /** Whether the body is sent compressed. */
+  gzip?: boolean;
 }
 
 const ADMIN_KEY = "admin-key-of-the-bench-0123456789";
@@ -101,6 +104,25 @@ const TRIALS: readonly Trial[] = [
   { name: "30 MB in one message, translated", path: CHAT, body: () => user("messages/json", "x".repeat(30 * MB)) },
   { name: "30 MB of Han in one message, relayed", path: CHAT, body: () => user("chat/json", "字".repeat(10 * MB)) },
   { name: "30 MB of escapes, translated", path: CHAT, body: () => user("messages/json", "\n".repeat(15 * MB)) },
+  { name: "30 MB of escapes, relayed", path: CHAT, body: () => user("chat/json", "\n".repeat(15 * MB)) },
+  { name: "30 MB of quotes, translated", path: CHAT, body: () => user("messages/json", '"'.repeat(15 * MB)) },
+  {
+    name: "30 MB of halves of characters, translated",
+    path: CHAT,
+    body: () => user("messages/json", "\ud800".repeat(5 * MB)),
+  },
+  { name: "30 MB of escapes, the last one bad", path: CHAT, body: () => badEscape() },
+  { name: "30 MB of spaces", path: CHAT, body: () => user("chat/json", "x").replace(/}$/, `${" ".repeat(30 * MB)}}`) },
+  { name: "190,000 numbers to be kept", path: CHAT, body: () => withTool(`[${"1.0,".repeat(190_000)}1]`) },
+  { name: "190,000 long numbers", path: CHAT, body: () => withTool(`[${`${"1".repeat(150)},`.repeat(190_000)}1]`) },
+  { name: "190,000 names", path: CHAT, body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`) },
+  { name: "a call with an argument of 15 MB, translated", path: CHAT, body: () => called("messages/json") },
+  {
+    name: "30 MB of Han in one message, translated",
+    path: CHAT,
+    body: () => user("messages/json", "字".repeat(10 * MB)),
+  },
+  { name: "30 MB of escapes, compressed", path: CHAT, gzip: true, body: () => user("chat/json", "\n".repeat(15 * MB)) },
   { name: "30 MB in 4,000 messages, relayed", path: CHAT, body: () => conversation("chat/json", 1) },
   { name: "30 MB in 4,000 messages, translated", path: CHAT, body: () => conversation("messages/json", 1) },
   { name: "30 MB in 40,000 parts, relayed", path: CHAT, body: () => conversation("chat/json", 10) },
@@ -155,18 +177,53 @@ function conversation(model: string, parts: number): string {
   });
 }
 
+function badEscape(): string {
+  return user("chat/json", "\n".repeat(15 * MB)).replace(/"}\]}$/, '\\q"}]}');
+}
+
+/** A request with a tool of whose schema this is a part. */
+function withTool(json: string): string {
+  const tool = { type: "function", function: { name: "f", parameters: { type: "object", default: "HERE" } } };
+  return user("messages/json", "x", { tools: [tool] }).replace('"HERE"', json);
+}
+
+/** An object of 10,000 names, near the most there can be, that no other object has. */
+function names(_: unknown, number: number): string {
+  return `{${Array.from({ length: 9_990 }, (_, at) => `"k${number}_${at}":1`).join(",")}}`;
+}
+
+function called(model: string): string {
+  const call = {
+    id: "call_1",
+    type: "function",
+    function: { name: "f", arguments: JSON.stringify({ text: "\n".repeat(5 * MB) }) },
+  };
+  return JSON.stringify({
+    model,
+    messages: [
+      { role: "user", content: "x" },
+      { role: "assistant", tool_calls: [call] },
+      { role: "tool", tool_call_id: "call_1", content: "y" },
+    ],
+  });
+}
+
 function members(count: number): string {
   const all = Array.from({ length: count }, (_, at) => `"m${at}":0`).join(",");
   return `{"model":"chat/json","messages":[{"role":"user","content":"x"}],"metadata":{${all}}}`;
 }
 
 /** One request. Returns how it was answered. */
-async function ask({ path, admin, body, method }: Trial, prepared: string | FormData | undefined): Promise<string> {
+async function ask(
+  { path, admin, body, method, gzip }: Trial,
+  prepared: string | FormData | Uint8Array<ArrayBuffer> | undefined,
+): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${running.port}${path}`, {
     method: method ?? (body === undefined ? "GET" : "POST"),
     headers: {
       authorization: `Bearer ${admin === true ? ADMIN_KEY : target.key}`,
-      ...(typeof prepared === "string" && { "content-type": "application/json" }),
+      ...(body !== undefined && !(prepared instanceof FormData) && { "content-type": "application/json" }),
+      ...(gzip === true && { "content-encoding": "gzip" }),
       ...(path === COUNT && { "anthropic-version": "2023-06-01" }),
     },
     ...(prepared !== undefined && { body: prepared }),
@@ -193,7 +250,8 @@ async function lagTold(): Promise<number> {
 
 const results = [];
 for (const trial of TRIALS.filter(({ name }) => name.includes(only))) {
-  const prepared = trial.body?.();
+  const body = trial.body?.();
+  const prepared = trial.gzip === true && typeof body === "string" ? new Uint8Array(gzipSync(body)) : body;
   let answer = "";
   // The first time loads and compiles what is needed; the others show what stays.
   const stalls: { gapMs: number; cpuMs: number }[] = [];

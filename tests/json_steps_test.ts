@@ -125,16 +125,16 @@ Deno.test("strings are cut nowhere that one would see", () => {
   for (const part of parts) {
     // What comes first moves the place of each cut.
     for (let shift = 0; shift < 7; shift++) {
-      const inside = "x".repeat(shift) + part.repeat(Math.ceil(100_000 / part.length));
+      const inside = "x".repeat(shift) + part.repeat(Math.ceil(70_000 / part.length));
       assertSame(`{"a":"${inside}","${inside}":["${inside}"]}`);
       for (const bad of ["\\q", "\\u12x4", "\n"]) {
-        const at = shift + random(100_000 / part.length - 1) * part.length;
+        const at = shift + random(70_000 / part.length - 1) * part.length;
         assertSame(`["${inside.slice(0, at)}${bad}${inside.slice(at)}"]`);
       }
       for (const end of ["", "\\", "\\u12", "\\u00e", "\\q"]) assertSame(`["${inside}${end}`);
     }
   }
-  for (let round = 0; round < 60; round++) {
+  for (let round = 0; round < 20; round++) {
     const inside = Array.from({ length: 60_000 }, () => CHARACTERS[random(CHARACTERS.length)]).join("");
     assertSame(`{"a":"${inside}"}`);
   }

@@ -1,6 +1,7 @@
 /** Whole answers of upstreams: results and errors. */
 import { type Fault, GatewayError } from "../errors.ts";
-import { isObject, type Json, type JsonObject, type ParsedJson, readJson } from "../json.ts";
+import { isObject, type Json, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json.ts";
+import { readLongJson, SHORT_TEXT } from "../json_steps.ts";
 import type { ObjectText } from "../json_splice.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { Incoming } from "./transport.ts";
@@ -9,10 +10,12 @@ import type { Incoming } from "./transport.ts";
 const ANSWER_BYTES = 64 * 1024 * 1024;
 const ERROR_BYTES = 64 * 1024;
 
+const ANSWER_LIMITS: JsonLimits = { depth: 256, nodes: 2_000_000, keys: 100_000 };
+
 /** Reads an answer that is one JSON object. @throws {GatewayError} `upstream` */
 export async function readWhole(incoming: Incoming): Promise<ObjectText & { value: JsonObject }> {
   const text = await incoming.text(ANSWER_BYTES);
-  const parsed = parse(text);
+  const parsed = text.length > SHORT_TEXT ? await parseLong(text) : parse(text);
   if (parsed === undefined || !isObject(parsed.value)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
   }
@@ -52,8 +55,12 @@ function readRetryAfter(incoming: Incoming): number | undefined {
 
 function parse(text: string): ParsedJson | undefined {
   try {
-    return readJson(text, { depth: 256, nodes: 2_000_000, keys: 100_000 });
+    return readJson(text, ANSWER_LIMITS);
   } catch {
     return undefined;
   }
+}
+
+function parseLong(text: string): Promise<ParsedJson | undefined> {
+  return readLongJson(text, ANSWER_LIMITS).catch(() => undefined);
 }

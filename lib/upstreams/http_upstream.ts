@@ -3,6 +3,7 @@ import type { Protocol, Signature } from "../canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
+import { LONG_TEXT, writeLongJson } from "../json_steps.ts";
 import { relayedReply } from "../protocols/relay.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
@@ -40,7 +41,8 @@ export interface HttpUpstreamOptions {
 /** A request that is ready to be sent, and how its answer is read. */
 interface Attempt {
   protocol: UpstreamProtocol;
-  body: string;
+  /** A long one is still being written. */
+  body: string | Promise<string>;
   read(incoming: Incoming): Promise<Answer>;
 }
 
@@ -71,6 +73,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   async function attemptOnce(call: Call, attempt: Attempt): Promise<Answer> {
     const { prompt, target, signal } = call;
+    const body = typeof attempt.body === "string" ? attempt.body : await attempt.body;
     const limits = limitsFor(call, options.limits, "text");
     const incoming = await send({
       url: addressOf({
@@ -81,7 +84,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         stream: prompt.stream,
       }),
       headers: headersFor(call, attempt.protocol),
-      body: attempt.body,
+      body,
       signal,
       // A whole answer comes at once, when it is done.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
@@ -186,7 +189,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const codec = UPSTREAM_CODECS[protocol];
     return {
       protocol,
-      body: writeJson(body),
+      body: call.client.body.text.length > LONG_TEXT ? writeLongJson(body) : writeJson(body),
       async read(incoming) {
         if (prompt.stream) {
           const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());

@@ -52,6 +52,31 @@ Deno.test("a body may hold the character that stands for what is not UTF-8", asy
   assertStringIncludes(messageOf(broken), "byte 9 is not UTF-8");
 });
 
+Deno.test("a long body is read as a short one is, and its faults are found", async () => {
+  const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000 };
+  await using server = startServer({ limits });
+  const ask = async (body: string) => await exchange(server.port, [post("/v1/echo", body)]);
+  const zeros = `[${"-0,".repeat(30_000)}0]`;
+  for (const [head, tail] of [['{"t":1.0,"a":', "}"], ['\u00ef\u00bb\u00bf{"a":', "}"]]) {
+    const { status, body } = await ask(head + zeros + tail);
+    assertEquals([status, body.includes(zeros), body.includes("1.0")], [200, true, false]);
+  }
+  const text = "\\n".repeat(2_500_000);
+  assertEquals(JSON.parse((await ask(`{"a":"${text}\u00c3\u00a9"}`)).body).body, { a: `${"\n".repeat(2_500_000)}é` });
+  const cases: [body: string, message: string][] = [
+    [`{"a":"${text}\\x"}`, "at position 5000007 (line 1, column 5000008)"],
+    [`{\n\n"a":"${text}",}`, "at position 5000010 (line 3, column 5000008)"],
+    [`{"a":"${text}\u00ff"}`, "byte 5000006 is not UTF-8"],
+    [`["${text}"]`, "expected a JSON object"],
+    [" ".repeat(5_000_000), "it is empty"],
+  ];
+  for (const [body, message] of cases) {
+    const response = await ask(body);
+    assertEquals(response.status, 400, message);
+    assertStringIncludes(messageOf(response), message);
+  }
+});
+
 Deno.test("a transfer coding beside chunked is not read over", async () => {
   await using server = startServer();
   for (const coding of ["gzip, chunked", "x, chunked"]) {
