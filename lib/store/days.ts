@@ -68,7 +68,13 @@ export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry,
 export function addFigures(sum: Figures, { requests, failed, tokens, images, cost, overrun }: Figures): void {
   sum.requests += requests;
   sum.failed += failed;
-  for (const name of TOKEN_CLASSES) sum.tokens[name] += tokens[name];
+  // By their names: a loop over the classes costs four times as much, and this is done for every entry.
+  sum.tokens.prompt += tokens.prompt;
+  sum.tokens.input_cache_read += tokens.input_cache_read;
+  sum.tokens.input_cache_write_5m += tokens.input_cache_write_5m;
+  sum.tokens.input_cache_write_1h += tokens.input_cache_write_1h;
+  sum.tokens.completion += tokens.completion;
+  sum.tokens.reasoning += tokens.reasoning;
   sum.images += images;
   sum.cost += cost;
   sum.overrun += overrun;
