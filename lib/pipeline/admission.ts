@@ -50,7 +50,7 @@ const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
 export function admit(
   candidates: readonly Candidate[],
   parts: { meter: Meter; context: RouteContext },
-): Promise<Admitted[]> {
+): Promise<[Admitted, ...Admitted[]]> {
   const [only, ...others] = candidates;
   return only !== undefined && others.length === 0
     ? admitFirst(only, { others, ...parts })
@@ -60,7 +60,7 @@ export function admit(
 async function admitOne(
   candidates: readonly Candidate[],
   { meter, context }: { meter: Meter; context: RouteContext },
-): Promise<Admitted[]> {
+): Promise<[Admitted, ...Admitted[]]> {
   let refusal: unknown;
   for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
     try {
@@ -76,7 +76,7 @@ async function admitOne(
 async function admitFirst(
   first: Candidate,
   { others, meter, context }: { others: readonly Candidate[]; meter: Meter; context: RouteContext },
-): Promise<Admitted[]> {
+): Promise<[Admitted, ...Admitted[]]> {
   const budgets = budgetsOf(context);
   const claims = claimsFor(first, context);
   let plan = planFor({ first, others, budgets });
@@ -98,7 +98,7 @@ async function admitFirst(
   });
   if (taking !== undefined) await taking;
   const { cap, payable } = plan;
-  const admitted = [withCap(first, cap)];
+  const admitted: [Admitted, ...Admitted[]] = [withCap(first, cap)];
   for (const other of payable) {
     const capped = withCap(other, cap);
     capped.claims = claimsFor(capped, context).filter(isOfModel);

@@ -40,16 +40,16 @@ interface Run {
   client: ClientRequest;
 }
 
+type Runs = readonly [Run, ...Run[]];
+
 /** A request on its way, as every step after the first needs it. */
 interface Job {
   codec: Codec;
   context: RouteContext;
   meter: Meter;
   wishes: Wishes;
-  /** Who may answer, and the one of them that is asked first. */
-  admitted: readonly Admitted[];
-  lead: Run;
-  runs: readonly Run[];
+  /** Who may answer; the one that is asked first leads. */
+  runs: Runs;
   /** The attempt under way, or the last one; absent before the first. */
   attempted: Attempted | undefined;
   /** Aborted when the client leaves before there is a response, and when the process ends. */
@@ -85,9 +85,7 @@ async function serveMetered(
   const body = await context.readJson();
   checkBody(codec.schema, body.value);
   const { wishes, candidates } = findCandidates(codec.readPrompt(body.value), context);
-  const admitted = await admit(candidates, { meter, context });
-  const lead = admitted[0];
-  if (lead === undefined) throw new TypeError("Cannot answer: nobody was admitted");
+  const [lead, ...others] = await admit(candidates, { meter, context });
   const seconds = () => Math.floor(context.gateway.now() / 1000);
   const createdAt = seconds();
   const runOf = (admitted: Admitted): Run => {
@@ -104,7 +102,7 @@ async function serveMetered(
     return { admitted, client: { echo, body: capped, header } };
   };
 
-  const runs = admitted.map(runOf);
+  const runs: Runs = [runOf(lead), ...others.map(runOf)];
   const gone = new AbortController();
   const leave = () => lead.model.on_disconnect === "drain" ? undefined : gone.abort();
   if (request.signal.aborted) leave();
@@ -115,8 +113,6 @@ async function serveMetered(
     context,
     meter,
     wishes,
-    admitted,
-    lead: runs[0] ?? runOf(lead),
     runs,
     attempted: undefined,
     signal: gone.signal,
@@ -125,6 +121,9 @@ async function serveMetered(
   };
   try {
     return lead.prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
+  } catch (thrown) {
+    if (job.attempted !== undefined) context.answerHeaders.push(...headersOfAttempt(job.attempted.attempt));
+    throw thrown;
   } finally {
     // From here on the response's own body tells whether the client is there.
     request.signal.removeEventListener("abort", leave);
@@ -132,30 +131,25 @@ async function serveMetered(
 }
 
 /** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */
-async function answer(job: Job): Promise<Response> {
-  const { context: { gateway, requestId }, meter, admitted, wishes, signal } = job;
-  try {
-    const choices = planTargets(admitted, { gateway, wishes });
-    return await attempt(
-      attemptsWith(gateway, {
-        requestId,
-        signal,
-        choices,
-        deadlineMs: deadlineMs(choices, gateway),
-        ask: (attempt) => answerFrom(attempt, job),
-        // An answer that came and could not be entered in the ledger is not asked for again.
-        isOver: () => signal.aborted || meter.ended,
-      }),
-    );
-  } catch (thrown) {
-    if (job.attempted !== undefined) job.context.answerHeaders.push(...headersOfAttempt(job.attempted.attempt));
-    throw thrown;
-  }
+function answer(job: Job): Promise<Response> {
+  const { context: { gateway, requestId }, meter, runs, wishes, signal } = job;
+  const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes });
+  return attempt(
+    attemptsWith(gateway, {
+      requestId,
+      signal,
+      choices,
+      deadlineMs: deadlineMs(choices, gateway),
+      ask: (attempt) => answerFrom(attempt, job),
+      // An answer that came and could not be entered in the ledger is not asked for again.
+      isOver: () => signal.aborted || meter.ended,
+    }),
+  );
 }
 
 /** The run of the model that is asked; that of the lead where it is none of them. */
-function runWith(model: Model | undefined, { runs, lead }: Job): Run {
-  return lead.admitted.model === model ? lead : runs.find(({ admitted }) => admitted.model === model) ?? lead;
+function runWith(model: Model | undefined, { runs }: Job): Run {
+  return runs.find(({ admitted }) => admitted.model === model) ?? runs[0];
 }
 
 async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
@@ -174,8 +168,9 @@ async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
   job.attempted = { attempt, dropped };
   meter.attempt(target.upstream);
   record.protocol = upstream.spokenTo?.(prompt.protocol, target);
-  const begun = gateway.monotonic();
   const { countInput } = fitted;
+  // Of a whole answer nobody measures it.
+  const begun = prompt.stream ? gateway.monotonic() : 0;
   const given = await upstream.generate({
     prompt: fitted.prompt,
     countInput,
@@ -311,7 +306,7 @@ function measured(feed: FrameFeed, { job, attempt: { pass }, begun }: Out): Fram
 
 /** What becomes of a stream whose targets take longer than a client or a proxy on the way may wait in silence. */
 function lateOf(job: Job, leave: () => void): Late {
-  const { codec, context, lead: { client } } = job;
+  const { codec, context, runs: [{ client }] } = job;
   return {
     response: answer(job),
     heartbeat: codec.heartbeat,

@@ -11,6 +11,8 @@ const MOST_BACKOFF_MS = 2_000;
 /** Longest time that one request waits between its attempts, all waits together. */
 const MOST_WAIT_MS = 5_000;
 
+const WELL = { type: "success" } as const;
+
 /** One attempt. */
 export interface Attempt extends Choice {
   pass: Pass;
@@ -65,6 +67,14 @@ interface Candidate {
   asked: boolean;
 }
 
+/** An attempt under way. */
+interface Asking {
+  candidate: Candidate;
+  pass: Pass;
+  number: number;
+  isRetry: boolean;
+}
+
 /** Why there is nobody to ask now. */
 interface Refusal {
   why: Away | "full" | "spent";
@@ -92,6 +102,7 @@ class Run<T> {
   }
 
   async run(): Promise<T> {
+    const { health, budgets, ask } = this.#parts;
     while (true) {
       if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
       const found = this.#find(this.#left) ?? await this.#wait();
@@ -99,8 +110,19 @@ class Run<T> {
       const { candidate, pass } = found;
       remove(this.#left, candidate);
       remove(this.#again, candidate);
-      const result = await this.#ask(candidate, pass);
-      if (result !== undefined) return result.answer;
+      const { model, target } = candidate.choice;
+      const isRetry = this.#attempts > this.#unfit;
+      const number = ++this.#attempts;
+      const budget = budgets.of(target);
+      budget.begin(isRetry);
+      try {
+        const answer = await ask({ model, target, pass, number });
+        health.report(pass, WELL);
+        budget.end(isRetry, "well");
+        return answer;
+      } catch (error) {
+        this.#failed(error, { candidate, pass, number, isRetry });
+      }
     }
   }
 
@@ -154,33 +176,22 @@ class Run<T> {
     return answer === "yes" ? undefined : { why: answer, waitMs: 0 };
   }
 
-  async #ask(candidate: Candidate, pass: Pass): Promise<{ answer: T } | undefined> {
-    const { health, budgets, ask, once = false, isOver } = this.#parts;
+  /** Learns from a failure. @throws what the request fails with, where nobody is asked any more */
+  #failed(error: unknown, { candidate, pass, number, isRetry }: Asking): void {
+    const { health, budgets, once = false, isOver } = this.#parts;
     const { choice } = candidate;
-    const isRetry = this.#attempts > this.#unfit;
-    const budget = budgets.of(choice.target);
-    const number = ++this.#attempts;
-    budget.begin(isRetry);
-    try {
-      const answer = await ask({ model: choice.model, target: choice.target, pass, number });
-      health.report(pass, { type: "success" });
-      budget.end(isRetry, "well");
-      return { answer };
-    } catch (error) {
-      const verdict = judge(error, { once });
-      const { type } = verdict.outcome;
-      // A client that has left says nothing about the target.
-      const over = isOver();
-      health.report(pass, over ? { type: "neither" } : verdict.outcome);
-      budget.end(isRetry, over || type === "neither" ? undefined : "wrong");
-      if (over || !(error instanceof GatewayError)) throw error;
-      if (type !== "neither" || error.kind === "not_found") this.#parts.failed?.({ ...choice, pass, number }, error);
-      // That one could not be asked tells less than that another one failed.
-      if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
-      this.#judged(candidate, { verdict, error });
-      if (this.#mayGoOn(verdict)) return undefined;
-      throw this.#last;
-    }
+    const verdict = judge(error, { once });
+    const { type } = verdict.outcome;
+    // A client that has left says nothing about the target.
+    const over = isOver();
+    health.report(pass, over ? { type: "neither" } : verdict.outcome);
+    budgets.of(choice.target).end(isRetry, over || type === "neither" ? undefined : "wrong");
+    if (over || !(error instanceof GatewayError)) throw error;
+    if (type !== "neither" || error.kind === "not_found") this.#parts.failed?.({ ...choice, pass, number }, error);
+    // That one could not be asked tells less than that another one failed.
+    if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
+    this.#judged(candidate, { verdict, error });
+    if (!this.#mayGoOn(verdict)) throw this.#last;
   }
 
   /** Sees to who is left. */
