@@ -1,6 +1,7 @@
 /** Opens the ports of a gateway, and tells the operator why one cannot be opened. */
 import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import { Alarms } from "../http/alarms.ts";
 import { type App, type AppOptions, createApp } from "../http/app.ts";
 import { describeCause } from "../http/cause.ts";
 import type { Listener } from "../http/surface.ts";
@@ -23,9 +24,10 @@ export interface Listening extends Pick<AppOptions, "routes" | "drain" | "sender
 /** Serves the gateway of the moment. @throws {ListenError} */
 export function listen(current: () => Gateway, { listener, shared = false, ...parts }: Listening): Server {
   const { hostname, port, surface } = listener;
-  const app: App = createApp({ ...parts, surface, gateway: current });
+  const alarms = new Alarms();
+  const app: App = createApp({ ...parts, surface, gateway: current, alarms });
   try {
-    return Deno.serve({
+    const server = Deno.serve({
       hostname,
       port,
       ...(shared && { reusePort: true }),
@@ -36,6 +38,11 @@ export function listen(current: () => Gateway, { listener, shared = false, ...pa
         return new Response(null, { status: 500 });
       },
     }, app);
+    // Somebody may come at any time: a request that is alone starts and ends no timer, which costs 15,000 instructions.
+    alarms.enter();
+    const leave = () => alarms.leave();
+    server.finished.then(leave, leave);
+    return server;
   } catch (cause) {
     throw cannotListen(listener, cause);
   }

@@ -48,6 +48,8 @@ export interface AppOptions {
   nextRequestId?: () => string;
   /** How near its end the server is; absent: it serves for ever. */
   drain?: Drain;
+  /** Absent: alarms whose timer runs while requests do, and no longer. */
+  alarms?: Alarms;
   /** What is known of those who send requests beyond this app; absent: nothing is. */
   senders?: Partial<Pick<Senders, "failures" | "crowd">>;
 }
@@ -90,10 +92,9 @@ interface Setting {
 export function createApp(options: AppOptions): App {
   const access = options.access ?? ACCESS;
   checkAccess(options.routes, access);
-  const { surface = "public", drain = createDrain() } = options;
+  const { surface = "public", drain = createDrain(), alarms = new Alarms() } = options;
   const places = createPlaces(routesOn(surface, { routes: options.routes, access }), access);
   const budget = new BodyBudget();
-  const alarms = new Alarms();
   /** Observers that know of this app's bodies. */
   const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
