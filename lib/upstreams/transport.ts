@@ -1,6 +1,7 @@
 /** The way to an upstream and back: one function, over `fetch`. */
 import { GatewayError } from "../errors.ts";
 import { LONG_STEP, turn } from "../pace.ts";
+import type { AnswerHeader } from "./http1/head.ts";
 import { createHosts, type Host } from "./reach.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
@@ -41,7 +42,7 @@ export interface Outgoing {
 /** An upstream's answer while it arrives. */
 export interface Incoming {
   status: number;
-  header(name: string): string | null;
+  header(name: AnswerHeader): string | null;
   /**
    * The next bytes; `undefined` after the last.
    * @throws {GatewayError} `timeout`, or `upstream` where the connection breaks

@@ -6,7 +6,7 @@ import type { Call, Reached } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import type { Watch } from "./deadlines.ts";
 import type { Following } from "./framing.ts";
-import { type Head, headerOf } from "./head.ts";
+import type { AnswerHeader, Head } from "./head.ts";
 import type { Pool } from "./pool.ts";
 import { SCRATCH_BYTES, type Scratches } from "./scratch.ts";
 import type { Sending } from "./sending.ts";
@@ -58,8 +58,8 @@ export class Answer implements Incoming {
     return this.#head.status;
   }
 
-  header(name: string): string | null {
-    return headerOf(this.#head, name.toLowerCase());
+  header(name: AnswerHeader): string | null {
+    return this.#head.headers[name] ?? null;
   }
 
   async read(): Promise<Uint8Array | undefined> {

@@ -1,7 +1,7 @@
 /** Reading the final head of an answer from a connection. */
 import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
-import { findHeadEnd, type Head, HEAD_BYTES, headText, parseHead } from "./head.ts";
+import { findHeadEnd, type Head, HEAD_BYTES, parseHead } from "./head.ts";
 
 /** Bytes of an HTTP/2 frame's own head, and types of frames (RFC 9113, 4.1 and 6). */
 const FRAME_BYTES = 9;
@@ -20,12 +20,11 @@ const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
 export async function readAnswerHead(connection: Connection): Promise<Head> {
   for (let count = 0; count <= INTERIM; count++) {
     let seen = 0;
-    let text: string | undefined;
-    while ((text = takeHeadText(connection, seen)) === undefined) {
+    let head: Head | undefined;
+    while ((head = takeHead(connection, seen)) === undefined) {
       seen = connection.end - connection.start;
       if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
     }
-    const head = parseHead(text);
     if (head.status === 101) throw new BrokenAnswer("The peer changes to a protocol that nobody asked for");
     if (head.status >= 200) return head;
   }
@@ -33,7 +32,7 @@ export async function readAnswerHead(connection: Connection): Promise<Head> {
 }
 
 /** The head, where all of it is there. What was looked at before, so many bytes, is not looked at again. */
-function takeHeadText(connection: Connection, seen: number): string | undefined {
+function takeHead(connection: Connection, seen: number): Head | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
     if (beginsAsHttp2(connection)) throw new OtherVersion("The peer speaks HTTP/2 alone");
@@ -43,7 +42,7 @@ function takeHeadText(connection: Connection, seen: number): string | undefined 
   if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
   if (after < 0) return undefined;
   connection.start = after;
-  return headText(buffer.subarray(start, after));
+  return parseHead(buffer, { start, end: after });
 }
 
 /** Whether what came may become a status line: who speaks something else may never end its first line. */

@@ -1,6 +1,6 @@
 /** Where an answer's body ends, and whether its connection can carry another request. */
 import { BrokenAnswer } from "./broken_answer.ts";
-import { type Head, headerOf } from "./head.ts";
+import type { Head } from "./head.ts";
 
 /** How the end of a body is told. */
 export type Framing =
@@ -29,29 +29,29 @@ const CLOSE: Framing = { kind: "close" };
  * @throws {BrokenAnswer} where the head says it in two ways, or in one that not every reader understands
  */
 export function following(head: Head, method: string): Following {
-  const coding = headerOf(head, "transfer-encoding");
-  const length = readLength(headerOf(head, "content-length"));
-  if (coding !== null) {
+  const coding = head.headers["transfer-encoding"];
+  const length = readLength(head.headers["content-length"]);
+  if (coding !== undefined) {
     if (length !== undefined) throw new BrokenAnswer("The head has a length and a transfer coding");
     if (head.minor === 0) throw new BrokenAnswer("The head of an HTTP/1.0 answer has a transfer coding");
     if (coding.toLowerCase() !== "chunked") throw new BrokenAnswer("The transfer coding is not chunked");
   }
   const keeps = keepsOpen(head);
-  const keepsMs = keeps ? readKeepAlive(headerOf(head, "keep-alive")) : undefined;
+  const keepsMs = keeps ? readKeepAlive(head.headers["keep-alive"]) : undefined;
   const { status } = head;
   if (method === "HEAD" || status === 204 || status === 304) {
     // A 204 that announces a body may send one.
-    const isClear = status !== 204 || (coding === null && (length ?? 0) === 0);
+    const isClear = status !== 204 || (coding === undefined && (length ?? 0) === 0);
     return { framing: NONE, keeps: keeps && isClear, keepsMs };
   }
-  if (coding !== null) return { framing: CHUNKED, keeps, keepsMs };
+  if (coding !== undefined) return { framing: CHUNKED, keeps, keepsMs };
   if (length === undefined) return { framing: CLOSE, keeps: false };
   return { framing: length === 0 ? NONE : { kind: "length", bytes: length }, keeps, keepsMs };
 }
 
 /** Equal lengths said twice are one. */
-function readLength(value: string | null): number | undefined {
-  if (value === null) return undefined;
+function readLength(value: string | undefined): number | undefined {
+  if (value === undefined) return undefined;
   if (/^\d{1,15}$/.test(value)) return Number(value);
   const [first = "", ...others] = value.split(",").map((text) => text.replace(/^[ \t]+|[ \t]+$/g, ""));
   if (others.some((other) => other !== first)) throw new BrokenAnswer("The head has two lengths");
@@ -61,14 +61,14 @@ function readLength(value: string | null): number | undefined {
 }
 
 function keepsOpen(head: Head): boolean {
-  const said = headerOf(head, "connection");
-  if (said === null) return head.minor === 1;
+  const said = head.headers.connection;
+  if (said === undefined) return head.minor === 1;
   const options = said.toLowerCase().split(",").map((option) => option.trim());
   if (options.includes("close")) return false;
   return head.minor === 1 || options.includes("keep-alive");
 }
 
-function readKeepAlive(value: string | null): number | undefined {
-  const seconds = value === null ? undefined : /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i.exec(value)?.[1];
+function readKeepAlive(value: string | undefined): number | undefined {
+  const seconds = value === undefined ? undefined : /(?:^|[,; ])timeout=(\d{1,6})(?:$|[,; ])/i.exec(value)?.[1];
   return seconds === undefined ? undefined : Number(seconds) * 1000;
 }

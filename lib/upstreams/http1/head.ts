@@ -1,4 +1,4 @@
-/** The head of an answer: found in bytes, and read from text. Strict: what two readers may understand differently is refused. */
+/** The head of an answer: found in bytes, and read from them. Strict: what two readers may understand differently is refused. */
 import { BrokenAnswer } from "./broken_answer.ts";
 
 /** Most bytes of one head. */
@@ -8,22 +8,51 @@ export const HEAD_LINES = 256;
 /** Longest line of a head, in bytes. */
 export const LINE_BYTES = 16 * 1024;
 
-const LF = 10;
-const CR = 13;
+/** The headers of an answer that anybody reads. All are checked, and only these are kept. */
+export const ANSWER_HEADERS = [
+  "connection",
+  "content-encoding",
+  "content-length",
+  "content-type",
+  "keep-alive",
+  "retry-after",
+  "retry-after-ms",
+  "transfer-encoding",
+  "upgrade",
+] as const;
 
-const STATUS_LINE = /HTTP\/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?\r\n/y;
-/** No space before the colon, no folded line, no control character, no bare CR or LF. */
-const HEADER_LINE = /([!#$%&'*+\-.^_`|~0-9A-Za-z]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)\r\n/y;
+/** One of them. */
+export type AnswerHeader = (typeof ANSWER_HEADERS)[number];
+
+const TAB = 9, LF = 10, CR = 13, SPACE = 32, ZERO = 48, ONE = 49, FIVE = 53, COLON = 58;
+/** Letters differ by it from their lower case; signs of names have it. */
+const LOWER = 0x20;
+
+const BEGINNING = "HTTP/1.";
+const CODE = BEGINNING.length + 2;
+const CODE_DIGITS = 3;
+
+/** What a byte may stand in, as bits. */
+const IN_NAME = 1, IN_VALUE = 2;
+const PLACES = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const isName = /[!#$%&'*+\-.^_`|~0-9A-Za-z]/.test(String.fromCharCode(byte));
+  const isValue = byte === TAB || (byte >= SPACE && byte !== 0x7f);
+  return (isName ? IN_NAME : 0) | (isValue ? IN_VALUE : 0);
+});
 
 /** What stands before an answer's body. */
 export interface Head {
   /** The last digit of its version: HTTP/1.0 or HTTP/1.1. */
   minor: 0 | 1;
   status: number;
-  /** The headers' names, in lower case, in the order they came. */
-  names: readonly string[];
-  /** Their values, without the space around them. */
-  values: readonly string[];
+  /** Values without the space around them, one character per byte; those of repetitions are joined by commas. */
+  headers: Partial<Record<AnswerHeader, string>>;
+}
+
+/** Bytes of a head: from `start` to `end`. */
+export interface HeadSpan {
+  start: number;
+  end: number;
 }
 
 /**
@@ -31,10 +60,7 @@ export interface Head {
  * What was looked at before, up to `seen`, is not looked at again.
  * @throws {BrokenAnswer} at a line that does not end in CR and LF
  */
-export function findHeadEnd(
-  bytes: Uint8Array,
-  { start, seen, end }: { start: number; seen: number; end: number },
-): number {
+export function findHeadEnd(bytes: Uint8Array, { start, seen, end }: HeadSpan & { seen: number }): number {
   for (let at = seen; at < end; at++) {
     if (bytes[at] !== LF) continue;
     if (at === start || bytes[at - 1] !== CR) throw new BrokenAnswer("A line of the head ends in a bare LF");
@@ -44,56 +70,92 @@ export function findHeadEnd(
   return -1;
 }
 
-/** Reads a head with the empty line at its end. @throws {BrokenAnswer} */
-export function parseHead(text: string): Head {
-  STATUS_LINE.lastIndex = 0;
-  const first = STATUS_LINE.exec(text);
-  if (first === null || first[0].length > LINE_BYTES) throw new BrokenAnswer("The status line is none of HTTP/1");
-  const names: string[] = [];
-  const values: string[] = [];
-  let at = STATUS_LINE.lastIndex;
-  const end = text.length - 2;
-  while (at < end) {
-    HEADER_LINE.lastIndex = at;
-    const line = HEADER_LINE.exec(text);
-    if (line === null) throw new BrokenAnswer("A line of the head is no header");
-    if (line[0].length > LINE_BYTES) throw new BrokenAnswer("A line of the head is too long");
-    if (names.length === HEAD_LINES) throw new BrokenAnswer("The head has too many lines");
-    at = HEADER_LINE.lastIndex;
-    names.push((line[1] ?? "").toLowerCase());
-    values.push(trimEnd(line[2] ?? ""));
+/** Reads a head with the empty line at its end, as `findHeadEnd` found it. @throws {BrokenAnswer} */
+export function parseHead(bytes: Uint8Array, { start, end }: HeadSpan = { start: 0, end: bytes.length }): Head {
+  const head = readStatus(bytes, start);
+  const last = end - 2;
+  let lines = 0;
+  let at = lineEnd(bytes, { at: afterValue(bytes, start + CODE + CODE_DIGITS), begin: start });
+  while (at < last) {
+    const colon = afterName(bytes, at);
+    if (colon === at || bytes[colon] !== COLON) throw new BrokenAnswer("A line of the head is no header");
+    if (++lines > HEAD_LINES) throw new BrokenAnswer("The head has too many lines");
+    const stop = afterValue(bytes, colon + 1);
+    const next = lineEnd(bytes, { at: stop, begin: at });
+    const name = answerHeader(bytes, { start: at, end: colon });
+    if (name !== undefined) {
+      const value = valueText(bytes, { start: colon + 1, end: stop });
+      const before = head.headers[name];
+      head.headers[name] = before === undefined ? value : `${before}, ${value}`;
+    }
+    at = next;
   }
-  if (at !== end) throw new BrokenAnswer("The head does not end where its last line does");
-  return { minor: first[1] === "0" ? 0 : 1, status: Number(first[2]), names, values };
+  if (at !== last) throw new BrokenAnswer("The head does not end where its last line does");
+  return head;
 }
 
-/** The value of a header, those of its repetitions joined by commas; `null` where there is none. The name is in lower case. */
-export function headerOf({ names, values }: Pick<Head, "names" | "values">, name: string): string | null {
-  let found: string | null = null;
-  for (let at = names.indexOf(name); at >= 0; at = names.indexOf(name, at + 1)) {
-    found = found === null ? values[at] ?? "" : `${found}, ${values[at]}`;
+/** The status line, but for the reason behind it: that is none without a space. */
+function readStatus(bytes: Uint8Array, start: number): Head {
+  let isStatus = true;
+  for (let at = 0; at < BEGINNING.length; at++) isStatus &&= bytes[start + at] === BEGINNING.charCodeAt(at);
+  const minor = bytes[start + BEGINNING.length];
+  let status = 0;
+  for (let at = start + CODE; at < start + CODE + CODE_DIGITS; at++) {
+    const digit = (bytes[at] ?? 0) - ZERO;
+    isStatus &&= digit >= 0 && digit <= 9;
+    status = status * 10 + digit;
   }
-  return found;
+  const first = bytes[start + CODE] ?? 0;
+  const after = bytes[start + CODE + CODE_DIGITS];
+  isStatus &&= bytes[start + CODE - 1] === SPACE && first >= ONE && first <= FIVE && (after === SPACE || after === CR);
+  if (!isStatus || (minor !== ZERO && minor !== ONE)) throw new BrokenAnswer("The status line is none of HTTP/1");
+  return { minor: minor === ZERO ? 0 : 1, status, headers: {} };
 }
 
-const decoder = new TextDecoder();
-
-/** Bytes of a head as text, one character each. */
-export function headText(bytes: Uint8Array): string {
-  const text = decoder.decode(bytes);
-  // One character per byte: there was nothing but ASCII, or almost.
-  return text.length === bytes.length && !text.includes("\ufffd") ? text : latin1(bytes);
+function afterName(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (((PLACES[bytes[at] ?? 0] ?? 0) & IN_NAME) !== 0) at++;
+  return at;
 }
 
-function latin1(bytes: Uint8Array): string {
+function afterValue(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (((PLACES[bytes[at] ?? 0] ?? 0) & IN_VALUE) !== 0) at++;
+  return at;
+}
+
+/** Behind the CR and LF at `at` that end the line from `begin`: no control character, no bare CR or LF comes before. */
+function lineEnd(bytes: Uint8Array, { at, begin }: { at: number; begin: number }): number {
+  if (bytes[at] !== CR || bytes[at + 1] !== LF) throw new BrokenAnswer("A line of the head is no header");
+  if (at + 2 - begin > LINE_BYTES) throw new BrokenAnswer("A line of the head is too long");
+  return at + 2;
+}
+
+/** The header of this name, if anybody reads it. */
+function answerHeader(bytes: Uint8Array, { start, end }: HeadSpan): AnswerHeader | undefined {
+  for (const name of ANSWER_HEADERS) {
+    if (name.length === end - start && isName(bytes, { start, name })) return name;
+  }
+  return undefined;
+}
+
+function isName(bytes: Uint8Array, { start, name }: { start: number; name: string }): boolean {
+  for (let at = 0; at < name.length; at++) {
+    if (((bytes[start + at] ?? 0) | LOWER) !== name.charCodeAt(at)) return false;
+  }
+  return true;
+}
+
+/** Without the space around it. */
+function valueText(bytes: Uint8Array, span: HeadSpan): string {
+  let { start, end } = span;
+  while (start < end && isSpace(bytes[start])) start++;
+  while (end > start && isSpace(bytes[end - 1])) end--;
   let text = "";
-  for (const byte of bytes) text += String.fromCharCode(byte);
+  for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at] ?? 0);
   return text;
 }
 
-/** A regular expression that looks for space at a text's end takes its time with spaces elsewhere. */
-function trimEnd(text: string): string {
-  let end = text.length;
-  while (end > 0 && (text[end - 1] === " " || text[end - 1] === "\t")) end--;
-  return end === text.length ? text : text.slice(0, end);
+function isSpace(byte: number | undefined): boolean {
+  return byte === SPACE || byte === TAB;
 }

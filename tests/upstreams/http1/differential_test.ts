@@ -9,7 +9,7 @@ import { say, startKeeping, type Then } from "./keeping_server.ts";
 /** What a transport makes of an answer. */
 type Said = { status: number; headers: Record<string, string | null>; body: string } | "error";
 
-const NAMES = ["content-type", "x-one", "x-two", "x-three", "retry-after", "x-request-id"];
+const NAMES = ["content-type", "upgrade", "retry-after-ms", "retry-after"] as const;
 
 async function sayOf(transport: Transport, url: string, body: string): Promise<Said> {
   try {
@@ -75,7 +75,7 @@ function makeAnswer(below: Below): Made {
       "x".repeat(below(3_000)),
       "a, b",
     ]);
-    return `${cased(below, pick(below, ["content-type", "x-one", "x-two", "x-three", "retry-after"]))}:${
+    return `${cased(below, pick(below, ["content-type", "upgrade", "retry-after-ms", "x-three", "retry-after"]))}:${
       pick(below, ["", " ", "\t "])
     }${value}${pick(below, ["", "", " \t"])}`;
   });
@@ -91,7 +91,7 @@ function makeAnswer(below: Below): Made {
     wire = chunksOf(below, body);
   }
   let all = `${first}\r\n${[...lines].sort(() => below(3) - 1).map((line) => `${line}\r\n`).join("")}\r\n${wire}`;
-  if (below(10) === 0) all = `HTTP/1.1 ${pick(below, [100, 102, 103])} Wait\r\nx-one: no\r\n\r\n${all}`;
+  if (below(10) === 0) all = `HTTP/1.1 ${pick(below, [100, 102, 103])} Wait\r\nupgrade: no\r\n\r\n${all}`;
   let then: Then = kind === "close" ? "close" : "keep";
   if (below(10) === 0 && all.length > 1) {
     all = all.slice(0, below(all.length));

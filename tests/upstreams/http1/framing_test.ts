@@ -4,7 +4,7 @@ import { following, type Framing } from "../../../lib/upstreams/http1/framing.ts
 import { parseHead } from "../../../lib/upstreams/http1/head.ts";
 
 const read = (first: string, lines: string[], method = "POST") =>
-  following(parseHead([first, ...lines, "", ""].join("\r\n")), method);
+  following(parseHead(new TextEncoder().encode([first, ...lines, "", ""].join("\r\n"))), method);
 const OK = "HTTP/1.1 200 OK";
 const OLD = "HTTP/1.0 200 OK";
 
