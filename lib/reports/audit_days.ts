@@ -3,11 +3,15 @@ import type { DaySum, LedgerStore } from "../store/ledger.ts";
 import { formatUsd } from "../metering/money.ts";
 import type { Difference, Findings } from "./audit_findings.ts";
 import type { EntryWalk } from "./audit_walk.ts";
+import { inSlices } from "../pace.ts";
 import { DAY_MS } from "../store/days.ts";
 import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
 
 /** Sums read between two turns of the event loop, and those of the rest of their day. */
 const PAGE = 1000;
+
+/** Sums that are looked at between two looks at the clock: one day has as many as there are keys. */
+const SUMS_AT_ONCE = 64;
 
 /** A day before every other. */
 const NO_DAY = Number.MIN_SAFE_INTEGER;
@@ -31,13 +35,15 @@ interface Parts {
 
 /** The sums of some whole days. */
 interface Page {
-  sums: ReadonlyMap<string, DaySum>;
+  sums: SumsByName;
   /** The last of the days; infinite where there are no more. */
   until: number;
 }
 
-/** What is known of one sum: as it was read before and after the newest entries, and as the entries make it. */
-type Readings = Record<"before" | "after" | "made", DaySum>;
+type SumsByName = ReadonlyMap<string, DaySum>;
+
+/** What is known of a sum, or of some: as read before and after the newest entries, and as the entries make it. */
+type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
 
 /**
  * Compares the sums per day with the entries. A ledger in use grows meanwhile, so its sums are read before and after the
@@ -60,21 +66,30 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: P
     if (!isWithin(made, after) || (!isAlone && !isWithin(before, made))) findings.add(differs(sums));
   }
 
+  function* lookAtAll({ before, after, made }: Readings<SumsByName>, until: number): Generator<void, void> {
+    let count = 0;
+    for (const these of [made, before, after]) {
+      for (const [name, known] of these) {
+        if (++count % SUMS_AT_ONCE === 0) yield;
+        const isDone = these !== made && (made.has(name) || these === after && before.has(name));
+        if (isDone || known.day > until) continue;
+        const nothing = emptySum(known);
+        look({
+          before: before.get(name) ?? nothing,
+          after: after.get(name) ?? nothing,
+          made: made.get(name) ?? nothing,
+        });
+      }
+    }
+  }
+
   for (let since = NO_DAY; since < Infinity;) {
     const before = await readPage(ledger, since);
     await walk.toEnd(ledger, turn);
     const after = await readPage(ledger, since);
     const until = Math.min(before.until, after.until);
-    const made = byName(walk.sums.within(since, until));
-    for (const [name, known] of new Map([...made, ...before.sums, ...after.sums])) {
-      if (known.day > until) continue;
-      const nothing = emptySum(known);
-      look({
-        before: before.sums.get(name) ?? nothing,
-        after: after.sums.get(name) ?? nothing,
-        made: made.get(name) ?? nothing,
-      });
-    }
+    const made = await inSlices(byName(walk.sums.within(since, until)));
+    await inSlices(lookAtAll({ before: before.sums, after: after.sums, made }, until));
     since = until + 1;
     await turn();
   }
@@ -86,11 +101,17 @@ export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: P
 
 async function readPage(ledger: LedgerStore, since: number): Promise<Page> {
   const sums = await ledger.days(since, PAGE);
-  return { sums: byName(sums), until: sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity };
+  const until = sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity;
+  return { sums: await inSlices(byName(sums)), until };
 }
 
-function byName(sums: readonly DaySum[]): ReadonlyMap<string, DaySum> {
-  return new Map(sums.map((sum) => [`${sum.day}\n${nameOfDaySum(sum)}`, sum]));
+function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {
+  const named = new Map<string, DaySum>();
+  for (const [index, sum] of sums.entries()) {
+    if (index % SUMS_AT_ONCE === 0) yield;
+    named.set(`${sum.day}\n${nameOfDaySum(sum)}`, sum);
+  }
+  return named;
 }
 
 function differs({ after, made }: Readings): Difference {

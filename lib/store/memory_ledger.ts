@@ -1,6 +1,6 @@
 /** A ledger that ends with the process. */
 import { Accounts, lostEntry, type Spender } from "./accounts.ts";
-import { inSlices } from "../pace.ts";
+import { inSlices, mapInSlices, sortInSlices } from "../pace.ts";
 import { addFigures, cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
 import type { DaySum, Entry, KeptEntry, LedgerStart, LedgerStore, UsageBy } from "./ledger.ts";
@@ -117,10 +117,11 @@ export function openMemoryLedger(): LedgerStore {
       return Promise.resolve(entries.slice(from, from + limit).map((entry) => structuredClone(entry)));
     },
     usage: async (query) => (await inSlices(usage(query))).list(),
-    days(since, enough = Infinity) {
-      const found = [...days.values()].filter(({ day }) => day >= since).sort((a, b) => a.day - b.day);
+    async days(since, enough = Infinity) {
+      const later = [...days.values()].filter(({ day }) => day >= since);
+      const found = await sortInSlices(later, (a, b) => a.day - b.day);
       const last = found[enough - 1]?.day ?? Infinity;
-      return Promise.resolve(structuredClone(found.filter(({ day }) => day <= last)));
+      return await mapInSlices(found.filter(({ day }) => day <= last), (sum) => structuredClone(sum));
     },
     prune(beforeDay) {
       const end = entries.findIndex(({ at }) => dayOf(at) >= beforeDay);

@@ -1,5 +1,6 @@
 /** The ledger in the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
+import { inSlices } from "../pace.ts";
 import type { BudgetClaim, LedgerStart, LedgerStore } from "./ledger.ts";
 import { dayOf } from "./days.ts";
 import { openPruning } from "./sqlite_ledger_prune.ts";
@@ -59,8 +60,7 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
     // deno-lint-ignore require-await -- what is thrown here must reject
     entries: async ({ after, limit }) => entries.after(after, limit),
     usage,
-    // deno-lint-ignore require-await -- what is thrown here must reject
-    days: async (since, enough = Infinity) => sums.days(since, enough),
+    days: (since, enough = Infinity) => inSlices(sums.days(since, enough)),
     prune,
     // deno-lint-ignore require-await -- what is thrown here must reject
     start: async () => start(),

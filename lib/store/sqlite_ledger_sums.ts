@@ -14,8 +14,15 @@ export interface SumRows {
   /** Adds entries to the sums of their days. Within the transaction that enters them. */
   add(entries: readonly Entry[]): void;
   chargedSince(spender: Spender): bigint;
-  days(since: number, enough: number): DaySum[];
+  /** As `LedgerStore.days`, a few sums at a time: each as it is when its turn comes. */
+  days(since: number, enough: number): Generator<void, DaySum[]>;
 }
+
+/** Above every text, as SQLite has it. */
+export const LAST = new Uint8Array();
+
+/** Sums that are read between two looks at the clock: about a millisecond of work. */
+const ROWS_AT_ONCE = 256;
 
 /** Opens the sums of a database that is up to date. */
 export function openSumRows(db: DatabaseSync): SumRows {
@@ -23,24 +30,41 @@ export function openSumRows(db: DatabaseSync): SumRows {
   const charged = { key: prepareCharged(db, "key_id"), group: prepareCharged(db, "group_name") };
   const columns = `day, key_id, group_name, model, ${COUNTS}, CAST(cost AS TEXT) AS cost,
     CAST(overrun AS TEXT) AS overrun`;
-  const days = db.prepare(`SELECT ${columns} FROM days WHERE day >= ? AND day <= ? ORDER BY day`);
+  const days = db.prepare(
+    `SELECT ${columns} FROM days WHERE (day, key_id, group_name, model) > (?, ?, ?, ?) AND day <= ?
+     ORDER BY day, key_id, group_name, model LIMIT ${ROWS_AT_ONCE}`,
+  );
   const dayOfNth = db.prepare("SELECT day FROM days WHERE day >= ? ORDER BY day LIMIT 1 OFFSET ?");
 
   return {
     add,
     chargedSince: ({ scope, id, since }) => charged[scope](id, since),
-    days(since, enough) {
+    *days(since, enough) {
       const last = Number.isSafeInteger(enough) ? dayOfNth.get(since, enough - 1)?.day : undefined;
-      return days.all(since, last ?? Number.MAX_SAFE_INTEGER).map((row) => ({
-        day: Number(row.day),
-        keyId: String(row.key_id),
-        group: String(row.group_name),
-        model: String(row.model),
-        ...toCounts(row as unknown as CountRow),
-        cost: BigInt(String(row.cost)),
-        overrun: BigInt(String(row.overrun)),
-      }));
+      const sums: DaySum[] = [];
+      // Behind all that the day before could have.
+      let place: (number | string | Uint8Array)[] = [since - 1, LAST, LAST, LAST];
+      for (;;) {
+        const rows = days.all(...place, last ?? Number.MAX_SAFE_INTEGER);
+        for (const row of rows) sums.push(toDaySum(row));
+        const end = sums.at(-1);
+        if (rows.length < ROWS_AT_ONCE || end === undefined) return sums;
+        place = [end.day, end.keyId, end.group, end.model];
+        yield;
+      }
     },
+  };
+}
+
+function toDaySum(row: Record<string, unknown>): DaySum {
+  return {
+    day: Number(row.day),
+    keyId: String(row.key_id),
+    group: String(row.group_name),
+    model: String(row.model),
+    ...toCounts(row as unknown as CountRow),
+    cost: BigInt(String(row.cost)),
+    overrun: BigInt(String(row.overrun)),
   };
 }
 

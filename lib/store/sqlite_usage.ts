@@ -4,14 +4,11 @@ import { inSlices } from "../pace.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "./days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "./entry_row.ts";
 import type { LedgerStore, UsageBy } from "./ledger.ts";
-import { COUNTS, halves, toAmount } from "./sqlite_ledger_sums.ts";
+import { COUNTS, halves, LAST, toAmount } from "./sqlite_ledger_sums.ts";
 import { whenFree } from "./transaction.ts";
 
 /** Rows that are summed between two looks at the clock: about a millisecond of work, at most three. */
 const ROWS_AT_ONCE = 500;
-
-/** Above every text, as SQLite has it. */
-const LAST = new Uint8Array();
 
 type Query = Parameters<LedgerStore["usage"]>[0];
 

@@ -24,7 +24,7 @@ export async function readDays(sql: Sql, since: number, enough: number): Promise
     WHERE day >= ${since} AND day <= coalesce(
       (SELECT day FROM days WHERE day >= ${since} ORDER BY day LIMIT 1 OFFSET ${place}), ${Number.MAX_SAFE_INTEGER})
     ORDER BY day, key_id, group_name, model`;
-  return rows.map((row) => ({
+  return await mapInSlices(rows, (row) => ({
     day: Number(row.day),
     keyId: row.key_id,
     group: row.group_name,
