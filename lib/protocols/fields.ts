@@ -11,6 +11,18 @@ export const COUNTS = { messages: 4_096, parts: 1_024, images: 64, tools: 256, s
 /** A JSON object whose members are nobody's business here: a JSON Schema, metadata, a hosted tool. */
 export const objectField: z.ZodType<Record<string, unknown>> = z.record(z.string(), z.unknown());
 
+/** Says which type a value has that no branch of a union knows. */
+export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
+  return {
+    error({ code, input }) {
+      if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
+      const type: unknown = "type" in input ? input.type : undefined;
+      if (type === undefined) return `Expected the type of the ${thing}`;
+      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
+    },
+  };
+}
+
 /** A count of tokens that must be at least one. */
 export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
 

@@ -1,6 +1,6 @@
 /** Schemas of messages and their content blocks. */
 import { z } from "zod";
-import { COUNTS, objectField, toolNameField } from "../fields.ts";
+import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
 
 /**
  * Block types that only this protocol knows: halves of calls that run at the vendor, search results, marks of beta
@@ -32,18 +32,6 @@ export const cacheField: z.ZodType = z.looseObject({
   type: z.literal("ephemeral"),
   ttl: z.enum(["5m", "1h"]).nullish().describe("How long the cache keeps the prefix; absent: 5m"),
 }).nullish().describe("Caches the prompt up to and including this place");
-
-/** Says which type a block or a source has that no branch of a union knows. */
-function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
-  return {
-    error({ code, input }) {
-      if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
-      const type: unknown = "type" in input ? input.type : undefined;
-      if (type === undefined) return `Expected the type of the ${thing}`;
-      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
-    },
-  };
-}
 
 const mediaTypeField = z.string().max(128).regex(/^[A-Za-z0-9.+-]+\/[A-Za-z0-9.+-]+$/, {
   error: "Expected a media type such as application/pdf",

@@ -1,21 +1,9 @@
 /** Schemas of input items and their content parts. */
 import { z } from "zod";
-import { COUNTS, objectField } from "../fields.ts";
+import { COUNTS, objectField, unknownType } from "../fields.ts";
 import { cacheField } from "./cache_schema.ts";
 import { FOREIGN_ITEMS } from "./input.ts";
 import { toolsField } from "./tool_schema.ts";
-
-/** Says which type a value has that no branch of a union knows. */
-function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue) => string | undefined } {
-  return {
-    error({ code, input }) {
-      if (code !== "invalid_union" || typeof input !== "object" || input === null) return undefined;
-      const type: unknown = "type" in input ? input.type : undefined;
-      if (type === undefined) return `Expected the type of the ${thing}`;
-      return `Unexpected ${thing} type ${JSON.stringify(typeof type === "string" ? type.slice(0, 64) : type)}`;
-    },
-  };
-}
 
 const textParts = (["input_text", "output_text", "text"] as const).map((type) =>
   z.looseObject({
