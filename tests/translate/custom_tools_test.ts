@@ -5,7 +5,8 @@ import { adapt } from "../../lib/translate/adapt.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../lib/translate/custom_tools.ts";
 import { inputDecoder } from "../../lib/translate/input_decoder.ts";
 import { pieces, seeded } from "./random_prompt.ts";
-import { promptOf, targetOf, user } from "./targets.ts";
+import { user } from "../canonical/messages.ts";
+import { promptOf, targetOf } from "./targets.ts";
 
 /** Arguments as a model sends them, and the input they mean. */
 const INPUTS: [string, string][] = [

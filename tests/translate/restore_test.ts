@@ -7,7 +7,8 @@ import { chain } from "../../lib/translate/chain.ts";
 import { settleFinish } from "../../lib/translate/finish.ts";
 import { enforceStops, shareStops } from "../../lib/translate/stops.ts";
 import { pieces, seeded } from "./random_prompt.ts";
-import { call, promptOf, targetOf, text } from "./targets.ts";
+import { call, text } from "../canonical/messages.ts";
+import { promptOf, targetOf } from "./targets.ts";
 
 function pass(events: readonly Event[], machine: Machine<Event, Event>): Event[] {
   const grammar = checkGrammar();

@@ -24,38 +24,9 @@ export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Promp
   return { protocol: "chat", model: "test/echo", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
 }
 
-/** A user message of one text, or of blocks. */
-export function user(...said: (string | Block)[]): Message {
-  return { role: "user", blocks: said.map(toBlock) };
-}
-
-/** An assistant message. */
-export function assistant(...said: (string | Block)[]): Message {
-  return { role: "assistant", blocks: said.map(toBlock) };
-}
-
-/** A system message. */
-export function system(text: string): Message {
-  return { role: "system", blocks: [{ type: "text", text }] };
-}
-
-/** A tool call of the assistant's. */
-export function call(id: string, name = "tool"): Block {
-  return { type: "tool_call", id, name, arguments: "{}" };
-}
-
-/** The result of a tool call. */
-export function result(callId: string, ...said: (string | Block)[]): Block {
-  return { type: "tool_result", callId, blocks: said.map(toBlock) };
-}
-
 /** A function tool. */
 export function tool(name: string, more: Partial<Extract<Tool, { type: "function" }>> = {}): Tool {
   return { type: "function", name, ...more };
-}
-
-function toBlock(said: string | Block): Block {
-  return typeof said === "string" ? { type: "text", text: said } : said;
 }
 
 /** A call of the upstream. */

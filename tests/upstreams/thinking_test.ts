@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/a
 import type { Block, Protocol, Reasoning } from "../../lib/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { checkThoughts, sign, think, wantsReasoning } from "../../lib/upstreams/embedded/thinking.ts";
-import { assistant } from "./prompts.ts";
+import { assistant } from "../canonical/messages.ts";
 
 Deno.test("wantsReasoning() is true where reasoning was asked for", () => {
   const cases: [Reasoning | undefined, boolean][] = [
