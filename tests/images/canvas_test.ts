@@ -23,6 +23,7 @@ import { blank, type Pixels } from "../../lib/images/pixels.ts";
 import type { ImageEvent, ImageRequest, InputImage, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/metering/image_size.ts";
 import { createCanvas } from "../../lib/upstreams/embedded/canvas.ts";
+import { imageRequest } from "./request.ts";
 
 const MODEL = modelSchema.parse({
   id: "sluice/canvas",
@@ -33,24 +34,7 @@ const MODEL = modelSchema.parse({
 });
 const SMALL = { width: 96, height: 64 };
 
-function request(parts: Partial<ImageRequest>): ImageRequest {
-  return {
-    kind: "generation",
-    model: "sluice/canvas",
-    prompt: "A red sailboat at sunset",
-    quality: "high",
-    n: 1,
-    requestedSize: "auto",
-    size: { width: 1024, height: 1024 },
-    format: "png",
-    background: "auto",
-    stream: false,
-    partialImages: 0,
-    images: [],
-    rest: {},
-    ...parts,
-  };
-}
+const USUAL = { model: MODEL.id, prompt: "A red sailboat at sunset", requestedSize: "auto" } as const;
 
 /** The feed of one request, and what ends it. */
 async function open(parts: Partial<ImageRequest>) {
@@ -59,7 +43,8 @@ async function open(parts: Partial<ImageRequest>) {
   const canvas = createCanvas();
   const stop = new AbortController();
   const dropped = new Dropped();
-  const feed = await canvas.create({ request: request(parts), model: MODEL, target, signal: stop.signal, dropped });
+  const request = imageRequest({ ...USUAL, ...parts });
+  const feed = await canvas.create({ request, model: MODEL, target, signal: stop.signal, dropped });
   return { canvas, feed, stop, dropped };
 }
 

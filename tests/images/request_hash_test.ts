@@ -2,28 +2,15 @@ import { assertEquals, assertNotEquals } from "@std/assert";
 import { hashRequest } from "../../lib/images/request_hash.ts";
 import type { ImageRequest, InputImage } from "../../lib/images/types.ts";
 import { parseJson } from "../../lib/json.ts";
+import { imageRequest } from "./request.ts";
 
 function image(bytes: number[]): InputImage {
   return { bytes: Uint8Array.from(bytes), type: "png", orientation: 1, width: 16, height: 16 };
 }
 
 function request(change: Partial<ImageRequest> = {}): ImageRequest {
-  return {
-    kind: "edit",
-    model: "sluice/canvas",
-    prompt: "a cat",
-    quality: "high",
-    n: 1,
-    requestedSize: "auto",
-    size: { width: 1024, height: 1024 },
-    format: "png",
-    background: "auto",
-    stream: false,
-    partialImages: 0,
-    images: [image([1]), image([2])],
-    rest: {},
-    ...change,
-  };
+  const images = [image([1]), image([2])];
+  return imageRequest({ kind: "edit", prompt: "a cat", requestedSize: "auto", images, ...change });
 }
 
 Deno.test("hashRequest() is one hash for one request, whatever the order of its members", async () => {

@@ -15,6 +15,7 @@ import { createOpenaiImages } from "../../lib/upstreams/openai_images.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 import { createFetchTransport, type TimeLimits } from "../../lib/upstreams/transport.ts";
 import { vendorOf } from "../../lib/upstreams/vendors.ts";
+import { imageRequest } from "../images/request.ts";
 
 /** What carries requests for pictures: tests run over each. */
 const CARRIERS = { http1: createHttp1Transport, fetch: createFetchTransport };
@@ -102,22 +103,7 @@ export function imageCall(
   const [target] = model.targets;
   if (target === undefined) throw new Error("Expected a target");
   return {
-    request: {
-      kind: "generation",
-      model: model.id,
-      prompt: "A heron",
-      quality: "high",
-      n: 1,
-      requestedSize: "1024x1024",
-      size: { width: 1024, height: 1024 },
-      format: "png",
-      background: "auto",
-      stream: false,
-      partialImages: 0,
-      images: [],
-      rest: {},
-      ...request,
-    },
+    request: imageRequest({ model: model.id, ...request }),
     model,
     target,
     signal,
