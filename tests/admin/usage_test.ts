@@ -1,17 +1,9 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
+import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 import { startGateway, type WholeGateway } from "../whole_gateway.ts";
 import { APART, ask, errorOf, startAdmin } from "./ask.ts";
-
-const NO_TOKENS = {
-  prompt: 0,
-  input_cache_read: 0,
-  input_cache_write_5m: 0,
-  input_cache_write_1h: 0,
-  completion: 0,
-  reasoning: 0,
-};
 
 /** A charged request at a moment. */
 function entry(id: string, { at, cost, key = "key_a" }: { at: string; cost: bigint; key?: string }): Entry {

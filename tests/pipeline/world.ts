@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
@@ -165,15 +166,7 @@ export function chargeOf(entry: Entry): Pick<Entry, "status" | "ending" | "token
 
 /** Tokens of a bill; those not named are 0. */
 export function tokens(named: Partial<BilledTokens>): BilledTokens {
-  return {
-    prompt: 0,
-    input_cache_read: 0,
-    input_cache_write_5m: 0,
-    input_cache_write_1h: 0,
-    completion: 0,
-    reasoning: 0,
-    ...named,
-  };
+  return { ...NO_TOKENS, ...named };
 }
 
 /** What they cost in this world. */

@@ -1,5 +1,6 @@
 /** Entries for tests of the reports. */
 import { recompute } from "../../lib/metering/postings.ts";
+import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, Entry, PriceSheet } from "../../lib/store/ledger.ts";
 
 /** 2026-11-20T00:00:00Z in Unix milliseconds. */
@@ -21,15 +22,7 @@ export const SHEET: PriceSheet = Object.freeze({
 
 /** Tokens that are all 0, save those given. */
 export function tokensOf(change: Partial<BilledTokens> = {}): BilledTokens {
-  return {
-    prompt: 0,
-    input_cache_read: 0,
-    input_cache_write_5m: 0,
-    input_cache_write_1h: 0,
-    completion: 0,
-    reasoning: 0,
-    ...change,
-  };
+  return { ...NO_TOKENS, ...change };
 }
 
 /** An entry that adds up, changed as told. */

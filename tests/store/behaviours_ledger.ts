@@ -1,5 +1,6 @@
 /** What every store promises of the ledger. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
+import { NO_TOKENS } from "../../lib/store/days.ts";
 import { checkSum } from "../../lib/store/entry_check.ts";
 import type {
   BudgetClaim,
@@ -68,15 +69,7 @@ export function entry(change: Partial<Entry> = {}): Entry {
 /** An entry without charge. */
 function failed(change: Partial<Entry> = {}): Entry {
   const { sheet: _, firstMs: __, ...rest } = entry({ ending: "failed", status: 502, source: "none", cost: 0n });
-  const tokens = {
-    prompt: 0,
-    input_cache_read: 0,
-    input_cache_write_5m: 0,
-    input_cache_write_1h: 0,
-    completion: 0,
-    reasoning: 0,
-  };
-  return { ...rest, tokens, ...change };
+  return { ...rest, tokens: NO_TOKENS, ...change };
 }
 
 /** A budget of the key. */
