@@ -2,7 +2,6 @@
 import type { Usage } from "../../canonical/types.ts";
 import { isRawNumber, type Json, type JsonObject } from "../../json.ts";
 import { objectOf } from "../members.ts";
-import { optional } from "./members.ts";
 
 /** More tokens than any answer has: what is above is a mistake. */
 const MAX_TOKENS = 1_000_000_000;
@@ -14,13 +13,13 @@ const MAX_TOKENS = 1_000_000_000;
 export function readUsage(value: Json | undefined): Usage | undefined {
   const usage = objectOf(value);
   if (usage === undefined) return undefined;
-  const input = readInput(usage);
-  const output = readOutput(usage);
-  const read: Usage = { ...input, ...output };
+  const read: Usage = {};
+  readInput(usage, read);
+  readOutput(usage, read);
   return Object.keys(read).length === 0 ? undefined : read;
 }
 
-function readInput(usage: JsonObject): Usage {
+function readInput(usage: JsonObject, read: Usage): void {
   const details = objectOf(usage.prompt_tokens_details) ?? {};
   const all = countOf(usage.prompt_tokens);
   // DeepSeek and Moonshot report what was read from their caches beside the details.
@@ -30,13 +29,11 @@ function readInput(usage: JsonObject): Usage {
   const apart = (cached ?? 0) + (written ?? 0);
   const beside = excludesCache(usage, apart);
   // No part is more than its whole: nobody knows what these numbers count.
-  if (all !== undefined && !beside && apart > all) return {};
-  return {
-    ...optional("prompt", all === undefined || beside ? all : all - apart),
-    ...optional("input_cache_read", cached),
-    // Nobody here tells for how long; five minutes are the usual time.
-    ...optional("input_cache_write_5m", written),
-  };
+  if (all !== undefined && !beside && apart > all) return;
+  if (all !== undefined) read.prompt = beside ? all : all - apart;
+  if (cached !== undefined) read.input_cache_read = cached;
+  // Nobody here tells for how long; five minutes are the usual time.
+  if (written !== undefined) read.input_cache_write_5m = written;
 }
 
 /** Some count the prompt without its cached part; then their total tells. */
@@ -46,22 +43,24 @@ function excludesCache(usage: JsonObject, apart: number): boolean {
   return apart > 0 && total !== undefined && total === sum + apart;
 }
 
-function readOutput(usage: JsonObject): Usage {
+function readOutput(usage: JsonObject, read: Usage): void {
   const completion = countOf(usage.completion_tokens);
   const reasoning = countOf(objectOf(usage.completion_tokens_details)?.reasoning_tokens);
+  if (completion !== undefined) read.completion = completion;
   if (completion === undefined || reasoning === undefined) {
-    return { ...optional("completion", completion), ...optional("reasoning", reasoning) };
+    if (reasoning !== undefined) read.reasoning = reasoning;
+    return;
   }
   // xAI counts reasoning apart; where it gives no total, more reasoning than completion says the same.
   const prompt = countOf(usage.prompt_tokens) ?? 0;
   const total = countOf(usage.total_tokens);
   const outside = reasoning > 0 &&
     (total === undefined ? reasoning > completion : total === prompt + completion + reasoning);
-  if (outside) return { completion: completion + reasoning, reasoning };
-  return reasoning > completion ? { completion } : { completion, reasoning };
+  if (outside) read.completion = completion + reasoning;
+  if (outside || reasoning <= completion) read.reasoning = reasoning;
 }
 
 function countOf(value: Json | undefined): number | undefined {
-  const count = isRawNumber(value) ? Number(value.rawJSON) : value;
+  const count = typeof value !== "number" && isRawNumber(value) ? Number(value.rawJSON) : value;
   return typeof count === "number" && Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS ? count : undefined;
 }

@@ -6,6 +6,8 @@ import { isRedacted, isRedactedSignature } from "./redacted.ts";
 import { writeInput } from "./tool_input.ts";
 import { mediaText, writeMedia } from "./write_media.ts";
 
+const NOTHING: JsonObject = {};
+
 /** Content: a string where there is nothing but text, which every server of this protocol takes; else blocks. */
 export type Content = string | JsonObject[];
 
@@ -14,7 +16,12 @@ export type Content = string | JsonObject[];
  * @throws {GatewayError} `invalid`, for media that the protocol cannot hold
  */
 export function writeBlocks(blocks: readonly Block[]): JsonObject[] {
-  return blocks.map(writeBlock).filter((block) => block !== undefined);
+  const all: JsonObject[] = [];
+  for (const block of blocks) {
+    const written = writeBlock(block);
+    if (written !== undefined) all.push(written);
+  }
+  return all;
 }
 
 /**
@@ -32,20 +39,20 @@ export function writeSystemBlocks(blocks: readonly Block[]): JsonObject[] {
 
 /** Content in its shortest form. */
 export function shorten(blocks: JsonObject[]): Content {
-  const [first, ...others] = blocks;
-  const plain = others.length === 0 && first?.type === "text" && Object.keys(first).length === 2;
+  const first = blocks[0];
+  const plain = blocks.length === 1 && first?.type === "text" && Object.keys(first).length === 2;
   return plain && typeof first.text === "string" ? first.text : blocks;
 }
 
 /** A prompt-cache mark as a member. Five minutes are the default, and not every server knows the word. */
 export function cacheControl(cache: CacheMark | undefined): JsonObject {
-  if (cache === undefined) return {};
+  if (cache === undefined) return NOTHING;
   return { cache_control: cache.ttl === "1h" ? { type: "ephemeral", ttl: "1h" } : { type: "ephemeral" } };
 }
 
 /** The unmodelled members of the protocol's own. */
 export function ownRest({ rest }: { rest?: Rest | undefined }): JsonObject {
-  return rest?.from === "messages" ? rest.members : {};
+  return rest?.from === "messages" ? rest.members : NOTHING;
 }
 
 function writeBlock(block: Block): JsonObject | undefined {
@@ -76,13 +83,16 @@ function writeBlock(block: Block): JsonObject | undefined {
 
 function writeText(block: BlockOf<"text">): JsonObject | undefined {
   if (block.text === "") return undefined;
-  const citations = (block.citations ?? []).filter(({ from }) => from === "messages").map(({ value }) => value);
+  const { text, citations, cache } = block;
+  // Most texts are nothing else.
+  if (block.rest === undefined && citations === undefined && cache === undefined) return { type: "text", text };
+  const own = (citations ?? []).filter(({ from }) => from === "messages").map(({ value }) => value);
   return {
     ...ownRest(block),
     type: "text",
-    text: block.text,
-    ...(citations.length > 0 && { citations }),
-    ...cacheControl(block.cache),
+    text,
+    ...(own.length > 0 && { citations: own }),
+    ...cacheControl(cache),
   };
 }
 

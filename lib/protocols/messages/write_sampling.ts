@@ -48,13 +48,13 @@ export function writeStop({ stop, protocol }: Prompt, { row, dropped }: WriteTar
 
 /** Parameters without a place here that would have made a difference. */
 function unknownNames(sampling: Sampling): string[] {
-  const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias = {}, logprobs, topLogprobs = 0 } = sampling;
-  return [
-    ...(frequencyPenalty === 0 ? [] : ["frequency_penalty"]),
-    ...(presencePenalty === 0 ? [] : ["presence_penalty"]),
-    ...(seed === undefined ? [] : ["seed"]),
-    ...(Object.keys(logitBias).length === 0 ? [] : ["logit_bias"]),
-    ...(logprobs === true ? ["logprobs"] : []),
-    ...(topLogprobs === 0 ? [] : ["top_logprobs"]),
-  ];
+  const { frequencyPenalty = 0, presencePenalty = 0, seed, logitBias, logprobs, topLogprobs = 0 } = sampling;
+  const names: string[] = [];
+  if (frequencyPenalty !== 0) names.push("frequency_penalty");
+  if (presencePenalty !== 0) names.push("presence_penalty");
+  if (seed !== undefined) names.push("seed");
+  if (logitBias !== undefined && Object.keys(logitBias).length > 0) names.push("logit_bias");
+  if (logprobs === true) names.push("logprobs");
+  if (topLogprobs !== 0) names.push("top_logprobs");
+  return names;
 }
