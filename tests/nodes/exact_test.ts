@@ -4,7 +4,7 @@ import type { JsonObject } from "../../lib/json.ts";
 import { formatUsd } from "../../lib/metering/money.ts";
 import { run } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { frames, whole } from "../pipeline/spoken.ts";
+import { countedAnswer } from "../pipeline/counted.ts";
 import { startStepped, type Stepped } from "../pipeline/stepped.ts";
 import {
   ADMIN_KEY,
@@ -70,16 +70,7 @@ function configFor(host: Stepped, price = PRICE): JsonObject {
 
 /** An upstream whose answers have exactly as many tokens as they may; streams go on for as long as it is told. */
 function startHost(going: () => Promise<void>): Stepped {
-  return startStepped(({ stream }) => {
-    const tell = (text: string) =>
-      text.replaceAll(
-        /"usage":\{.*?\}\}/g,
-        () => `"usage":{"prompt_tokens":7,"completion_tokens":${TOKENS},"total_tokens":${7 + TOKENS}}`,
-      );
-    if (!stream) return { steps: [tell(whole("chat", "Hello", "told"))] };
-    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
-    return { steps: [...opening, ...pieces, going(), ...ending.map(tell)] };
-  });
+  return startStepped(({ stream }) => countedAnswer(stream, { completion: TOKENS, going }));
 }
 
 async function ask(node: Node, { key, stream = false }: { key: string; stream?: boolean }): Promise<Response> {

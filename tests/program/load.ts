@@ -2,6 +2,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
+import { withUsage } from "../pipeline/counted.ts";
 import { frames, whole } from "../pipeline/spoken.ts";
 import { type Said, startStepped, type Step, type Stepped } from "../pipeline/stepped.ts";
 
@@ -87,20 +88,16 @@ export function createLoad(random: () => number): Load {
 
   function answerTo(one: Tried, stream: boolean): Said {
     if (one.way === "refused") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
-    const withUsage = (text: string) =>
-      text.replaceAll(
-        /"usage":\{.*?\}\}/g,
-        () => `"usage":{"prompt_tokens":${one.prompt},"completion_tokens":${one.completion},"total_tokens":0}`,
-      );
+    const tell = (text: string) => withUsage(text, one);
     if (!stream) {
-      return { before: pause(random() * 20), steps: finishing([withUsage(whole("chat", "Hello", "told"))], one) };
+      return { before: pause(random() * 20), steps: finishing([tell(whole("chat", "Hello", "told"))], one) };
     }
     const { opening, pieces, ending } = frames("chat", ["alpha ", "beta ", "gamma"], "told");
     const said = [...opening, ...pieces];
     // It ends without its end.
     if (one.way === "cut") return { steps: said };
     if (one.way === "left" || one.way === "endless") return { steps: [...said, never] };
-    const steps = finishing([...said, ...ending.map(withUsage)], one);
+    const steps = finishing([...said, ...ending.map(tell)], one);
     return { steps: one.way === "slowly" ? slowly(steps, random) : steps };
   }
 

@@ -5,7 +5,7 @@ import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { inFolder, type Place, run, type Running, start } from "../cli/program.ts";
 import { compile, obstacle } from "../compiling.ts";
 import { readEntries } from "../nodes/cluster.ts";
-import { frames, whole } from "../pipeline/spoken.ts";
+import { countedAnswer } from "../pipeline/counted.ts";
 import { startStepped, type Stepped } from "../pipeline/stepped.ts";
 import { assertTold, createLoad, KEY, writeConfig } from "../program/load.ts";
 
@@ -72,14 +72,7 @@ function startHost(going: () => Promise<void>): Stepped {
       if (body.prompt === "fail") return { status: 500, before, steps: ['{"error":{"message":"No"}}'] };
       return { before, steps: [JSON.stringify({ created: 1, data: [{ b64_json: PNG }] })] };
     }
-    const tell = (text: string) =>
-      text.replaceAll(
-        /"usage":\{.*?\}\}/g,
-        () => `"usage":{"prompt_tokens":7,"completion_tokens":${TOKENS},"total_tokens":${7 + TOKENS}}`,
-      );
-    if (!stream) return { steps: [tell(whole("chat", "Hello", "told"))] };
-    const { opening, pieces, ending } = frames("chat", ["Hello ", "there"], "told");
-    return { steps: [...opening, ...pieces, going(), ...ending.map(tell)] };
+    return countedAnswer(stream, { completion: TOKENS, going });
   });
 }
 
