@@ -1,4 +1,5 @@
 /** Health in memory: one process knows what it has seen itself. */
+import { ByPlace, nameOf } from "./by_place.ts";
 import { Gate, type Ticket } from "./gate.ts";
 import type {
   Absence,
@@ -62,9 +63,7 @@ export function createHealth(options: HealthOptions): Health {
 class MemoryHealth implements Health {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
-  readonly #rows = new Map<string, Row>();
-  /** The same by the places themselves: a name is made only for the first request of each. */
-  readonly #known = new WeakMap<Place, Row>();
+  readonly #rows = new ByPlace<Row>((place) => this.#newRow(place));
   /** Keys of upstreams, by the upstream's name. */
   readonly #keys = new Map<string, Quarantine>();
 
@@ -75,14 +74,14 @@ class MemoryHealth implements Health {
 
   obey(breaker: BreakerOptions): void {
     if (breaker.windowMs !== this.#breaker.windowMs) {
-      for (const row of this.#rows.values()) row.outcomes = new OutcomeWindow(breaker.windowMs);
+      for (const row of this.#rows.all()) row.outcomes = new OutcomeWindow(breaker.windowMs);
     }
     this.#breaker = breaker;
   }
 
   admit({ model, target }: Asked): Admission {
     const now = this.#options.monotonic();
-    const row = this.#row(target);
+    const row = this.#rows.of(target);
     if (row.groups.get(model.id) !== model.targets) row.groups.set(model.id, model.targets);
     const away = this.#away(row, now);
     if (away !== undefined) return { admitted: false, ...away };
@@ -95,7 +94,7 @@ class MemoryHealth implements Health {
   }
 
   away(place: Place): Absence | undefined {
-    return this.#away(this.#row(place), this.#options.monotonic());
+    return this.#away(this.#rows.of(place), this.#options.monotonic());
   }
 
   #away(row: Row, now: number): Absence | undefined {
@@ -109,7 +108,7 @@ class MemoryHealth implements Health {
 
   report({ place, tickets }: Pass, outcome: Outcome): void {
     const now = this.#options.monotonic();
-    const row = this.#row(place);
+    const row = this.#rows.of(place);
     const key = this.#key(place.upstream);
     switch (outcome.type) {
       case "success":
@@ -173,7 +172,7 @@ class MemoryHealth implements Health {
   }
 
   #isOpen(place: Place): boolean {
-    const row = this.#rows.get(nameOf(place));
+    const row = this.#rows.find(place);
     if (row === undefined || !row.breaker.isShut) return false;
     return !row.access.gate.isShut && this.#keys.get(place.upstream)?.gate.isShut !== true;
   }
@@ -232,13 +231,13 @@ class MemoryHealth implements Health {
 
   measure(place: Place, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
-    const row = this.#row(place);
+    const row = this.#rows.of(place);
     if (firstMs !== undefined) row.firstMs.add(firstMs, now);
     if (tokensPerSecond !== undefined) row.tokensPerSecond.add(tokensPerSecond, now);
   }
 
   speed(place: Place): Speed {
-    const row = this.#rows.get(nameOf(place));
+    const row = this.#rows.find(place);
     const now = this.#options.monotonic();
     return {
       firstMs: (share) => row?.firstMs.percentile(share, now),
@@ -248,7 +247,7 @@ class MemoryHealth implements Health {
 
   snapshot(): HealthRow[] {
     const now = this.#options.monotonic();
-    return [...this.#rows.values()].map((row) => {
+    return this.#rows.all().map((row) => {
       const first_ms = row.firstMs.percentile(0.5, now);
       const tokens_per_second = row.tokensPerSecond.percentile(0.5, now);
       const { state, until } = this.#state(row, now);
@@ -269,16 +268,6 @@ class MemoryHealth implements Health {
     const { breaker, coolUntil } = row;
     if (breaker.isShut) return { state: breaker.until > now ? "open" : "half_open", until: breaker.until };
     return { state: coolUntil > now ? "cooling" : "closed", until: coolUntil };
-  }
-
-  #row(place: Place): Row {
-    const known = this.#known.get(place);
-    if (known !== undefined) return known;
-    const name = nameOf(place);
-    const row = this.#rows.get(name) ?? this.#newRow(place);
-    this.#rows.set(name, row);
-    this.#known.set(place, row);
-    return row;
   }
 
   #newRow({ upstream, model }: Place): Row {
@@ -302,11 +291,6 @@ class MemoryHealth implements Health {
     if (key === undefined) this.#keys.set(upstream, key = { gate: new Gate(), step: 0 });
     return key;
   }
-}
-
-/** Names of upstreams hold no slash. */
-function nameOf({ upstream, model }: Place): string {
-  return `${upstream}/${model}`;
 }
 
 function cool(row: Row, until: number, now: number): void {

@@ -1,4 +1,5 @@
 /** How many retries a target gets: what fails must not be asked more often for it. */
+import { ByPlace } from "./by_place.ts";
 import type { Place } from "./health.ts";
 
 /** Retries under way that are always allowed, and their share of all requests under way. */
@@ -56,18 +57,5 @@ export interface RetryBudgets {
 
 /** Budgets in memory. */
 export function createRetryBudgets(): RetryBudgets {
-  const budgets = new Map<string, RetryBudget>();
-  /** The same by the places themselves: a name is made only for the first request of each. */
-  const known = new WeakMap<Place, RetryBudget>();
-  return {
-    of(place) {
-      let budget = known.get(place);
-      if (budget !== undefined) return budget;
-      const name = `${place.upstream}/${place.model}`;
-      budget = budgets.get(name) ?? new RetryBudget();
-      budgets.set(name, budget);
-      known.set(place, budget);
-      return budget;
-    },
-  };
+  return new ByPlace(() => new RetryBudget());
 }
