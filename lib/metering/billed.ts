@@ -1,6 +1,5 @@
 /** What a request is billed: tokens that can be believed, and what of their cost the customer pays. */
 import type { Usage } from "../canonical/types.ts";
-import { NO_TOKENS } from "../store/days.ts";
 import type { BilledTokens, PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
 import { costOfTokens } from "./price.ts";
@@ -47,9 +46,12 @@ export function readUsage(usage: Usage): UsageReading {
   const reasoning = completion === undefined ? 0 : read("reasoning", completion) ?? 0;
   return {
     tokens: {
-      ...NO_TOKENS,
-      ...(isInputTold && { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h }),
-      ...(completion !== undefined && { completion, reasoning }),
+      prompt: isInputTold ? prompt : 0,
+      input_cache_read: isInputTold ? input_cache_read : 0,
+      input_cache_write_5m: isInputTold ? input_cache_write_5m : 0,
+      input_cache_write_1h: isInputTold ? input_cache_write_1h : 0,
+      completion: completion ?? 0,
+      reasoning,
     },
     missing: { input: !isInputTold, output: completion === undefined },
     counted: usage.counted === true,

@@ -15,7 +15,7 @@ import {
   TOKENS_PER_MESSAGE,
   tokensOfBytes,
 } from "./parts.ts";
-import { INPUT_CLASSES, unitPrices } from "./price.ts";
+import { INPUT_CLASSES, PRICE_CLASSES, unitPrices } from "./price.ts";
 
 // Vendors put words of their own around a prompt. What they publish, or their templates show, is less than this.
 /** Most tokens around a whole prompt: dates, identities, forms of the answer. */
@@ -104,6 +104,12 @@ export function mostCost({ input, output }: TokenBound, sheet: Readonly<PriceShe
   return BigInt(input) * dearestInput(sheet) + BigInt(output) * unitPrices(sheet).completion;
 }
 
+/** Whether any token costs anything. */
+export function costsAnything(sheet: Readonly<PriceSheet>): boolean {
+  const prices = unitPrices(sheet);
+  return PRICE_CLASSES.some((name) => prices[name] > 0n);
+}
+
 function dearestInput(sheet: Readonly<PriceSheet>): Amount {
   const prices = unitPrices(sheet);
   let dearest = 0n;
@@ -152,7 +158,9 @@ export function estimateTokens(prompt: Prompt, { top_provider }: ModelBounds): T
     if (typeof part === "string") bytes += Buffer.byteLength(part);
     else if (part.type === "media") input += mediaTokens(part.media);
   };
-  for (const part of fixedParts(prompt)) add(part);
+  if (prompt.tools.length > 0 || prompt.format !== undefined) {
+    for (const part of fixedParts(prompt)) add(part);
+  }
   for (const { blocks } of prompt.messages) {
     // Most are one text: nothing is made to walk over it.
     const [first] = blocks;

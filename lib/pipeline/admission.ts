@@ -7,7 +7,7 @@ import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
 import { claimsOf, ownerOf } from "../limits/claims.ts";
 import type { Claim } from "../limits/limiter.ts";
-import { affordableOutput, estimateTokens, mostCost, mostTokens } from "../metering/bound.ts";
+import { affordableOutput, costsAnything, estimateTokens, mostCost, mostTokens } from "../metering/bound.ts";
 import { budgetClaims } from "../metering/budgets.ts";
 import type { Meter, Wish } from "../metering/meter.ts";
 import type { Amount } from "../metering/money.ts";
@@ -141,7 +141,7 @@ function mostOf(
   { prompt, model, sheet }: Candidate,
   { cap, budgets }: { cap: Cap | undefined; budgets: readonly BudgetClaim[] },
 ): Amount {
-  if (budgets.length === 0) return mostCost({ input: 1, output: 1 }, sheet);
+  if (budgets.length === 0) return costsAnything(sheet) ? 1n : 0n;
   return mostCost(mostTokens(cap === undefined ? prompt : { ...prompt, maxTokens: cap.tokens }, model), sheet);
 }
 

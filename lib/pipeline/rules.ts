@@ -68,24 +68,28 @@ function checkTools({ tools }: Prompt, { id, supported_parameters }: Model): voi
   throw new GatewayError("invalid", `Cannot give tools to ${id}: it calls none`, { param: "tools" });
 }
 
-function checkMedia({ messages, protocol }: Prompt, { id, architecture }: Model): void {
-  for (const { blocks } of messages) {
-    for (const modality of modalitiesOf(blocks)) {
-      // Every model reads text, in a file of its own too.
-      if (modality === "text" || architecture.input_modalities.includes(modality)) continue;
-      const reads = architecture.input_modalities.join(", ");
-      throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, {
-        param: NAMES[protocol].messages,
-      });
-    }
+function checkMedia({ messages, protocol }: Prompt, model: Model): void {
+  const asked = { protocol, model };
+  for (const { blocks } of messages) checkBlocks(blocks, asked);
+}
+
+function checkBlocks(blocks: readonly Block[], asked: { protocol: Protocol; model: Model }): void {
+  for (const block of blocks) {
+    if (block.type === "tool_result") checkBlocks(block.blocks, asked);
+    if (block.type === "media") checkModality(modalityOf(block.media, block.name), asked);
   }
 }
 
-function* modalitiesOf(blocks: readonly Block[]): Generator<string> {
-  for (const block of blocks) {
-    if (block.type === "media") yield modalityOf(block.media, block.name);
-    if (block.type === "tool_result") yield* modalitiesOf(block.blocks);
-  }
+function checkModality(
+  modality: string,
+  { protocol, model: { id, architecture } }: { protocol: Protocol; model: Model },
+): void {
+  // Every model reads text, in a file of its own too.
+  if (modality === "text" || architecture.input_modalities.includes(modality)) return;
+  const reads = architecture.input_modalities.join(", ");
+  throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, {
+    param: NAMES[protocol].messages,
+  });
 }
 
 function checkReasoning(

@@ -69,7 +69,8 @@ function turn(role: Message["role"], message: JsonObject, blocks: Block[], read:
   const { cache } = cacheOf(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
-  return { role, blocks, ...restOf(message, last === undefined ? read.bare : read.marked) };
+  const { rest } = restOf(message, last === undefined ? read.bare : read.marked);
+  return rest === undefined ? { role, blocks } : { role, blocks, rest };
 }
 
 /** Members of a message that are read: where its mark has no place, and where it has one. */

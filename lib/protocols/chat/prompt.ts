@@ -140,7 +140,8 @@ function refuseAudio(body: JsonObject): void {
 }
 
 function limitImages(messages: readonly Message[]): void {
-  const images = messages.reduce((sum, { blocks }) => sum + countMedia(blocks), 0);
+  let images = 0;
+  for (const { blocks } of messages) images += countMedia(blocks);
   if (images > COUNTS.images) {
     throw new GatewayError(
       "invalid",
@@ -153,8 +154,10 @@ function limitImages(messages: readonly Message[]): void {
 }
 
 function countMedia(blocks: readonly Block[]): number {
-  return blocks.reduce((sum, block) => {
-    if (block.type === "tool_result") return sum + countMedia(block.blocks);
-    return block.type === "media" ? sum + 1 : sum;
-  }, 0);
+  let media = 0;
+  for (const block of blocks) {
+    if (block.type === "tool_result") media += countMedia(block.blocks);
+    else if (block.type === "media") media++;
+  }
+  return media;
 }
