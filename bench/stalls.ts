@@ -1,16 +1,19 @@
 // deno-lint-ignore-file no-console
 /**
  * How long the event loop of Sluice stands still under the worst that its limits allow: `deno task bench:stalls`, with
- * `--rows=N` for a ledger of another length than a million. Linux only. Whoever else asks meanwhile waits as long.
+ * `--rows=N` for a ledger of another length than a million, and `--store=postgres` for what is asked of a store, with a
+ * server of its own. Linux only. Whoever else asks meanwhile waits as long.
  */
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
+import { readStoreAddress } from "../lib/config/address.ts";
+import { startPostgres } from "../tests/engines/engines.ts";
 import { inTime, startPeer } from "./suite/peer.ts";
 import { noisePng } from "./suite/pictures.ts";
 import { loadAverage } from "./suite/proc.ts";
 import { firstRequest } from "./suite/memory.ts";
 import { startTarget } from "./suite/running.ts";
-import { seedEntries, seedKeys } from "./suite/seed.ts";
+import { seedKeys, seedStore } from "./suite/seed.ts";
 import { sluice } from "./suite/sluice.ts";
 import { short, table } from "./suite/tables.ts";
 
@@ -20,14 +23,16 @@ const BOUND_MS = 50;
 const PATIENCE_MS = 120_000;
 /** Time after a request in which what it put off is done, in milliseconds. */
 const AFTERWORK_MS = 500;
+const DAY_MS = 86_400_000;
 const MB = 1_000_000;
 
-const { values: { rows, keys, only, times, out } } = parseArgs({
+const { values: { rows, keys, only, times, out, store } } = parseArgs({
   options: {
     rows: { type: "string", default: "1000000" },
     keys: { type: "string", default: "100000" },
     only: { type: "string", default: "" },
     times: { type: "string", default: "3" },
+    store: { type: "string", default: "sqlite" },
     out: { type: "string", default: new URL("./results/stalls.json", import.meta.url).pathname },
   },
 });
@@ -52,19 +57,29 @@ await Deno.writeTextFile(gaps, "");
 const upstreamPeer = startPeer("./upstream.ts");
 const upstreamPort = Number(await upstreamPeer.ask(""));
 
+const engine = store === "postgres" ? await startPostgres() : undefined;
 const target = await sluice({
   name: "sluice",
   folder: `${folder}/sluice`,
   upstreamPort,
   log: "none",
   config: { admin: { key: { env: "BENCH_ADMIN_KEY" } }, metrics: { public: true } },
-  env: { BENCH_ADMIN_KEY: ADMIN_KEY, BENCH_GAPS: gaps },
+  env: { BENCH_ADMIN_KEY: ADMIN_KEY, BENCH_GAPS: gaps, ...(engine !== undefined && { SLUICE_STORE: engine.url }) },
   preload: [new URL("./suite/loop_gaps.ts", import.meta.url).pathname],
 });
 const database = `${folder}/sluice/data/sluice.db`;
+const address = engine === undefined ? `sqlite:${database}` : engine.url;
 console.error(`Seeding ${keys} keys and ${rows} entries`);
-seedKeys(database, Number(keys));
-await seedEntries(database, { count: Number(rows), now: Date.now() });
+if (engine === undefined) seedKeys(database, Number(keys));
+const now = Date.now();
+// A day in which each key was used.
+await seedStore(readStoreAddress(address), {
+  count: Number(keys),
+  now: now - 31 * DAY_MS,
+  days: 0.5,
+  keys: Number(keys),
+});
+await seedStore(readStoreAddress(address), { count: Number(rows), now });
 const upstream = { pid: upstreamPeer.pid, port: upstreamPort };
 const running = await startTarget(target, { upstream, ...firstRequest(target), errors: `${folder}/errors.log` });
 
@@ -160,6 +175,11 @@ const TRIALS: readonly Trial[] = [
     path: `/admin/v1/usage?since=${new Date(Date.now() - 700 * 3_600_000).toISOString()}&by=key`,
     admin: true,
   },
+  {
+    name: `usage of a day with ${keys} keys by key`,
+    path: "/admin/v1/usage?since=40d&by=key",
+    admin: true,
+  },
   { name: `audit of ${rows} rows`, path: "/admin/v1/audit", admin: true, method: "POST" },
   { name: `list of ${keys} keys`, path: "/admin/v1/keys", admin: true },
   { name: "metrics", path: "/metrics" },
@@ -249,7 +269,9 @@ async function lagTold(): Promise<number> {
 }
 
 const results = [];
-for (const trial of TRIALS.filter(({ name }) => name.includes(only))) {
+for (
+  const trial of TRIALS.filter(({ name, admin }) => name.includes(only) && (engine === undefined || admin === true))
+) {
   const body = trial.body?.();
   const prepared = trial.gzip === true && typeof body === "string" ? new Uint8Array(gzipSync(body)) : body;
   let answer = "";
@@ -308,6 +330,7 @@ await Deno.writeTextFile(
   `${JSON.stringify({ at: new Date().toISOString(), bound_ms: BOUND_MS, results }, null, 2)}\n`,
 );
 await running.stop();
+await engine?.[Symbol.asyncDispose]();
 await upstreamPeer.end();
 await Deno.remove(folder, { recursive: true });
 Deno.exit(0);

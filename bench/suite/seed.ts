@@ -1,6 +1,7 @@
 /** Fills a store with keys, and with entries of the ledger, as if they were used for a month. */
 import { DatabaseSync } from "node:sqlite";
 import { openStore } from "../../lib/store/open.ts";
+import type { StoreAddress } from "../../lib/config/address.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 
 const DAY_MS = 86_400_000;
@@ -24,17 +25,34 @@ export function seedKeys(path: string, count: number): void {
   db.exec("COMMIT");
 }
 
-/** Enters requests of the last 30 days, up to `now` in Unix milliseconds. Nobody may serve from the store. */
-export async function seedEntries(path: string, { count, now }: { count: number; now: number }): Promise<void> {
-  const store = await openStore({ kind: "sqlite", path }, { own: true });
+/** What is entered. */
+export interface Seeding {
+  count: number;
+  /** Of the last one, in Unix milliseconds. */
+  now: number;
+  /** Days that they are spread over; absent: 30. */
+  days?: number;
+  /** Keys that they are of, in turns; absent: 100. */
+  keys?: number;
+}
+
+/** Enters requests up to a moment into a SQLite file. Nobody may serve from the store. */
+export async function seedEntries(path: string, seeding: Seeding): Promise<void> {
+  await seedStore({ kind: "sqlite", path }, seeding);
+}
+
+/** The same for any store. */
+export async function seedStore(
+  address: StoreAddress,
+  { count, now, days = DAYS, keys = KEYS }: Seeding,
+): Promise<void> {
+  const store = await openStore(address, { own: true });
+  const at = now - days * DAY_MS;
   try {
     for (let from = 0; from < count; from += BATCH) {
       const length = Math.min(BATCH, count - from);
       await store.ledger.append(
-        Array.from(
-          { length },
-          (_, index) => entryOf(from + index, { at: now - DAYS * DAY_MS, step: DAYS * DAY_MS / count }),
-        ),
+        Array.from({ length }, (_, index) => entryOf(from + index, { at, step: days * DAY_MS / count, keys })),
       );
     }
   } finally {
@@ -42,14 +60,14 @@ export async function seedEntries(path: string, { count, now }: { count: number;
   }
 }
 
-function entryOf(number: number, { at, step }: { at: number; step: number }): Entry {
+function entryOf(number: number, { at, step, keys }: { at: number; step: number; keys: number }): Entry {
   const model = `seeded/model-${number % MODELS}`;
   const prompt = 100 + number % 1000;
   const completion = 50 + number % 300;
   return {
-    id: `seeded-${number}`,
+    id: `seeded-${at}-${number}`,
     at: Math.floor(at + number * step),
-    keyId: `key_seeded_${number % KEYS}`,
+    keyId: `key_seeded_${number % keys}`,
     group: "default",
     model,
     upstream: "seeded",
