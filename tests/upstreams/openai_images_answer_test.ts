@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { pictureCutter } from "../../lib/upstreams/openai_images/cut_pictures.ts";
 import type { ImageEvent } from "../../lib/images/types.ts";
+import { watchTurns } from "../turns.ts";
 import {
   cut,
   events,
@@ -204,20 +205,13 @@ overEach("A picture of 50 MB, whole or streamed, leaves the event loop to others
     const headers = { "content-type": stream ? "text/event-stream" : "application/json" };
     await using host = startHost(() => new Response(inPieces(answer, 64 * 1024), { headers }));
     const feed = await host.create({ stream }).feed;
-    let turns = 0;
-    let longest = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      turns++;
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-    }, 1);
+    using turns = watchTurns();
     const [event, ...others] = await readAll(feed);
-    clearInterval(timer);
+    const [count, longest] = [turns.count(), turns.longest()];
     assert(event?.type === "image" && event.base64 === base64);
     assertEquals(others, []);
     // Read at once, it would be a few turns, and one of them would take some hundred milliseconds.
-    assert(turns >= 20 && longest < 200, `${turns} turns, the longest ${longest} ms`);
+    assert(count >= 20 && longest < 200, `${count} turns, the longest ${longest} ms`);
   }
 });
 

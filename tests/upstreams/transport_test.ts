@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { watchTurns } from "../turns.ts";
 import { oneModel as upstreamOf, startGateway } from "./gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
@@ -335,27 +336,18 @@ for (const transport of ["http1", "fetch"]) {
       request.body.includes('"stream":true') ? events(body, { chunkBytes: 64_000 }) : json(whole)
     );
     await using gateway = startGateway(oneModel("chat", server.url));
-    let turns = 0;
-    let longest = 0;
-    let last = performance.now();
-    const timer = setInterval(() => {
-      turns++;
-      longest = Math.max(longest, performance.now() - last);
-      last = performance.now();
-    }, 1);
-    try {
-      for (const protocol of ["chat", "messages"] as const) {
-        turns = 0;
-        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
-        const text = await response.text();
-        assert(text.length > 19_000_000 && text.includes(SUCCESS[protocol]), `${protocol}: ${text.length}`);
-        assert(turns > 30, `${protocol}: only ${turns} turns`);
-        const answer = await gateway.ask(protocol, prompt(protocol));
-        assert((await answer.text()).length > 10_000_000);
-      }
-    } finally {
-      clearInterval(timer);
+    using turns = watchTurns();
+    for (const protocol of ["chat", "messages"] as const) {
+      turns.count();
+      const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+      const text = await response.text();
+      const count = turns.count();
+      assert(text.length > 19_000_000 && text.includes(SUCCESS[protocol]), `${protocol}: ${text.length}`);
+      assert(count > 30, `${protocol}: only ${count} turns`);
+      const answer = await gateway.ask(protocol, prompt(protocol));
+      assert((await answer.text()).length > 10_000_000);
     }
+    const longest = turns.longest();
     // One turn has the whole answer of 10 MB to parse. Client, gateway and upstream share this loop.
     assert(longest < 3_000, `${longest} ms`);
   });
