@@ -12,8 +12,13 @@ const ERROR_BYTES = 64 * 1024;
 
 const ANSWER_LIMITS: JsonLimits = { depth: 256, nodes: 2_000_000, keys: 100_000 };
 
-/** Reads an answer that is one JSON object. @throws {GatewayError} `upstream` */
-export async function readWhole(incoming: Incoming): Promise<ObjectText & { value: JsonObject }> {
+/** An answer that is one JSON object. */
+export interface WholeAnswer extends ObjectText {
+  value: JsonObject;
+}
+
+/** Reads such an answer. @throws {GatewayError} `upstream` */
+export async function readWhole(incoming: Incoming): Promise<WholeAnswer> {
   const text = await incoming.text(ANSWER_BYTES);
   const parsed = text.length > SHORT_TEXT ? await parseLong(text) : parse(text);
   if (parsed === undefined || !isObject(parsed.value)) {

@@ -7,7 +7,7 @@ import { LONG_TEXT, writeLongJson } from "../json_steps.ts";
 import { relayedReply } from "../protocols/relay.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
-import { readFailure, readWhole } from "./answers.ts";
+import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
 import { type Mend, mendFor } from "./mends/mend.ts";
@@ -43,7 +43,10 @@ interface Attempt {
   protocol: UpstreamProtocol;
   /** A long one is still being written. */
   body: string | Promise<string>;
-  read(incoming: Incoming): Promise<Answer>;
+  /** @throws {GatewayError} as `frameSource` */
+  stream(incoming: Incoming): Answer;
+  /** @throws {GatewayError} as `UpstreamCodec.readReply` */
+  whole(answer: WholeAnswer): Answer;
 }
 
 /** Whose signatures a model's answers carry. */
@@ -57,6 +60,7 @@ export function modelIssuer(
 /** Makes an upstream of a vendor. */
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
+  const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
 
   async function generate(call: Call): Promise<Answer> {
     const protocol = spokenTo(call.prompt.protocol, call.target);
@@ -75,7 +79,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const { prompt, target, signal } = call;
     const body = typeof attempt.body === "string" ? attempt.body : await attempt.body;
     const limits = limitsFor(call, options.limits, "text");
-    const incoming = await send({
+    const outgoing: Outgoing = {
       url: addressOf({
         vendor,
         baseUrl: options.baseUrl,
@@ -88,23 +92,21 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       signal,
       // A whole answer comes at once, when it is done.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
-    });
+    };
+    let incoming: Incoming;
+    try {
+      incoming = await transport.send(outgoing);
+    } catch (error) {
+      // That a kept connection has just ended says nothing of the upstream: the request goes out once more, on a new one.
+      if (!(error instanceof GatewayError) || error.fault !== "stale") throw error;
+      incoming = await transport.send({ ...outgoing, fresh: true });
+    }
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
     try {
-      return await attempt.read(incoming);
+      return prompt.stream ? attempt.stream(incoming) : attempt.whole(await readWhole(incoming));
     } catch (error) {
       incoming.cancel();
       throw error;
-    }
-  }
-
-  /** That a kept connection has just ended says nothing of the upstream: the request goes out once more, on a new one. */
-  async function send(outgoing: Outgoing): Promise<Incoming> {
-    try {
-      return await transport.send(outgoing);
-    } catch (error) {
-      if (!(error instanceof GatewayError) || error.fault !== "stale") throw error;
-      return await transport.send({ ...outgoing, fresh: true });
     }
   }
 
@@ -137,7 +139,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const headers: Record<string, string> = {
       "content-type": "application/json",
       accept: prompt.stream ? "text/event-stream" : "application/json",
-      ...(options.key !== undefined && vendor.auth(options.key.reveal())),
+      ...auth,
     };
     if (protocol !== "messages") return headers;
     const own = prompt.protocol === "messages";
@@ -149,7 +151,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   /** The client's own body, edited where it must be. */
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
-    const { client, prompt } = call;
+    const { client } = call;
     const relay = relayOf(protocol);
     const dialect = mendFor(mend, protocol);
     const body = relayBody(call, { relay, mend: dialect });
@@ -158,15 +160,14 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     return {
       protocol,
       body,
-      async read(incoming) {
-        if (prompt.stream) {
-          const reader = codec.reader({ issuer });
-          return {
-            type: "frames",
-            feed: relayFeed(frameSource(incoming, dialect), reader, relay.machine(client.echo)),
-          };
-        }
-        const answer = await readWhole(incoming);
+      stream(incoming) {
+        const reader = codec.reader({ issuer });
+        return {
+          type: "frames",
+          feed: relayFeed(frameSource(incoming, dialect), reader, relay.machine(client.echo)),
+        };
+      },
+      whole(answer) {
         const reply = codec.readReply(answer.value, { issuer });
         return { type: "text", text: relayedReply(answer, client.echo), reply };
       },
@@ -190,12 +191,11 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     return {
       protocol,
       body: call.client.body.text.length > LONG_TEXT ? writeLongJson(body) : writeJson(body),
-      async read(incoming) {
-        if (prompt.stream) {
-          const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
-          return { type: "events", feed: withEstimates(feed, call) };
-        }
-        const { value } = await readWhole(incoming);
+      stream(incoming) {
+        const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
+        return { type: "events", feed: withEstimates(feed, call) };
+      },
+      whole({ value }) {
         const events = restored(codec.readReply(value, { issuer }), restore());
         return { type: "events", feed: withEstimates(wholeFeed(events), call) };
       },

@@ -8,6 +8,7 @@ export function limitsFor(
   limits: TimeLimits,
   makes: "image" | "text",
 ): TimeLimits {
+  if (call.model.timeouts === undefined && call.target.timeouts === undefined) return limits;
   const own = ownTimeouts(call);
   return {
     connectMs: own.connect_ms ?? limits.connectMs,
