@@ -1,15 +1,17 @@
 /** A request body piece by piece, as it comes: a slow client is told so. */
 import { GatewayError } from "../errors.ts";
+import { type Alarm, Alarms } from "./alarms.ts";
 import type { BodyLimits } from "./body_limits.ts";
 
 /** How fast a body must come. */
 export type BodyPace = Pick<BodyLimits, "gapMs" | "graceMs" | "minBytesPerSecond" | "totalMs">;
 
-/** How to read pieces: at which pace, and who gets them. */
+/** How to read pieces: at which pace, and who gets them. `alarms` absent: its own. */
 export interface PieceOptions {
   pace: BodyPace;
   /** Called with each piece. The next is not read before a promise it returns has settled, and that time is ours. */
   take: (piece: Uint8Array) => void | Promise<void>;
+  alarms?: Alarms;
 }
 
 /**
@@ -18,10 +20,10 @@ export interface PieceOptions {
  */
 export async function readPieces(
   stream: ReadableStream<Uint8Array>,
-  { pace, take }: PieceOptions,
+  { pace, take, alarms = new Alarms() }: PieceOptions,
 ): Promise<void> {
   const reader = stream.getReader();
-  const watch = watchProgress(pace, () => reader.cancel().catch(() => {}));
+  const watch = watchProgress(pace, { alarms, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
       const { done, value } = await readPiece(reader);
@@ -65,14 +67,14 @@ export function tooSlow(): GatewayError {
   });
 }
 
-/** Whether a body comes fast enough. One timer, set anew only when it fires. */
-function watchProgress(pace: BodyPace, expire: () => void) {
+/** Whether a body comes fast enough. One alarm, set anew only when it rings. */
+function watchProgress(pace: BodyPace, { alarms, expire }: { alarms: Alarms; expire: () => void }) {
   let start = performance.now();
   let last = start;
   let pausedAt: number | undefined;
   let bytes = 0;
   let expired = false;
-  let timer = setTimeout(check, deadline() - start);
+  let alarm: Alarm = alarms.set(deadline() - start, check);
 
   /** The time at which the body is too slow if nothing more comes. */
   function deadline(): number {
@@ -83,7 +85,7 @@ function watchProgress(pace: BodyPace, expire: () => void) {
     const now = performance.now();
     const waitMs = pausedAt === undefined ? deadline() - now : pace.gapMs;
     if (waitMs > 0) {
-      timer = setTimeout(check, Math.ceil(waitMs));
+      alarm = alarms.set(waitMs, check);
       return;
     }
     expired = true;
@@ -104,6 +106,6 @@ function watchProgress(pace: BodyPace, expire: () => void) {
       pausedAt = undefined;
     },
     expired: (): boolean => expired,
-    stop: (): void => clearTimeout(timer),
+    stop: (): void => alarms.clear(alarm),
   };
 }

@@ -71,7 +71,7 @@ async function readStream(
     options.keeper.take(piece.byteLength);
     buffer.append(piece);
   };
-  await readPieces(stream, { pace: options.limits, take });
+  await readPieces(stream, { pace: options.limits, take, alarms: options.alarms });
   if (buffer.bytes().length > LONG_STEP) await turn();
   return buffer.bytes();
 }
