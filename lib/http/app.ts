@@ -384,7 +384,7 @@ function withoutBody(response: Response): Response {
 /** Adds headers in place, or to a copy where the response came from elsewhere and is immutable. */
 function withHeaders(response: Response, headers: readonly AnswerHeader[]): Response {
   if (response instanceof JsonAnswer) {
-    for (const [name, value] of headers) response.put(name, value);
+    response.put(headers);
     return response;
   }
   try {

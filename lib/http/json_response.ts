@@ -1,6 +1,7 @@
 /** Answers of JSON. */
 import { Buffer } from "node:buffer";
 import { type Json, writeJson } from "../json.ts";
+import type { AnswerHeader } from "./router.ts";
 
 /** What a JSON answer has beside its body. */
 export interface JsonOptions {
@@ -23,18 +24,22 @@ export class JsonAnswer extends Response {
     // More than this one header at once, or a status, make the runtime write a head that is not used then.
     super(text, status === 200 ? JSON_TYPE : { status, ...JSON_TYPE });
     this.byteLength = typeof text === "string" ? Buffer.byteLength(text) : text.byteLength;
-    for (const name in headers) this.put(name, headers[name] ?? "");
+    if (headers !== undefined) this.put(Object.entries(headers));
   }
 
   /**
-   * Sets a header, its name in lower case; adds to `vary`. What is not there yet is appended, at a sixth of what it costs to have it set:
-   * 0.1 instead of 0.4 µs for each of a dozen.
+   * Sets headers, their names in lower case; adds to `vary`. What is not there yet is appended: 1,500 instructions for each of
+   * a dozen, and 2,100 to have it set. To give all of them to the constructor costs 7,000 for each.
    */
-  put(name: string, value: string): void {
+  put(added: readonly AnswerHeader[]): void {
     const { headers } = this;
-    if (name !== "vary" && this.#names.includes(name)) return headers.set(name, value);
-    this.#names.push(name);
-    headers.append(name, value);
+    for (const [name, value] of added) {
+      if (name !== "vary" && this.#names.includes(name)) headers.set(name, value);
+      else {
+        this.#names.push(name);
+        headers.append(name, value);
+      }
+    }
   }
 }
 
