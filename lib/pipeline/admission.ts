@@ -47,17 +47,7 @@ const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
  * @returns who may answer, the one that is asked first leads
  * @throws {GatewayError} `limited`
  */
-export function admit(
-  candidates: readonly Candidate[],
-  parts: { meter: Meter; context: RouteContext },
-): Promise<[Admitted, ...Admitted[]]> {
-  const [only, ...others] = candidates;
-  return only !== undefined && others.length === 0
-    ? admitFirst(only, { others, ...parts })
-    : admitOne(candidates, parts);
-}
-
-async function admitOne(
+export async function admit(
   candidates: readonly Candidate[],
   { meter, context }: { meter: Meter; context: RouteContext },
 ): Promise<[Admitted, ...Admitted[]]> {
