@@ -114,10 +114,10 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
     worked++;
     pauseMs = FIRST_PAUSE_MS;
     room = Math.min(BATCH, room * 2);
-    for (const [i, { entry, done }] of batch.entries()) {
+    batch.forEach(({ entry, done }, i) => {
       onEnd(entry.id, true);
       done?.resolve(fresh[i] ?? false);
-    }
+    });
   }
 
   /** Smaller writes after one that failed: an entry that cannot be entered must not take others with it. */

@@ -3,6 +3,7 @@ import type { DatabaseSync } from "node:sqlite";
 import { TOKEN_CLASSES } from "./days.ts";
 import { type EntryRow, toEntry } from "./entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "./ledger.ts";
+import { prepareInsert, type Value } from "./sqlite_insert.ts";
 
 const COLUMNS = [
   "seq",
@@ -32,9 +33,6 @@ const COLUMNS = [
 const SELECTED = COLUMNS.map((name) => /^(?:cost|held|overrun)$/.test(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
   .join(", ");
 
-/** Rows of one statement. */
-const ROWS_AT_ONCE = 8;
-
 /** Entries of a database. */
 export interface EntryRows {
   /** False where the id of one is there already: others may have been inserted, so the transaction must not go on then. */
@@ -51,7 +49,12 @@ export interface EntryRows {
 
 /** Opens the entries of a database that is up to date. */
 export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
-  const insert = prepareInsert(db);
+  const insert = prepareInsert(db, {
+    table: "entries",
+    columns: COLUMNS,
+    onConflict: "ON CONFLICT (id) DO NOTHING",
+    addValues,
+  });
   const lastSeq = db.prepare("SELECT coalesce((SELECT max(seq) FROM entries), seq) AS seq FROM ledger_start");
   const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
   const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
@@ -76,36 +79,8 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   };
 }
 
-/** Statements for so many rows each, as few as it takes: a row among eight takes a fifth less than one alone. */
-function prepareInsert(db: DatabaseSync): EntryRows["insert"] {
-  const row = `(${COLUMNS.map(() => "?").join(", ")})`;
-  const statements = new Map<number, ReturnType<DatabaseSync["prepare"]>>();
-
-  function statementFor(count: number): ReturnType<DatabaseSync["prepare"]> {
-    let statement = statements.get(count);
-    if (statement === undefined) {
-      const rows = new Array(count).fill(row).join(", ");
-      statement = db.prepare(
-        `INSERT INTO entries (${COLUMNS.join(", ")}) VALUES ${rows} ON CONFLICT (id) DO NOTHING`,
-      );
-      statements.set(count, statement);
-    }
-    return statement;
-  }
-
-  return (entries) => {
-    for (let done = 0; done < entries.length; done += ROWS_AT_ONCE) {
-      const some = entries.slice(done, done + ROWS_AT_ONCE);
-      const values: (number | bigint | string | null)[] = [];
-      for (const entry of some) addValues(values, entry);
-      if (statementFor(some.length).run(...values).changes !== some.length) return false;
-    }
-    return true;
-  };
-}
-
 /** In the order of the columns. */
-function addValues(values: (number | bigint | string | null)[], entry: KeptEntry): void {
+function addValues(values: Value[], entry: KeptEntry): void {
   const { tokens } = entry;
   values.push(
     entry.seq,
