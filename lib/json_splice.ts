@@ -58,7 +58,6 @@ export function objectText(text: string): ObjectText {
 
 /** As `spliceMembers`, of a text whose members were found before. */
 export function spliceObject({ text, members }: ObjectText, edits: Edits): string {
-  const missing = new Set(Object.keys(edits));
   let out = "";
   let copied = 0;
   let kept = 0;
@@ -68,7 +67,6 @@ export function spliceObject({ text, members }: ObjectText, edits: Edits): strin
       kept++;
       continue;
     }
-    missing.delete(name);
     const value = edits[name];
     if (value === undefined) {
       out += text.slice(copied, member.before);
@@ -83,9 +81,9 @@ export function spliceObject({ text, members }: ObjectText, edits: Edits): strin
   }
   const close = text.lastIndexOf("}");
   out += text.slice(copied, close);
-  for (const name of missing) {
+  for (const name in edits) {
     const value = edits[name];
-    if (value === undefined) continue;
+    if (value === undefined || members.some((member) => member.name === name)) continue;
     out += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
   }
   return out + text.slice(close);
