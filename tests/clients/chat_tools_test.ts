@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch } from "@std/assert";
 import type OpenAI from "openai-7";
 import { caught, crossOpenai } from "./sdks.ts";
-import { customCall, droppedNames, hasObjects, type Route, sharedCrossing } from "./upstreams.ts";
+import { customCall, droppedNames, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -23,17 +23,6 @@ const CLOCK: OpenAI.ChatCompletionFunctionTool = { type: "function", function: {
 const SQL: OpenAI.ChatCompletionCustomTool = { type: "custom", custom: { name: "sql", format: { type: "text" } } };
 const TOOLS = [WEATHER, CLOCK];
 const SELECT = { client: "chat", name: "sql", input: 'select "a" from t' } as const;
-
-/** A number that binary floats cannot hold must come through as written. */
-function weatherArguments(route: Pick<Route, "upstream">): string {
-  return hasObjects(route)
-    ? '{"city":"Zürich","days":9007199254740993}'
-    : '{"city": "Zürich", "days": 9007199254740993}';
-}
-
-function twoCalls(route: Pick<Route, "upstream">): string {
-  return `Both.\ncall:get_weather ${weatherArguments(route)}\ncall:clock {}`;
-}
 
 /** Calls as the model spelled them, without their ids. */
 function spelled(message: OpenAI.ChatCompletionMessage | undefined): unknown[] {

@@ -2,7 +2,7 @@ import { assertEquals, assertMatch } from "@std/assert";
 import OpenAI from "openai-7";
 import { ResponsesToolRunner } from "openai-7/helpers/responses-tool-runner";
 import { asInput, caught, crossOpenai, openai } from "./sdks.ts";
-import { customCall, droppedNames, hasObjects, type Route, ROUTES, sharedCrossing } from "./upstreams.ts";
+import { customCall, droppedNames, ROUTES, sharedCrossing, twoCalls, weatherArguments } from "./upstreams.ts";
 
 const gateway = sharedCrossing();
 
@@ -22,17 +22,6 @@ const SQL: OpenAI.Responses.CustomTool = { type: "custom", name: "sql", format: 
 const TOOLS = [WEATHER, CLOCK];
 const PIXELS = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAYAAAChS3wfAAAAAElFTkSuQmCC";
 const SELECT = { client: "responses", name: "sql", input: 'select "a" from t' } as const;
-
-/** A number that binary floats cannot hold must come through as written. */
-function weatherArguments(route: Pick<Route, "upstream">): string {
-  return hasObjects(route)
-    ? '{"city":"Zürich","days":9007199254740993}'
-    : '{"city": "Zürich", "days": 9007199254740993}';
-}
-
-function twoCalls(route: Pick<Route, "upstream">): string {
-  return `Both.\ncall:get_weather ${weatherArguments(route)}\ncall:clock {}`;
-}
 
 /** Calls as the model spelled them, without their ids. */
 function spelled({ output }: OpenAI.Responses.Response): unknown[] {

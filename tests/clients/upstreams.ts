@@ -21,6 +21,18 @@ export function hasObjects({ upstream }: Pick<Route, "upstream">): boolean {
   return upstream === "messages" || upstream === "gemini";
 }
 
+/** Arguments with a number that binary floats cannot hold: it must come through as written. */
+export function weatherArguments(route: Pick<Route, "upstream">): string {
+  return hasObjects(route)
+    ? '{"city":"Zürich","days":9007199254740993}'
+    : '{"city": "Zürich", "days": 9007199254740993}';
+}
+
+/** What makes the model say a word and call `get_weather` and `clock`. */
+export function twoCalls(route: Pick<Route, "upstream">): string {
+  return `Both.\ncall:get_weather ${weatherArguments(route)}\ncall:clock {}`;
+}
+
 /**
  * A line that makes the model call a tool that takes free text. Where it becomes a function on its way the model knows it
  * as one: everywhere but in responses, and in chat for clients of chat, whose tools are passed on as they are.

@@ -17,6 +17,26 @@ const startSame = (wire = HELLO): KeepingServer =>
     return "keep";
   });
 
+/** A host that plays with one socket after the other, and closes each. */
+function startBare(play: (socket: Deno.TcpConn, number: number) => Promise<void>) {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const host = {
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    accepted: 0,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await serving;
+    },
+  };
+  const serving = (async () => {
+    for await (const socket of listener) {
+      await play(socket, host.accepted++);
+      socket.close();
+    }
+  })();
+  return host;
+}
+
 Deno.test("the connection that was used last is used first, and no more lie idle than may", async () => {
   await using server = startSame();
   const transport = createHttp1Transport({ idleConnections: 2 });
@@ -191,118 +211,82 @@ Deno.test("how long a connection may lie idle depends on what its host usually b
 
 Deno.test("a request that could not leave whole is sent once more, on a new connection", async () => {
   const large = "x".repeat(20_000_000);
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${listener.addr.port}`;
-  let accepted = 0;
   let whole = 0;
-  const serving = (async () => {
-    for await (const socket of listener) {
-      const number = accepted++;
-      const buffer = new Uint8Array(1_000_000);
-      const first = await socket.read(buffer) ?? 0;
-      if (number === 0) {
-        // Answers once, and is gone in the middle of the next request.
-        await say(socket, HELLO);
-        await socket.read(buffer);
-      } else {
-        for (let left = large.length - first; left > 0;) left -= await socket.read(buffer) ?? left;
-        whole++;
-        await say(socket, HELLO);
-        await socket.read(buffer).catch(() => {});
-      }
-      socket.close();
+  await using host = startBare(async (socket, number) => {
+    const buffer = new Uint8Array(1_000_000);
+    const first = await socket.read(buffer) ?? 0;
+    if (number === 0) {
+      // Answers once, and is gone in the middle of the next request.
+      await say(socket, HELLO);
+      await socket.read(buffer);
+    } else {
+      for (let left = large.length - first; left > 0;) left -= await socket.read(buffer) ?? left;
+      whole++;
+      await say(socket, HELLO);
+      await socket.read(buffer).catch(() => {});
     }
-  })();
+  });
   const transport = createHttp1Transport();
-  await (await transport.send(request(url, { body: "first" }))).text(10);
-  assertEquals(await (await soon("answer", transport.send(request(url, { body: large })))).text(10), "hello");
-  assertEquals([accepted, whole], [2, 1]);
+  await (await transport.send(request(host.url, { body: "first" }))).text(10);
+  assertEquals(await (await soon("answer", transport.send(request(host.url, { body: large })))).text(10), "hello");
+  assertEquals([host.accepted, whole], [2, 1]);
   transport.close();
-  listener.close();
-  await serving;
 });
 
 Deno.test("a request that could not leave whole is not sent again where its answer had begun", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${listener.addr.port}`;
-  let accepted = 0;
-  const serving = (async () => {
-    for await (const socket of listener) {
-      accepted++;
-      const buffer = new Uint8Array(10_000);
-      await socket.read(buffer);
-      await say(socket, HELLO);
-      await socket.read(buffer);
-      await say(socket, "HTTP/1.1 500 ");
-      // What it said is not lost with the connection.
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      socket.close();
-    }
-  })();
+  await using host = startBare(async (socket) => {
+    const buffer = new Uint8Array(10_000);
+    await socket.read(buffer);
+    await say(socket, HELLO);
+    await socket.read(buffer);
+    await say(socket, "HTTP/1.1 500 ");
+    // What it said is not lost with the connection.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  });
   const transport = createHttp1Transport();
-  await (await transport.send(request(url, { body: "first" }))).text(10);
-  const call = transport.send(request(url, { body: "x".repeat(20_000_000) }));
+  await (await transport.send(request(host.url, { body: "first" }))).text(10);
+  const call = transport.send(request(host.url, { body: "x".repeat(20_000_000) }));
   assert(await soon("failure", failureOf(call)) instanceof GatewayError);
-  assertEquals(accepted, 1);
+  assertEquals(host.accepted, 1);
   transport.close();
-  listener.close();
-  await serving;
 });
 
 Deno.test("a stream that was begun is not sent again", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const url = `http://127.0.0.1:${listener.addr.port}`;
-  let accepted = 0;
-  const serving = (async () => {
-    for await (const socket of listener) {
-      accepted++;
-      const buffer = new Uint8Array(10_000);
-      await socket.read(buffer);
-      await say(socket, HELLO);
-      await socket.read(buffer);
-      socket.close();
-    }
-  })();
+  await using host = startBare(async (socket) => {
+    const buffer = new Uint8Array(10_000);
+    await socket.read(buffer);
+    await say(socket, HELLO);
+    await socket.read(buffer);
+  });
   const transport = createHttp1Transport();
-  await (await transport.send(request(url, { body: "first" }))).text(10);
+  await (await transport.send(request(host.url, { body: "first" }))).text(10);
   const cancelled = Promise.withResolvers<void>();
   const endless = new ReadableStream<Uint8Array>({
     pull: (controller) => controller.enqueue(new Uint8Array(100_000)),
     cancel: () => cancelled.resolve(),
   });
-  const error = await soon("failure", failureOf(transport.send(request(url, { body: endless }))));
+  const error = await soon("failure", failureOf(transport.send(request(host.url, { body: endless }))));
   assert(error instanceof GatewayError && error.fault === undefined, String(error));
   await soon("stream cancelled", cancelled.promise);
-  assertEquals(accepted, 1);
+  assertEquals(host.accepted, 1);
   transport.close();
-  listener.close();
-  await serving;
 });
 
 Deno.test("an answer that came before the request was whole leaves no connection behind", async () => {
-  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  let accepted = 0;
   const closed = Promise.withResolvers<void>();
-  const serving = (async () => {
-    for await (const socket of listener) {
-      accepted++;
-      const buffer = new Uint8Array(10_000);
-      await socket.read(buffer);
-      await say(socket, HELLO);
-      while (await socket.read(buffer).catch(() => null) !== null);
-      closed.resolve();
-      socket.close();
-    }
-  })();
+  await using host = startBare(async (socket) => {
+    const buffer = new Uint8Array(10_000);
+    await socket.read(buffer);
+    await say(socket, HELLO);
+    while (await socket.read(buffer).catch(() => null) !== null);
+    closed.resolve();
+  });
   const transport = createHttp1Transport();
-  const url = `http://127.0.0.1:${listener.addr.port}`;
   const never = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(10)) });
-  assertEquals(await (await transport.send(request(url, { body: never }))).text(10), "hello");
+  assertEquals(await (await transport.send(request(host.url, { body: never }))).text(10), "hello");
   await soon("connection closed", closed.promise);
-  assertEquals(accepted, 1);
+  assertEquals(host.accepted, 1);
   transport.close();
-  listener.close();
-  await serving;
 });
 
 Deno.test("interim answers are passed over, and many of them are refused", async () => {
