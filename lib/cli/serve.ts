@@ -12,6 +12,7 @@ import { describeCause } from "../http/cause.ts";
 import type { Route } from "../http/router.ts";
 import { listenersOf } from "../http/surface.ts";
 import { type LimiterOptions, openLimiter } from "../limits/open.ts";
+import { readGroupBudgets } from "../metering/group_budgets.ts";
 import { openStore } from "../store/open.ts";
 import type { SharedStoreOptions, Store } from "../store/store.ts";
 import type { Place } from "../workers/contract.ts";
@@ -75,6 +76,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const endPruning = startPruning(current);
   let isCut = false;
   try {
+    if (config.store.kind === "sqlite") await readGroupBudgets({ ledger: store.ledger, config, now: Date.now() });
     const open = await openAll(current, { routes, drain, senders: doors.senders, crew });
     const signals = stopSignals();
     const endReloading = startReloading(current(), path);
