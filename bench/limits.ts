@@ -33,7 +33,7 @@ async function scriptMicros(): Promise<number> {
 }
 
 /** Runs calls, some at once, and tells how long they took: the median and the slowest of a hundred, in milliseconds. */
-async function run(call: (index: number) => Promise<unknown>, { calls = CALLS, atOnce = AT_ONCE } = {}) {
+async function run(call: (index: number) => unknown, { calls = CALLS, atOnce = AT_ONCE } = {}) {
   const times: number[] = [];
   let next = 0;
   const begun = performance.now();
