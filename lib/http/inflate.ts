@@ -1,5 +1,6 @@
 /** Compressed request bodies: which codings are read, and how they are inflated without trusting them. */
 import { GatewayError } from "../errors.ts";
+import { LONG_STEP, turn } from "../pace.ts";
 import { ByteBuffer } from "./byte_buffer.ts";
 import type { HeaderValues } from "./head.ts";
 
@@ -46,9 +47,15 @@ export async function inflate(
   const fed = feed(bytes, writable.getWriter());
   const inflated = new ByteBuffer(FIRST_BUFFER_BYTES);
   try {
+    let untilTurn = LONG_STEP;
     for (let read = await reader.read(); !read.done; read = await reader.read()) {
       take(read.value.byteLength);
       inflated.append(read.value);
+      untilTurn -= read.value.byteLength;
+      if (untilTurn > 0) continue;
+      // To inflate is no waiting: all of it would be one turn of the event loop.
+      await turn();
+      untilTurn = LONG_STEP;
     }
     return inflated.bytes();
   } catch (cause) {

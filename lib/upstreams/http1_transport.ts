@@ -1,11 +1,11 @@
 /** The way to an upstream over an HTTP/1.1 client of our own, straight on the runtime's sockets. */
+import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
-import { LONG_STEP, turn } from "../pace.ts";
 import { Answer, type Shared } from "./http1/answer.ts";
 import { ConnectionEnded } from "./http1/broken_answer.ts";
 import { Call, reach } from "./http1/call.ts";
 import { createDeadlines } from "./http1/deadlines.ts";
-import { Heads, type Packed, packRequest } from "./http1/packed.ts";
+import { Heads, type Packed, packRequest, type RequestBody } from "./http1/packed.ts";
 import { Pool } from "./http1/pool.ts";
 import { createScratches, type Scratches } from "./http1/scratch.ts";
 import type { Outgoing, Transport, TransportOptions } from "./transport.ts";
@@ -51,8 +51,8 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
   }
 
   return {
-    async send({ url, headers, body, bodyBytes, fresh, signal, limits }) {
-      if (typeof body === "string" && body.length > LONG_STEP) await turn();
+    async send({ url, headers, body: given, bodyBytes, fresh, signal, limits }) {
+      const body = isLongText(given) ? await encodeLong(given) : given;
       if (signal.aborted) throw signal.reason;
       const place = placeOf(url);
       const packed = pack(place, { headers, body, bodyBytes, scratches: shared.scratches });
@@ -89,7 +89,10 @@ export interface Http1Options extends TransportOptions {
 
 function pack(
   { pool, heads }: Place,
-  { headers, body, bodyBytes, scratches }: Pick<Outgoing, "headers" | "body" | "bodyBytes"> & { scratches: Scratches },
+  { headers, body, bodyBytes, scratches }: Pick<Outgoing, "headers" | "bodyBytes"> & {
+    body: RequestBody;
+    scratches: Scratches;
+  },
 ): Packed {
   try {
     return packRequest(heads.begin({ headers, closes: !pool.keeps }), { body, bodyBytes, scratches });

@@ -4,6 +4,7 @@ import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
 import { LONG_TEXT, writeLongJson } from "../json_steps.ts";
+import { turn } from "../pace.ts";
 import { relayedReply } from "../protocols/relay.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
@@ -63,6 +64,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
 
   async function generate(call: Call): Promise<Answer> {
+    if (call.client.body.text.length > LONG_TEXT) await turn();
     const protocol = spokenTo(call.prompt.protocol, call.target);
     const attempt = fitting(() => canRelay(call, protocol) ? relayed(call, protocol) : translated(call, protocol));
     try {

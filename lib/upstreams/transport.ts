@@ -1,6 +1,6 @@
 /** The way to an upstream and back: one function, over `fetch`. */
+import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
-import { LONG_STEP, turn } from "../pace.ts";
 import type { AnswerHeader } from "./http1/head.ts";
 import { createHosts, type Host } from "./reach.ts";
 
@@ -105,8 +105,8 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1" }:
   const released: Released = { stops: new Set(), closed: false };
   const hosts = createHosts();
   return {
-    async send({ url, headers, body, signal, limits }) {
-      if (typeof body === "string" && body.length > LONG_STEP) await turn();
+    async send({ url, headers, body: given, signal, limits }) {
+      const body = isLongText(given) ? await encodeLong(given) : given;
       const call = new AbortController();
       const leave = () => call.abort(signal.reason);
       if (signal.aborted) leave();
