@@ -131,7 +131,21 @@ const TRIALS: readonly Trial[] = [
   { name: "190,000 numbers to be kept", path: CHAT, body: () => withTool(`[${"1.0,".repeat(190_000)}1]`) },
   { name: "190,000 long numbers", path: CHAT, body: () => withTool(`[${`${"1".repeat(150)},`.repeat(190_000)}1]`) },
   { name: "190,000 names", path: CHAT, body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`) },
-  { name: "a call with an argument of 15 MB, translated", path: CHAT, body: () => called("messages/json") },
+  {
+    name: "a call with an argument of 15 MB, translated",
+    path: CHAT,
+    body: () => called(JSON.stringify({ text: "\n".repeat(5 * MB) })),
+  },
+  {
+    name: "a call with 30 MB of quotes, translated",
+    path: CHAT,
+    body: () => called(JSON.stringify({ text: '"'.repeat(7 * MB) })),
+  },
+  {
+    name: "a call with 190,000 names, translated",
+    path: CHAT,
+    body: () => called(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
+  },
   {
     name: "30 MB of Han in one message, translated",
     path: CHAT,
@@ -212,14 +226,11 @@ function names(_: unknown, number: number): string {
   return `{${Array.from({ length: 9_990 }, (_, at) => `"k${number}_${at}":1`).join(",")}}`;
 }
 
-function called(model: string): string {
-  const call = {
-    id: "call_1",
-    type: "function",
-    function: { name: "f", arguments: JSON.stringify({ text: "\n".repeat(5 * MB) }) },
-  };
+/** A conversation with a call of a tool. */
+function called(json: string): string {
+  const call = { id: "call_1", type: "function", function: { name: "f", arguments: json } };
   return JSON.stringify({
-    model,
+    model: "messages/json",
     messages: [
       { role: "user", content: "x" },
       { role: "assistant", tool_calls: [call] },
