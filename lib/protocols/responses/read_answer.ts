@@ -7,7 +7,7 @@ import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./item_reader.ts";
 import { readInnerError } from "./read_error.ts";
 import { itemReader } from "./read_items.ts";
-import { singleLane } from "./read_lane.ts";
+import { Lane } from "./read_lane.ts";
 import { readUsage } from "./read_usage.ts";
 
 /** Most items of one answer. */
@@ -51,7 +51,7 @@ interface Place {
 
 /** Reads an answer from what is said about its items. @param answerId id of the answer, as far as it is known */
 export function answerReader({ issuer }: Origin, answerId: () => string | undefined): Answer {
-  const lane = singleLane();
+  const lane = new Lane();
   const entries: Entry[] = [];
   const byId = new Map<string, Entry>();
   const byPlace = new Map<string, Entry>();
@@ -65,7 +65,8 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
   function create(type: string, { id, index }: Place): Entry {
     const reader = itemReader(type, lane.slot(), {
       issuer,
-      callId: `call_${answerId() ?? "answer"}_${entries.length}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64),
+      answer: answerId(),
+      number: entries.length,
     });
     const entry: Entry = {
       type,
@@ -212,9 +213,9 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
       }
       const output = objectsOf(response.output).filter((item) => typeOf(item) !== "");
       if (output.length > ITEMS) return [tooMuch("it has too many items")];
-      const matched = match(output);
+      const matched = entries.length === 0 ? [] : match(output);
       const wholes = new Map(matched.map((entry, index) => [entry, output[index]]));
-      for (const entry of [...entries]) finish(entry, wholes.get(entry));
+      for (const entry of entries) finish(entry, wholes.get(entry));
       output.forEach((item, index) => {
         if (matched[index] === undefined) finish(create(typeOf(item), { id: undefined, index: undefined }), item);
       });

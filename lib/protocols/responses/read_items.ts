@@ -10,21 +10,23 @@ import { reasoningReader } from "./read_reasoning.ts";
 export interface ItemOrigin {
   /** Issuer of the signatures. */
   issuer: string;
-  /** Id of a call that has none. */
-  callId: string;
+  /** Id of the answer, as far as it is known. */
+  answer: string | undefined;
+  /** How many items the answer had before this one. */
+  number: number;
 }
 
 /** A reader for items of a type. */
-export function itemReader(type: string, slot: Slot, { issuer, callId }: ItemOrigin): ItemReader {
+export function itemReader(type: string, slot: Slot, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
       return messageReader(slot);
     case "reasoning":
-      return reasoningReader(slot, issuer);
+      return reasoningReader(slot, origin.issuer);
     case "function_call":
-      return callReader(slot, { member: "arguments", callId });
+      return callReader(slot, { member: "arguments", origin });
     case "custom_tool_call":
-      return callReader(slot, { member: "input", callId });
+      return callReader(slot, { member: "input", origin });
     default:
       return foreignReader(slot);
   }
@@ -33,7 +35,7 @@ export function itemReader(type: string, slot: Slot, { issuer, callId }: ItemOri
 /** A call opens once it has a name: without one there is nothing to call. */
 function callReader(
   slot: Slot,
-  { member, callId: invented }: { member: "arguments" | "input"; callId: string },
+  { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
 ): ItemReader {
   const custom = member === "input";
   let begun: JsonObject = {};
@@ -80,13 +82,18 @@ function callReader(
     },
     done(item = begun) {
       know(item);
-      callId ??= stringOf(item.id) || invented;
+      callId ??= stringOf(item.id) || inventedId(origin);
       open(item.namespace === undefined ? begun : item);
       say(remainder(textOf(item[member]), text));
       if (opened) slot.close();
       slot.end();
     },
   };
+}
+
+/** The id of a call that has none. */
+function inventedId({ answer, number }: ItemOrigin): string {
+  return `call_${answer ?? "answer"}_${number}`.replace(/[^A-Za-z0-9_-]/g, "").slice(-64);
 }
 
 /** Arguments are JSON text; some servers send the JSON itself. */

@@ -1,95 +1,121 @@
 /** One block at a time, out of items that come all at once. */
 import type { Citation, Event, OpenBlock, Signature } from "../../canonical/types.ts";
 
-/** What an item says, in its own order. */
-export interface Slot {
-  /** Opens a block; the one before it must be closed. */
-  open(block: OpenBlock): void;
-  /** A piece of the open block's text. Empty pieces are left out. */
-  delta(text: string): void;
-  citation(citation: Citation): void;
-  close(signature?: Signature): void;
-  /** The item says nothing more. */
-  end(): void;
-}
-
-/** A lane of slots, in the order in which they were made. */
-export interface Lane {
-  /** A new slot behind all others. */
-  slot(): Slot;
-  /** The events that can go out by now. */
-  take(): Event[];
-  /** Size of what waits for its turn, in characters or so. */
-  readonly waiting: number;
-}
-
 /** What a step weighs beside its text. */
 const STEP_SIZE = 64;
 
-type Step = (index: number) => Event;
+/** An event of a block. Its index is known when it goes out. */
+type BlockEvent = Extract<Event, { index: number }>;
 
-interface Waiting {
-  steps: Step[];
-  size: number;
-  ended: boolean;
-}
+/** Slots in their order: what the first unfinished one says goes out at once, what the others say waits for it. */
+export class Lane {
+  readonly #queue: Slot[] = [];
+  #out: Event[] = [];
+  /** Index of the next block, or of the one that is open. */
+  #next = 0;
+  #waiting = 0;
 
-/** What the first unfinished slot says goes out at once; what the others say waits for it. */
-export function singleLane(): Lane {
-  const queue: Waiting[] = [];
-  let out: Event[] = [];
-  let next = 0;
-  let waiting = 0;
+  /** Size of what waits for its turn, in characters or so. */
+  get waiting(): number {
+    return this.#waiting;
+  }
 
-  function advance(): void {
-    for (let head = queue[0]; head !== undefined; head = queue[0]) {
-      for (const step of head.steps) out.push(step(next));
-      head.steps = [];
-      waiting -= head.size;
+  /** A new slot behind all others. */
+  slot(): Slot {
+    const slot = new Slot(this);
+    this.#queue.push(slot);
+    return slot;
+  }
+
+  /** The events that can go out by now. */
+  take(): Event[] {
+    const events = this.#out;
+    this.#out = [];
+    return events;
+  }
+
+  /** Takes what a slot says. */
+  say(slot: Slot, said: BlockEvent): void {
+    if (this.#queue[0] === slot) return this.#emit(said);
+    const size = STEP_SIZE + lengthOf(said);
+    slot.held.push(said);
+    slot.size += size;
+    this.#waiting += size;
+  }
+
+  /** A slot has ended: those at the head that have are left, and the next one says what it has. */
+  advance(): void {
+    while (this.#queue[0]?.ended === true) {
+      this.#queue.shift();
+      const head = this.#queue[0];
+      if (head === undefined) return;
+      for (const said of head.held) this.#emit(said);
+      head.held.length = 0;
+      this.#waiting -= head.size;
       head.size = 0;
-      if (!head.ended) return;
-      queue.shift();
     }
   }
 
-  return {
-    slot() {
-      const self: Waiting = { steps: [], size: 0, ended: false };
-      queue.push(self);
+  #emit(said: BlockEvent): void {
+    said.index = this.#next;
+    if (said.type === "close") this.#next++;
+    this.#out.push(said);
+  }
+}
 
-      function say(step: Step, value: string | object = ""): void {
-        self.steps.push(step);
-        if (queue[0] === self) return advance();
-        const size = STEP_SIZE + (typeof value === "string" ? value : JSON.stringify(value)).length;
-        self.size += size;
-        waiting += size;
-      }
+/** What an item says, in its own order. */
+export class Slot {
+  readonly #lane: Lane;
+  #ended = false;
+  /** What waits for the slots before, and its size. */
+  readonly held: BlockEvent[] = [];
+  size = 0;
 
-      return {
-        open: (block) => say((index) => ({ type: "open", index, block }), block),
-        delta(text) {
-          if (text !== "") say((index) => ({ type: "delta", index, text }), text);
-        },
-        citation: (citation) => say((index) => ({ type: "citation", index, citation }), citation),
-        close(signature) {
-          say((index) => {
-            next++;
-            return { type: "close", index, ...(signature !== undefined && { signature }) };
-          });
-        },
-        end() {
-          self.ended = true;
-          advance();
-        },
-      };
-    },
-    take() {
-      const events = out;
-      out = [];
-      return events;
-    },
-    get waiting() {
-      return waiting;
-    },
-  };
+  constructor(lane: Lane) {
+    this.#lane = lane;
+  }
+
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** Opens a block; the one before it must be closed. */
+  open(block: OpenBlock): void {
+    this.#lane.say(this, { type: "open", index: 0, block });
+  }
+
+  /** A piece of the open block's text. Empty pieces are left out. */
+  delta(text: string): void {
+    if (text !== "") this.#lane.say(this, { type: "delta", index: 0, text });
+  }
+
+  citation(citation: Citation): void {
+    this.#lane.say(this, { type: "citation", index: 0, citation });
+  }
+
+  close(signature?: Signature): void {
+    this.#lane.say(
+      this,
+      signature === undefined ? { type: "close", index: 0 } : { type: "close", index: 0, signature },
+    );
+  }
+
+  /** The item says nothing more. */
+  end(): void {
+    this.#ended = true;
+    this.#lane.advance();
+  }
+}
+
+function lengthOf(said: BlockEvent): number {
+  switch (said.type) {
+    case "open":
+      return JSON.stringify(said.block).length;
+    case "delta":
+      return said.text.length;
+    case "citation":
+      return JSON.stringify(said.citation).length;
+    default:
+      return 0;
+  }
 }

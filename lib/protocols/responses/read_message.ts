@@ -9,6 +9,7 @@ type Kind = "text" | "refusal";
 /** A part as far as it was read. */
 interface Part {
   kind: Kind;
+  index: number;
   text: string;
   citations: number;
   state: "new" | "open" | "closed";
@@ -21,9 +22,11 @@ export function messageReader(slot: Slot): ItemReader {
   const parts = new Map<string, Part>();
   let open: Part | undefined;
 
-  function partAt(kind: Kind, index: Json | undefined): Part {
-    const key = `${kind} ${numberOf(index) ?? 0}`;
-    const part = parts.get(key) ?? { kind, text: "", citations: 0, state: "new", whole: false };
+  function partAt(kind: Kind, at: Json | undefined): Part {
+    const index = numberOf(at) ?? 0;
+    if (open?.index === index && open.kind === kind) return open;
+    const key = `${kind} ${index}`;
+    const part = parts.get(key) ?? { kind, index, text: "", citations: 0, state: "new", whole: false };
     parts.set(key, part);
     return part;
   }

@@ -38,6 +38,8 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   let id: string | undefined;
   let state: "new" | "open" | "over" = "new";
   const answer = answerReader(origin, () => id);
+  /** Most events are of the type of the one before. */
+  let latest = eventType(PREFIX);
   const parse = alikeParser(tryParse, alikeEvents);
 
   function start(): Event[] {
@@ -57,10 +59,14 @@ export function reader(origin: Origin): Machine<Frame, Event> {
     // An answer that only failed never began.
     const begun = state === "new" && last === "error" && events.length === 1 ? [] : start();
     if (last === "error" || last === "finish") state = "over";
-    return [...begun, ...events];
+    return begun.length === 0 ? events : [...begun, ...events];
   }
 
-  function read(name: string, event: JsonObject): Event[] {
+  function read({ name, item: type }: EventType, event: JsonObject): Event[] {
+    if (type !== undefined) {
+      const isReasoning = objectOf(event.part)?.type === "reasoning_text";
+      return pass(answer.event(name, event, isReasoning ? "reasoning" : type));
+    }
     const index = numberOf(event.output_index);
     const item = objectOf(event.item);
     if (ENDS.has(name)) return pass(answer.end(objectOf(event.response) ?? {}, name));
@@ -68,10 +74,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
       if (item === undefined || typeOf(item) === "") return [];
       return pass(name === "output_item.added" ? answer.added(item, index) : answer.done(item, index));
     }
-    const type = ITEM_TYPES.get(firstWord(name));
-    if (type === undefined) return start();
-    const isReasoning = objectOf(event.part)?.type === "reasoning_text";
-    return pass(answer.event(name, event, isReasoning ? "reasoning" : type));
+    return start();
   }
 
   return {
@@ -88,7 +91,8 @@ export function reader(origin: Origin): Machine<Frame, Event> {
       }
       if (!type.startsWith(PREFIX)) return [];
       id ??= stringOf(objectOf(event.response)?.id);
-      return read(type.slice(PREFIX.length), event);
+      if (latest.type !== type) latest = eventType(type);
+      return read(latest, event);
     },
     end() {
       if (state === "over") return [];
@@ -97,9 +101,19 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   };
 }
 
-function firstWord(name: string): string {
+/** What the type of an event says. */
+interface EventType {
+  type: string;
+  /** The type without `response.` */
+  name: string;
+  /** Type of the item it is about; absent for all others. */
+  item: string | undefined;
+}
+
+function eventType(type: string): EventType {
+  const name = type.slice(PREFIX.length);
   const end = name.indexOf(".");
-  return end < 0 ? name : name.slice(0, end);
+  return { type, name, item: ITEM_TYPES.get(end < 0 ? name : name.slice(0, end)) };
 }
 
 /** Reads a whole answer. @throws {GatewayError} `upstream`, where it is none; the error that came in its place */
