@@ -31,8 +31,12 @@ export function renameTools(prompt: Prompt, dialect: Dialect): Renamed {
   const tools = prompt.tools.map((tool): Tool =>
     tool.type === "hosted" ? tool : rename(tool, names.of(originalOf(tool)))
   );
-  const renameBlock = (block: Block): Block =>
-    block.type === "tool_call" ? rename(block, names.of(calledTool(block, prompt.tools))) : block;
+  let callable: Map<string, Original[]> | undefined;
+  const renameBlock = (block: Block): Block => {
+    if (block.type !== "tool_call") return block;
+    callable ??= byName(prompt.tools);
+    return rename(block, names.of(calledTool(block, callable.get(block.name))));
+  };
   const choice = prompt.toolChoice && renameChoice(prompt.toolChoice, { tools: prompt.tools, names });
   const renamed = mapPrompt(prompt, renameBlock);
   return {
@@ -50,21 +54,35 @@ function originalOf(tool: Exclude<Tool, { type: "hosted" }>): Original {
   return { name, ...(namespace !== undefined && { namespace }), ...(tool.type === "custom" && { custom: true }) };
 }
 
-/**
- * The tool that a past call means. Clients may leave out its namespace, or its kind: the first that fits best is meant.
- */
-function calledTool(call: BlockOf<"tool_call">, tools: readonly Tool[]): Original {
-  const named = tools.flatMap((tool) => tool.type === "hosted" ? [] : [originalOf(tool)]).filter((original) =>
-    original.name === call.name && (call.namespace === undefined || original.namespace === call.namespace)
-  );
-  const sameKind = named.filter(({ custom }) => (custom === true) === (call.custom === true));
-  return sameKind.find(({ namespace }) => namespace === call.namespace) ?? sameKind[0] ?? named[0] ?? call;
+/** The tools that can be called, by their names. */
+function byName(tools: readonly Tool[]): Map<string, Original[]> {
+  return Map.groupBy(tools.filter((tool) => tool.type !== "hosted").map(originalOf), ({ name }) => name);
 }
 
+/**
+ * The tool that a past call means, of those that have its name. Clients may leave out its namespace, or its kind: the first
+ * that fits best is meant.
+ */
+function calledTool(call: BlockOf<"tool_call">, named: readonly Original[] = []): Original {
+  let called: Original = call;
+  let best = -1;
+  for (const original of named) {
+    if (call.namespace !== undefined && original.namespace !== call.namespace) continue;
+    const isSameKind = (original.custom === true) === (call.custom === true);
+    const fit = !isSameKind ? 0 : original.namespace === call.namespace ? 2 : 1;
+    if (fit <= best) continue;
+    called = original;
+    best = fit;
+  }
+  return called;
+}
+
+/** The thing by its name on the wire; the same thing where that is the name it has. */
 function rename<T extends { name: string; namespace?: string }>(
   thing: T,
   { name, namespace }: { name: string; namespace?: string },
 ): T {
+  if (thing.name === name && thing.namespace === namespace) return thing;
   const { namespace: _, ...rest } = thing;
   return { ...rest, name, ...(namespace !== undefined && { namespace }) } as T;
 }

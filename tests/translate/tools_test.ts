@@ -147,6 +147,32 @@ Deno.test("a past call without its namespace is a call of the tool that has its 
   assertEquals(prompt.toolChoice, { type: "tool", name: "a__b" });
 });
 
+Deno.test("a past call is one of the tool that fits it best, and of the first among those that fit alike", () => {
+  const tools: Tool[] = [
+    { type: "custom", name: "b", namespace: "a" },
+    { type: "function", name: "b", namespace: "c" },
+    { type: "function", name: "b" },
+    { type: "custom", name: "d" },
+    { type: "custom", name: "e", namespace: "x" },
+    { type: "function", name: "e", namespace: "a" },
+    { type: "function", name: "e", namespace: "c" },
+  ];
+  const cases: [{ name: string; namespace?: string; custom?: boolean }, string][] = [
+    [{ name: "b" }, "b"],
+    [{ name: "b", custom: true }, "a__b"],
+    [{ name: "b", namespace: "c" }, "c__b"],
+    [{ name: "b", namespace: "c", custom: true }, "c__b"],
+    [{ name: "b", namespace: "x" }, "x__b"],
+    [{ name: "d" }, "d"],
+    [{ name: "e" }, "a__e"],
+    [{ name: "f" }, "f"],
+  ];
+  const blocks = cases.map(([called], index) => ({ ...call(String(index), called.name), ...called }));
+  const { prompt } = renameTools(promptOf([assistant(...blocks)], { tools }), DIALECTS.chat.dialect);
+  const names = prompt.messages[0]?.blocks.map((block) => block.type === "tool_call" && block.name);
+  assertEquals(names, cases.map(([, name]) => name));
+});
+
 Deno.test("namespaces stay where the target has them", () => {
   const tools: Tool[] = [{ type: "function", name: "b c", namespace: "a" }, { type: "function", name: "b c" }];
   const { prompt } = renameTools(promptOf([], { tools }), DIALECTS.responses.dialect);
