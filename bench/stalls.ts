@@ -90,6 +90,7 @@ const han = (chars: number) =>
 const count = (content: string) => () => user("messages/json", content, { max_tokens: 16 });
 const COUNT = "/anthropic/v1/messages/count_tokens";
 const CHAT = "/v1/chat/completions";
+const MESSAGES = "/anthropic/v1/messages";
 
 function upload(pictures: number): FormData {
   const form = new FormData();
@@ -145,6 +146,16 @@ const TRIALS: readonly Trial[] = [
     name: "a call with 190,000 names, translated",
     path: CHAT,
     body: () => called(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
+  },
+  {
+    name: "a call whose input is 30 MB of quotes, translated",
+    path: MESSAGES,
+    body: () => calledWith(JSON.stringify({ text: '"'.repeat(15 * MB) })),
+  },
+  {
+    name: "a call whose input is 190,000 names, translated",
+    path: MESSAGES,
+    body: () => calledWith(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
   },
   {
     name: "30 MB of Han in one message, translated",
@@ -239,6 +250,20 @@ function called(json: string): string {
   });
 }
 
+/** The same from a client whose calls have objects. */
+function calledWith(json: string): string {
+  const call = { type: "tool_use", id: "call_1", name: "f", input: "HERE" };
+  return JSON.stringify({
+    model: "chat/json",
+    max_tokens: 16,
+    messages: [
+      { role: "user", content: "x" },
+      { role: "assistant", content: [call] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "y" }] },
+    ],
+  }).replace('"HERE"', () => json);
+}
+
 function members(count: number): string {
   const all = Array.from({ length: count }, (_, at) => `"m${at}":0`).join(",");
   return `{"model":"chat/json","messages":[{"role":"user","content":"x"}],"metadata":{${all}}}`;
@@ -255,7 +280,7 @@ async function ask(
       authorization: `Bearer ${admin === true ? ADMIN_KEY : target.key}`,
       ...(body !== undefined && !(prepared instanceof FormData) && { "content-type": "application/json" }),
       ...(gzip === true && { "content-encoding": "gzip" }),
-      ...(path === COUNT && { "anthropic-version": "2023-06-01" }),
+      ...([COUNT, MESSAGES].includes(path) && { "anthropic-version": "2023-06-01" }),
     },
     ...(prepared !== undefined && { body: prepared }),
   });

@@ -46,8 +46,19 @@ export type Block =
     | { type: "media"; media: Media; name?: string }
     /** `hidden`: the text was withheld or encrypted; only the signature carries it. */
     | { type: "reasoning"; text: string; hidden?: boolean; signature?: Signature }
-    /** `arguments` is JSON text, verbatim; for a custom tool (`custom: true`) it is the tool's free-form input. */
-    | { type: "tool_call"; id: string; name: string; arguments: string; custom?: boolean; namespace?: string }
+    /**
+     * `arguments` is JSON text, verbatim; for a custom tool (`custom: true`) it is the tool's free-form input. `input` is
+     * the object that this text says, and `null` where it says none, for whoever writes it; absent: the text is to be read.
+     */
+    | {
+      type: "tool_call";
+      id: string;
+      name: string;
+      arguments: string;
+      input?: JsonObject | null;
+      custom?: boolean;
+      namespace?: string;
+    }
     | { type: "tool_result"; callId: string; blocks: Block[]; isError?: boolean; custom?: boolean }
     | { type: "refusal"; text: string }
     /** A block of its own protocol that the canonical form does not model, whole. */

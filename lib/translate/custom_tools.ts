@@ -9,7 +9,8 @@ export function wrapCustomTools(prompt: Prompt): Prompt {
   const wrapBlock = (block: Block): Block => {
     if (block.type === "tool_call" && block.custom === true) {
       const { custom: _, ...call } = block;
-      return { ...call, arguments: writeJson({ input: block.arguments }) };
+      const input = { input: block.arguments };
+      return { ...call, arguments: writeJson(input), input };
     }
     if (block.type === "tool_result" && block.custom === true) {
       const { custom: _, ...result } = block;

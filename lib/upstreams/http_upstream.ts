@@ -1,13 +1,14 @@
 /** An upstream that is reached over the network, whatever protocol it speaks. */
-import type { Protocol, Signature } from "../canonical/types.ts";
+import type { Prompt, Protocol, Signature } from "../canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
-import { LONG_TEXT, writeLongJson } from "../json_steps.ts";
+import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
 import { turn } from "../pace.ts";
 import { relayedReply } from "../protocols/relay.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
+import { readLongInputs } from "./long_inputs.ts";
 import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
@@ -66,14 +67,18 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   async function generate(call: Call): Promise<Answer> {
     if (call.client.body.text.length > LONG_TEXT) await turn();
     const protocol = spokenTo(call.prompt.protocol, call.target);
-    const attempt = fitting(() => canRelay(call, protocol) ? relayed(call, protocol) : translated(call, protocol));
+    const relays = canRelay(call, protocol);
+    const prompt = relays || !isLong(call) ? call.prompt : await readLongInputs(call.prompt, protocol);
+    const attempt = fitting(() => relays ? relayed(call, protocol) : translated(call, { protocol, prompt }));
     try {
       return await attemptOnce(call, attempt);
     } catch (error) {
       // Signatures that the vendor no longer accepts would make the conversation fail for ever.
       if (!isSignatureError(error) || !hasReasoning(call)) throw error;
       call.dropped.add("reasoning");
-      return await attemptOnce(call, fitting(() => translated(withoutReasoning(call), protocol)));
+      const bare = withoutReasoning(call);
+      const read = isLong(call) ? await readLongInputs(bare.prompt, protocol) : bare.prompt;
+      return await attemptOnce(call, fitting(() => translated(bare, { protocol, prompt: read })));
     }
   }
 
@@ -176,9 +181,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     };
   }
 
-  /** The prompt, written in another protocol. */
-  function translated(call: Call, protocol: UpstreamProtocol): Attempt {
-    const { prompt, target, model: row, dropped } = call;
+  /** The prompt, written in another protocol. It is the call's, whose long arguments were read. */
+  function translated(call: Call, { protocol, prompt }: { protocol: UpstreamProtocol; prompt: Prompt }): Attempt {
+    const { target, model: row, dropped } = call;
     const issuer = issuerOf(target);
     const dialect = mendFor(mend, protocol);
     const { body, restore } = translatePrompt(prompt, {
@@ -220,6 +225,11 @@ function fitting<T>(write: () => T): T {
   } catch (error) {
     throw error instanceof GatewayError ? error.with({ fault: "unfit" }) : error;
   }
+}
+
+/** Whether there may be arguments in the prompt that take long to read: none are longer than the client's body. */
+function isLong({ client }: Call): boolean {
+  return client.body.text.length > SHORT_TEXT;
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

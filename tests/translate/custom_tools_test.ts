@@ -126,7 +126,13 @@ Deno.test("past calls and results of custom tools are wrapped too", () => {
   assertEquals(messages, [
     {
       role: "assistant",
-      blocks: [{ type: "tool_call", id: "c", name: "patch", arguments: '{"input":"a \\"b\\"\\n"}' }],
+      blocks: [{
+        type: "tool_call",
+        id: "c",
+        name: "patch",
+        arguments: '{"input":"a \\"b\\"\\n"}',
+        input: { input: 'a "b"\n' },
+      }],
     },
     { role: "user", blocks: [{ type: "tool_result", callId: "c", blocks: [] }] },
   ]);

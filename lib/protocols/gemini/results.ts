@@ -16,7 +16,8 @@ export function writeResponse({ blocks, isError }: BlockOf<"tool_result">): Json
 export function writeArgs(call: BlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
   if (call.arguments.trim() === "") return {};
-  return parseObject(call.arguments) ?? { _raw: call.arguments };
+  const input = call.input === undefined ? parseObject(call.arguments) : call.input;
+  return input ?? { _raw: call.arguments };
 }
 
 function parseObject(text: string): JsonObject | undefined {

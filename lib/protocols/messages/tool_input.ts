@@ -9,7 +9,8 @@ import { isObject, JsonError, type JsonObject, parseJson } from "../../json.ts";
 export function writeInput(call: BlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
   if (call.arguments.trim() === "") return {};
-  return parseInput(call.arguments) ?? { _raw: call.arguments };
+  const input = call.input === undefined ? parseInput(call.arguments) : call.input;
+  return input ?? { _raw: call.arguments };
 }
 
 /** The object that JSON text says; undefined where it is no object. */

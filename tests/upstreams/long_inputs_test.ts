@@ -1,0 +1,128 @@
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import type { Block, Message } from "../../lib/canonical/types.ts";
+import { isObject, type JsonObject, writeJson } from "../../lib/json.ts";
+import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
+import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
+import { promptOf, said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
+import { oneModel, startGateway } from "./gateway.ts";
+import { errorBody, prompt, WHOLE } from "./said.ts";
+import { json, startScripted } from "./scripted.ts";
+
+const LONG = "x".repeat(70_000);
+const names = Array.from({ length: 10_001 }, (_, at) => `"k${at}":1`).join(",");
+
+/** Long arguments, and what is written of them: the object that they say, or the text under `_raw`. */
+const ARGUMENTS: readonly [name: string, text: string, isObject: boolean][] = [
+  ["an object", `{"a":"${LONG}"}`, true],
+  ["an object of more than can be read at once", `{"a":"${LONG.repeat(20)}\\"\\ud800"}`, true],
+  ["white space around", ` \n{"a":"${LONG}"}\t`, true],
+  ["numbers that are kept", `{"a":"${LONG}","b":[1.0,-0,1e400,12345678901234567890]}`, true],
+  ["a name that is a prototype's", `{"__proto__":{"a":1},"b":"${LONG}"}`, true],
+  ["equal names further in", `{"b":"${LONG}","c":{"d":{"e":1,"e":2}}}`, true],
+  ["equal names", `{"a":1,"a":2,"b":"${LONG}"}`, false],
+  ["equal names in more than can be read at once", `{"a":1,"a":2,"b":"${LONG.repeat(20)}"}`, false],
+  ["too many names", `{${names}}`, false],
+  ["too many levels", `{"a":"${LONG}","b":${"[".repeat(64)}${"]".repeat(64)}}`, false],
+  ["an array", `["${LONG}"]`, false],
+  ["a text", `"${LONG}"`, false],
+  ["a number", "1".repeat(70_000), false],
+  ["null", `null${" ".repeat(70_000)}`, false],
+  ["what was cut off", `{"a":"${LONG}`, false],
+  ["what is no JSON", LONG, false],
+  ["more after the object", `{"a":"${LONG}"}}`, false],
+  ["a space that is none of JSON's", `\u00a0{"a":"${LONG}"}`, false],
+];
+
+function called(text: string, more: Partial<Extract<Block, { type: "tool_call" }>> = {}): Message[] {
+  return [
+    said("user", "Hi"),
+    said("assistant", "Well", { type: "tool_call", id: "c", name: "f", arguments: text, ...more }),
+    said("user", { type: "tool_result", callId: "c", blocks: [{ type: "text", text: "Y" }] }),
+  ];
+}
+
+/** What is written to each protocol that wants objects, as text. */
+function written(messages: Message[]): string[] {
+  const gemini = geminiUpstream.writePrompt(promptOf({ messages }), {
+    ...targetOf(),
+    issuer: "google",
+    dialect: geminiUpstream.dialect,
+  });
+  return [writeJson(write({ messages }).body), writeJson(gemini)];
+}
+
+Deno.test("arguments that were read beforehand are written as those that are not", async () => {
+  for (const [name, text, isRead] of ARGUMENTS) {
+    const messages = called(text);
+    const read = await readLongInputs(promptOf({ messages }), "messages");
+    const call = read.messages[1]?.blocks[1];
+    assert(call?.type === "tool_call" && call.input !== undefined, name);
+    assertEquals(isObject(call.input), isRead, name);
+    assertEquals(written(read.messages), written(messages), name);
+    assertEquals(written(messages).map((body) => body.includes('"_raw":')), [!isRead, !isRead], name);
+  }
+});
+
+Deno.test("blank arguments are no arguments, however long they are", async () => {
+  const messages = called(" \n".repeat(40_000));
+  const read = await readLongInputs(promptOf({ messages }), "gemini");
+  assertEquals(written(read.messages), written(called("")));
+  assertEquals(written(messages), written(called("")));
+});
+
+Deno.test("what is not to be read beforehand stays the same prompt", async () => {
+  const long = promptOf({ messages: called(`{"a":"${LONG}"}`) });
+  for (const protocol of ["chat", "responses"] as const) assertStrictEquals(await readLongInputs(long, protocol), long);
+  const short = promptOf({ messages: called(`{"a":"${LONG.slice(0, 65_528)}"}`) });
+  assertStrictEquals(await readLongInputs(short, "messages"), short);
+  const custom = promptOf({ messages: called(`{"a":"${LONG}"}`, { custom: true }) });
+  assertStrictEquals(await readLongInputs(custom, "messages"), custom);
+});
+
+Deno.test("other calls, messages and blocks stay what they are", async () => {
+  const asked = promptOf({ messages: [...called("{}"), ...called(`{"a":"${LONG}"}`)] });
+  const { messages } = await readLongInputs(asked, "gemini");
+  for (const at of [0, 1, 2, 3, 5]) assertStrictEquals(messages[at], asked.messages[at]);
+  assertStrictEquals(messages[4]?.blocks[0], asked.messages[4]?.blocks[0]);
+});
+
+Deno.test("long arguments reach an upstream as the object they are, each number as it was", async () => {
+  await using server = startScripted(() => json(WHOLE.messages));
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const input = `{"a":"${LONG.repeat(20)}","b":[1.0,12345678901234567890]}`;
+  for (const [name, text, sent] of [["object", input, input], ["cut", input.slice(0, -1), undefined]] as const) {
+    const calls: JsonObject[] = [{ id: "c", type: "function", function: { name: "f", arguments: text } }];
+    const response = await gateway.ask(
+      "chat",
+      prompt("chat", {
+        messages: [
+          { role: "user", content: "Hi" },
+          { role: "assistant", tool_calls: calls },
+          { role: "tool", tool_call_id: "c", content: "y" },
+        ],
+      }),
+    );
+    assertEquals(response.status, 200, await response.text());
+    const expected = `"input":${sent ?? `{"_raw":${JSON.stringify(text)}}`}`;
+    assert(server.requests.at(-1)?.body.includes(expected), name);
+  }
+});
+
+Deno.test("long input stays with a call whose reasoning the upstream did not take", async () => {
+  const refusal = errorBody("messages", "Invalid `signature` in `thinking` block", "invalid_request_error");
+  await using server = startScripted(({ body }) =>
+    body.includes('"thinking":"t"') ? json(refusal, { status: 400 }) : json(WHOLE.messages)
+  );
+  await using gateway = startGateway(oneModel("messages", server.url));
+  const input = { a: LONG };
+  const call = { type: "tool_use", id: "c", name: "f", input };
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: [{ type: "thinking", thinking: "t", signature: "old" }, call] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "y" }] },
+  ];
+  const response = await gateway.ask("messages", prompt("messages", { messages }));
+  assertEquals(response.status, 200, await response.text());
+  assertEquals(server.requests.length, 2);
+  assert(server.requests[1]?.body.includes(`"input":${JSON.stringify(input)}`));
+});
