@@ -68,6 +68,7 @@ export class Window {
     const at = this.#find(end);
     const bucket = this.#buckets[at];
     if (bucket?.end === end) bucket.amount += amount;
+    else if (bucket === undefined) this.#buckets.push({ end, amount });
     else this.#buckets.splice(at, 0, { end, amount });
     this.#sum += amount;
   }
@@ -81,7 +82,9 @@ export class Window {
     const given = Math.min(amount, bucket.amount);
     bucket.amount -= given;
     this.#sum -= given;
-    if (bucket.amount === 0) this.#buckets.splice(at, 1);
+    if (bucket.amount > 0) return;
+    if (at === this.#buckets.length - 1) this.#buckets.pop();
+    else this.#buckets.splice(at, 1);
   }
 
   /**
