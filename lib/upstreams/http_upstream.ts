@@ -63,6 +63,7 @@ export function modelIssuer(
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
+  const addresses: Partial<Record<UpstreamProtocol, string>> = {};
 
   async function generate(call: Call): Promise<Answer> {
     if (call.client.body.text.length > LONG_TEXT) await turn();
@@ -83,17 +84,11 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   async function attemptOnce(call: Call, attempt: Attempt): Promise<Answer> {
-    const { prompt, target, signal } = call;
+    const { prompt, signal } = call;
     const body = typeof attempt.body === "string" ? attempt.body : await attempt.body;
     const limits = limitsFor(call, options.limits, "text");
     const outgoing: Outgoing = {
-      url: addressOf({
-        vendor,
-        baseUrl: options.baseUrl,
-        protocol: attempt.protocol,
-        model: target.model,
-        stream: prompt.stream,
-      }),
+      url: addressFor(attempt.protocol, call),
       headers: headersFor(call, attempt.protocol),
       body,
       signal,
@@ -115,6 +110,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       incoming.cancel();
       throw error;
     }
+  }
+
+  /** Only Gemini's address is another one for each model. A text that is put together anew is also looked up slowly. */
+  function addressFor(protocol: UpstreamProtocol, { prompt: { stream }, target: { model } }: Call): string {
+    const place = { vendor, baseUrl: options.baseUrl, protocol, model, stream };
+    return protocol === "gemini" ? addressOf(place) : addresses[protocol] ??= addressOf(place);
   }
 
   /** Whose signatures the model's answers carry. */

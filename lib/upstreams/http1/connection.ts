@@ -61,10 +61,14 @@ export class Connection {
     return this.#socket.read(bytes);
   }
 
-  /** Writes all of it. @throws what the socket says; then not all of it has left */
-  async write(bytes: Uint8Array): Promise<void> {
-    let written = await this.#socket.write(bytes);
-    while (written < bytes.length) written += await this.#socket.write(bytes.subarray(written));
+  /** Begins to write. Resolves with how much has left: mostly all of it, so that no promise of our own stands between. */
+  begin(bytes: Uint8Array): Promise<number> {
+    return this.#socket.write(bytes);
+  }
+
+  /** Writes all of it, or all but what has left. @throws what the socket says; then not all of it has left */
+  async write(bytes: Uint8Array, left = 0): Promise<void> {
+    for (let written = left; written < bytes.length;) written += await this.#socket.write(bytes.subarray(written));
   }
 
   /** Puts it aside. `onEnd` is called where anything comes from the peer before it is woken: its end, or what nobody asked. */

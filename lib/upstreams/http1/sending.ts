@@ -53,7 +53,8 @@ export class Sending {
   async #write(): Promise<void> {
     const { first, second, stream } = this.#packed;
     try {
-      await this.#connection.write(first);
+      const left = await this.#connection.begin(first);
+      if (left < first.length) await this.#connection.write(first, left);
       if (second !== undefined) await this.#connection.write(second);
       if (stream !== undefined && !this.#stopped) await this.#writeStream(stream);
       this.#whole = true;
