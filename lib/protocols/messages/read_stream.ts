@@ -26,6 +26,9 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>
   ["pause_turn", "pause"],
 ]);
 
+/** What the end of an answer says of its reason. */
+const STOP_MEMBERS = ["stop_reason", "stop_sequence", "stop_details"] as const;
+
 /** Reads frames. Whatever comes, the events are in legal order, and the last one is a finish or an error. */
 export function reader(origin: Origin): Machine<Frame, Event> {
   const machine = eventReader(origin);
@@ -62,7 +65,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
   let id: string | undefined;
   let started = false;
   let over = false;
-  let stop: JsonObject = {};
+  const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader();
   const lanes = new Lanes({ emit, keep });
   /** Blocks that are open, by the upstream's index. */
@@ -132,6 +135,11 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
     for (const index of [...open.keys()]) stopBlock(index);
   }
 
+  /** Why it ends. What is null says nothing. */
+  function end(delta: JsonObject): void {
+    for (const name of STOP_MEMBERS) stop[name] = delta[name] ?? stop[name];
+  }
+
   function finish(): void {
     begin({});
     stopAll();
@@ -150,7 +158,8 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
     emit({ type: "finish", reason, ...(named && { stopSequence: stop_sequence }), usage: usage.total() });
   }
 
-  function take(body: JsonObject): void {
+  function take(body: Json | undefined): void {
+    if (!isObject(body)) throw broken("an event is not a JSON object");
     if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
     const index = typeof body.index === "number" ? body.index : lastIndex;
     switch (body.type) {
@@ -165,17 +174,23 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
       case "message_delta":
         begin({});
         usage.update(body.usage);
-        stop = { ...stop, ...known(body.delta) };
+        if (isObject(body.delta)) end(body.delta);
         return;
       case "message_stop":
         return finish();
     }
   }
 
+  /** Some servers forget the last event. The reason is the last thing that is missing nowhere. */
+  function leave(): void {
+    if (typeof stop.stop_reason !== "string") throw new GatewayError("upstream", CUT);
+    finish();
+  }
+
   /** Runs a step; whatever goes wrong in it is the last thing to be said. */
-  function run(step: () => void): Event[] {
+  function run(step: (body: Json | undefined) => void, body?: Json): Event[] {
     try {
-      if (!over) step();
+      if (!over) step(body);
     } catch (thrown) {
       over = true;
       out.push({ type: "error", error: toGatewayError(thrown) });
@@ -185,19 +200,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
     return events;
   }
 
-  return {
-    push: (body) =>
-      run(() => {
-        if (!isObject(body)) throw broken("an event is not a JSON object");
-        take(body);
-      }),
-    end: () =>
-      run(() => {
-        // Some servers forget the last event. The reason is the last thing that is missing nowhere.
-        if (typeof stop.stop_reason !== "string") throw new GatewayError("upstream", CUT);
-        finish();
-      }),
-  };
+  return { push: (body) => run(take, body), end: () => run(leave) };
 }
 
 const CUT = "The model's answer ended before it was complete";
@@ -219,12 +222,6 @@ function implied({ type, text, thinking, signature, citation, partial_json }: Js
     default:
       return undefined;
   }
-}
-
-/** The members that say something. */
-function known(value: Json | undefined): JsonObject {
-  if (!isObject(value)) return {};
-  return Object.fromEntries(Object.entries(value).filter(([, member]) => member !== null));
 }
 
 function broken(what: string): GatewayError {
