@@ -148,14 +148,19 @@ const TRIALS: readonly Trial[] = [
     body: () => called(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
   },
   {
+    name: "a call whose input is 30 MB of quotes, relayed",
+    path: MESSAGES,
+    body: () => calledWith("messages/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
+  },
+  {
     name: "a call whose input is 30 MB of quotes, translated",
     path: MESSAGES,
-    body: () => calledWith(JSON.stringify({ text: '"'.repeat(15 * MB) })),
+    body: () => calledWith("chat/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
   },
   {
     name: "a call whose input is 190,000 names, translated",
     path: MESSAGES,
-    body: () => calledWith(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
+    body: () => calledWith("chat/json", `{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
   },
   {
     name: "30 MB of Han in one message, translated",
@@ -251,10 +256,10 @@ function called(json: string): string {
 }
 
 /** The same from a client whose calls have objects. */
-function calledWith(json: string): string {
+function calledWith(model: string, json: string): string {
   const call = { type: "tool_use", id: "call_1", name: "f", input: "HERE" };
   return JSON.stringify({
-    model: "chat/json",
+    model,
     max_tokens: 16,
     messages: [
       { role: "user", content: "x" },

@@ -3,16 +3,24 @@ import { jsonResponse } from "../http/json_response.ts";
 import type { RouteContext } from "../http/router.ts";
 import { countPrompt } from "../metering/count_prompt.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
+import { LONG_TEXT } from "../json_steps.ts";
+import { inSlices } from "../pace.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { checkVersion, countTokensSchema, readCountPrompt, writeCount } from "../protocols/messages/mod.ts";
+import {
+  checkVersion,
+  countTokensSchema,
+  readCountPrompt,
+  writeCount,
+  writeInputs,
+} from "../protocols/messages/mod.ts";
 import { findModel } from "./find_model.ts";
 
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
   checkVersion(request.headers.get("anthropic-version"));
-  const { value: body } = await context.readJson();
+  const { value: body, text } = await context.readJson();
   checkBody(countTokensSchema, body);
-  const prompt = readCountPrompt(body);
+  const prompt = readCountPrompt(body, text.length > LONG_TEXT ? await inSlices(writeInputs(body)) : undefined);
   findModel(prompt.model, context);
   return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));
 }

@@ -33,6 +33,9 @@ export interface ErrorReply {
   body: JsonObject;
 }
 
+/** Objects of a body, written as JSON text. */
+export type Texts = ReadonlyMap<JsonObject, string>;
+
 /** One text protocol, from the client's side. Pure: no clock, no random, no I/O. */
 export interface Codec {
   readonly protocol: Protocol;
@@ -44,10 +47,16 @@ export interface Codec {
    */
   checkHeaders?(header: (name: string) => string | null): void;
   /**
+   * Writes what is text in a prompt and an object in a body, in steps: of a body that the schema has accepted, and that is
+   * so long that it takes time. Absent: there is no such thing in this protocol.
+   */
+  writeTexts?(body: JsonObject): Generator<void, Texts>;
+  /**
    * Reads a body that the schema has accepted.
+   * @param texts what was written beforehand; the rest is written here
    * @throws {GatewayError} `invalid`, for what a schema cannot say
    */
-  readPrompt(body: JsonObject): Prompt;
+  readPrompt(body: JsonObject, texts?: Texts): Prompt;
   /** Writes a whole answer. */
   writeReply(reply: Reply, echo: Echo): JsonObject;
   /** Writes a streamed answer. `end()` closes the stream the protocol's way. */

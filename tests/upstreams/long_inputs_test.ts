@@ -126,3 +126,18 @@ Deno.test("long input stays with a call whose reasoning the upstream did not tak
   assertEquals(server.requests.length, 2);
   assert(server.requests[1]?.body.includes(`"input":${JSON.stringify(input)}`));
 });
+
+Deno.test("a long input reaches an upstream as the text that it is there, each number as it was", async () => {
+  await using server = startScripted(() => json(WHOLE.chat));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const input = `{"a":"${LONG.repeat(20)}","b":[1.0,12345678901234567890],"c":"\\""}`;
+  const messages = [
+    { role: "user", content: "Hi" },
+    { role: "assistant", content: [{ type: "tool_use", id: "c", name: "f", input: "INPUT" }] },
+    { role: "user", content: [{ type: "tool_result", tool_use_id: "c", content: "y" }] },
+  ];
+  const body = JSON.stringify(prompt("messages", { messages })).replace('"INPUT"', () => input);
+  const response = await gateway.ask("messages", body);
+  assertEquals(response.status, 200, await response.text());
+  assert(server.requests[0]?.body.includes(`"arguments":${JSON.stringify(input)}`));
+});

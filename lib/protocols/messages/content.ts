@@ -77,14 +77,7 @@ function readBlock(block: JsonObject, path: string, tally: Tally): Block {
     case "document":
       return readDocument(block, path, tally);
     case "tool_use":
-      return defined({
-        type: "tool_call",
-        id: readString(block.id, `${path}.id`),
-        name: readString(block.name, `${path}.name`),
-        arguments: writeJson(readObject(block.input, `${path}.input`)),
-        cache: readCache(block, tally),
-        rest: readRest(block, TOOL_USE),
-      });
+      return readToolUse(block, path, tally);
     case "tool_result":
       return defined({
         type: "tool_result",
@@ -103,6 +96,20 @@ function readBlock(block: JsonObject, path: string, tally: Tally): Block {
     default:
       return readForeign(block, path, tally);
   }
+}
+
+function readToolUse(block: JsonObject, path: string, tally: Tally): Block {
+  const id = readString(block.id, `${path}.id`);
+  const name = readString(block.name, `${path}.name`);
+  const input = readObject(block.input, `${path}.input`);
+  return defined({
+    type: "tool_call",
+    id,
+    name,
+    arguments: tally.texts?.get(input) ?? writeJson(input),
+    cache: readCache(block, tally),
+    rest: readRest(block, TOOL_USE),
+  });
 }
 
 function readText(block: JsonObject, path: string, tally: Tally): Block {

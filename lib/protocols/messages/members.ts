@@ -2,13 +2,15 @@
 import type { CacheMark, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
+import type { Texts } from "../codec.ts";
 import { present } from "../members.ts";
 
-/** What is counted over a whole request while it is read. */
+/** What is counted over a whole request while it is read, and what was written of it before. */
 export interface Tally {
   /** Places with a `cache_control` mark. */
   cacheMarks: number;
   images: number;
+  texts: Texts | undefined;
 }
 
 /** A value that must be an object. @throws {GatewayError} `invalid`, also for a number that is kept as text */

@@ -7,11 +7,13 @@ import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
 import { writer } from "./stream.ts";
+import { writeInputs } from "./tool_input.ts";
 import { writeUsage } from "./usage.ts";
 import { checkVersion } from "./version.ts";
 
 export { readCountPrompt } from "./prompt.ts";
 export { countTokensSchema } from "./schema.ts";
+export { writeInputs } from "./tool_input.ts";
 export { writeCount } from "./usage.ts";
 export { checkVersion };
 
@@ -20,6 +22,7 @@ export const messages: Codec = {
   protocol: "messages",
   schema,
   checkHeaders: (header) => checkVersion(header("anthropic-version")),
+  writeTexts: writeInputs,
   readPrompt,
   writeReply,
   writer,

@@ -1,6 +1,8 @@
 /** Tool input is an object in this protocol, and JSON text in the canonical form. */
 import type { BlockOf } from "../../canonical/types.ts";
-import { isObject, JsonError, type JsonObject, parseJson } from "../../json.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
+import { writeSteps } from "../../json_steps.ts";
+import type { Texts } from "../codec.ts";
 
 /**
  * A call's arguments as the object they are. No text at all is no argument; text that is no object, such as arguments
@@ -22,4 +24,20 @@ export function parseInput(text: string): JsonObject | undefined {
     if (!(error instanceof JsonError)) throw error;
     return undefined;
   }
+}
+
+/** The inputs of a conversation's calls as the arguments they are in the canonical form, in steps. */
+export function* writeInputs({ messages }: JsonObject): Generator<void, Texts> {
+  const texts = new Map<JsonObject, string>();
+  for (const message of listOf(messages)) {
+    for (const block of isObject(message) ? listOf(message.content) : []) {
+      if (!isObject(block) || block.type !== "tool_use" || !isObject(block.input)) continue;
+      texts.set(block.input, yield* writeSteps(block.input));
+    }
+  }
+  return texts;
+}
+
+function listOf(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : [];
 }
