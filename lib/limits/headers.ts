@@ -46,11 +46,11 @@ const MEASURES: Readonly<Record<LimitUnit, string>> = {
 /**
  * Headers about limits, in the words that a client knows. Of several limits of a unit the one with the least left is shown;
  * report-only ones are not. Empty where no limit applies.
- * @param now Unix time in milliseconds
+ * @param now Unix time in milliseconds: Anthropic's clients are told moments, and OpenAI's times
  */
 export function limitHeaders(
   standings: readonly Standing[],
-  { now, words }: { now: number; words: LimitWords },
+  { now, words }: { now: () => number; words: LimitWords },
 ): [name: string, value: string][] {
   const headers: [string, string][] = [];
   for (const unit of SHOWN_UNITS) {
@@ -61,7 +61,7 @@ export function limitHeaders(
     headers.push(
       [names[0], String(limit)],
       [names[1], String(remaining)],
-      [names[2], words === "openai" ? writeDuration(resetMs) : writeMoment(now + resetMs)],
+      [names[2], words === "openai" ? writeDuration(resetMs) : writeMoment(now() + resetMs)],
     );
   }
   return headers;

@@ -50,9 +50,10 @@ export interface Limiter {
    * Takes every claim, or none: what one limit refuses takes nothing of the others.
    * @param claims no two of the same name and unit
    * @param forMs longest time the request can last; after it, its slots are free again whatever happens
+   * @param unseen true: how limits stand is not asked where it is admitted, and need not be told
    * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
    */
-  take(request: { id: string; claims: readonly Claim[]; forMs: number }): Taking | Promise<Taking>;
+  take(request: { id: string; claims: readonly Claim[]; forMs: number; unseen?: boolean }): Taking | Promise<Taking>;
   /**
    * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
    * @returns how its limits stand afterwards; nothing where the id is not known

@@ -95,14 +95,15 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
 
   return {
     // Nothing waits between the look and the taking, so that no other request comes between them.
-    take({ id, claims, forMs }) {
+    take({ id, claims, forMs, unseen = false }) {
       checkWish({ id, claims, forMs }, { known: requests.has(id) });
       const now = clock();
       sweepCounts(now);
       sweepRequests(now);
       const { admitted, over, retryAfterMs } = judge(claims, (claim) => waitFor(claim, now));
       if (admitted) takeAll(id, { claims, forMs, now });
-      return { admitted, over, retryAfterMs, standings: standingsOf(claims, now) };
+      const standings = admitted && unseen ? [] : standingsOf(claims, now);
+      return { admitted, over, retryAfterMs, standings };
     },
     end(id, tokens) {
       const now = clock();

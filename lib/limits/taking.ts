@@ -6,6 +6,8 @@ export interface Wish {
   id: string;
   claims: readonly Claim[];
   forMs: number;
+  /** As in `Limiter.take`. */
+  unseen?: boolean;
 }
 
 /** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */

@@ -47,6 +47,8 @@ export interface Wish {
   within?: (left: Amount) => Amount;
   /** Longest time it can last, in milliseconds. */
   forMs: number;
+  /** True: how its limits stand is not asked between its admission and its end, as nothing is told before. */
+  whole?: boolean;
 }
 
 /** What a request that was answered, in whole or in part, is charged for. */
@@ -209,7 +211,9 @@ class RequestMeter implements Meter {
     if (!this.#models.includes(model)) {
       needed = claims;
       const name = `${this.#arrival.id}/${this.#models.length}`;
-      const taking = needed.length > 0 ? this.#takeLimits(name, { claims: needed, forMs: wish.forMs }) : undefined;
+      const taking = needed.length > 0
+        ? this.#takeLimits(name, { claims: needed, forMs: wish.forMs, unseen: true })
+        : undefined;
       if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
     }
@@ -230,7 +234,10 @@ class RequestMeter implements Meter {
   /** Limits, then budgets. @returns absent where that is done */
   #take(wish: Wish): Promise<void> | undefined {
     const needsHold = wish.most > 0n && wish.budgets.length > 0;
-    const taking = wish.claims.length > 0 ? this.#takeLimits(this.#arrival.id, wish) : undefined;
+    const { claims, forMs, whole = false } = wish;
+    // What a budget refuses gives its limits back, and tells how they stand then by how they stood.
+    const unseen = whole && !needsHold;
+    const taking = claims.length > 0 ? this.#takeLimits(this.#arrival.id, { claims, forMs, unseen }) : undefined;
     return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? wish : undefined);
   }
 
@@ -245,10 +252,13 @@ class RequestMeter implements Meter {
   }
 
   /** @returns absent where they are taken */
-  #takeLimits(name: string, { claims, forMs }: Pick<Wish, "claims" | "forMs">): Promise<void> | undefined {
+  #takeLimits(
+    name: string,
+    { claims, forMs, unseen }: Pick<Wish, "claims" | "forMs"> & { unseen: boolean },
+  ): Promise<void> | undefined {
     // Before the answer: should there be none, whatever was taken goes back all the same.
     this.#taken.push(name);
-    const taking = this.#parts.limiter.take({ id: name, claims, forMs });
+    const taking = this.#parts.limiter.take({ id: name, claims, forMs, unseen });
     if (taking instanceof Promise) return taking.then((taking) => this.#took(name, taking));
     this.#took(name, taking);
     return undefined;
@@ -302,30 +312,32 @@ class RequestMeter implements Meter {
   }
 
   /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. @returns absent where that is done */
-  #release(tokens: number): Promise<unknown> | undefined {
+  #release(tokens: number, now?: number): Promise<unknown> | undefined {
     const taken = this.#taken;
     const [first] = taken;
     if (first === undefined) return undefined;
     this.#taken = [];
-    return taken.length === 1 ? this.#end(first, tokens) : Promise.all(taken.map((name) => this.#end(name, tokens)));
+    return taken.length === 1
+      ? this.#end(first, { tokens, now })
+      : Promise.all(taken.map((name) => this.#end(name, { tokens, now })));
   }
 
-  #end(name: string, tokens: number): Promise<void> | undefined {
+  #end(name: string, { tokens, now }: { tokens: number; now: number | undefined }): Promise<void> | undefined {
     try {
       const ending = this.#parts.limiter.end(name, tokens);
       if (ending instanceof Promise) {
         return ending.then((standings) => this.#stand(name, standings), (cause) => this.#report(cause));
       }
-      this.#stand(name, ending);
+      this.#stand(name, ending, now);
     } catch (cause) {
       this.#report(cause);
     }
     return undefined;
   }
 
-  #stand(name: string, standings: readonly Standing[]): void {
+  #stand(name: string, standings: readonly Standing[], now?: number): void {
     if (standings.length === 0) return;
-    const at = this.#parts.monotonic();
+    const at = now ?? this.#parts.monotonic();
     const before = this.#stood.find((stood) => stood.name === name);
     if (before === undefined) this.#stood.push({ name, standings, at });
     else {
@@ -358,7 +370,7 @@ class RequestMeter implements Meter {
   }
 
   first(): void {
-    this.#firstMs ??= this.#elapsedMs();
+    this.#firstMs ??= Math.round(this.#parts.monotonic() - this.#start);
   }
 
   async deliver(delivered: Delivered): Promise<Amount> {
@@ -372,10 +384,11 @@ class RequestMeter implements Meter {
       if (this.#admitting !== undefined) await this.#admitting;
       const { sheet } = wish;
       const { cost, overrun } = charge({ tokens, sheet, held: this.#held });
-      const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images });
+      const now = this.#parts.monotonic();
+      const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       // Neither waits for the other, and the client for both.
-      released = this.#release(limitedTokens(tokens));
+      released = this.#release(limitedTokens(tokens), now);
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
@@ -408,13 +421,13 @@ class RequestMeter implements Meter {
   }
 
   async #note(status: number, ending: "failed" | "refused"): Promise<void> {
-    const entry = this.#entry({ status, ending, ...FREE });
+    const entry = this.#entry({ status, ending, ...FREE, now: this.#parts.monotonic() });
     await this.#parts.ledger.note(entry);
     this.#parts.observer?.ended(entry);
   }
 
   /** The entry, but for prices. One literal: this is made for every request, and all of one shape are read faster. */
-  #entry({ status, ending, tokens, source, cost, overrun, images }: Charged): Entry {
+  #entry({ status, ending, tokens, source, cost, overrun, images, now }: Charged & { now: number }): Entry {
     const { id, keyId, group, endpoint } = this.#arrival;
     const entry: Entry = {
       id,
@@ -431,16 +444,12 @@ class RequestMeter implements Meter {
       cost,
       held: this.#held,
       overrun,
-      totalMs: this.#elapsedMs(),
+      totalMs: Math.round(now - this.#start),
       attempts: this.#attempts,
       images,
     };
     if (this.#firstMs !== undefined) entry.firstMs = this.#firstMs;
     return entry;
-  }
-
-  #elapsedMs(): number {
-    return Math.round(this.#parts.monotonic() - this.#start);
   }
 }
 

@@ -85,6 +85,7 @@ async function admitFirst(
     // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
     within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, left })).most : undefined,
     forMs,
+    whole: !first.prompt.stream,
   });
   if (taking !== undefined) await taking;
   const { cap, payable } = plan;

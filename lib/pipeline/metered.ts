@@ -52,7 +52,7 @@ export async function metered(
     throw error.withHeaders({ "x-sluice-cost": "0" });
   } finally {
     const words = endpoint === "messages" ? "anthropic" : "openai";
-    for (const header of limitHeaders(meter.standings(), { now: gateway.now(), words })) answerHeaders.push(header);
+    for (const header of limitHeaders(meter.standings(), { now: gateway.now, words })) answerHeaders.push(header);
   }
 }
 

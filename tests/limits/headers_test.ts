@@ -26,7 +26,7 @@ function refusal(over: Claim[], retryAfterMs: number): Taking {
 }
 
 function headersOf(standings: Standing[], words: LimitWords = "openai"): Record<string, string> {
-  return Object.fromEntries(limitHeaders(standings, { now: NOW, words }));
+  return Object.fromEntries(limitHeaders(standings, { now: () => NOW, words }));
 }
 
 Deno.test("limitHeaders() writes requests and tokens in the words of each family of clients", () => {

@@ -182,6 +182,23 @@ Deno.test("meter: how limits stand that a budget gave back, and those of a secon
   assertEquals(meter.standings(), []);
 });
 
+Deno.test("meter: how limits stand of what is told as a whole, after its end or where it is refused", async () => {
+  const { open, wish, limiter } = benchOf();
+  const free = { whole: true, budgets: [] };
+  const [first, second, third, poor] = ["first", "second", "third", "poor"].map(open);
+  await first?.admit(wish(free));
+  await first?.deliver(ANSWER);
+  assertEquals(first?.standings().map(({ remaining }) => remaining), [4, 950, 2]);
+  await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
+  assertEquals(poor?.standings(), await limiter.standings(CLAIMS));
+  await second?.admit(wish(free));
+  await second?.fail(502);
+  assertEquals(second?.standings(), await limiter.standings(CLAIMS));
+  const tokens = { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 951, reportOnly: false } as const;
+  await assertRejects(async () => await third?.admit(wish({ ...free, claims: [tokens] })), GatewayError);
+  assertEquals(third?.standings().map(({ remaining }) => remaining), [950]);
+});
+
 const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
 
 Deno.test("meter: a budget that has no room for all of it is asked for less, while the limits stay taken", async () => {
