@@ -59,8 +59,8 @@ export function limitHeaders(
     const { claim: { limit }, remaining, resetMs } = tightest;
     const names = NAMES[words][unit];
     headers.push(
-      [names[0], String(limit)],
-      [names[1], String(remaining)],
+      [names[0], `${limit}`],
+      [names[1], `${remaining}`],
       [names[2], words === "openai" ? writeDuration(resetMs) : writeMoment(now() + resetMs)],
     );
   }
