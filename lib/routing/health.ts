@@ -97,8 +97,11 @@ export interface Speed {
 
 /** Keeps count of the health of targets. */
 export interface Health {
-  /** Whether the target may be asked now. Where it may, the outcome must be reported. */
-  admit(asked: Asked): Admission;
+  /**
+   * Whether the target may be asked now. Where it may, the outcome must be reported.
+   * @param now by the clock that only grows, of those who have just read it
+   */
+  admit(asked: Asked, now?: number): Admission;
   /** Why it could not be asked now; `undefined` where it could. Takes nothing. */
   away(place: Place): Absence | undefined;
   /** Tells what became of a request. A request that began well and broke off is reported twice. */

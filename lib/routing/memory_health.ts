@@ -79,8 +79,7 @@ class MemoryHealth implements Health {
     this.#breaker = breaker;
   }
 
-  admit({ model, target }: Asked): Admission {
-    const now = this.#options.monotonic();
+  admit({ model, target }: Asked, now = this.#options.monotonic()): Admission {
     const row = this.#rows.of(target);
     if (row.groups.get(model.id) !== model.targets) row.groups.set(model.id, model.targets);
     const away = this.#away(row, now);

@@ -129,9 +129,11 @@ class Run<T> {
   /** The first that may be asked now. */
   #find(candidates: readonly Candidate[]): { candidate: Candidate; pass: Pass } | undefined {
     const { health } = this.#parts;
+    // Nothing was waited for before the first attempt.
+    const now = this.#attempts === 0 ? this.#start : undefined;
     for (const candidate of candidates) {
       if (this.#retryAnswer(candidate) !== "yes") continue;
-      const admission = health.admit(candidate.choice);
+      const admission = health.admit(candidate.choice, now);
       if (admission.admitted) return { candidate, pass: admission.pass };
     }
     return undefined;
