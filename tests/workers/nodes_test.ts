@@ -1,5 +1,5 @@
 /** Several isolates in each of several processes, on one Postgres and one Redis. */
-import { assertEquals, assertLess } from "@std/assert";
+import { assertEquals, assertGreaterOrEqual, assertLess } from "@std/assert";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { ADMIN_KEY, assertSound, metric, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
 
@@ -49,6 +49,7 @@ Deno.test({
     await using cluster = await startCluster({ config: CONFIG, nodes: 2, env });
     const [first, second] = cluster.nodes as [Node, Node];
     let asked = 0;
+    let answered = 0;
 
     async function hammer(name: string, requests: number): Promise<Awaited<ReturnType<typeof ask>>[]> {
       const answers: Awaited<ReturnType<typeof ask>>[] = [];
@@ -60,6 +61,7 @@ Deno.test({
         }
       }));
       asked += answers.length;
+      answered += count(answers, 200);
       return answers;
     }
     const count = (answers: readonly { status: number }[], status: number) =>
@@ -95,8 +97,9 @@ Deno.test({
       assertEquals(told, [WORKERS, WORKERS]);
       assertEquals(await metric(first, "sluice_store_up"), 1);
       const entries = await cluster.withLedger(readEntries);
-      // Who has no good key is in no ledger.
-      assertEquals(entries.filter(({ ending }) => ending === "length" || ending === "end").length, 100 + 50 + 100 + 40);
+      // Who has no good key is in no ledger. A revoked one may have been good for some requests more.
+      assertEquals(entries.filter(({ ending }) => ending === "length" || ending === "end").length, answered);
+      assertGreaterOrEqual(answered, 100 + 50 + 100 + 40);
       assertEquals(entries.length <= asked, true);
       await assertSound(cluster);
     });
