@@ -16,6 +16,7 @@ import {
 } from "./json.ts";
 import { addName, findBadPart, isLossy, literalEnd, type Member, numberEnd, UNIQUE_LEVELS } from "./json_scan.ts";
 import { inSlices } from "./pace.ts";
+import { wholeEnd } from "./surrogates.ts";
 
 /** Characters of a text that is read at once, whatever is in it: the worst, 22,000 times `-0`, takes 25 ms. */
 export const SHORT_TEXT = 65_536;
@@ -309,9 +310,8 @@ class Writer {
     this.#pieces.push('"');
     for (let from = 0; from < value.length;) {
       yield;
-      let to = Math.min(from + STEP_CHARS, value.length);
       // The two halves of a character are written as one.
-      if (to < value.length && isHighSurrogate(value.charCodeAt(to - 1))) to--;
+      const to = wholeEnd(value, from + STEP_CHARS);
       this.#pieces.push(JSON.stringify(value.slice(from, to)).slice(1, -1));
       from = to;
     }
@@ -342,8 +342,4 @@ function weighAll(items: readonly Json[], most: number): number {
     if (rest < 0) break;
   }
   return rest;
-}
-
-function isHighSurrogate(code: number): boolean {
-  return code >= 0xd800 && code <= 0xdbff;
 }

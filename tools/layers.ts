@@ -14,6 +14,7 @@ const GROUND = [
   "lib/errors.ts",
   "lib/pace.ts",
   "lib/bag.ts",
+  "lib/surrogates.ts",
 ];
 
 /** What protocol folders share beside the canonical form. */
@@ -33,13 +34,7 @@ const DATA = ["lib/config.ts", "lib/config", "lib/catalog/model.ts"];
 
 /** The longest matching area of a file decides. Every area may import itself and the ground. */
 const LAYERS: Layers = {
-  "lib/json.ts": [],
-  "lib/json_scan.ts": [],
-  "lib/json_splice.ts": [],
-  "lib/json_steps.ts": [],
-  "lib/errors.ts": [],
-  "lib/pace.ts": [],
-  "lib/bag.ts": [],
+  ...Object.fromEntries(GROUND.map((file) => [file, []])),
   "lib/canonical": [],
   "lib/protocols": ["lib/canonical", "lib/catalog/model.ts"],
   "lib/protocols/chat": PROTOCOL,

@@ -1,6 +1,6 @@
 /** Decodes `{"input":"…"}` while it arrives, in pieces of any size. */
 import { isObject, JsonError, parseJson } from "../json.ts";
-import { isHighSurrogate } from "./surrogates.ts";
+import { isHighSurrogate } from "../surrogates.ts";
 
 /** Arguments that begin otherwise are kept to be read whole, up to this many characters; beyond, they pass as they are. */
 const MAX_KEPT = 1_048_576;

@@ -1,6 +1,6 @@
 /** Stop sequences that the upstream is not given are enforced here. */
 import type { Event, Machine, Prompt, Usage } from "../canonical/types.ts";
-import { isHighSurrogate } from "./surrogates.ts";
+import { isHighSurrogate } from "../surrogates.ts";
 import { type AdaptTarget, NAMES } from "./target.ts";
 
 /** A prompt with the stop sequences its upstream takes, and those that are left to us. */

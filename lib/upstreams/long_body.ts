@@ -1,5 +1,6 @@
 /** Request bodies of many megabytes as bytes. */
 import { inSlices, LONG_STEP } from "../pace.ts";
+import { wholeEnd } from "../surrogates.ts";
 
 /** Characters of a piece: some 0.5 ms where each takes three bytes. */
 const PIECE_CHARS = 131_072;
@@ -21,9 +22,7 @@ export function* encodeSteps(text: string, pieceChars: number = PIECE_CHARS): Ge
   const pieces: Uint8Array[] = [];
   let size = 0;
   for (let from = 0; from < text.length;) {
-    let to = Math.min(from + pieceChars, text.length);
-    // The two halves of a character stay together.
-    if (to < text.length && (text.charCodeAt(to - 1) & 0xfc00) === 0xd800) to--;
+    const to = wholeEnd(text, from + pieceChars);
     const piece = encoder.encode(text.slice(from, to));
     pieces.push(piece);
     size += piece.length;

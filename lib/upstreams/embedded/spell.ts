@@ -1,6 +1,7 @@
 /** A planned answer, spelled out event by event within its limits. */
 import type { Event, FinishReason, OpenBlock } from "../../canonical/types.ts";
 import type { TokenCounter } from "../../metering/tokens.ts";
+import { wholeEnd } from "../../surrogates.ts";
 import type { Planned } from "./answer.ts";
 import { sign } from "./thinking.ts";
 
@@ -144,8 +145,7 @@ function chunkEnd(text: string, from: number): number {
   const near = text.slice(from + CHUNK, from + MAX_CHUNK);
   const boundary = /\p{L}(?=[ \p{N}])|\p{N}(?=[ \p{L}])/u.exec(near);
   if (boundary !== null) return from + CHUNK + boundary.index + boundary[0].length;
-  const end = Math.min(from + MAX_CHUNK, text.length);
-  return /[\ud800-\udbff]/.test(text.charAt(end - 1)) && end < text.length ? end - 1 : end;
+  return wholeEnd(text, from + MAX_CHUNK);
 }
 
 /** The earliest stop sequence in a text; of two at one place the one that was listed first. */
