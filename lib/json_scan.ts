@@ -80,6 +80,19 @@ const ZERO = 0x30, NINE = 0x39, LETTER_U = 0x75;
 /** What may follow a backslash, `u` apart. */
 const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)));
 
+/** What can be wrong with the structure, in the words of every reader of JSON here. */
+export const FAULTS = {
+  name: (at: number) => new JsonError("Expected a member name in double quotes", at),
+  members: ({ keys }: JsonLimits, at: number) => new JsonError(`Expected at most ${keys} members in an object`, at),
+  colon: (at: number) => new JsonError('Expected ":"', at),
+  values: ({ nodes }: JsonLimits, at: number) => new JsonError(`Expected at most ${nodes} values`, at),
+  levels: ({ depth }: JsonLimits, at: number) => new JsonError(`Expected at most ${depth} levels of nesting`, at),
+  close: ({ isObject }: { isObject: boolean }, at: number) =>
+    new JsonError(`Expected "," or "${isObject ? "}" : "]"}"`, at),
+  rest: (at: number) => new JsonError("Expected nothing after the value", at),
+  quote: (text: string) => new JsonError('Expected a closing "', text.length),
+};
+
 /**
  * Checks structure, numbers and limits in one pass without recursion. The insides of strings are left to the parser,
  * which is faster; `findBadString` says where it stumbled.
@@ -102,23 +115,23 @@ export function scanJson(text: string, { limits, comparesNames }: ScanOptions): 
     if (level !== undefined && level.isObject) {
       const open = at;
       at = keyEnd(text, open);
-      if (++level.keys > limits.keys) throw new JsonError(`Expected at most ${limits.keys} members in an object`, open);
+      if (++level.keys > limits.keys) throw FAULTS.members(limits, open);
       if (level.names !== undefined) addName(level.names, readName(text, open, at), open);
       if (levels.length === 1) members.push(member = { name: readName(text, open, at), before, start: 0, end: 0 });
       else if (levels.length === 2) innerNames++;
       at = skipSpace(text, at);
-      if (text.charCodeAt(at) !== COLON) throw new JsonError('Expected ":"', at);
+      if (text.charCodeAt(at) !== COLON) throw FAULTS.colon(at);
       at = skipSpace(text, at + 1);
       if (levels.length === 1 && member !== undefined) member.start = at;
     }
 
     // A value starts here.
-    if (++nodes > limits.nodes) throw new JsonError(`Expected at most ${limits.nodes} values`, at);
+    if (++nodes > limits.nodes) throw FAULTS.values(limits, at);
     const code = text.charCodeAt(at);
     if (code === QUOTE) {
       at = stringEnd(text, at);
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      if (levels.length === limits.depth) throw new JsonError(`Expected at most ${limits.depth} levels of nesting`, at);
+      if (levels.length === limits.depth) throw FAULTS.levels(limits, at);
       const isObject = code === OPEN_OBJECT;
       const names = comparesNames && isObject && levels.length < UNIQUE_LEVELS ? new Set<string>() : undefined;
       level = { isObject, keys: 0, names };
@@ -139,7 +152,7 @@ export function scanJson(text: string, { limits, comparesNames }: ScanOptions): 
       if (levels.length === 1 && member !== undefined) member.end = at;
       at = skipSpace(text, at);
       if (level === undefined) {
-        if (at < text.length) throw new JsonError("Expected nothing after the value", at);
+        if (at < text.length) throw FAULTS.rest(at);
         return { lossy, members, innerNames, nodes };
       }
       const next = text.charCodeAt(at);
@@ -149,7 +162,7 @@ export function scanJson(text: string, { limits, comparesNames }: ScanOptions): 
         break;
       }
       if (next !== (level.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
-        throw new JsonError(`Expected "," or "${level.isObject ? "}" : "]"}"`, at);
+        throw FAULTS.close(level, at);
       }
       levels.pop();
       level = levels[levels.length - 1];
@@ -160,7 +173,7 @@ export function scanJson(text: string, { limits, comparesNames }: ScanOptions): 
 
 /** Where a member's name ends. */
 function keyEnd(text: string, at: number): number {
-  if (text.charCodeAt(at) !== QUOTE) throw new JsonError("Expected a member name in double quotes", at);
+  if (text.charCodeAt(at) !== QUOTE) throw FAULTS.name(at);
   return stringEnd(text, at);
 }
 
@@ -186,16 +199,20 @@ function readName(text: string, at: number, end: number): string {
 /** The first offset from `at` on where no white space stands. */
 export function skipSpace(text: string, at: number): number {
   while (true) {
-    const code = text.charCodeAt(at);
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return at;
+    if (!isSpace(text.charCodeAt(at))) return at;
     at++;
   }
+}
+
+/** White space of JSON. */
+export function isSpace(code: number): boolean {
+  return code <= 0x20 && (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09);
 }
 
 /** Just behind the closing quote. */
 function stringEnd(text: string, open: number): number {
   const quote = closingQuote(text, open);
-  if (quote < 0) throw new JsonError('Expected a closing "', text.length);
+  if (quote < 0) throw FAULTS.quote(text);
   return quote + 1;
 }
 

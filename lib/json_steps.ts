@@ -6,7 +6,7 @@ import {
   isRawNumber,
   type Json,
   JSON_LIMITS,
-  JsonError,
+  type JsonError,
   type JsonLimits,
   type JsonObject,
   type ParsedJson,
@@ -14,7 +14,17 @@ import {
   readScanned,
   scanText,
 } from "./json.ts";
-import { addName, findBadPart, isLossy, literalEnd, type Member, numberEnd, UNIQUE_LEVELS } from "./json_scan.ts";
+import {
+  addName,
+  FAULTS,
+  findBadPart,
+  isLossy,
+  isSpace,
+  literalEnd,
+  type Member,
+  numberEnd,
+  UNIQUE_LEVELS,
+} from "./json_scan.ts";
 import { inSlices } from "./pace.ts";
 import { wholeEnd } from "./surrogates.ts";
 
@@ -36,7 +46,7 @@ const STEP_VALUES = 512;
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c, LETTER_U = 0x75;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
-const ZERO = 0x30, NINE = 0x39, SPACE = 0x20;
+const ZERO = 0x30, NINE = 0x39;
 
 /** Work that can be interrupted where it yields. */
 type Steps<T> = Generator<void, T>;
@@ -85,20 +95,20 @@ export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> 
     }
     if (level !== undefined && level.isObject) {
       const open = at;
-      if (text.charCodeAt(open) !== QUOTE) throw new JsonError("Expected a member name in double quotes", open);
+      if (text.charCodeAt(open) !== QUOTE) throw FAULTS.name(open);
       at = quickEnd(text, open) || (yield* stringEnd(text, open));
-      if (++level.keys > limits.keys) throw new JsonError(`Expected at most ${limits.keys} members in an object`, open);
+      if (++level.keys > limits.keys) throw FAULTS.members(limits, open);
       name = at - open <= STEP_CHARS ? readShort(text, open, at) : yield* readString(text, open, at);
       if (level.names !== undefined) addName(level.names, name, open);
       if (levels.length === 1) members.push(member = { name, before, start: 0, end: 0 });
       at = yield* spaceEnd(text, at);
-      if (text.charCodeAt(at) !== COLON) throw new JsonError('Expected ":"', at);
+      if (text.charCodeAt(at) !== COLON) throw FAULTS.colon(at);
       at = yield* spaceEnd(text, at + 1);
       if (levels.length === 1 && member !== undefined) member.start = at;
     }
 
     // A value starts here.
-    if (++nodes > limits.nodes) throw new JsonError(`Expected at most ${limits.nodes} values`, at);
+    if (++nodes > limits.nodes) throw FAULTS.values(limits, at);
     const start = at;
     const code = text.charCodeAt(at);
     let value: Json;
@@ -107,7 +117,7 @@ export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> 
       at = quickEnd(text, start) || (yield* stringEnd(text, start));
       value = at - start <= STEP_CHARS ? readShort(text, start, at) : yield* readString(text, start, at);
     } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      if (levels.length === limits.depth) throw new JsonError(`Expected at most ${limits.depth} levels of nesting`, at);
+      if (levels.length === limits.depth) throw FAULTS.levels(limits, at);
       const isObject = code === OPEN_OBJECT;
       const holder: Json[] | JsonObject = isObject ? {} : [];
       const names = isObject && levels.length < UNIQUE_LEVELS ? new Set<string>() : undefined;
@@ -138,7 +148,7 @@ export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> 
       if (levels.length === 1 && member !== undefined) member.end = at;
       at = yield* spaceEnd(text, at);
       if (level === undefined) {
-        if (at < text.length) throw new JsonError("Expected nothing after the value", at);
+        if (at < text.length) throw FAULTS.rest(at);
         return { value: root, members, hasRaw: lossy };
       }
       const next = text.charCodeAt(at);
@@ -148,7 +158,7 @@ export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> 
         break;
       }
       if (next !== (level.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
-        throw new JsonError(`Expected "," or "${level.isObject ? "}" : "]"}"`, at);
+        throw FAULTS.close(level, at);
       }
       levels.pop();
       level = levels[levels.length - 1];
@@ -173,10 +183,6 @@ function* spaceEnd(text: string, at: number): Steps<number> {
   return at;
 }
 
-function isSpace(code: number): boolean {
-  return code <= SPACE && (code === SPACE || code === 0x0a || code === 0x0d || code === 0x09);
-}
-
 /** Behind the closing quote, where that is the next one; else 0. */
 function quickEnd(text: string, open: number): number {
   const quote = text.indexOf('"', open + 1);
@@ -195,7 +201,7 @@ function* stringEnd(text: string, open: number): Steps<number> {
     pause = quote + STEP_CHARS;
   }
   yield* readPieces(text, open + 1, text.length);
-  throw new JsonError('Expected a closing "', text.length);
+  throw FAULTS.quote(text);
 }
 
 /** A string of one step; `end` is behind its closing quote. */
@@ -245,7 +251,7 @@ function pieceEnd(text: string, from: number, end: number): number {
 
 function badPart(text: string, from: number, to: number): JsonError {
   const found = findBadPart(text, from, to);
-  return typeof found === "number" ? new JsonError('Expected a closing "', text.length) : found;
+  return typeof found === "number" ? FAULTS.quote(text) : found;
 }
 
 /** `writeJson` in steps. */
