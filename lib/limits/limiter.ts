@@ -41,6 +41,17 @@ export interface Taking {
   retryAfterMs: number;
 }
 
+/** What a request wishes to take. */
+export interface Wish {
+  id: string;
+  /** No two of the same name and unit. */
+  claims: readonly Claim[];
+  /** Longest time the request can last, in milliseconds; after it, its slots are free again whatever happens. */
+  forMs: number;
+  /** True: how limits stand is not asked where it is admitted, and need not be told. */
+  unseen?: boolean;
+}
+
 /**
  * Keeps count of limits. A request is known by its id from `take` to `end` or `undo`, at most for its longest time and a
  * minute: about an id that is not known there is nothing to do. Who counts in memory answers at once.
@@ -48,12 +59,9 @@ export interface Taking {
 export interface Limiter {
   /**
    * Takes every claim, or none: what one limit refuses takes nothing of the others.
-   * @param claims no two of the same name and unit
-   * @param forMs longest time the request can last; after it, its slots are free again whatever happens
-   * @param unseen true: how limits stand is not asked where it is admitted, and need not be told
    * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
    */
-  take(request: { id: string; claims: readonly Claim[]; forMs: number; unseen?: boolean }): Taking | Promise<Taking>;
+  take(wish: Wish): Taking | Promise<Taking>;
   /**
    * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
    * @returns how its limits stand afterwards; nothing where the id is not known

@@ -1,6 +1,6 @@
 /** Limits in the memory of one process. They begin anew with it. */
-import type { Claim, Limiter, LimitUnit, Standing, Taking } from "./limiter.ts";
-import { checkWish, isAmount, judge, type Wish } from "./taking.ts";
+import type { Claim, Limiter, LimitUnit, Standing, Taking, Wish } from "./limiter.ts";
+import { checkWish, isAmount, judge } from "./taking.ts";
 import { type Bucket, leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
 
 /** What counts against one limit, by the times at which it ends. */
@@ -12,7 +12,7 @@ export interface Counted {
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
-  take(request: Wish): Taking;
+  take(wish: Wish): Taking;
   end(id: string, tokens: number): Standing[];
   /** Names of limits and requests that it remembers; what is idle or over is forgotten by and by. */
   readonly size: number;

@@ -1,8 +1,8 @@
 /** What scripts are asked in Redis, and what their answers mean. Times in Redis are those of its own clock. */
-import type { Claim, LimitUnit, Standing, Taking } from "./limiter.ts";
+import type { Claim, LimitUnit, Standing, Taking, Wish } from "./limiter.ts";
 import type { Answer, Link } from "./redis_link.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
-import { judge, type Wish } from "./taking.ts";
+import { judge } from "./taking.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./window.ts";
 
 /** Where in time a request has taken, by the clock of the server. */

@@ -2,14 +2,14 @@
 import { GatewayError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import { ofLimits, onlyCounted, Owed, sharesOf, standingsOfLimits } from "./alone.ts";
-import type { Claim, Limiter, Standing, Taking } from "./limiter.ts";
+import type { Claim, Limiter, Standing, Taking, Wish } from "./limiter.ts";
 import { createMemoryLimiter, LATE_MS } from "./memory.ts";
 import type { LimiterOptions } from "./open.ts";
 import { type Life, Presence, type PresenceParts, type Taken } from "./presence.ts";
 import type { Place, Used } from "./redis_counts.ts";
 import { OutOfReach } from "./redis_link.ts";
 import { PREFIX } from "./redis_scripts.ts";
-import { checkWish, isAmount, type Wish } from "./taking.ts";
+import { checkWish, isAmount } from "./taking.ts";
 import { leaseEnd, windowEnd } from "./window.ts";
 
 /** When a client may try again while nothing is admitted, in milliseconds. */

@@ -1,14 +1,5 @@
 /** What all limiters do alike: they look at what is wished for, and judge what they have found. */
-import type { Claim, Taking } from "./limiter.ts";
-
-/** What a request wishes to take. */
-export interface Wish {
-  id: string;
-  claims: readonly Claim[];
-  forMs: number;
-  /** As in `Limiter.take`. */
-  unseen?: boolean;
-}
+import type { Claim, Taking, Wish } from "./limiter.ts";
 
 /** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */
 const LEAST_SLOT_WAIT_MS = 1_000;
