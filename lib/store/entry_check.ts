@@ -1,5 +1,6 @@
 /** What must hold of an entry before it is kept, and the check sums that chain entries together. */
 import { crc32 } from "node:zlib";
+import { tokenCounts } from "./days.ts";
 import type { Entry, Hold, KeptEntry, PriceSheet } from "./ledger.ts";
 
 /** Largest amount that a column of SQLite or Postgres holds: about 9.2 million USD. */
@@ -10,7 +11,6 @@ export const MAX_AMOUNT = 2n ** 63n - 1n;
  * of them changes it and all that follow. It finds damage, not forgery.
  */
 export function checkSum(entry: Omit<KeptEntry, "check">, before: number): number {
-  const { tokens } = entry;
   return crc32(
     JSON.stringify([
       // Part of the text and not crc32's second argument: Deno 2.4 miscounts with one from 2^31 on, once it is compiled.
@@ -25,12 +25,7 @@ export function checkSum(entry: Omit<KeptEntry, "check">, before: number): numbe
       entry.endpoint,
       entry.status,
       entry.ending,
-      tokens.prompt,
-      tokens.input_cache_read,
-      tokens.input_cache_write_5m,
-      tokens.input_cache_write_1h,
-      tokens.completion,
-      tokens.reasoning,
+      ...tokenCounts(entry.tokens),
       entry.source,
       entry.priceVersion ?? null,
       entry.sheet === undefined ? null : sheetText(entry.sheet),

@@ -1,6 +1,6 @@
 /** Entries, price sheets and holds as rows of the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
-import { TOKEN_CLASSES } from "./days.ts";
+import { TOKEN_CLASSES, tokenCounts } from "./days.ts";
 import { type EntryRow, toEntry } from "./entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "./ledger.ts";
 import { prepareInsert, type Value } from "./sqlite_insert.ts";
@@ -81,7 +81,6 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
 
 /** In the order of the columns. */
 function addValues(values: Value[], entry: KeptEntry): void {
-  const { tokens } = entry;
   values.push(
     entry.seq,
     entry.id,
@@ -93,12 +92,7 @@ function addValues(values: Value[], entry: KeptEntry): void {
     entry.endpoint,
     entry.status,
     entry.ending,
-    tokens.prompt,
-    tokens.input_cache_read,
-    tokens.input_cache_write_5m,
-    tokens.input_cache_write_1h,
-    tokens.completion,
-    tokens.reasoning,
+    ...tokenCounts(entry.tokens),
     entry.source,
     entry.priceVersion ?? null,
     entry.cost,

@@ -1,7 +1,7 @@
 /** The sums per day in the SQLite file, and what is worked out from them. */
 import type { DatabaseSync } from "node:sqlite";
 import type { Spender } from "./accounts.ts";
-import { addFigures, dayOf, figuresOf } from "./days.ts";
+import { addFigures, dayOf, figuresOf, tokenCounts } from "./days.ts";
 import { type CountRow, toCounts } from "./entry_row.ts";
 import type { DaySum, Entry } from "./ledger.ts";
 import { prepareInsert, type Value } from "./sqlite_insert.ts";
@@ -92,12 +92,7 @@ function addValues(
     model,
     requests,
     failed,
-    tokens.prompt,
-    tokens.input_cache_read,
-    tokens.input_cache_write_5m,
-    tokens.input_cache_write_1h,
-    tokens.completion,
-    tokens.reasoning,
+    ...tokenCounts(tokens),
     images,
     cost,
     overrun,
