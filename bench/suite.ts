@@ -7,6 +7,7 @@
  *
  * `--only=A,B*` measures only these scenarios, `--targets=A,B` only these targets beside `direct` and `X`,
  * `--rounds=N` and `--ms=N` say how long, `--out=FILE` where the results go, `--executable=FILE` measures that as well.
+ * `--targets=floor-nothing,floor-headers,floor-ledger,floor-both` are measured where they are named; see `suite/floor.ts`.
  * `--cold` leaves out the minute in which the targets warm up.
  * Where the environment has COMPILE_DENO, the executable is made with it.
  */
@@ -32,6 +33,9 @@ const WARM_UP: Readonly<Record<string, WarmUp>> = {
   "burst": { requests: 1_000, ms: 4_000 },
   "burst cross": { requests: 1_000, ms: 4_000 },
 };
+
+/** That of the gateway. */
+const CONFIG = new URL("../deno.json", import.meta.url).pathname;
 
 /** Open streams whose memory is weighed. */
 const STREAMS = { quick: [1_000], full: [1_000, 5_000] };
@@ -62,7 +66,8 @@ const streamCounts = flags.streams === undefined
   ? STREAMS[flags.quick ? "quick" : "full"]
   : flags.streams.split(",").map(Number).filter((count) => count > 0);
 const wanted = flags.targets?.split(",") ?? (flags.quick ? QUICK_TARGETS : undefined);
-const isWanted = (name: string) => name === "direct" || name === "X" || (wanted?.includes(name) ?? true);
+const isWanted = (name: string) =>
+  name === "direct" || name === "X" || (wanted?.includes(name) ?? !name.startsWith("floor-"));
 const scenarios = SCENARIOS.filter(({ name, long }) =>
   flags.only === undefined ? !flags.quick || long !== true : flags.only.split(",").some((one) => isLike(name, one))
 );
@@ -102,11 +107,12 @@ async function makeTargets(): Promise<Target[]> {
       log,
       ...(file !== undefined && { executable: file }),
     });
-  const makers: [string, () => Target | undefined | Promise<Target | undefined>][] = [
+  const makers: readonly (readonly [string, () => Target | undefined | Promise<Target | undefined>])[] = [
     ["direct", () => direct()],
     ["nginx", () => nginx(`${folder}/nginx`, upstreamPort)],
     ["passthrough", () => denoProgram({ name: "passthrough", file: "./passthrough.ts", cross: false, upstreamPort })],
     ["X", () => denoProgram({ name: "X", file: "./yardstick.ts", cross: true, upstreamPort })],
+    ...["nothing", "headers", "ledger", "both"].map((has) => [`floor-${has}`, () => floor(has, upstreamPort)] as const),
     ["portkey", () => portkey(`${cacheFolder()}/sluice-bench/portkey`, upstreamPort)],
     ["sluice", () => of("sluice", "none")],
     ["sluice-log", () => of("sluice-log", "all")],
@@ -126,6 +132,20 @@ async function makeTargets(): Promise<Target[]> {
     }
   }
   return targets;
+}
+
+/** What cannot be gone below, see `suite/floor.ts`. */
+async function floor(has: string, upstreamPort: number): Promise<Target> {
+  const own = `${folder}/floor-${has}`;
+  await Deno.mkdir(own);
+  return denoProgram({
+    name: `floor-${has}`,
+    file: "./floor.ts",
+    cross: false,
+    upstreamPort,
+    args: [has, own],
+    flags: ["--allow-read", "--allow-write", "--allow-env", "--unstable-net", "--config", CONFIG],
+  });
 }
 
 function cacheFolder(): string {

@@ -84,10 +84,21 @@ http {
 `;
 }
 
-/** A program of this folder: the passthrough or the yardstick. */
-export function denoProgram(
-  { name, file, cross, upstreamPort }: { name: string; file: string; cross: boolean; upstreamPort: number },
-): Target {
+/** What a program of this folder is. */
+export interface DenoProgram {
+  name: string;
+  file: string;
+  /** Whether it translates. */
+  cross: boolean;
+  upstreamPort: number;
+  /** Arguments beside its port and the upstream. */
+  args?: readonly string[];
+  /** Flags of Deno beside the usual ones. */
+  flags?: readonly string[];
+}
+
+/** A program of this folder: the passthrough, the yardstick or a floor. */
+export function denoProgram({ name, file, cross, upstreamPort, args = [], flags = [] }: DenoProgram): Target {
   return {
     name,
     about: `Deno ${Deno.version.deno}`,
@@ -99,8 +110,8 @@ export function denoProgram(
     command: (port) => ({
       program: Deno.execPath(),
       args: [
-        ...["run", "--quiet", "--no-check", "--allow-net", new URL(file, import.meta.url).pathname],
-        ...[String(port), `http://127.0.0.1:${upstreamPort}`],
+        ...["run", "--quiet", "--no-check", "--allow-net", ...flags, new URL(file, import.meta.url).pathname],
+        ...[String(port), `http://127.0.0.1:${upstreamPort}`, ...args],
       ],
     }),
   };
