@@ -29,7 +29,7 @@ export class Alarms {
     if (--this.#users === 0) this.#disarm();
   }
 
-  /** Rings after so many milliseconds, or a little later. */
+  /** Rings after so many milliseconds, or a little later; of several that are due by then, any one first. */
   set(ms: number, ring: () => void): Alarm {
     const now = performance.now();
     const alarm = { due: now + ms, ring, at: -1 };

