@@ -22,7 +22,8 @@ export interface UsageReading {
 type UsageClass = keyof BilledTokens;
 
 /**
- * Reads what an upstream told: whole numbers up to a thousand million; all else is absurd and counts as not told.
+ * Reads what an upstream told: whole numbers up to a thousand million; all else is absurd and counts as not told. So does
+ * an input of no token at all, caches included: every prompt has some, and some hosts say 0 for what they do not know.
  *
  * The classes of caches are 0 where they are not told: their tokens are in `prompt` then. Where one of them is absurd
  * nobody knows what `prompt` holds, and the whole input is missing. Reasoning that is more than the completion it is part
@@ -41,7 +42,8 @@ export function readUsage(usage: Usage): UsageReading {
   const input_cache_read = read("input_cache_read") ?? 0;
   const input_cache_write_5m = read("input_cache_write_5m") ?? 0;
   const input_cache_write_1h = read("input_cache_write_1h") ?? 0;
-  const isInputTold = prompt !== undefined && absurd.length === 0;
+  const input = (prompt ?? 0) + input_cache_read + input_cache_write_5m + input_cache_write_1h;
+  const isInputTold = prompt !== undefined && absurd.length === 0 && input > 0;
   const completion = read("completion");
   const reasoning = completion === undefined ? 0 : read("reasoning", completion) ?? 0;
   return {

@@ -19,25 +19,26 @@ export interface Charged {
   source: UsageSource;
 }
 
-/** What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. */
+/**
+ * What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. An answer of no
+ * token is believed only where the gateway counts none either: some hosts say 0 for what they do not know.
+ */
 export function readTokens(usage: Usage, counts: Counts): Charged | Promise<Charged> {
   const reading = readUsage(usage);
   const { tokens, missing, counted } = reading;
-  if (missing.input || missing.output) return countMissing(reading, counts);
+  if (missing.input || tokens.completion === 0) return countMissing(reading, counts);
   return { tokens, source: counted ? "counted" : "upstream" };
 }
 
 async function countMissing(
-  { tokens, missing }: UsageReading,
+  { tokens, missing, counted }: UsageReading,
   { countInput, countOutput }: Counts,
 ): Promise<Charged> {
+  const output = tokens.completion === 0 ? await countOutput() : undefined;
+  const disproved = output !== undefined && output.completion > 0;
   return {
-    tokens: {
-      ...tokens,
-      ...(missing.input && { prompt: await countInput() }),
-      ...(missing.output && await countOutput()),
-    },
-    source: "counted",
+    tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
+    source: counted || missing.input || missing.output || disproved ? "counted" : "upstream",
   };
 }
 

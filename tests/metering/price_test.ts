@@ -193,7 +193,8 @@ Deno.test("usage that cannot be counts as not told", () => {
     [{ prompt: 5, completion: 0.5 }, { input: false, output: true }, ["completion"]],
     [{ ...told, input_cache_read: NaN }, { input: true, output: false }, ["input_cache_read"]],
     [{ ...told, reasoning: 8 }, { input: false, output: false }, ["reasoning"]],
-    [{ prompt: 0, completion: 0 }, { input: false, output: false }, []],
+    [{ prompt: 0, completion: 7 }, { input: true, output: false }, []],
+    [{ prompt: 0, input_cache_read: 1, completion: 7 }, { input: false, output: false }, []],
   ];
   for (const [usage, missing, absurd] of cases) {
     const reading = readUsage(usage);

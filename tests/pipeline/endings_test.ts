@@ -205,9 +205,11 @@ const CASES: readonly Case[] = [
   { name: "a whole answer", ways: HTTP, options: answers("told"), act: reads(false, COMPLETE) },
   { name: "a whole answer without usage", ways: HTTP, options: answers("missing"), act: reads(false, COUNTED) },
   { name: "a whole answer with absurd usage", ways: HTTP, options: answers("absurd"), act: reads(false, COUNTED) },
+  { name: "a whole answer with a usage of zeros", ways: HTTP, options: answers("zeros"), act: reads(false, COUNTED) },
   { name: "a stream", ways: HTTP, options: answers("told"), act: reads(true, COMPLETE) },
   { name: "a stream without usage", ways: HTTP, options: answers("missing"), act: reads(true, COUNTED) },
   { name: "a stream with absurd usage", ways: HTTP, options: answers("absurd"), act: reads(true, COUNTED) },
+  { name: "a stream with a usage of zeros", ways: HTTP, options: answers("zeros"), act: reads(true, COUNTED) },
   ...[false, true].map((stream): Case => ({
     name: stream ? "an embedded stream" : "an embedded whole answer",
     ways: ["embedded"],

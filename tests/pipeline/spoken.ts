@@ -2,8 +2,8 @@
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
 
-/** The usage that an upstream tells: so many tokens, none at all, or numbers that cannot be. */
-export type Told = "told" | "missing" | "absurd";
+/** The usage that an upstream tells: so many tokens, none at all, numbers that cannot be, or zeros. */
+export type Told = "told" | "missing" | "absurd" | "zeros";
 
 /** What `told` says, in the classes of the bill. */
 export const TOLD = { prompt: 7, input_cache_read: 4, completion: 5 };
@@ -25,16 +25,19 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
     },
     missing: undefined,
     absurd: { prompt_tokens: -3, completion_tokens: 5e15, total_tokens: 1 },
+    zeros: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
   },
   responses: {
     told: { input_tokens: 11, input_tokens_details: { cached_tokens: 4 }, output_tokens: 5, total_tokens: 16 },
     missing: undefined,
     absurd: { input_tokens: -3, output_tokens: 5e15, total_tokens: 1 },
+    zeros: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
   },
   messages: {
     told: { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 5 },
     missing: undefined,
     absurd: { input_tokens: -3, output_tokens: 5e15 },
+    zeros: { input_tokens: 0, output_tokens: 0 },
   },
 };
 

@@ -40,7 +40,7 @@ export const NUMBERS: readonly WireFault[] = [
     name: "usage of zeros",
     about: "Every number of tokens is 0",
     play: usage("0"),
-    counted: "either",
+    counted: "gateway",
     streamed: "answer",
     whole: "answer",
   },

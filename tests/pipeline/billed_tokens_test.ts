@@ -1,0 +1,36 @@
+import { assertEquals } from "@std/assert";
+import type { Usage } from "../../lib/canonical/types.ts";
+import { readTokens } from "../../lib/pipeline/billed_tokens.ts";
+import { tokens } from "./world.ts";
+
+const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
+
+Deno.test("tokens that are not told are counted, and so are zeros where the gateway counts some", async () => {
+  const told = { prompt: 7, completion: 5 };
+  const { prompt, ...output } = COUNTED;
+  const cases: [name: string, usage: Usage, says: string, expected: Usage, source: string][] = [
+    ["all told", told, "text", told, "upstream"],
+    ["nothing told", {}, "text", COUNTED, "counted"],
+    ["all zeros", { prompt: 0, completion: 0 }, "text", COUNTED, "counted"],
+    ["zeros of every class", { ...tokens({}) }, "text", COUNTED, "counted"],
+    ["an output of zero", { prompt: 7, completion: 0 }, "text", { prompt: 7, ...output }, "counted"],
+    ["an input of zero", { prompt: 0, completion: 5 }, "text", { prompt, completion: 5 }, "counted"],
+    ["all from a cache", { ...told, prompt: 0, input_cache_read: 9 }, "text", {
+      input_cache_read: 9,
+      completion: 5,
+    }, "upstream"],
+    ["zero of a thought answer", { prompt: 7, completion: 0, reasoning: 3 }, "text", {
+      prompt: 7,
+      ...output,
+    }, "counted"],
+    ["an answer of nothing", { prompt: 7, completion: 0 }, "", { prompt: 7 }, "upstream"],
+    ["an answer of nothing, and no word of it", { prompt: 7 }, "", { prompt: 7 }, "counted"],
+  ];
+  for (const [name, usage, says, expected, source] of cases) {
+    const charged = await readTokens(usage, {
+      countInput: () => Promise.resolve(COUNTED.prompt),
+      countOutput: () => Promise.resolve(says === "" ? { completion: 0, reasoning: 0 } : output),
+    });
+    assertEquals(charged, { tokens: tokens(expected), source }, name);
+  }
+});
