@@ -30,6 +30,8 @@ export interface Place {
   under?: readonly [string, ...string[]];
   /** Path of an executable that is run instead; absent: the program from its source. */
   executable?: string;
+  /** Where a gateway listens; absent: on a free port. */
+  port?: number;
 }
 
 /** Runs a test in a fresh folder that is removed afterwards. */
@@ -55,9 +57,9 @@ export async function run(args: readonly string[], place: Place): Promise<Ended>
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
 }
 
-/** Starts the gateway on a free port and waits until it has told how to connect. */
+/** Starts the gateway and waits until it has told how to connect. */
 export async function start(args: readonly string[], place: Place): Promise<Running> {
-  const child = command([...args, "--port", "0"], place).spawn();
+  const child = command([...args, "--port", String(place.port ?? 0)], place).spawn();
   const errors = new Response(child.stderr).text();
   const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   let out = "";
