@@ -17,10 +17,13 @@ export const KEY = { env: "TEST_KEY", secret: "key-of-the-load-tests" };
 export const ENV = { [KEY.env]: KEY.secret, UPSTREAM_KEY: "key-of-the-upstream" };
 
 /** What an upstream does with a request. */
-type Way = "whole" | "streamed" | "slowly" | "refused" | "cut" | "left" | "endless";
+type Way = "whole" | "streamed" | "slowly" | "long" | "refused" | "cut" | "left" | "endless";
 
 /** How often each of them is asked for. */
 const MIX: readonly Way[] = ["whole", "whole", "streamed", "streamed", "slowly", "slowly", "refused", "cut", "left"];
+
+/** Longest time between two events of a long stream, in milliseconds: it has about seven of them. */
+const LONG_STEP_MS = 700;
 
 /** One request, by its number. */
 export interface Tried {
@@ -98,7 +101,8 @@ export function createLoad(random: () => number): Load {
     if (one.way === "cut") return { steps: said };
     if (one.way === "left" || one.way === "endless") return { steps: [...said, never] };
     const steps = finishing([...said, ...ending.map(tell)], one);
-    return { steps: one.way === "slowly" ? slowly(steps, random) : steps };
+    const longest = one.way === "slowly" ? 60 : one.way === "long" ? LONG_STEP_MS : 0;
+    return { steps: longest > 0 ? slowly(steps, () => random() * longest) : steps };
   }
 
   async function ask(origin: string, way: Way): Promise<void> {
@@ -171,9 +175,9 @@ function* finishing(steps: readonly Step[], one: Tried): Generator<Step> {
   }
 }
 
-function* slowly(steps: Iterable<Step>, random: () => number): Generator<Step> {
+function* slowly(steps: Iterable<Step>, ms: () => number): Generator<Step> {
   for (const step of steps) {
-    yield pause(random() * 60);
+    yield pause(ms());
     yield step;
   }
 }
