@@ -21,6 +21,8 @@ export interface Cluster extends AsyncDisposable {
   readonly redis: Engine;
   /** Starts one more gateway, or one again in the folder where another has ended. */
   add(folder?: string): Promise<Node>;
+  /** Starts a gateway again that has ended: in its folder, on its port, with this configuration. */
+  again(node: Node, config: JsonObject): Promise<Node>;
   /** Reads the ledger beside the gateways. */
   withLedger<Result>(read: (ledger: LedgerStore) => Promise<Result>): Promise<Result>;
 }
@@ -28,7 +30,7 @@ export interface Cluster extends AsyncDisposable {
 /** What a cluster is made of. */
 export interface ClusterParts {
   /** The configuration of every node; an array gives each its own. */
-  config: JsonObject;
+  config: JsonObject | readonly JsonObject[];
   nodes?: number;
   env?: Record<string, string>;
 }
@@ -45,22 +47,33 @@ export async function startCluster({ config, nodes: count = 3, env = {} }: Clust
   open.use(postgres);
   open.use(redis);
   const nodes: Node[] = [];
+  const configs = [config].flat();
   open.defer(async () => {
     for (const node of nodes) end(node);
     await Promise.all(nodes.map(({ ended }) => ended));
   });
 
+  async function launch(place: Place, own: JsonObject): Promise<Node> {
+    await Deno.mkdir(place.folder, { recursive: true });
+    const text = JSON.stringify({ admin: { key: { env: "ADMIN_KEY" } }, ...own });
+    await Deno.writeTextFile(`${place.folder}/sluice.jsonc`, text);
+    return { ...await start(["serve"], place), place };
+  }
+
   async function add(folder = `${root}/${nodes.length}`): Promise<Node> {
-    await Deno.mkdir(folder, { recursive: true });
-    const text = JSON.stringify({ admin: { key: { env: "ADMIN_KEY" } }, ...config });
-    await Deno.writeTextFile(`${folder}/sluice.jsonc`, text);
     const place = {
       folder,
       env: { SLUICE_STORE: postgres.url, SLUICE_LIMITS_STORE: redis.url, ADMIN_KEY, ...env },
     };
-    const node = { ...await start(["serve"], place), place };
+    const node = await launch(place, configs[nodes.length % configs.length] ?? {});
     nodes.push(node);
     return node;
+  }
+
+  async function again(node: Node, own: JsonObject): Promise<Node> {
+    const started = await launch({ ...node.place, port: Number(new URL(node.origin).port) }, own);
+    nodes[nodes.indexOf(node)] = started;
+    return started;
   }
 
   try {
@@ -75,6 +88,7 @@ export async function startCluster({ config, nodes: count = 3, env = {} }: Clust
     postgres,
     redis,
     add,
+    again,
     async withLedger(read) {
       const store = await openStore({ kind: "postgres", url: new Secret(postgres.url) });
       try {
