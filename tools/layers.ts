@@ -15,6 +15,7 @@ const GROUND = [
   "lib/pace.ts",
   "lib/bag.ts",
   "lib/surrogates.ts",
+  "lib/utf8_steps.ts",
 ];
 
 /** What protocol folders share beside the canonical form. */

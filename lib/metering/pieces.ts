@@ -29,13 +29,17 @@ const TAIL = LOWER | LETTER | MARK;
 const PREFIX = SPACE | OTHER | MARK;
 const SYMBOL = OTHER | MARK;
 const BLANK = SPACE | LINE;
+const WORD = HEAD | TAIL;
 
 const SLASH = 0x2f;
 const APOSTROPHE = 0x27;
 
-/** Classes of 256 neighbouring code points, made when the first of them is met. */
-const pages: (Uint8Array | undefined)[] = [];
-const ascii = page(0);
+/** Bytes of a run that a search looks at before it pauses: some 0.1 ms. */
+const BYTES_PER_STEP = 32_768;
+
+/** Classes of 256 neighbouring code points each; 0 where none of that code point was met yet. */
+const pages = new Array<Uint8Array | undefined>(0x1100);
+const ascii = Uint8Array.from({ length: 128 }, (_, code) => classify(String.fromCharCode(code)));
 
 function classify(char: string): number {
   if (char === "\r" || char === "\n") return LINE;
@@ -48,14 +52,14 @@ function classify(char: string): number {
   return OTHER;
 }
 
-function page(number: number): Uint8Array {
-  const made = Uint8Array.from({ length: 256 }, (_, i) => classify(String.fromCodePoint(number * 256 + i)));
-  pages[number] = made;
-  return made;
+function classOf(code: number): number {
+  return pages[code >> 8]?.[code & 0xff] || learn(code);
 }
 
-function classOf(code: number): number {
-  return (pages[code >> 8] ?? page(code >> 8))[code & 0xff] as number;
+/** Not a page at a time: a text with a character of each would take 200 ms to be looked at. */
+function learn(code: number): number {
+  const page = pages[code >> 8] ??= new Uint8Array(256);
+  return page[code & 0xff] = classify(String.fromCodePoint(code));
 }
 
 /** Class of the character at `at`. The bytes must be well-formed UTF-8, and `at` the first byte of a character. */
@@ -81,35 +85,9 @@ function after(bytes: Uint8Array, at: number): number {
   return lead < 0xf0 ? at + 3 : at + 4;
 }
 
-/** End of the run of characters of these classes that begins at `at`. */
-function runEnd(bytes: Uint8Array, at: number, classes: number): number {
-  while (at < bytes.length && (classAt(bytes, at) & classes) !== 0) at = after(bytes, at);
-  return at;
-}
-
-/** End of `HEAD* TAIL+` at `at`; -1 where it does not match. */
-function mixedEnd(bytes: Uint8Array, at: number): number {
-  // Caseless letters and marks belong to both runs: the first takes them all and gives back from the last one on.
-  let last = -1;
-  while (at < bytes.length) {
-    const found = classAt(bytes, at);
-    if (found === LOWER) return runEnd(bytes, at, TAIL);
-    if ((found & HEAD) === 0) break;
-    at = after(bytes, at);
-    if (found !== UPPER) last = at;
-  }
-  return last;
-}
-
-/** End of `HEAD+ TAIL*` at `at`; -1 where it does not match. */
-function capitalEnd(bytes: Uint8Array, at: number): number {
-  const head = runEnd(bytes, at, HEAD);
-  return head === at ? -1 : runEnd(bytes, head, TAIL);
-}
-
 /** End of a word with the contraction that may follow it at `at`. */
 function contractionEnd(bytes: Uint8Array, at: number): number {
-  if (bytes[at] !== 0x27) return at;
+  if (bytes[at] !== APOSTROPHE) return at;
   // Bit 0x20 tells the cases of ASCII letters apart, and no other byte becomes a letter by it but that letter's capital.
   const first = (bytes[at + 1] ?? 0) | 0x20;
   if (first === 0x73 || first === 0x74 || first === 0x6d || first === 0x64) return at + 2; // s t m d
@@ -117,15 +95,6 @@ function contractionEnd(bytes: Uint8Array, at: number): number {
   if ((first === 0x72 || first === 0x76) && second === 0x65) return at + 3; // re ve
   if (first === 0x6c && second === 0x6c) return at + 3; // ll
   return at;
-}
-
-/** End of a word at `from`, or of one character and a word; -1 where there is none. */
-function wordEnd(bytes: Uint8Array, from: number, first: number): number {
-  const prefixed = (first & PREFIX) !== 0;
-  let end = prefixed ? mixedEnd(bytes, after(bytes, from)) : -1;
-  if (end < 0) end = mixedEnd(bytes, from);
-  if (end < 0) end = capitalEnd(bytes, prefixed ? after(bytes, from) : from);
-  return end < 0 ? -1 : contractionEnd(bytes, end);
 }
 
 function numberEnd(bytes: Uint8Array, from: number): number {
@@ -136,44 +105,141 @@ function numberEnd(bytes: Uint8Array, from: number): number {
   return at;
 }
 
-/** End of a run of symbols, a space before it or not, with the line ends after it; -1 where there is none. */
-function symbolEnd(bytes: Uint8Array, from: number): number {
-  const start = bytes[from] === 0x20 ? from + 1 : from;
-  let at = runEnd(bytes, start, SYMBOL);
-  if (at === start) return -1;
-  while (bytes[at] === 0x0d || bytes[at] === 0x0a || bytes[at] === SLASH) at++;
-  return at;
-}
+/** What a paused search is within: a word before and after its first small letter, symbols, their line ends, blanks. */
+type Run = "head" | "tail" | "symbols" | "lines" | "blanks";
 
-/** End of a piece of white space: through the last line end; else all but the last, which belongs to what follows. */
-function blankEnd(bytes: Uint8Array, from: number): number {
-  let line = -1;
-  let last = from;
-  let at = from;
-  while (at < bytes.length) {
-    const found = classAt(bytes, at);
-    if ((found & BLANK) === 0) break;
-    last = at;
-    at = after(bytes, at);
-    if (found === LINE) line = at;
-  }
-  if (line >= 0) return line;
-  return at === bytes.length || last === from ? at : last;
-}
+/** Searches well-formed UTF-8 for the ends of pieces. A piece may be as long as the text: a search for its end pauses. */
+export class PieceSearch {
+  readonly #bytes: Uint8Array;
+  readonly #step: number;
+  #from = 0;
+  // Where a search paused, and what it knows.
+  #run: Run = "head";
+  #at = 0;
+  #last = -1;
 
-/** End of the piece that begins at byte `from`. The bytes must be well-formed UTF-8, and `from` before their end. */
-export function pieceEnd(bytes: Uint8Array, from: number): number {
-  const first = classAt(bytes, from);
-  if (first === NUMBER) return numberEnd(bytes, from);
-  if (first !== LINE) {
-    const end = wordEnd(bytes, from, first);
-    if (end >= 0) return end;
+  /** @param step bytes of a run that are looked at before a search pauses; at least one */
+  constructor(bytes: Uint8Array, step: number = BYTES_PER_STEP) {
+    this.#bytes = bytes;
+    this.#step = step;
   }
-  if ((first & (SYMBOL | SPACE)) !== 0) {
-    const end = symbolEnd(bytes, from);
-    if (end >= 0) return end;
+
+  /** End of the piece that begins at byte `from`, before the text's end; -1 where the search pauses: `goOn` tells it. */
+  begin(from: number): number {
+    const bytes = this.#bytes;
+    const first = classAt(bytes, from);
+    this.#from = from;
+    if (first === NUMBER) return numberEnd(bytes, from);
+    if (first === LINE) return this.#blanks(from, -1);
+    if ((first & PREFIX) === 0) return this.#head(from, -1);
+    const next = after(bytes, from);
+    // A mark is a word, and one by itself where only capitals follow.
+    if (first === MARK) return this.#head(next, next);
+    const second = next < bytes.length ? classAt(bytes, next) : 0;
+    if ((second & WORD) !== 0) return this.#head(next, -1);
+    return first === OTHER || (second === OTHER && bytes[from] === 0x20) ? this.#symbols(next) : this.#blanks(from, -1);
   }
-  return blankEnd(bytes, from);
+
+  /** Goes on with a search that paused: the end of the piece, or -1 once more. */
+  goOn(): number {
+    switch (this.#run) {
+      case "head":
+        return this.#head(this.#at, this.#last);
+      case "tail":
+        return this.#tail(this.#at);
+      case "symbols":
+        return this.#symbols(this.#at);
+      case "lines":
+        return this.#lines(this.#at);
+      case "blanks":
+        return this.#blanks(this.#at, this.#last);
+    }
+  }
+
+  /**
+   * `HEAD* TAIL+`, else `HEAD+`. Caseless letters and marks belong to both runs: where no small letter follows, the first
+   * takes them all and gives back from the last one on.
+   * @param last end of the last one; -1 where there was none
+   */
+  #head(at: number, last: number): number {
+    const bytes = this.#bytes;
+    const stop = this.#stop(at);
+    while (at < stop) {
+      const found = classAt(bytes, at);
+      if (found === LOWER) return this.#tail(at);
+      if ((found & HEAD) === 0) return contractionEnd(bytes, last < 0 ? at : last);
+      at = after(bytes, at);
+      if (found !== UPPER) last = at;
+    }
+    return at < bytes.length ? this.#pause("head", at, last) : contractionEnd(bytes, last < 0 ? at : last);
+  }
+
+  #tail(at: number): number {
+    const bytes = this.#bytes;
+    const stop = this.#stop(at);
+    while (at < stop) {
+      if ((classAt(bytes, at) & TAIL) === 0) return contractionEnd(bytes, at);
+      at = after(bytes, at);
+    }
+    return at < bytes.length ? this.#pause("tail", at) : at;
+  }
+
+  #symbols(at: number): number {
+    const bytes = this.#bytes;
+    const stop = this.#stop(at);
+    while (at < stop) {
+      if ((classAt(bytes, at) & SYMBOL) === 0) return this.#lines(at);
+      at = after(bytes, at);
+    }
+    return at < bytes.length ? this.#pause("symbols", at) : at;
+  }
+
+  /** The line ends after symbols, and slashes among them. */
+  #lines(at: number): number {
+    const bytes = this.#bytes;
+    const stop = this.#stop(at);
+    while (at < stop) {
+      const byte = bytes[at];
+      if (byte !== 0x0d && byte !== 0x0a && byte !== SLASH) return at;
+      at++;
+    }
+    return at < bytes.length ? this.#pause("lines", at) : at;
+  }
+
+  /**
+   * White space: through the last line end; else all but the last, which belongs to what follows.
+   * @param line end of the last line end; -1 where there was none
+   */
+  #blanks(at: number, line: number): number {
+    const bytes = this.#bytes;
+    const stop = this.#stop(at);
+    while (at < stop) {
+      const found = classAt(bytes, at);
+      if ((found & BLANK) === 0) return line < 0 ? this.#lessOne(at) : line;
+      at = after(bytes, at);
+      if (found === LINE) line = at;
+    }
+    if (at < bytes.length) return this.#pause("blanks", at, line);
+    return line < 0 ? at : line;
+  }
+
+  /** Where the last of several characters begins; the end of a single one. */
+  #lessOne(end: number): number {
+    let last = end - 1;
+    while (((this.#bytes[last] as number) & 0xc0) === 0x80) last--;
+    return last === this.#from ? end : last;
+  }
+
+  #stop(at: number): number {
+    return Math.min(at + this.#step, this.#bytes.length);
+  }
+
+  #pause(run: Run, at: number, last = -1): number {
+    this.#run = run;
+    this.#at = at;
+    this.#last = last;
+    return -1;
+  }
 }
 
 /**

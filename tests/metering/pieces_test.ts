@@ -1,16 +1,18 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
-import { lastCut, pieceEnd } from "../../lib/metering/pieces.ts";
+import { lastCut, PieceSearch } from "../../lib/metering/pieces.ts";
 import { randomText, seeded } from "./random_text.ts";
 
 const SEED = 7_1828;
 
-function pieces(text: string): string[] {
+function pieces(text: string, step?: number): string[] {
   const bytes = new TextEncoder().encode(text);
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const found: string[] = [];
+  const search = new PieceSearch(bytes, step);
   for (let from = 0; from < bytes.length;) {
-    const to = pieceEnd(bytes, from);
+    let to = search.begin(from);
+    while (to < 0) to = search.goOn();
     found.push(decoder.decode(bytes.subarray(from, to)));
     from = to;
   }
@@ -21,25 +23,61 @@ function matches(text: string): string[] {
   return [...text.matchAll(new RegExp(vocabulary.pat_str, "ug"))].map(([match]) => match);
 }
 
-Deno.test("pieceEnd() cuts where the vocabulary's expression does", () => {
+Deno.test("a search cuts where the vocabulary's expression does", () => {
   const below = seeded(SEED);
   for (let i = 0; i < 20_000; i++) {
     const text = randomText(below, i % 20 === 0 ? 1000 : 40).toWellFormed();
-    assertEquals(pieces(text), matches(text), `text ${i} of seed ${SEED}: ${JSON.stringify(text)}`);
+    const expected = matches(text);
+    for (const step of [undefined, 1, 2, 5, 16]) {
+      assertEquals(pieces(text, step), expected, `text ${i} of seed ${SEED}, step ${step}: ${JSON.stringify(text)}`);
+    }
   }
 });
 
-Deno.test("pieceEnd() cuts every short sequence of character classes as the expression does", () => {
+Deno.test("a search cuts every short sequence of character classes as the expression does", () => {
   // One or two characters of each class, and those that the expression names.
   const alphabet = ["A", "ǅ", "b", "s", "L", "l", "ʰ", "中", "\u0301", "7", "\n", "\r", " ", "\t", "!", "/", "'"];
   const check = (text: string, depth: number) => {
-    if (depth === 0) return assertEquals(pieces(text), matches(text), JSON.stringify(text));
+    if (depth === 0) {
+      const expected = matches(text).join("|");
+      for (const step of [undefined, 1, 2]) assertEquals(pieces(text, step).join("|"), expected, JSON.stringify(text));
+      return;
+    }
     for (const char of alphabet) check(text + char, depth - 1);
   };
   for (let length = 1; length <= 4; length++) check("", length);
 });
 
-Deno.test("pieceEnd() classifies every code point as the expression does", () => {
+Deno.test("a search pauses within a piece of any kind that is long", () => {
+  const long = 100_000;
+  const cases: [name: string, piece: string, next: string][] = [
+    ["small letters", "a".repeat(long), " "],
+    ["capitals", "A".repeat(long), " "],
+    ["capitals before a small letter", `${"A".repeat(long)}a`, "B"],
+    ["caseless letters", "字".repeat(long), "!"],
+    ["caseless letters and marks after a prefix", ` ${"か\u3099".repeat(long)}`, "!"],
+    ["letters and a contraction", `${"a".repeat(long)}'ll`, "l"],
+    ["letters that are given back", "A字", "B".repeat(long)],
+    ["symbols", ` ${"!".repeat(long)}\n/`, "a"],
+    ["emoji", "😀".repeat(long), "a"],
+    ["line ends after a symbol", `!${"\n/".repeat(long)}`, "a"],
+    ["blanks", " ".repeat(long), " a"],
+    ["wide blanks", "\u3000".repeat(long), "\u3000a"],
+    ["blanks before a line end", `${" ".repeat(long)}\n`, "  "],
+    ["blanks at the end", " ".repeat(long), ""],
+  ];
+  for (const [name, piece, next] of cases) {
+    const bytes = new TextEncoder().encode(piece + next);
+    const search = new PieceSearch(bytes);
+    let pauses = 0;
+    let to = search.begin(0);
+    for (; to < 0; to = search.goOn()) pauses++;
+    assertEquals(to, new TextEncoder().encode(piece).length, name);
+    assertGreater(pauses, 2, name);
+  }
+});
+
+Deno.test("a search classifies every code point as the expression does", () => {
   const wrong: string[] = [];
   for (let code = 0; code < 0x110000; code += code >= 0x3400 && code < 0xd7a4 ? 7 : code >= 0x20000 ? 13 : 1) {
     if (code >= 0xd800 && code < 0xe000) continue;

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { encodeSteps } from "../../lib/upstreams/long_body.ts";
-import { atOnce } from "../../lib/pace.ts";
-import { seeded } from "../metering/random_text.ts";
+import { encodeSteps } from "../lib/utf8_steps.ts";
+import { atOnce } from "../lib/pace.ts";
+import { seeded } from "./metering/random_text.ts";
 
 Deno.test("encodeSteps() makes the bytes that the encoder makes, wherever the pieces end", () => {
   const random = seeded(9);
