@@ -4,7 +4,7 @@ import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { Lane, type LaneBlock } from "./lane.ts";
+import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
 import { CallReader } from "./read_calls.ts";
 import { ThoughtReader } from "./read_thoughts.ts";
 
@@ -13,21 +13,21 @@ const MAX_BLANK = 65_536;
 
 /** Reads one answer. */
 export class AnswerReader {
-  readonly #lane = new Lane();
+  readonly #queue = new BlockQueue();
   readonly #calls: CallReader;
-  readonly #thoughts = new ThoughtReader(this.#lane);
-  #text: LaneBlock | undefined;
-  #refusal: LaneBlock | undefined;
+  readonly #thoughts = new ThoughtReader(this.#queue);
+  #text: QueuedBlock | undefined;
+  #refusal: QueuedBlock | undefined;
   /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
   #blank = "";
 
   constructor({ issuer }: Origin) {
-    this.#calls = new CallReader(this.#lane, issuer);
+    this.#calls = new CallReader(this.#queue, issuer);
   }
 
   /** True once there is anything in the answer. */
   get begun(): boolean {
-    return this.#lane.count > 0;
+    return this.#queue.count > 0;
   }
 
   /** True while the arguments of a call have not ended. */
@@ -46,7 +46,7 @@ export class AnswerReader {
     this.#refuse(stringOf(delta.refusal) ?? "");
     this.#calls.push(delta.tool_calls, id);
     this.#calls.pushFunction(delta.function_call, id);
-    for (const value of objectsOf(delta.annotations)) this.#lane.cite({ from: "chat", value });
+    for (const value of objectsOf(delta.annotations)) this.#queue.cite({ from: "chat", value });
   }
 
   /**
@@ -60,7 +60,7 @@ export class AnswerReader {
         code: "content_filter",
       });
     }
-    this.#lane.end();
+    this.#queue.end();
     if (reason === "length") return reason;
     if (this.#calls.named > 0) return "tool_use";
     return reason === "tool_use" ? "end" : reason;
@@ -68,7 +68,7 @@ export class AnswerReader {
 
   /** The events since the last time. */
   take(): Event[] {
-    return this.#lane.take();
+    return this.#queue.take();
   }
 
   /** Mistral's reasoning models send parts, and their thinking as one of them. */
@@ -86,24 +86,24 @@ export class AnswerReader {
 
   #say(text: string): void {
     if (text === "") return;
-    if (this.#text === undefined || this.#text !== this.#lane.tail) {
+    if (this.#text === undefined || this.#text !== this.#queue.tail) {
       const whole = this.#blank + text;
       this.#blank = "";
       if (whole.trim() === "") {
         this.#blank = whole.slice(0, MAX_BLANK);
         return;
       }
-      this.#text = this.#lane.add({ type: "text" }, { done: true });
-      return this.#lane.append(this.#text, whole);
+      this.#text = this.#queue.add({ type: "text" }, { done: true });
+      return this.#queue.append(this.#text, whole);
     }
-    this.#lane.append(this.#text, text);
+    this.#queue.append(this.#text, text);
   }
 
   #refuse(text: string): void {
     if (text === "") return;
-    if (this.#refusal === undefined || this.#refusal !== this.#lane.tail) {
-      this.#refusal = this.#lane.add({ type: "refusal" }, { done: true });
+    if (this.#refusal === undefined || this.#refusal !== this.#queue.tail) {
+      this.#refusal = this.#queue.add({ type: "refusal" }, { done: true });
     }
-    this.#lane.append(this.#refusal, text);
+    this.#queue.append(this.#refusal, text);
   }
 }

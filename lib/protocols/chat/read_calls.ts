@@ -5,7 +5,7 @@ import { COUNTS } from "../fields.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { readCallSignature } from "./call_signatures.ts";
 import { type JsonEnd, jsonEnd } from "./json_end.ts";
-import type { Lane, LaneBlock } from "./lane.ts";
+import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 
 /** Most characters of arguments that come before the name of their tool. */
 const MAX_EARLY = 65_536;
@@ -16,7 +16,7 @@ interface Call {
   name: string | undefined;
   custom: boolean;
   /** In the lane once the name is known: a call without a name cannot be carried out, and never gets there. */
-  block: LaneBlock | undefined;
+  block: QueuedBlock | undefined;
   early: string;
   end: JsonEnd;
   /** True once anything but white space has come. */
@@ -25,14 +25,14 @@ interface Call {
 
 /** Reads the calls of one answer into a lane. */
 export class CallReader {
-  readonly #lane: Lane;
+  readonly #queue: BlockQueue;
   readonly #issuer: string;
   readonly #calls: Call[] = [];
   readonly #ids = new Set<string>();
 
   /** @param issuer who signed what is signed beside the calls */
-  constructor(lane: Lane, issuer: string) {
-    this.#lane = lane;
+  constructor(queue: BlockQueue, issuer: string) {
+    this.#queue = queue;
     this.#issuer = issuer;
   }
 
@@ -129,12 +129,14 @@ export class CallReader {
   #open(
     name: string,
     { call, entry, answerId }: { call: Call; entry: JsonObject; answerId: string },
-  ): LaneBlock {
+  ): QueuedBlock {
     const id = this.#uniqueId(call.id, answerId);
     const signature = readCallSignature(entry, { callId: id, issuer: this.#issuer });
-    if (signature !== undefined) this.#lane.add({ type: "reasoning", hidden: true }, { done: true, signature });
+    if (signature !== undefined) this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
     // What a custom tool is given never says that it is complete.
-    return this.#lane.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, { done: call.custom });
+    return this.#queue.add({ type: "tool_call", id, name, ...(call.custom && { custom: true }) }, {
+      done: call.custom,
+    });
   }
 
   #uniqueId(id: string | undefined, answerId: string): string {
@@ -146,19 +148,21 @@ export class CallReader {
     return unique;
   }
 
-  #feed(call: Call, { block, piece }: { block: LaneBlock; piece: string }): void {
-    if (call.custom) return this.#lane.append(block, piece);
-    if (!call.begun || block.closed) {
+  #feed(call: Call, { block, piece }: { block: QueuedBlock; piece: string }): void {
+    if (call.custom) return this.#queue.append(block, piece);
+    if (!call.begun || block.lane.ended) {
       // Blank arguments are none; what follows the end of complete ones is nothing if it is blank.
       if (piece.trim() === "") return;
-      if (block.closed) throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
+      if (block.lane.ended) {
+        throw new GatewayError("upstream", "The model's answer mixes up the arguments of its calls");
+      }
     }
     call.begun = true;
     call.end.push(piece);
-    this.#lane.append(block, piece);
+    this.#queue.append(block, piece);
     if (call.end.complete && !block.done) {
       block.done = true;
-      this.#lane.advance();
+      this.#queue.advance();
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Signature } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { numberOf, objectsOf, stringOf } from "../members.ts";
-import type { Lane, LaneBlock } from "./lane.ts";
+import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 import { optional } from "./members.ts";
 import { signatureOf } from "./reasoning_details.ts";
 
@@ -15,7 +15,7 @@ const MAX_SIGNATURE = 4_194_304;
 
 /** The entry of `reasoning_details` that is being put together. */
 interface Detail {
-  block: LaneBlock;
+  block: QueuedBlock;
   type: Json | undefined;
   index: number | undefined;
   id: string | undefined;
@@ -23,14 +23,14 @@ interface Detail {
 
 /** Reads the reasoning of one answer into a lane. */
 export class ThoughtReader {
-  readonly #lane: Lane;
+  readonly #queue: BlockQueue;
   /** Which of the two came first: the other repeats it. Details give their signatures either way. */
   #lead: "plain" | "details" | undefined;
-  #plain: LaneBlock | undefined;
+  #plain: QueuedBlock | undefined;
   #detail: Detail | undefined;
 
-  constructor(lane: Lane) {
-    this.#lane = lane;
+  constructor(queue: BlockQueue) {
+    this.#queue = queue;
   }
 
   /** Takes the reasoning of one delta. */
@@ -48,8 +48,8 @@ export class ThoughtReader {
   say(text: string): void {
     if (text === "" || this.#lead === "details") return;
     this.#lead = "plain";
-    if (!this.#isLast(this.#plain)) this.#plain = this.#lane.add({ type: "reasoning" }, { done: true });
-    this.#lane.append(this.#plain, text);
+    if (!this.#isLast(this.#plain)) this.#plain = this.#queue.add({ type: "reasoning" }, { done: true });
+    this.#queue.append(this.#plain, text);
   }
 
   #take(entry: JsonObject, first: boolean): void {
@@ -62,7 +62,7 @@ export class ThoughtReader {
         return this.#seal(entry, first);
       default:
         if (stringOf(entry.type) !== undefined) {
-          this.#lane.add({ type: "foreign", from: "chat", value: entry }, { done: true });
+          this.#queue.add({ type: "foreign", from: "chat", value: entry }, { done: true });
         }
     }
   }
@@ -79,18 +79,18 @@ export class ThoughtReader {
     const nextSummary = open?.type === "reasoning.summary" && entry.type === open.type &&
       open.id === stringOf(entry.id) && open.block.signature === undefined;
     if (same || nextSummary) {
-      this.#lane.append(open.block, same ? text : `\n\n${text}`);
+      this.#queue.append(open.block, same ? text : `\n\n${text}`);
       open.index = numberOf(entry.index);
       if (signature !== undefined) open.block.signature = signature;
       return;
     }
     if (signature !== undefined && this.#signPlain(signature)) return;
     const hidden = text === "" && (this.#lead === "plain" || signature?.issuer === "anthropic");
-    const block = this.#lane.add({ type: "reasoning", ...(hidden && { hidden }) }, {
+    const block = this.#queue.add({ type: "reasoning", ...(hidden && { hidden }) }, {
       done: true,
       ...optional("signature", signature),
     });
-    this.#lane.append(block, text);
+    this.#queue.append(block, text);
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id: stringOf(entry.id) };
   }
 
@@ -115,7 +115,7 @@ export class ThoughtReader {
       return;
     }
     if (this.#signPlain(signature)) return;
-    const block = this.#lane.add({ type: "reasoning", hidden: true }, { done: true, signature });
+    const block = this.#queue.add({ type: "reasoning", hidden: true }, { done: true, signature });
     this.#detail = { block, type: entry.type, index: numberOf(entry.index), id };
   }
 
@@ -130,8 +130,8 @@ export class ThoughtReader {
     return this.#isLast(this.#detail?.block) ? this.#detail : undefined;
   }
 
-  #isLast(block: LaneBlock | undefined): block is LaneBlock {
-    return block !== undefined && this.#lane.tail === block;
+  #isLast(block: QueuedBlock | undefined): block is QueuedBlock {
+    return block !== undefined && this.#queue.tail === block;
   }
 
   /** Pieces of an entry have its index. Without one, the first of a delta goes on where the last delta ended. */

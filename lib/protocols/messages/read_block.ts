@@ -1,7 +1,7 @@
 /** Reads one content block of an answer, from its beginning over its pieces to its end. */
+import type { Lane } from "../../canonical/lanes.ts";
 import type { Signature } from "../../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
-import type { Lane } from "./read_lanes.ts";
 import { redactedRest, redactedSignature } from "./redacted.ts";
 import { parseInput } from "./tool_input.ts";
 
@@ -66,7 +66,7 @@ function readText(start: JsonObject, lane: Lane): BlockReader {
       else return false;
       return true;
     },
-    stop: () => lane.close(),
+    stop: () => lane.end(),
   };
 }
 
@@ -98,7 +98,7 @@ function readThinking(start: JsonObject, lane: Lane, { issuer, keep }: AnswerCon
     },
     stop() {
       if (!lane.opened && signature !== undefined) lane.open({ type: "reasoning", hidden: true });
-      lane.close(signature);
+      lane.end(signature);
     },
   };
 }
@@ -106,7 +106,7 @@ function readThinking(start: JsonObject, lane: Lane, { issuer, keep }: AnswerCon
 function readRedacted({ data }: JsonObject, lane: Lane, { issuer }: AnswerContext): BlockReader {
   const signature = typeof data === "string" && data !== "" ? redactedSignature(issuer, data) : undefined;
   if (signature !== undefined) lane.open({ type: "reasoning", hidden: true, rest: redactedRest() });
-  return { delta: () => false, stop: () => lane.close(signature) };
+  return { delta: () => false, stop: () => lane.end(signature) };
 }
 
 /** Input comes in pieces. Where none came, it is what the block began with, as servers send it that do not stream it. */
@@ -127,7 +127,7 @@ function readToolUse(start: JsonObject, lane: Lane, { callId, keep }: AnswerCont
     },
     stop() {
       if (!said) lane.delta(whole);
-      lane.close();
+      lane.end();
     },
   };
 }
@@ -150,7 +150,7 @@ function readForeign(start: JsonObject, lane: Lane, { keep }: AnswerContext): Bl
       if (block.type === "compaction" && text !== "") block.content = text;
       else if (text.trim() !== "") block.input = parseInput(text) ?? { _raw: text };
       lane.open({ type: "foreign", from: "messages", value: block });
-      lane.close();
+      lane.end();
     },
   };
 }

@@ -1,4 +1,5 @@
 /** Reads streamed answers. */
+import { Lanes } from "../../canonical/lanes.ts";
 import type { Event, FinishReason, Machine } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
@@ -8,7 +9,6 @@ import type { Origin } from "../upstream_codec.ts";
 import { alikeDeltas } from "./alike_deltas.ts";
 import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
-import { Lanes } from "./read_lanes.ts";
 import { usageReader } from "./read_usage.ts";
 
 /** Most that is kept of an answer at a time, in UTF-16 code units. */
@@ -67,7 +67,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
   let over = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader();
-  const lanes = new Lanes({ emit, keep });
+  const lanes = new Lanes(emit);
   /** Blocks that are open, by the upstream's index. */
   const open = new Map<number, BlockReader>();
   let lastIndex = -1;
@@ -84,7 +84,6 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
 
   function keep(length: number): void {
     kept += length;
-    if (kept > MOST_KEPT) throw broken("it is too long");
   }
 
   function begin(message: JsonObject): void {
@@ -112,7 +111,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
     const lane = lanes.enter();
     const block = isObject(value) ? readBlock(value, lane, context) : undefined;
     // What is said in a block that cannot be used is not taken for another block's.
-    open.set(index, block ?? { delta: () => true, stop: () => lane.close() });
+    open.set(index, block ?? { delta: () => true, stop: () => lane.end() });
   }
 
   function continueBlock(index: number, value: Json | undefined): void {
@@ -149,7 +148,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
       const lane = lanes.enter();
       lane.open({ type: "refusal" });
       lane.delta(explanation);
-      lane.close();
+      lane.end();
     }
     const said = (typeof stop_reason === "string" ? REASONS.get(stop_reason) : undefined) ?? "end";
     const reason = said !== "length" && calls > 0 ? "tool_use" : said;
@@ -191,6 +190,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
   function run(step: (body: Json | undefined) => void, body?: Json): Event[] {
     try {
       if (!over) step(body);
+      if (kept + lanes.waiting > MOST_KEPT) throw broken("it is too long");
     } catch (thrown) {
       over = true;
       out.push({ type: "error", error: toGatewayError(thrown) });

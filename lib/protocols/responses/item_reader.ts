@@ -1,7 +1,7 @@
 /** What the readers of all kinds of items have in common. */
 import type { JsonObject } from "../../json.ts";
 
-/** Reads one item. What it says goes into its slot; whatever comes, nothing is said twice. */
+/** Reads one item. What it says goes into its lane; whatever comes, nothing is said twice. */
 export interface ItemReader {
   /** The item as it began. */
   added(item: JsonObject): void;

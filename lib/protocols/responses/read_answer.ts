@@ -1,4 +1,5 @@
 /** Gathers the items of an answer, whoever names them how. */
+import { Lanes } from "../../canonical/lanes.ts";
 import type { Event, FinishReason } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
@@ -7,7 +8,6 @@ import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./item_reader.ts";
 import { readInnerError } from "./read_error.ts";
 import { itemReader } from "./read_items.ts";
-import { Lane } from "./read_lane.ts";
 import { readUsage } from "./read_usage.ts";
 
 /** Most items of one answer. */
@@ -51,7 +51,8 @@ interface Place {
 
 /** Reads an answer from what is said about its items. @param answerId id of the answer, as far as it is known */
 export function answerReader({ issuer }: Origin, answerId: () => string | undefined): Answer {
-  const lane = new Lane();
+  const lanes = new Lanes(emit);
+  let out: Event[] = [];
   const entries: Entry[] = [];
   const byId = new Map<string, Entry>();
   const byPlace = new Map<string, Entry>();
@@ -63,7 +64,7 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
   let worded = false;
 
   function create(type: string, { id, index }: Place): Entry {
-    const reader = itemReader(type, lane.slot(), {
+    const reader = itemReader(type, lanes.enter(), {
       issuer,
       answer: answerId(),
       number: entries.length,
@@ -153,16 +154,20 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
     return entry?.type === typeOf(item) ? entry : undefined;
   }
 
-  /** The events that can go out, watched for what the end depends on. */
-  function take(): Event[] {
-    const events = lane.take();
-    for (const event of events) {
-      if (event.type === "delta" && event.index === refusal) worded = true;
-      if (event.type !== "open") continue;
+  /** Takes an event that can go out, and sees what the end depends on. */
+  function emit(event: Event): void {
+    if (event.type === "delta" && event.index === refusal) worded = true;
+    if (event.type === "open") {
       if (event.block.type === "tool_call") calls++;
       if (event.block.type === "refusal") refusal = event.index;
     }
-    if (held + lane.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
+    out.push(event);
+  }
+
+  function take(): Event[] {
+    const events = out;
+    out = [];
+    if (held + lanes.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
     return [...events, tooMuch("it leaves too much unfinished")];
   }
 

@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
 import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import { messageReader } from "./read_message.ts";
-import type { Slot } from "./read_lane.ts";
+import type { Lane } from "../../canonical/lanes.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
 /** What a reader needs to know beside the item. */
@@ -17,24 +17,24 @@ export interface ItemOrigin {
 }
 
 /** A reader for items of a type. */
-export function itemReader(type: string, slot: Slot, origin: ItemOrigin): ItemReader {
+export function itemReader(type: string, lane: Lane, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
-      return messageReader(slot);
+      return messageReader(lane);
     case "reasoning":
-      return reasoningReader(slot, origin.issuer);
+      return reasoningReader(lane, origin.issuer);
     case "function_call":
-      return callReader(slot, { member: "arguments", origin });
+      return callReader(lane, { member: "arguments", origin });
     case "custom_tool_call":
-      return callReader(slot, { member: "input", origin });
+      return callReader(lane, { member: "input", origin });
     default:
-      return foreignReader(slot);
+      return foreignReader(lane);
   }
 }
 
 /** A call opens once it has a name: without one there is nothing to call. */
 function callReader(
-  slot: Slot,
+  lane: Lane,
   { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
 ): ItemReader {
   const custom = member === "input";
@@ -42,7 +42,6 @@ function callReader(
   let name: string | undefined;
   let callId: string | undefined;
   let text = "";
-  let opened = false;
 
   function know(item: JsonObject): void {
     name ??= stringOf(item.name) || undefined;
@@ -50,22 +49,21 @@ function callReader(
   }
 
   function open(item: JsonObject): void {
-    if (opened || name === undefined || callId === undefined) return;
-    opened = true;
+    if (lane.opened || name === undefined || callId === undefined) return;
     const namespace = stringOf(item.namespace);
-    slot.open({
+    lane.open({
       type: "tool_call",
       id: callId,
       name,
       ...(custom && { custom }),
       ...(namespace !== undefined && { namespace }),
     });
-    slot.delta(text);
+    lane.delta(text);
   }
 
   function say(piece: string): void {
     text += piece;
-    if (opened) slot.delta(piece);
+    if (lane.opened) lane.delta(piece);
   }
 
   return {
@@ -85,8 +83,7 @@ function callReader(
       callId ??= stringOf(item.id) || inventedId(origin);
       open(item.namespace === undefined ? begun : item);
       say(remainder(textOf(item[member]), text));
-      if (opened) slot.close();
-      slot.end();
+      lane.end();
     },
   };
 }
@@ -102,7 +99,7 @@ function textOf(value: Json | undefined): string | undefined {
 }
 
 /** An item that only this protocol knows passes whole. */
-function foreignReader(slot: Slot): ItemReader {
+function foreignReader(lane: Lane): ItemReader {
   let begun: JsonObject | undefined;
   return {
     added(item) {
@@ -110,11 +107,8 @@ function foreignReader(slot: Slot): ItemReader {
     },
     event() {},
     done(item = begun) {
-      if (item !== undefined) {
-        slot.open({ type: "foreign", from: "responses", value: item });
-        slot.close();
-      }
-      slot.end();
+      if (item !== undefined) lane.open({ type: "foreign", from: "responses", value: item });
+      lane.end();
     },
   };
 }

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from "../../json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { Slot } from "./read_lane.ts";
+import type { Lane } from "../../canonical/lanes.ts";
 
 type Kind = "text" | "refusal";
 
@@ -18,7 +18,7 @@ interface Part {
 }
 
 /** A reader of messages. A part opens with its first text; a refusal counts even without words. */
-export function messageReader(slot: Slot): ItemReader {
+export function messageReader(lane: Lane): ItemReader {
   const parts = new Map<string, Part>();
   let open: Part | undefined;
 
@@ -45,13 +45,13 @@ export function messageReader(slot: Slot): ItemReader {
     if (open === undefined) return;
     open.state = "closed";
     open = undefined;
-    slot.close();
+    lane.close();
   }
 
   function enter(part: Part): void {
     if (open === part) return;
     leave();
-    slot.open({ type: part.kind });
+    lane.open({ type: part.kind });
     part.state = "open";
     open = part;
   }
@@ -60,7 +60,7 @@ export function messageReader(slot: Slot): ItemReader {
     if (text === "") return;
     enter(part);
     part.text += text;
-    slot.delta(text);
+    lane.delta(text);
   }
 
   /** Says what of the part is missing. What is missing from a closed part would be out of place. */
@@ -74,7 +74,7 @@ export function messageReader(slot: Slot): ItemReader {
       if (part.state === "closed") return;
       enter(part);
       part.citations++;
-      slot.citation({ from: "responses", value });
+      lane.citation({ from: "responses", value });
     }
   }
 
@@ -111,8 +111,7 @@ export function messageReader(slot: Slot): ItemReader {
       const content = item?.content;
       if (typeof content === "string") takeWhole({ type: "output_text", text: content }, 0);
       else objectsOf(content).forEach(takeWhole);
-      leave();
-      slot.end();
+      lane.end();
     },
   };
 }

@@ -3,13 +3,13 @@ import type { Signature } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { Slot } from "./read_lane.ts";
+import type { Lane } from "../../canonical/lanes.ts";
 
 /** Where reasoning text stands: told again for display, or as it was thought. */
 type Source = "summary" | "content";
 
 /** A reader of reasoning. The block's text is that of one source, its parts with a blank line between them. */
-export function reasoningReader(slot: Slot, issuer: string): ItemReader {
+export function reasoningReader(lane: Lane, issuer: string): ItemReader {
   const texts = new Map<number, string>();
   let begun: JsonObject = {};
   let source: Source | undefined;
@@ -17,12 +17,12 @@ export function reasoningReader(slot: Slot, issuer: string): ItemReader {
 
   function say(from: Source, index: number, text: string): void {
     if (text === "" || (source ?? from) !== from) return;
-    if (source === undefined) slot.open({ type: "reasoning" });
-    else if (index !== current) slot.delta("\n\n");
+    if (source === undefined) lane.open({ type: "reasoning" });
+    else if (index !== current) lane.delta("\n\n");
     source = from;
     current = index;
     texts.set(index, (texts.get(index) ?? "") + text);
-    slot.delta(text);
+    lane.delta(text);
   }
 
   /** Says what of a part is missing. What is missing from a part that others followed would be out of place. */
@@ -59,9 +59,8 @@ export function reasoningReader(slot: Slot, issuer: string): ItemReader {
     done(item = begun) {
       takeWhole(item);
       const signature = sign(item);
-      if (source === undefined && signature !== undefined) slot.open({ type: "reasoning", hidden: true });
-      if (source !== undefined || signature !== undefined) slot.close(signature);
-      slot.end();
+      if (source === undefined && signature !== undefined) lane.open({ type: "reasoning", hidden: true });
+      lane.end(signature);
     },
   };
 }
