@@ -28,6 +28,10 @@ const VALUES = {
   until: "WHEN",
   always: "FAULT",
   by: "WHAT",
+  upstream: "NAME",
+  invoice: "FILE",
+  prices: "FILE",
+  tolerance: "PERCENT",
   key: "KEY",
   model: "MODEL",
   "image-model": "MODEL",
@@ -84,8 +88,8 @@ export const COMMANDS = {
     about: "Give a key a new secret and print it, once; the old one is good for 24h, or --overlap",
   },
   "usage": {
-    flags: [...FILES, "since", "until", "by", "json", "csv"],
-    about: "Show the bill by key, group, model or day; without --since, of this month",
+    flags: [...FILES, "since", "until", "by", "upstream", "invoice", "prices", "tolerance", "json", "csv"],
+    about: "Show the bill of this month, or since then; by upstream: what it will bill, beside its invoice",
   },
   "explain": { operand: "REQUEST_ID", flags: [...FILES, "json"], about: "Show a request and its price, line by line" },
   "audit": { flags: [...FILES, "json"], about: "Work the whole ledger out anew and tell every difference" },
@@ -202,7 +206,8 @@ SLUICE_HOSTNAME, SLUICE_PORT, SLUICE_STORE, SLUICE_LIMITS_STORE and SLUICE_WORKE
 ADDRESS is sqlite:PATH, memory: (its keys end with the process) or postgres://USER:PASSWORD@HOST/DATABASE,
 for --limits-store memory: or redis://:PASSWORD@HOST.
 WHEN is a span such as 30d or a day such as 2027-01-01, TIME a span such as 90s, 15m, 24h or 30d.
-Spans of --since and --until count back from now. WHAT is key, group, model or day.
+Spans of --since and --until count back from now. WHAT is key, group, model, day or upstream.
+PERCENT is what an invoice may differ by, such as 0.1%; without it nothing.
 IDS, NAMES and NETWORKS are lists such as "acme/*,beta/one", "chat,models" or "10.0.0.0/8,2001:db8::1".
 PARTS is a list of models, chat, responses, messages and images. SLUICE_CONFORM_KEY stands for the --key of conform.
 PERIOD is day, week, month or total. A key's own limits take the place of those that its group gives each key.

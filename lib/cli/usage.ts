@@ -8,6 +8,7 @@ import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { withStored } from "./stored.ts";
 import { csvText, tableText } from "./table.ts";
+import { UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
 /** What was asked for. */
 type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config };
@@ -15,7 +16,11 @@ type UsageCommand = Pick<Invocation, "values" | "switches"> & { config: Config }
 /** Prints the sums of a period, the dearest first. @throws {UsageError} where the period or `by` is none */
 export function usage({ config, values, switches }: UsageCommand): Promise<number> {
   if (switches.has("json") && switches.has("csv")) throw new UsageError("Expected --json or --csv, not both");
-  const query = { ...periodOf(values), by: byOf(values.by ?? "key") };
+  const period = periodOf(values);
+  if (values.by === "upstream") return upstreamUsage({ config, values, switches, period });
+  const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
+  if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
+  const query = { ...period, by: byOf(values.by ?? "key") };
   return withStored(config, async ({ ledger, keys }) => {
     const report = await usageReport({ ledger, keys, config }, query);
     if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
@@ -35,7 +40,7 @@ function periodOf(typed: { since?: string; until?: string }): Period {
 
 function byOf(text: string): UsageBy {
   const by = USAGE_BY.find((name) => name === text);
-  if (by === undefined) throw new UsageError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}`);
+  if (by === undefined) throw new UsageError(`Cannot sum up by "${text}"; known: ${USAGE_BY.join(", ")}, upstream`);
   return by;
 }
 

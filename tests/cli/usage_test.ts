@@ -60,7 +60,7 @@ Deno.test("usage says in one line what it cannot do, and makes no store", () =>
     const cases: [string[], number, string][] = [
       [["--since", "yesterday"], 2, 'Cannot read the moment "yesterday"'],
       [["--since", "1d", "--until", "2d"], 2, "Cannot sum up: the period ends at"],
-      [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day'],
+      [["--by", "colour"], 2, 'Cannot sum up by "colour"; known: key, group, model, day, upstream'],
       [["--json", "--csv"], 2, "Expected --json or --csv, not both"],
       [[], 1, 'Cannot read the store "./data/sluice.db": there is no such file'],
       [["--store", "memory:"], 1, 'Cannot read the store: it is "memory:"'],

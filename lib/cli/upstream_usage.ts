@@ -1,0 +1,188 @@
+/** `usage --by upstream`: what went to upstreams, and where that differs from what one of them bills. */
+import type { Config } from "../config.ts";
+import { messageOf } from "../errors.ts";
+import { formatUsd } from "../metering/money.ts";
+import {
+  type ComparedLine,
+  compareInvoice,
+  type Invoice,
+  readInvoice,
+  readTolerance,
+  readUpstreamPrices,
+  type Tolerance,
+} from "../reports/invoice.ts";
+import type { Period } from "../reports/period.ts";
+import { dayName, sumUpstreams, type UpstreamSum } from "../reports/upstreams.ts";
+import { DAY_MS, TOKEN_CLASSES } from "../store/days.ts";
+import { type Invocation, UsageError } from "./arguments.ts";
+import { writeErr, writeOut } from "./output.ts";
+import { withStored } from "./stored.ts";
+import { csvText, tableText } from "./table.ts";
+
+/** Flags that only mean something by upstream. */
+export const UPSTREAM_FLAGS = ["upstream", "invoice", "prices", "tolerance"] as const;
+
+/** What was asked for. */
+interface UpstreamCommand extends Pick<Invocation, "values" | "switches"> {
+  config: Config;
+  period: Period;
+}
+
+/** How all of it is told. */
+type Format = "json" | "csv" | "table";
+
+/** What the sums are held against. */
+interface Comparison {
+  invoice: Invoice;
+  tolerance: Tolerance;
+}
+
+/**
+ * Prints what went to each upstream, by its model and day; or each number of an invoice beside it. Returns the exit code:
+ * 1 where a number differs by more than it may.
+ * @throws {UsageError} where the flags do not fit each other, or a file says something else than it should
+ */
+export async function upstreamUsage({ config, values, switches, period }: UpstreamCommand): Promise<number> {
+  const { upstream } = values;
+  const format = switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
+  const comparison = await comparisonOf(values, period);
+  const prices = await read(values.prices, readUpstreamPrices);
+  return await withStored(config, async ({ ledger }) => {
+    let sums: UpstreamSum[];
+    try {
+      sums = await sumUpstreams({ ledger, config }, {
+        ...period,
+        ...(upstream !== undefined && { upstream }),
+        ...(prices !== undefined && { prices }),
+      });
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      writeErr(`${error.message}\n`);
+      return 1;
+    }
+    if (comparison === undefined) {
+      writeOut(sumsText(sums, { format, period }));
+      return 0;
+    }
+    const lines = compareInvoice(sums, comparison);
+    const ok = lines.every(({ within }) => within);
+    writeOut(comparedText(lines, { format, sums }));
+    return ok ? 0 : 1;
+  });
+}
+
+async function comparisonOf(values: UpstreamCommand["values"], period: Period): Promise<Comparison | undefined> {
+  const invoice = await read(values.invoice, readInvoice);
+  const tolerance = parse(values.tolerance ?? "0%", readTolerance);
+  if (invoice === undefined) {
+    if (values.tolerance !== undefined) throw new UsageError("Cannot use --tolerance without --invoice");
+    return undefined;
+  }
+  if (values.upstream === undefined) throw new UsageError("Cannot use --invoice without --upstream: whose is it?");
+  if (invoice.byDay) requireDays(invoice, period);
+  return { invoice, tolerance };
+}
+
+/** A part of a day is not what an invoice tells of it, and a day that is not asked for is missing in the sums. */
+function requireDays({ rows }: Invoice, { since, until }: Period): void {
+  if (since % DAY_MS !== 0 || until % DAY_MS !== 0) {
+    throw new UsageError(
+      "Cannot compare by day: the period must begin and end at midnight, as with --since 2026-11-01",
+    );
+  }
+  const outside = rows.find(({ day }) => Date.parse(day) < since || Date.parse(day) >= until);
+  if (outside === undefined) return;
+  throw new UsageError(`Cannot compare: the invoice has the day ${outside.day}, which is not in the period`);
+}
+
+/** What a file says, where one is named. @throws {UsageError} */
+async function read<Read>(path: string | undefined, reader: (text: string) => Read): Promise<Read | undefined> {
+  if (path === undefined) return undefined;
+  let text: string;
+  try {
+    text = await Deno.readTextFile(path);
+  } catch (error) {
+    throw new UsageError(`Cannot read "${path}": ${messageOf(error)}`, { cause: error });
+  }
+  return parse(text, reader);
+}
+
+function parse<Read>(text: string, reader: (text: string) => Read): Read {
+  try {
+    return reader(text);
+  } catch (error) {
+    if (error instanceof RangeError) throw new UsageError(error.message, { cause: error });
+    throw error;
+  }
+}
+
+function sumsText(sums: readonly UpstreamSum[], { format, period }: { format: Format; period: Period }): string {
+  if (format === "json") {
+    const [since, until] = [period.since, period.until].map((at) => new Date(at).toISOString());
+    return `${JSON.stringify({ since, until, by: "upstream", lines: sums.map(toJson) }, null, 2)}\n`;
+  }
+  const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
+  const header = [...names, ...TOKEN_CLASSES, "images", "upstream_usd", "cost_usd"];
+  if (format === "csv") {
+    return csvText([
+      header,
+      ...sums.map((
+        sum,
+      ) => [...nameCells(sum), ...TOKEN_CLASSES.map((name) => String(sum.tokens[name])), ...endCells(sum)]),
+    ]);
+  }
+  const rows = sums.map((sum) => {
+    const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion } = sum.tokens;
+    const tokens = [prompt, input_cache_read, input_cache_write_5m + input_cache_write_1h, completion];
+    return [...nameCells(sum), ...tokens.map(String), ...endCells(sum)];
+  });
+  const titles = [
+    ...names.map((name) => name.toUpperCase()),
+    ...["PROMPT", "CACHE READ", "CACHE WRITE", "COMPLETION", "IMAGES", "UPSTREAM USD", "COST USD"],
+  ];
+  return tableText([titles, ...rows], { right: titles.map((_, column) => column).slice(3) });
+}
+
+function nameCells({ upstream, model, day, requests, attempts, failed, counted }: UpstreamSum): string[] {
+  return [upstream, model, dayName(day), ...[requests, attempts, failed, counted].map(String)];
+}
+
+function endCells({ images, upstreamCost, cost }: UpstreamSum): string[] {
+  return [String(images), formatUsd(upstreamCost), formatUsd(cost)];
+}
+
+function toJson({ day, upstreamCost, cost, ...sum }: UpstreamSum) {
+  return { ...sum, day: dayName(day), upstream_usd: formatUsd(upstreamCost), cost_usd: formatUsd(cost) };
+}
+
+/** Every number beside ours, and what neither can tell. */
+function comparedText(
+  lines: readonly ComparedLine[],
+  { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
+): string {
+  const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
+  const doubts = {
+    counted: all(({ counted }) => counted),
+    failed: all(({ failed }) => failed),
+    other_attempts: all(({ attempts, requests }) => attempts - requests),
+  };
+  const ok = lines.every(({ within }) => within);
+  if (format === "json") return `${JSON.stringify({ ok, lines, doubts }, null, 2)}\n`;
+  const cells = lines.map(({ day, model, what, ours, invoice, difference, within }) => [
+    ...(day === null ? [] : [day]),
+    ...[model, what, ours, invoice, difference, within ? "yes" : "no"],
+  ]);
+  const byDay = lines.some(({ day }) => day !== null);
+  const header = [...(byDay ? ["day"] : []), "model", "what", "ours", "invoice", "difference", "within"];
+  if (format === "csv") return csvText([header, ...cells]);
+  const first = byDay ? 3 : 2;
+  const table = tableText([header.map((name) => name.toUpperCase()), ...cells], {
+    right: [0, 1, 2].map((at) => first + at),
+  });
+  const differing = lines.filter(({ within }) => !within).length;
+  return `${table}
+${ok ? "Everything fits" : `${differing} of ${lines.length} numbers differ by more than they may`}
+Counted by the gateway: ${doubts.counted} requests; failed, with tokens that nobody told: ${doubts.failed}; attempts before \
+the one that counts: ${doubts.other_attempts}
+`;
+}

@@ -1,0 +1,152 @@
+/** What went to upstreams: sums over single entries by upstream, its model and day, to hold against what it bills. */
+import type { Config } from "../config.ts";
+import type { Amount } from "../metering/money.ts";
+import { costOfTokens } from "../metering/price.ts";
+import { turn } from "../pace.ts";
+import { DAY_MS, dayOf, figuresOf, NO_TOKENS } from "../store/days.ts";
+import type { BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../store/ledger.ts";
+import type { Period } from "./period.ts";
+
+/** What one upstream did for one of its models on one day. */
+export interface UpstreamSum {
+  upstream: string;
+  /**
+   * The upstream's name of the model, by the configuration of today, as the ledger has the public id alone; the public id
+   * where that names no target there any more, or several.
+   */
+  model: string;
+  /** Days since 1970-01-01, by UTC, on which requests came in. */
+  day: number;
+  /** Requests that it was the last to be asked for. */
+  requests: number;
+  /** All that was asked for them, at this upstream or at others before it. */
+  attempts: number;
+  /** Requests that came to nothing. They have no tokens here, whatever the upstream takes for them. */
+  failed: number;
+  /** Requests whose numbers of tokens are the gateway's own: clients that left, upstreams that told none, pictures. */
+  counted: number;
+  tokens: BilledTokens;
+  images: number;
+  /** What the tokens cost at the prices of the catalog, without the factors of groups, or at those that were given. */
+  upstreamCost: Amount;
+  /** What customers pay. */
+  cost: Amount;
+}
+
+/** What an upstream takes, by its name of the model. */
+export type UpstreamPrices = ReadonlyMap<string, Readonly<PriceSheet>>;
+
+/** What is summed. */
+export interface UpstreamQuery extends Period {
+  /** The only one; absent: all. */
+  upstream?: string;
+  prices?: UpstreamPrices;
+}
+
+/** Entries read between two turns of the event loop. */
+const PAGE = 1000;
+
+/**
+ * Sums by upstream, model and day, in the order of these.
+ * @throws {RangeError} where single entries of the period are gone: sums per day do not know of upstreams
+ */
+export async function sumUpstreams(
+  { ledger, config }: { ledger: Pick<LedgerStore, "entries" | "start">; config: Pick<Config, "models"> },
+  { since, until, upstream, prices }: UpstreamQuery,
+): Promise<UpstreamSum[]> {
+  const sums = new Map<string, UpstreamSum>();
+  const modelOf = upstreamModels(config);
+  const costOf = listCost(prices);
+  let page: KeptEntry[] = [];
+  do {
+    page = await ledger.entries({ after: page.at(-1)?.seq ?? 0, limit: PAGE });
+    for (const entry of page) {
+      if (entry.upstream === "" || entry.at < since || entry.at >= until) continue;
+      if (upstream !== undefined && entry.upstream !== upstream) continue;
+      const model = modelOf(entry);
+      const day = dayOf(entry.at);
+      const name = [entry.upstream, model, day].join("\n");
+      let sum = sums.get(name);
+      if (sum === undefined) sums.set(name, sum = { upstream: entry.upstream, model, day, ...nothing() });
+      add(sum, entry, costOf(model, entry));
+    }
+    await turn();
+  } while (page.length === PAGE);
+  // Asked at last: what is forgotten while others are read is missing as well.
+  const { day: gone } = await ledger.start();
+  if (dayOf(since) <= gone) {
+    const from = dayName(gone + 1);
+    throw new RangeError(
+      `Cannot sum up by upstream: single requests are kept from ${from} on; ask with --since ${from}`,
+    );
+  }
+  return [...sums.values()].sort((one, other) =>
+    compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day
+  );
+}
+
+/** The name of a day since 1970-01-01, such as `2026-11-21`. */
+export function dayName(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
+function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+  return {
+    requests: 0,
+    attempts: 0,
+    failed: 0,
+    counted: 0,
+    tokens: { ...NO_TOKENS },
+    images: 0,
+    upstreamCost: 0n,
+    cost: 0n,
+  };
+}
+
+function add(sum: UpstreamSum, entry: KeptEntry, upstreamCost: Amount): void {
+  const { requests, failed, tokens, images, cost } = figuresOf(entry);
+  sum.requests += requests;
+  sum.attempts += entry.attempts;
+  sum.failed += failed;
+  if (entry.source === "counted" || entry.source === "formula") sum.counted++;
+  sum.tokens.prompt += tokens.prompt;
+  sum.tokens.input_cache_read += tokens.input_cache_read;
+  sum.tokens.input_cache_write_5m += tokens.input_cache_write_5m;
+  sum.tokens.input_cache_write_1h += tokens.input_cache_write_1h;
+  sum.tokens.completion += tokens.completion;
+  sum.tokens.reasoning += tokens.reasoning;
+  sum.images += images;
+  sum.upstreamCost += upstreamCost;
+  sum.cost += cost;
+}
+
+function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) => string {
+  const names = new Map<string, Set<string>>();
+  for (const { id, targets } of models) {
+    for (const { upstream, model } of targets) {
+      const name = `${upstream}\n${id}`;
+      names.set(name, (names.get(name) ?? new Set()).add(model));
+    }
+  }
+  return ({ upstream, model }) => {
+    const [only = model, ...others] = names.get(`${upstream}\n${model}`) ?? [];
+    return others.length === 0 ? only : model;
+  };
+}
+
+/** What the tokens of an entry cost at an upstream. Sheets are frozen, so that their prices are worked out once. */
+function listCost(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => Amount {
+  const sheets = new Map<number, Readonly<PriceSheet>>();
+  return (model, { tokens, sheet, priceVersion = 0 }) => {
+    const given = prices?.get(model);
+    if (given !== undefined) return costOfTokens(tokens, given);
+    if (sheet === undefined) return 0n;
+    let plain = sheets.get(priceVersion);
+    if (plain === undefined) sheets.set(priceVersion, plain = Object.freeze({ ...sheet, factor: "1" }));
+    return costOfTokens(tokens, plain);
+  };
+}
+
+function compare(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1;
+}

@@ -1,0 +1,99 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { Config } from "../../lib/config.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { readUpstreamPrices } from "../../lib/reports/invoice.ts";
+import { sumUpstreams } from "../../lib/reports/upstreams.ts";
+import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import type { Entry } from "../../lib/store/ledger.ts";
+import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
+
+const WHOLE = { since: DAY_ONE, until: DAY_ONE + 2 * DAY_MS };
+const FIRST_DAY = DAY_ONE / DAY_MS;
+
+function configOf(targets: Record<string, string[]>): Pick<Config, "models"> {
+  return parseConfig({
+    upstreams: { acme: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
+    models: Object.entries(targets).map(([id, models]) => ({
+      id,
+      created: 1,
+      context_length: 1000,
+      pricing: { prompt: "0", completion: "0" },
+      targets: models.map((model) => ({ upstream: "acme", model })),
+    })),
+  }, () => undefined);
+}
+
+async function ledgerOf(entries: readonly Entry[]) {
+  const ledger = openMemoryLedger();
+  await ledger.append(entries);
+  return ledger;
+}
+
+Deno.test("sumUpstreams() sums what was asked of each upstream by its own name of the model and day, at list price", async () => {
+  const tokens = tokensOf({ prompt: 100, input_cache_read: 10, completion: 20, reasoning: 5 });
+  const next = DAY_ONE + DAY_MS;
+  const ledger = await ledgerOf([
+    entryOf({ id: "a", tokens }),
+    // Another public model on the same one of the upstream, and another factor of the group.
+    entryOf({ id: "b", model: "acme/two", tokens, sheet: { ...SHEET, model: "acme/two", factor: "2" }, attempts: 3 }),
+    entryOf({ id: "c", tokens, source: "counted", ending: "abandoned" }),
+    freeEntryOf({ id: "d" }),
+    entryOf({ id: "e", at: next, tokens }),
+    entryOf({ id: "f", upstream: "other", tokens }),
+    // Two targets there: nobody can tell which.
+    entryOf({ id: "g", model: "acme/either", tokens }),
+    freeEntryOf({ id: "h", upstream: "", ending: "refused", attempts: 0 }),
+    entryOf({ id: "i", at: WHOLE.until, tokens }),
+    entryOf({ id: "j", at: WHOLE.since - 1, tokens }),
+  ]);
+  const config = configOf({ "acme/one": ["big-1"], "acme/two": ["big-1"], "acme/either": ["big-1", "big-2"] });
+  const sums = await sumUpstreams({ ledger, config }, WHOLE);
+  // 100 * 0.00000125 + 10 * 0.000000125 + 20 * 0.00001, in 1e-12 USD.
+  const list = 326_250_000n;
+  const told = sums.map(({ tokens: { prompt, reasoning }, ...sum }) => ({ ...sum, tokens: [prompt, reasoning] }));
+  const row = { upstream: "acme", model: "big-1", day: FIRST_DAY, images: 0, failed: 0, counted: 0, attempts: 1 };
+  assertEquals(told, [
+    { ...row, model: "acme/either", requests: 1, tokens: [100, 5], upstreamCost: list, cost: list * 4n / 5n },
+    {
+      ...{ ...row, requests: 4, attempts: 6, failed: 1, counted: 1, tokens: [300, 15] },
+      ...{ upstreamCost: 3n * list, cost: list * 2n * 4n / 5n + list * 2n },
+    },
+    { ...row, day: FIRST_DAY + 1, requests: 1, tokens: [100, 5], upstreamCost: list, cost: list * 4n / 5n },
+    {
+      ...row,
+      upstream: "other",
+      model: "acme/one",
+      requests: 1,
+      tokens: [100, 5],
+      upstreamCost: list,
+      cost: list * 4n / 5n,
+    },
+  ]);
+
+  const prices = readUpstreamPrices('{"big-1": {"prompt": "0.000001", "completion": "0.000002"}}');
+  const priced = await sumUpstreams({ ledger, config }, { ...WHOLE, upstream: "acme", prices });
+  // What the cache had costs what prompts do.
+  assertEquals(priced.map(({ upstreamCost }) => upstreamCost), [list, 3n * 150_000_000n, 150_000_000n]);
+});
+
+Deno.test("sumUpstreams() refuses a period of which single requests are forgotten, and says from when they are there", async () => {
+  const ledger = await ledgerOf([
+    entryOf({ id: "a" }),
+    entryOf({ id: "b", at: DAY_ONE + DAY_MS }),
+  ]);
+  while (await ledger.prune(FIRST_DAY + 1));
+  const config = configOf({});
+  await assertRejects(
+    () => sumUpstreams({ ledger, config }, WHOLE),
+    RangeError,
+    "single requests are kept from 2026-11-21 on",
+  );
+  const sums = await sumUpstreams({ ledger, config }, { ...WHOLE, since: DAY_ONE + DAY_MS });
+  assertEquals(sums.map(({ requests, day }) => [requests, day]), [[1, FIRST_DAY + 1]]);
+});
+
+Deno.test("sumUpstreams() reads ledgers of several pages to the end", async () => {
+  const ledger = await ledgerOf(Array.from({ length: 2500 }, (_, index) => entryOf({ id: `r${index}` })));
+  const [sum] = await sumUpstreams({ ledger, config: configOf({}) }, WHOLE);
+  assertEquals([sum?.requests, sum?.tokens.prompt], [2500, 2500 * 1234]);
+});
