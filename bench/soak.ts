@@ -4,8 +4,9 @@
  * `--rate=160` requests a second, `--inspect` to look into it meanwhile. Linux only. `suite/mix.ts` has what is asked.
  */
 import { parseArgs } from "node:util";
+import type { AuditReport } from "../lib/reports/audit.ts";
 import { firstRequest } from "./suite/memory.ts";
-import type { Order, Told } from "./suite/mixed_load.ts";
+import type { Order, Surprise, Told } from "./suite/mixed_load.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";
 import { loadAverage } from "./suite/proc.ts";
 import { freePort, type Running, startTarget } from "./suite/running.ts";
@@ -130,6 +131,7 @@ async function orderOf(): Promise<Order> {
 
 /** Answers by kind and status. */
 const answers: Told["answers"] = {};
+const surprises: Surprise[] = [];
 let leftOut = 0;
 let underWay = 0;
 
@@ -139,6 +141,8 @@ async function tell(load: Peer, line: string): Promise<void> {
     const of = answers[kind] ??= {};
     for (const [outcome, count] of Object.entries(outcomes)) of[outcome] = (of[outcome] ?? 0) + count;
   }
+  for (const surprise of told.surprises) console.error(JSON.stringify(surprise));
+  surprises.push(...told.surprises);
   leftOut += told.leftOut;
   underWay = told.underWay;
 }
@@ -167,6 +171,16 @@ async function soak(load: Peer): Promise<{ looks: Vitals[]; after: Vitals; loadS
   return { looks, after: await vitalsOf(seen, seconds()), loadSeconds };
 }
 
+/** What the audit of the whole ledger says: `ok` where the books are right. */
+async function auditOf(): Promise<AuditReport> {
+  const response = await fetch(`http://127.0.0.1:${running.port}/admin/v1/audit`, {
+    method: "POST",
+    headers: { "authorization": `Bearer ${ADMIN_KEY}` },
+  });
+  if (!response.ok) throw new Error(`Cannot audit: ${await response.text()}`);
+  return await response.json();
+}
+
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 }
@@ -179,6 +193,7 @@ async function measured(gateway: Running) {
   const before = await loadAverage();
   const { looks, after, loadSeconds } = await soak(load);
   await load.end();
+  const audit = await auditOf();
   await gateway.stop();
   const warm = looks.filter(({ seconds }) => seconds > WARM_SECONDS);
   const series = (of: (look: Vitals) => number): Point[] =>
@@ -189,6 +204,9 @@ async function measured(gateway: Running) {
     pss: courseOf(series(({ pss }) => pss), LEEWAY),
     live: courseOf(lowsOf(heap, LOOKS_OF_A_LOW), LEEWAY),
   };
+  const descriptors = courseOf(series((look) => look.descriptors), FEW);
+  // The one that runs is the one that asks.
+  const nothingLeft = after.holds === 0 && after.queue === 0 && after.running <= 1;
   const requests = Object.values(answers).reduce((sum, of) => sum + sumOf(of), 0);
   return {
     at: new Date().toISOString(),
@@ -200,11 +218,14 @@ async function measured(gateway: Running) {
     leftOut,
     unanswered: underWay,
     entries: countOf(seen.database, "entries"),
-    flat: memory.rss.flat && memory.pss.flat && memory.live.flat,
+    flat: memory.rss.flat && memory.pss.flat && memory.live.flat && descriptors.flat,
+    nothingLeft,
+    audit,
+    surprises,
     memory,
     // A saw: how much of it is garbage at a look is chance, so that it is told and not judged.
     heap: courseOf(heap, LEEWAY),
-    descriptors: courseOf(series((look) => look.descriptors), FEW),
+    descriptors,
     most: {
       descriptors: Math.max(...looks.map(({ descriptors }) => descriptors)),
       queue: Math.max(...looks.map(({ queue }) => queue)),
@@ -249,7 +270,21 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
     table(["", "first third", "middle", "last", "last - first", "per hour", ""], rows),
     table(["", "most", "after the load"], held.map((name) => [name, String(most[name]), String(after[name])])),
     table(["asked", "requests", "answers"], outcomes),
-    rest.flat ? "Memory is flat" : "Memory is NOT flat",
+    rest.flat ? "Memory and descriptors are flat" : "Memory or descriptors are NOT flat",
+    rest.nothingLeft ? "Nothing is left under way" : "Something is LEFT under way",
+    `The audit of ${rest.audit.checked.entries} entries finds ${rest.audit.difference_count} differences`,
+    ...rest.surprises.length === 0 ? [] : [
+      table(
+        ["when", "asked", "status", "after, ms", "said"],
+        rest.surprises.map(({ at, kind, status, afterMs, said }) => [
+          at,
+          kind,
+          String(status),
+          String(afterMs),
+          said.replaceAll("|", "/"),
+        ]),
+      ),
+    ],
   ].join("\n\n");
 }
 

@@ -3,7 +3,7 @@
  * wants to know what came of it since the last one, and `stop` lets what is under way come to its end first.
  */
 import { type Ask, type Keys, mixOf } from "./mix.ts";
-import { MessageReader, send } from "./messages.ts";
+import { type Message, MessageReader, send } from "./messages.ts";
 
 /** The first line. */
 export interface Order {
@@ -20,7 +20,23 @@ export interface Told {
   /** Requests that were left out, as too many were under way. */
   leftOut: number;
   underWay: number;
+  /** Failures of the gateway where nothing that it asks fails: the first of them. */
+  surprises: Surprise[];
 }
+
+/** A status of 500 or above to a request that should have gone well. */
+export interface Surprise {
+  kind: string;
+  status: number;
+  /** What the client was told. */
+  said: string;
+  /** When it was asked, by the wall clock, and how long the answer took, in milliseconds. */
+  at: string;
+  afterMs: number;
+}
+
+/** Most surprises that are told at once. */
+const MOST_SURPRISES = 50;
 
 /** Most requests under way; the gateway has a share of a machine, and others have theirs. */
 const MOST_UNDER_WAY = 600;
@@ -40,6 +56,7 @@ interface Connection {
 }
 
 let answers: Told["answers"] = {};
+let surprises: Surprise[] = [];
 let leftOut = 0;
 let underWay = 0;
 let isStopped = false;
@@ -49,6 +66,14 @@ const encoder = new TextEncoder();
 function count(kind: string, outcome: string): void {
   const of = answers[kind] ??= {};
   of[outcome] = (of[outcome] ?? 0) + 1;
+}
+
+/** Who asks for a fault gets one. */
+function look({ kind }: Ask, { message: { head, text }, afterMs }: { message: Message; afterMs: number }): void {
+  const status = Number(head.slice(9, 12));
+  if (status < 500 || kind === "fault" || surprises.length >= MOST_SURPRISES) return;
+  const at = new Date(Date.now() - afterMs).toISOString();
+  surprises.push({ kind, status, said: text.slice(0, 300), at, afterMs: Math.round(afterMs) });
 }
 
 async function connect(port: number): Promise<Connection> {
@@ -62,6 +87,7 @@ async function play(ask: Ask, port: number): Promise<void> {
   let stays = false;
   try {
     connection.asked++;
+    const begin = performance.now();
     await send(connection.socket, bytesOf(ask));
     if (ask.leaveMs !== undefined) {
       if (ask.leaveMs >= 0) {
@@ -71,8 +97,9 @@ async function play(ask: Ask, port: number): Promise<void> {
       count(ask.kind, "left");
       return;
     }
-    const message = await connection.reader.next();
+    const message = await connection.reader.next({ keep: true });
     count(ask.kind, message === undefined ? "broken" : message.head.slice(9, 12));
+    if (message !== undefined) look(ask, { message, afterMs: performance.now() - begin });
     stays = message !== undefined && connection.asked < REQUESTS_OF_ONE && !/\r\nconnection: close/i.test(message.head);
   } catch {
     // As it must be, where the upstream has cut an answer.
@@ -144,10 +171,11 @@ async function main(): Promise<void> {
       if (isFirst) work(JSON.parse(line));
       isFirst = false;
       if (line === "stop") await stop();
-      const told: Told = { answers, leftOut, underWay };
+      const told: Told = { answers, leftOut, underWay, surprises };
       // deno-lint-ignore no-console -- what the suite waits for
       console.log(JSON.stringify(told));
       answers = {};
+      surprises = [];
       leftOut = 0;
     }
   }
