@@ -1,0 +1,84 @@
+/** Clocks and timers that stand still until a test moves them; sockets and files go on in real time. */
+
+interface Timer {
+  due: number;
+  everyMs: number | undefined;
+  ring: () => void;
+}
+
+/** Time in the hands of a test. Disposing of it puts the real one back. */
+export interface SimulatedTime extends Disposable {
+  /** Unix time in milliseconds. */
+  now(): number;
+  /** Lets so many milliseconds go by: whatever is due rings in its order, and what follows from it happens. */
+  pass(ms: number): Promise<void>;
+}
+
+/** Ids of simulated timers; the runtime's own begin at 1. */
+const FIRST_ID = 1_000_000_000;
+/** Real time in which what was caused gets over a socket of this machine, in milliseconds. */
+const SETTLE_MS = 2;
+
+/** Takes `performance.now`, `setTimeout`, `setInterval` and their kin over. `begin` in Unix milliseconds. */
+export function simulateTime(begin: number): SimulatedTime {
+  const real = { setTimeout, clearTimeout, setInterval, clearInterval, performanceNow: performance.now };
+  const offset = performance.now();
+  const timers = new Map<number, Timer>();
+  let passed = 0;
+  let id = FIRST_ID;
+  const settle = () => new Promise<void>((resolve) => real.setTimeout(resolve, SETTLE_MS));
+
+  function start(call: unknown, ms = 0, repeats: boolean, rest: unknown[]): number {
+    if (typeof call !== "function") throw new TypeError("Cannot ring anything but a function");
+    const waitMs = Math.max(repeats ? 1 : 0, Math.trunc(Number(ms) || 0));
+    // That is no time, but a turn for others.
+    if (waitMs === 0) return Number(real.setTimeout(() => call(...rest), 0));
+    timers.set(++id, {
+      due: passed + waitMs,
+      everyMs: repeats ? waitMs : undefined,
+      ring: () => void call(...rest),
+    });
+    return id;
+  }
+  function stop(id: unknown): void {
+    // Those of before are the runtime's.
+    if (!timers.delete(Number(id)) && Number(id) < FIRST_ID) real.clearTimeout(Number(id));
+  }
+
+  performance.now = () => offset + passed;
+  Object.assign(globalThis, {
+    setTimeout: (call: unknown, ms?: number, ...rest: unknown[]) => start(call, ms, false, rest),
+    setInterval: (call: unknown, ms?: number, ...rest: unknown[]) => start(call, ms, true, rest),
+    clearTimeout: stop,
+    clearInterval: stop,
+  });
+
+  return {
+    now: () => begin + passed,
+    async pass(ms) {
+      const end = passed + ms;
+      await settle();
+      for (;;) {
+        const next = [...timers].filter(([, { due }]) => due <= end).toSorted(([, a], [, b]) => a.due - b.due)[0];
+        if (next === undefined) break;
+        const [id, timer] = next;
+        passed = Math.max(passed, timer.due);
+        if (timer.everyMs === undefined) timers.delete(id);
+        else timer.due = passed + timer.everyMs;
+        timer.ring();
+        await settle();
+      }
+      passed = end;
+      await settle();
+    },
+    [Symbol.dispose]() {
+      performance.now = real.performanceNow;
+      Object.assign(globalThis, {
+        setTimeout: real.setTimeout,
+        setInterval: real.setInterval,
+        clearTimeout: real.clearTimeout,
+        clearInterval: real.clearInterval,
+      });
+    },
+  };
+}
