@@ -1,9 +1,7 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
-import { GatewayError, nameOf } from "../errors.ts";
-import { ownerOf } from "../limits/claims.ts";
-import { limitError } from "../limits/headers.ts";
-import type { Claim, Limiter, Standing, Taking } from "../limits/limiter.ts";
+import { GatewayError } from "../errors.ts";
+import type { Claim, Standing } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
   BilledTokens,
@@ -16,9 +14,10 @@ import type {
 } from "../store/ledger.ts";
 import { charge } from "./billed.ts";
 import { budgetError } from "./budgets.ts";
-import { type Log, notEntered } from "./entry_queue.ts";
+import { notEntered } from "./entry_queue.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Amount } from "./money.ts";
+import { type LimitWatch, Reservation, type ReservationParts } from "./reservation.ts";
 
 /** What is known of a request when it arrives. */
 export interface Arrival {
@@ -109,26 +108,18 @@ export interface Meter {
 }
 
 /** Told of what meters see. */
-export interface MeterWatch {
+export interface MeterWatch extends LimitWatch {
   /** A request with this id runs under a meter, and will end. */
   opened(id: string): void;
-  /** A limit or a budget has refused a request: whose it is (`key`, `group`, `model`), and what it counts. */
-  refused(owner: string, unit: string): void;
-  /** A limit that only reports would have refused a request. */
-  exceeded(): void;
   /** A request has ended with this entry. */
   ended(entry: Entry): void;
 }
 
 /** What meters work with. */
-export interface MeterParts {
+export interface MeterParts extends ReservationParts {
   ledger: Ledger;
-  limiter: Limiter;
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Milliseconds that only grow. */
-  monotonic: () => number;
-  log: Log;
   /** Absent: nobody is told. */
   observer?: MeterWatch;
 }
@@ -149,13 +140,10 @@ class RequestMeter implements Meter {
   readonly #arrival: Arrival;
   readonly #at: number;
   readonly #start: number;
+  readonly #limits: Reservation;
   #wish: Wish | undefined;
   /** Work of `admit`, while it runs. */
   #admitting: Promise<void> | undefined;
-  /** Names under which something was taken of limits, as far as is known. */
-  #taken: string[] = [];
-  /** How limits stood under each of these names, and when, by the clock that only grows. */
-  readonly #stood: { name: string; standings: readonly Standing[]; at: number }[] = [];
   #admitted = false;
   /** Models whose own limits were taken of. */
   readonly #models: Model[] = [];
@@ -171,6 +159,7 @@ class RequestMeter implements Meter {
     this.#arrival = arrival;
     this.#at = parts.now();
     this.#start = parts.monotonic();
+    this.#limits = new Reservation(parts, arrival.id);
     parts.observer?.opened(arrival.id);
   }
 
@@ -185,7 +174,7 @@ class RequestMeter implements Meter {
   admit(wish: Wish): Promise<void> | undefined {
     if (this.#admitted || this.#ended) throw new TypeError("Cannot admit a request twice, or after its end");
     this.#wish = wish;
-    this.#stood.length = 0;
+    this.#limits.forget();
     if (wish.most > 0n && !this.#parts.ledger.healthy) throw notEntered();
     const taking = this.#take(wish);
     if (taking !== undefined) return this.#admitAfter(taking, wish);
@@ -210,9 +199,9 @@ class RequestMeter implements Meter {
     let needed: readonly Claim[] = [];
     if (!this.#models.includes(model)) {
       needed = claims;
-      const name = `${this.#arrival.id}/${this.#models.length}`;
+      const id = `${this.#arrival.id}/${this.#models.length}`;
       const taking = needed.length > 0
-        ? this.#takeLimits(name, { claims: needed, forMs: wish.forMs, unseen: true })
+        ? this.#limits.take({ id, claims: needed, forMs: wish.forMs, unseen: true })
         : undefined;
       if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
@@ -237,7 +226,7 @@ class RequestMeter implements Meter {
     const { claims, forMs, whole = false } = wish;
     // What a budget refuses gives its limits back, and tells how they stand then by how they stood.
     const unseen = whole && !needsHold;
-    const taking = claims.length > 0 ? this.#takeLimits(this.#arrival.id, { claims, forMs, unseen }) : undefined;
+    const taking = claims.length > 0 ? this.#limits.take({ id: this.#arrival.id, claims, forMs, unseen }) : undefined;
     return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? wish : undefined);
   }
 
@@ -246,38 +235,8 @@ class RequestMeter implements Meter {
       if (limits !== undefined) await limits;
       if (held !== undefined) await this.#hold(held);
     } catch (refusal) {
-      await this.#undo();
+      await this.#limits.undo();
       throw refusal;
-    }
-  }
-
-  /** @returns absent where they are taken */
-  #takeLimits(
-    name: string,
-    { claims, forMs, unseen }: Pick<Wish, "claims" | "forMs"> & { unseen: boolean },
-  ): Promise<void> | undefined {
-    // Before the answer: should there be none, whatever was taken goes back all the same.
-    this.#taken.push(name);
-    const taking = this.#parts.limiter.take({ id: name, claims, forMs, unseen });
-    if (taking instanceof Promise) return taking.then((taking) => this.#took(name, taking));
-    this.#took(name, taking);
-    return undefined;
-  }
-
-  #took(name: string, taking: Taking): void {
-    const { log, observer } = this.#parts;
-    const { id } = this.#arrival;
-    // What a model in place of another refuses tells nothing of the one that answers.
-    if (taking.admitted || name === id) this.#stand(name, taking.standings);
-    if (!taking.admitted) {
-      this.#taken.pop();
-      const claim = taking.over.find(({ reportOnly }) => !reportOnly);
-      if (claim !== undefined) observer?.refused(ownerOf(claim).type, claim.unit);
-      throw limitError(taking);
-    }
-    if (taking.over.length > 0) observer?.exceeded();
-    for (const { name, unit, limit } of taking.over) {
-      log({ level: "warn", event: "limit_exceeded", request_id: id, name, unit, limit, report_only: true });
     }
   }
 
@@ -299,69 +258,8 @@ class RequestMeter implements Meter {
     this.#held = amount;
   }
 
-  /** Gives limits back as if the request had never been. */
-  async #undo(): Promise<void> {
-    for (const name of this.#taken.splice(0)) {
-      try {
-        await this.#parts.limiter.undo(name);
-        this.#stand(name, (this.#stood.find((stood) => stood.name === name)?.standings ?? []).map(withoutCost));
-      } catch (cause) {
-        this.#report(cause);
-      }
-    }
-  }
-
-  /** Frees the slots; the estimate of tokens gives way to their number. Never rejects. @returns absent where that is done */
-  #release(tokens: number, now?: number): Promise<unknown> | undefined {
-    const taken = this.#taken;
-    const [first] = taken;
-    if (first === undefined) return undefined;
-    this.#taken = [];
-    return taken.length === 1
-      ? this.#end(first, { tokens, now })
-      : Promise.all(taken.map((name) => this.#end(name, { tokens, now })));
-  }
-
-  #end(name: string, { tokens, now }: { tokens: number; now: number | undefined }): Promise<void> | undefined {
-    try {
-      const ending = this.#parts.limiter.end(name, tokens);
-      if (ending instanceof Promise) {
-        return ending.then((standings) => this.#stand(name, standings), (cause) => this.#report(cause));
-      }
-      this.#stand(name, ending, now);
-    } catch (cause) {
-      this.#report(cause);
-    }
-    return undefined;
-  }
-
-  #stand(name: string, standings: readonly Standing[], now?: number): void {
-    if (standings.length === 0) return;
-    const at = now ?? this.#parts.monotonic();
-    const before = this.#stood.find((stood) => stood.name === name);
-    if (before === undefined) this.#stood.push({ name, standings, at });
-    else {
-      before.standings = standings;
-      before.at = at;
-    }
-  }
-
-  /** Slots that could not be freed are free again when the request could not last longer. */
-  #report(cause: unknown): void {
-    const { id } = this.#arrival;
-    const name = nameOf(cause);
-    this.#parts.log({ level: "error", event: "limits_not_freed", request_id: id, cause: name });
-  }
-
   standings(): Standing[] {
-    const now = this.#parts.monotonic();
-    const all: Standing[] = [];
-    for (const { standings, at } of this.#stood) {
-      for (const { claim, remaining, resetMs } of standings) {
-        all.push({ claim, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
-      }
-    }
-    return all;
+    return this.#limits.standings();
   }
 
   attempt(upstream: string): void {
@@ -388,7 +286,7 @@ class RequestMeter implements Meter {
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
       // Neither waits for the other, and the client for both.
-      released = this.#release(limitedTokens(tokens), now);
+      released = this.#limits.end(limitedTokens(tokens), now);
       const isNew = await this.#parts.ledger.enter(entry);
       // Its id is taken where the hold had run out, or where an earlier try had worked and only its answer was lost.
       const paid = isNew ? cost : (await this.#parts.ledger.find(entry.id))?.cost ?? 0n;
@@ -399,7 +297,7 @@ class RequestMeter implements Meter {
       await this.#note(cause instanceof GatewayError ? cause.status : 500, "failed");
       throw cause;
     } finally {
-      released ??= this.#release(limitedTokens(tokens));
+      released ??= this.#limits.end(limitedTokens(tokens));
       if (released !== undefined) await released;
       this.#done.resolve();
     }
@@ -414,7 +312,7 @@ class RequestMeter implements Meter {
     } catch {
       // Whoever waits for `admit` is told.
     }
-    const released = this.#release(0);
+    const released = this.#limits.end(0);
     if (released !== undefined) await released;
     await this.#note(status, this.#attempts > 0 ? "failed" : "refused");
     this.#done.resolve();
@@ -456,11 +354,4 @@ class RequestMeter implements Meter {
 /** Tokens that count against limits: all but those read from a cache. */
 function limitedTokens({ prompt, input_cache_write_5m, input_cache_write_1h, completion }: BilledTokens): number {
   return prompt + input_cache_write_5m + input_cache_write_1h + completion;
-}
-
-/** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
-function withoutCost({ claim, remaining, resetMs }: Standing): Standing {
-  const { limit, cost } = claim;
-  const isWhole = remaining + cost >= limit;
-  return { claim, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };
 }

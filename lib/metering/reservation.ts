@@ -1,0 +1,151 @@
+/** What one request has taken of limits, until it is given back. */
+import { nameOf } from "../errors.ts";
+import { ownerOf } from "../limits/claims.ts";
+import { limitError } from "../limits/headers.ts";
+import type { Limiter, Standing, Taking, Wish } from "../limits/limiter.ts";
+import type { Log } from "./entry_queue.ts";
+
+/** Told of what limits say. */
+export interface LimitWatch {
+  /** A limit or a budget has refused a request: whose it is (`key`, `group`, `model`), and what it counts. */
+  refused(owner: string, unit: string): void;
+  /** A limit that only reports would have refused a request. */
+  exceeded(): void;
+}
+
+/** What reservations work with. */
+export interface ReservationParts {
+  limiter: Limiter;
+  /** Milliseconds that only grow. */
+  monotonic: () => number;
+  log: Log;
+  /** Absent: nobody is told. */
+  observer?: LimitWatch;
+}
+
+/** The reservation of one request. It may take more than once, each time under another id. */
+export class Reservation {
+  readonly #parts: ReservationParts;
+  readonly #request: string;
+  /** Ids under which something was taken, as far as is known. */
+  #taken: string[] = [];
+  /** How limits stood under each of these ids, and when, by the clock that only grows. */
+  readonly #stood: { id: string; standings: readonly Standing[]; at: number }[] = [];
+
+  /** @param request the gateway's id of the request */
+  constructor(parts: ReservationParts, request: string) {
+    this.#parts = parts;
+    this.#request = request;
+  }
+
+  /**
+   * Takes of limits. A refusal under the request's own id tells how they stood, one under another does not.
+   * @returns absent where they are taken
+   * @throws {GatewayError} `limited`
+   */
+  take(wish: Wish): Promise<void> | undefined {
+    const { id } = wish;
+    // Before the answer: should there be none, whatever was taken goes back all the same.
+    this.#taken.push(id);
+    const taking = this.#parts.limiter.take(wish);
+    if (taking instanceof Promise) return taking.then((taking) => this.#took(id, taking));
+    this.#took(id, taking);
+    return undefined;
+  }
+
+  #took(id: string, taking: Taking): void {
+    const { log, observer } = this.#parts;
+    // What a model in place of another refuses tells nothing of the one that answers.
+    if (taking.admitted || id === this.#request) this.#stand(id, taking.standings);
+    if (!taking.admitted) {
+      this.#taken.pop();
+      const claim = taking.over.find(({ reportOnly }) => !reportOnly);
+      if (claim !== undefined) observer?.refused(ownerOf(claim).type, claim.unit);
+      throw limitError(taking);
+    }
+    if (taking.over.length > 0) observer?.exceeded();
+    for (const { name, unit, limit } of taking.over) {
+      log({ level: "warn", event: "limit_exceeded", request_id: this.#request, name, unit, limit, report_only: true });
+    }
+  }
+
+  /** Gives all back as if the request had never been. Never rejects. */
+  async undo(): Promise<void> {
+    for (const id of this.#taken.splice(0)) {
+      try {
+        await this.#parts.limiter.undo(id);
+        this.#stand(id, (this.#stood.find((stood) => stood.id === id)?.standings ?? []).map(withoutCost));
+      } catch (cause) {
+        this.#report(cause);
+      }
+    }
+  }
+
+  /**
+   * Frees the slots; the estimate of tokens gives way to their number. Never rejects.
+   * @param now the time, where it is known already
+   * @returns absent where that is done
+   */
+  end(tokens: number, now?: number): Promise<unknown> | undefined {
+    const taken = this.#taken;
+    const [first] = taken;
+    if (first === undefined) return undefined;
+    this.#taken = [];
+    return taken.length === 1
+      ? this.#end(first, { tokens, now })
+      : Promise.all(taken.map((id) => this.#end(id, { tokens, now })));
+  }
+
+  #end(id: string, { tokens, now }: { tokens: number; now: number | undefined }): Promise<void> | undefined {
+    try {
+      const ending = this.#parts.limiter.end(id, tokens);
+      if (ending instanceof Promise) {
+        return ending.then((standings) => this.#stand(id, standings), (cause) => this.#report(cause));
+      }
+      this.#stand(id, ending, now);
+    } catch (cause) {
+      this.#report(cause);
+    }
+    return undefined;
+  }
+
+  /** How the limits stood when they were last heard of, and where they are by now. Nobody is asked for that. */
+  standings(): Standing[] {
+    const now = this.#parts.monotonic();
+    const all: Standing[] = [];
+    for (const { standings, at } of this.#stood) {
+      for (const { claim, remaining, resetMs } of standings) {
+        all.push({ claim, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
+      }
+    }
+    return all;
+  }
+
+  /** Forgets how limits stood: what was refused is not asked for any more. */
+  forget(): void {
+    this.#stood.length = 0;
+  }
+
+  #stand(id: string, standings: readonly Standing[], now?: number): void {
+    if (standings.length === 0) return;
+    const at = now ?? this.#parts.monotonic();
+    const before = this.#stood.find((stood) => stood.id === id);
+    if (before === undefined) this.#stood.push({ id, standings, at });
+    else {
+      before.standings = standings;
+      before.at = at;
+    }
+  }
+
+  /** Slots that could not be freed are free again when the request could not last longer. */
+  #report(cause: unknown): void {
+    this.#parts.log({ level: "error", event: "limits_not_freed", request_id: this.#request, cause: nameOf(cause) });
+  }
+}
+
+/** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
+function withoutCost({ claim, remaining, resetMs }: Standing): Standing {
+  const { limit, cost } = claim;
+  const isWhole = remaining + cost >= limit;
+  return { claim, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };
+}
