@@ -59,7 +59,15 @@ export type Block =
       custom?: boolean;
       namespace?: string;
     }
-    | { type: "tool_result"; callId: string; blocks: Block[]; isError?: boolean; custom?: boolean }
+    /** `output`: as `input`, of what all its texts say, a line each. */
+    | {
+      type: "tool_result";
+      callId: string;
+      blocks: Block[];
+      output?: JsonObject | null;
+      isError?: boolean;
+      custom?: boolean;
+    }
     | { type: "refusal"; text: string }
     /** A block of its own protocol that the canonical form does not model, whole. */
     | { type: "foreign"; from: Protocol; value: JsonObject }

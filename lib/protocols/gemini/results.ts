@@ -4,12 +4,23 @@ import { isObject, JsonError, type JsonObject, parseJson } from "../../json.ts";
 import { writeMedia } from "./media.ts";
 
 /** What a `functionResponse` has beside id and name: its text as an object, and its media. */
-export function writeResponse({ blocks, isError }: BlockOf<"tool_result">): JsonObject {
-  const text = blocks.flatMap((block) => block.type === "text" || block.type === "refusal" ? [block.text] : [])
-    .join("\n");
+export function writeResponse(result: BlockOf<"tool_result">): JsonObject {
+  const { blocks, isError, output } = result;
+  const text = textOf(result);
   const media = blocks.flatMap((block) => block.type === "media" ? [writeMedia(block.media, block.name)] : []);
-  const response = isError === true ? { error: text } : parseObject(text) ?? { result: text };
+  const object = output === undefined && isError !== true ? parseObject(text) : output;
+  const response = isError === true ? { error: text } : object ?? { result: text };
   return media.length === 0 ? { response } : { response, parts: media };
+}
+
+/** The text of a result that may say an object; undefined where it says none. */
+export function objectText(result: BlockOf<"tool_result">): string | undefined {
+  const text = result.isError === true ? "" : textOf(result);
+  return mayBeObject(text) ? text : undefined;
+}
+
+function textOf({ blocks }: BlockOf<"tool_result">): string {
+  return blocks.flatMap((block) => block.type === "text" || block.type === "refusal" ? [block.text] : []).join("\n");
 }
 
 /** A call's arguments as an object. Text that is no object, such as arguments that were cut off, goes under `_raw`. */
@@ -21,7 +32,7 @@ export function writeArgs(call: BlockOf<"tool_call">): JsonObject {
 }
 
 function parseObject(text: string): JsonObject | undefined {
-  if (!text.trimStart().startsWith("{")) return undefined;
+  if (!mayBeObject(text)) return undefined;
   try {
     const value = parseJson(text);
     return isObject(value) ? value : undefined;
@@ -29,4 +40,8 @@ function parseObject(text: string): JsonObject | undefined {
     if (!(error instanceof JsonError)) throw error;
     return undefined;
   }
+}
+
+function mayBeObject(text: string): boolean {
+  return text.trimStart().startsWith("{");
 }
