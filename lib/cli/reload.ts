@@ -5,6 +5,7 @@ import { createReloader, type Reloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
+import { readGroupBudgets } from "../metering/group_budgets.ts";
 import type { Store } from "../store/store.ts";
 import { createReloading, type Origin } from "./origin.ts";
 
@@ -39,7 +40,8 @@ export function startLive({ loaded, load, latest, store, limiter, now, log, othe
     reloader,
     ...(others?.whole !== undefined && { isolates: others.isolates, whole: others.whole }),
   });
-  function apply(config: Gateway["config"]): void {
+  async function apply(config: Gateway["config"]): Promise<void> {
+    if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now: now() });
     const old = gateway;
     gateway = renewGateway(old, config);
     void retireGateway(old);

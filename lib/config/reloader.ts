@@ -76,7 +76,7 @@ export interface ReloaderParts {
   /** The version that was put into the store last; absent where this node obeys its own file. */
   latest?: () => number;
   /** Builds what serves by it, and puts that in place, or throws and changes nothing. */
-  apply: (config: Config) => void;
+  apply: (config: Config) => void | Promise<void>;
   /** Unix time in milliseconds. */
   now: () => number;
   log: (line: Line) => void;
@@ -102,7 +102,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
       const { config, ignored } = keepFixed(first.config, loaded.config);
       const digest = digestOf(config);
       const isNew = digest !== inForce;
-      if (isNew) apply(config);
+      if (isNew) await apply(config);
       inForce = digest;
       shared = loaded.shared;
       const { last_error: _, ...rest } = status;

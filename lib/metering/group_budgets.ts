@@ -13,9 +13,10 @@ export interface GroupBudgetParts {
 }
 
 /**
- * Has the ledger work out what the budget of each group was charged in its period so far. In a SQLite file that goes
- * through all sums of the days of the period, 0.15 s for a million of them, and cannot be interrupted; the ledger keeps it
- * up to date from then on. Never rejects: what cannot be read is told to the first request that needs it.
+ * Has the ledger work out what the budget of each group was charged in its period so far, before requests need it, for
+ * whom a ledger of one process would read it at once: a SQLite file all sums of the days of the period, 0.15 s for a
+ * million of them. Here others have their turn meanwhile, and the ledger keeps it up to date from then on. Never rejects:
+ * what cannot be read is told to the first request that needs it.
  */
 export async function readGroupBudgets({ ledger, config, now }: GroupBudgetParts): Promise<void> {
   for (const [id, { budget }] of Object.entries(config.groups)) {

@@ -13,6 +13,9 @@ export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
 /** Periods of one key or group that are kept up to date; those asked for longest ago are read again when they are needed. */
 const MOST_PERIODS = 8;
 
+/** Sums up what a spender was charged, with turns for others: the ledger as it is at the moment it calls `begun`. */
+export type ReadCharged = (spender: Spender, begun: () => void) => Promise<Amount>;
+
 /** One key, or one group. */
 interface Account {
   /** What was charged from a day on, by that day. */
@@ -26,6 +29,8 @@ export class Accounts {
   readonly #chargedSince: (spender: Spender) => Amount;
   readonly #accounts = new Map<string, Account>();
   readonly #holds = new Map<string, Hold>();
+  /** Readings of the ledger that go on, with what was charged since they began. */
+  readonly #readings = new Set<{ name: string; since: number; added: Amount }>();
 
   /** @param chargedSince what the kept entries of a key or group cost from a day on; asked once per period */
   constructor(chargedSince: (spender: Spender) => Amount) {
@@ -51,6 +56,21 @@ export class Accounts {
   reopen(hold: Hold): void {
     this.#holds.set(hold.id, { ...hold, claims: [...hold.claims] });
     this.#addHeld(hold, hold.amount);
+  }
+
+  /** Has what was charged known before `hold` or `left` ask for it, who would read it all at once. */
+  async learn(spender: Spender, read: ReadCharged): Promise<void> {
+    const name = nameOf(spender.scope, spender.id);
+    const { charged } = this.#account(name);
+    if (charged.has(spender.since)) return;
+    const reading = { name, since: spender.since, added: 0n };
+    try {
+      const sum = await read(spender, () => this.#readings.add(reading));
+      // Somebody may not have waited for it.
+      if (!charged.has(spender.since)) keep(charged, spender.since, sum + reading.added);
+    } finally {
+      this.#readings.delete(reading);
+    }
   }
 
   /** What is left of a budget. */
@@ -93,6 +113,9 @@ export class Accounts {
       for (const [since, sum] of charged) {
         if (since <= day) this.#accounts.get(name)?.charged.set(since, sum + cost);
       }
+      for (const reading of this.#readings) {
+        if (reading.name === name && reading.since <= day) reading.added += cost;
+      }
     }
   }
 
@@ -109,9 +132,7 @@ export class Accounts {
     const known = charged.get(spender.since);
     if (known !== undefined) return known;
     const sum = this.#chargedSince(spender);
-    const [oldest] = charged.keys();
-    if (charged.size === MOST_PERIODS && oldest !== undefined) charged.delete(oldest);
-    charged.set(spender.since, sum);
+    keep(charged, spender.since, sum);
     return sum;
   }
 
@@ -141,6 +162,12 @@ export class Accounts {
     }
     return account;
   }
+}
+
+function keep(charged: Account["charged"], since: number, sum: Amount): void {
+  const [oldest] = charged.keys();
+  if (charged.size === MOST_PERIODS && oldest !== undefined) charged.delete(oldest);
+  charged.set(since, sum);
 }
 
 /** The entry of a request that nobody heard of again. */

@@ -1,6 +1,6 @@
 /** A ledger that ends with the process. */
 import { Accounts, lostEntry, type Spender } from "./accounts.ts";
-import { inSlices, mapInSlices, sortInSlices } from "../pace.ts";
+import { atOnce, inSlices, mapInSlices, sortInSlices } from "../pace.ts";
 import { addFigures, cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
 import type { DaySum, Entry, KeptEntry, LedgerStart, LedgerStore, UsageBy } from "./ledger.ts";
@@ -17,13 +17,19 @@ export function openMemoryLedger(): LedgerStore {
   const byId = new Map<string, KeptEntry>();
   const priceVersions = new Map<string, number>();
   const days = new Map<string, DaySum>();
-  const accounts = new Accounts(chargedSince);
+  const accounts = new Accounts((spender) => atOnce(charge(spender, () => {})));
   let start: LedgerStart = { seq: 0, check: 0, day: -1 };
 
-  function chargedSince({ scope, id, since }: Spender): bigint {
+  /** What a spender was charged, in slices: of the ledger as it is when it calls `begun`. */
+  function* charge({ scope, id, since }: Spender, begun: () => void): Generator<void, bigint> {
+    // No sum changes once it is there.
+    const kept = [...days.values()];
+    begun();
     let sum = 0n;
-    for (const { day, keyId, group, cost } of days.values()) {
+    let count = 0;
+    for (const { day, keyId, group, cost } of kept) {
       if (day >= since && (scope === "key" ? keyId : group) === id) sum += cost;
+      if (++count % SUMMED_AT_ONCE === 0) yield;
     }
     return sum;
   }
@@ -99,7 +105,10 @@ export function openMemoryLedger(): LedgerStore {
       if (byId.has(hold.id)) throw new RangeError(`Cannot hold for "${hold.id}": the request is in the ledger already`);
       return accounts.hold(hold);
     },
-    left: (claim) => Promise.resolve(accounts.left(claim)),
+    async left(claim) {
+      if (claim.scope === "group") await accounts.learn(claim, (spender, begun) => inSlices(charge(spender, begun)));
+      return accounts.left(claim);
+    },
     renew(ids, leaseUntil) {
       accounts.renew(ids, leaseUntil);
       return Promise.resolve();

@@ -11,7 +11,7 @@ import { openSqliteKeys } from "./sqlite_keys.ts";
 import { openGuestLedger } from "./sqlite_ledger.ts";
 import { openOwnedLedger } from "./sqlite_ledger_owner.ts";
 import { type Ownership, takeOwnership } from "./sqlite_owner.ts";
-import { openSqliteUsage } from "./sqlite_usage.ts";
+import { openSqliteUsage, type SqliteUsage } from "./sqlite_usage.ts";
 import { type Store, StoreError } from "./store.ts";
 import { atomically } from "./transaction.ts";
 import { WalSync } from "./wal_sync.ts";
@@ -42,7 +42,7 @@ export function openSqliteStore(path: string, { own = false }: { own?: boolean }
     if (own) checkStructure(db);
     migrate(db);
     const reports = openSqliteUsage(file);
-    const owned = own ? openOwned(db, { file, opened, usage: reports.usage }) : undefined;
+    const owned = own ? openOwned(db, { file, opened, reports }) : undefined;
     opened.unshift(reports);
     return {
       // Every commit of these is on the disk when it is done.
@@ -63,7 +63,7 @@ export function openSqliteStore(path: string, { own = false }: { own?: boolean }
 /** Opens the ledger to enter requests, with a connection of its own. */
 function openOwned(
   db: DatabaseSync,
-  { file, opened, usage }: { file: string; opened: { close(): void | Promise<void> }[]; usage: LedgerStore["usage"] },
+  { file, opened, reports }: { file: string; opened: { close(): void | Promise<void> }[]; reports: SqliteUsage },
 ): { ledger: LedgerStore; connection: DatabaseSync } {
   checkLastEntries(db);
   const connection = connect(file, "NORMAL");
@@ -72,7 +72,7 @@ function openOwned(
   readNumber(connection, "user_version");
   const sync = new WalSync(`${file}-wal`);
   opened.unshift(sync);
-  const ledger = openOwnedLedger(connection, { sync, usage });
+  const ledger = openOwnedLedger(connection, { sync, usage: reports.usage, charged: reports.charged });
   // From here on it waits in the background.
   connection.exec("PRAGMA busy_timeout = 0");
   return { ledger, connection };

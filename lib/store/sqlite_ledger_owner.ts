@@ -3,7 +3,7 @@
  * of accounts and of the last entry is what the file says.
  */
 import type { DatabaseSync } from "node:sqlite";
-import { Accounts, lostEntry } from "./accounts.ts";
+import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
 import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "./ledger.ts";
 import { type LedgerRows, openLedgerReader, openLedgerRows, type Usage } from "./sqlite_ledger.ts";
@@ -17,7 +17,10 @@ const HOLDS_AT_ONCE = 256;
 const TAKEN = new Error("Cannot enter a request twice");
 
 /** Opens the ledger; requests that an owner before this one left open are entered as lost. */
-export function openOwnedLedger(db: DatabaseSync, { sync, usage }: { sync: WalSync; usage: Usage }): LedgerStore {
+export function openOwnedLedger(
+  db: DatabaseSync,
+  { sync, usage, charged }: { sync: WalSync; usage: Usage; charged: ReadCharged },
+): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);
   const { accounts } = writer;
@@ -35,8 +38,11 @@ export function openOwnedLedger(db: DatabaseSync, { sync, usage }: { sync: WalSy
       if (answer.held) writer.note(hold.id);
       return answer;
     },
-    // deno-lint-ignore require-await -- what is thrown here must reject
-    left: async (claim) => accounts.left(claim),
+    async left(claim) {
+      // Those of a key are few, and found at once.
+      if (claim.scope === "group") await accounts.learn(claim, charged);
+      return accounts.left(claim);
+    },
     async renew(ids, leaseUntil) {
       for (const id of accounts.renew(ids, leaseUntil)) writer.note(id);
       try {

@@ -1,6 +1,7 @@
 /** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
 import { DatabaseSync } from "node:sqlite";
 import { inSlices } from "../pace.ts";
+import type { ReadCharged, Spender } from "./accounts.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "./days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "./entry_row.ts";
 import type { LedgerStore, UsageBy } from "./ledger.ts";
@@ -16,6 +17,8 @@ type Query = Parameters<LedgerStore["usage"]>[0];
 export interface SqliteUsage {
   /** As `LedgerStore.usage`: the ledger as it is when the work begins, whatever is entered or pruned until its end. */
   usage: LedgerStore["usage"];
+  /** What a group was charged. */
+  charged: ReadCharged;
   close(): void;
 }
 
@@ -24,39 +27,42 @@ export interface SqliteUsage {
  * a transaction that only reads sees one state of the file, and keeps nobody waiting. They are worked out one after the other.
  */
 export function openSqliteUsage(file: string): SqliteUsage {
-  let opened: { db: DatabaseSync; sumUp: ReturnType<typeof prepare> } | undefined;
+  let opened: { db: DatabaseSync; work: Work } | undefined;
   let isClosed = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  function open(): { db: DatabaseSync; sumUp: ReturnType<typeof prepare> } {
+  function open(): { db: DatabaseSync; work: Work } {
     if (isClosed) throw new Error("Cannot sum up: the store is closed");
     if (opened !== undefined) return opened;
     const db = new DatabaseSync(file, { readOnly: true });
     try {
-      return opened = { db, sumUp: prepare(db) };
+      return opened = { db, work: prepare(db) };
     } catch (error) {
       db.close();
       throw error;
     }
   }
 
-  async function run(query: Query): Promise<Sums> {
+  async function run<T>(begin: (work: Work) => Generator<void, T>): Promise<T> {
     // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
-    const { db, sumUp } = await whenFree(open);
+    const { db, work } = await whenFree(open);
     db.exec("BEGIN");
     try {
-      return await inSlices(sumUp(query));
+      return await inSlices(begin(work));
     } finally {
       if (db.isOpen) db.exec("ROLLBACK");
     }
   }
 
+  function inTurn<T>(begin: (work: Work) => Generator<void, T>): Promise<T> {
+    const done = last.then(() => run(begin));
+    last = done.catch(() => {});
+    return done;
+  }
+
   return {
-    async usage(query) {
-      const sums = last.then(() => run(query));
-      last = sums.catch(() => {});
-      return (await sums).list();
-    },
+    usage: async (query) => (await inTurn(({ sumUp }) => sumUp(query))).list(),
+    charged: (spender, begun) => inTurn(({ charge }) => charge(spender, begun)),
     close() {
       isClosed = true;
       opened?.db.close();
@@ -65,8 +71,13 @@ export function openSqliteUsage(file: string): SqliteUsage {
   };
 }
 
-/** What works out the sums of a query, a few rows at a time. Within a transaction. */
-function prepare(db: DatabaseSync): (query: Query) => Generator<void, Sums> {
+/** What is worked out a few rows at a time, within a transaction. */
+interface Work {
+  sumUp(query: Query): Generator<void, Sums>;
+  charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
+}
+
+function prepare(db: DatabaseSync): Work {
   const goneDay = db.prepare("SELECT day FROM ledger_start");
   const outside = db.prepare("SELECT 1 FROM entries WHERE at >= ? AND at < ? LIMIT 1");
   const dayRows = "(day, key_id, group_name, model) > (?, ?, ?, ?)";
@@ -78,6 +89,11 @@ function prepare(db: DatabaseSync): (query: Query) => Generator<void, Sums> {
   const entryEnd = db.prepare(
     `SELECT at, seq FROM entries WHERE ${entryRows} AND at < ? ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
   );
+  const ofGroup = db.prepare(
+    `SELECT ${halves("cost")} FROM days WHERE ${dayRows} AND (day, key_id, group_name, model) <= (?, ?, ?, ?)
+     AND group_name = ?`,
+  );
+  ofGroup.setReadBigInts(true);
   const sums = COUNTS.split(", ").map((name) => `sum(${name}) AS ${name}`).join(", ");
   const amounts = `${halves("cost")}, ${halves("overrun")}`;
   const ofDays = byName((name) =>
@@ -107,7 +123,32 @@ function prepare(db: DatabaseSync): (query: Query) => Generator<void, Sums> {
       (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
   }
 
-  return function* sumUp({ since, until, by }) {
+  /** Where the sums of whole days begin and end that are read at once, from one day up to, not including, another. */
+  function* dayRanges(from: number, until: number): Generator<Place[]> {
+    let place: Place[] = [from - 1, LAST, LAST, LAST];
+    for (;;) {
+      const row = dayEnd.get(...place, until) as DayPlace | undefined;
+      const end = row === undefined ? [until - 1, LAST, LAST, LAST] : [row.day, row.key_id, row.group_name, row.model];
+      yield [...place, ...end];
+      if (row === undefined) return;
+      place = end;
+    }
+  }
+
+  function* charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
+    // The first look decides which state of the file is seen.
+    goneDay.get();
+    begun();
+    let sum = 0n;
+    for (const range of dayRanges(since, Number.MAX_SAFE_INTEGER)) {
+      const row = ofGroup.get(...range, id);
+      sum += toAmount(row?.cost_high, row?.cost_low);
+      yield;
+    }
+    return sum;
+  }
+
+  function* sumUp({ since, until, by }: Query): Generator<void, Sums> {
     const total = new Sums();
 
     function add(rows: Record<string, unknown>[], day?: number): void {
@@ -121,17 +162,9 @@ function prepare(db: DatabaseSync): (query: Query) => Generator<void, Sums> {
       }
     }
 
-    /** Sums of whole days, from one up to, not including, another. */
     function* addDays(from: number, until: number): Generator<void> {
-      let place: (number | string | Uint8Array)[] = [from - 1, LAST, LAST, LAST];
-      for (;;) {
-        const row = dayEnd.get(...place, until) as DayPlace | undefined;
-        const end = row === undefined
-          ? [until - 1, LAST, LAST, LAST]
-          : [row.day, row.key_id, row.group_name, row.model];
-        add(ofDays[by].all(...place, ...end));
-        if (row === undefined) return;
-        place = end;
+      for (const range of dayRanges(from, until)) {
+        add(ofDays[by].all(...range));
         yield;
       }
     }
@@ -157,8 +190,13 @@ function prepare(db: DatabaseSync): (query: Query) => Generator<void, Sums> {
       else yield* addEntries(piece);
     }
     return total;
-  };
+  }
+
+  return { sumUp, charge };
 }
+
+/** A value of a key of the table. */
+type Place = number | string | Uint8Array;
 
 /** Where a row of `days` is. */
 interface DayPlace {
