@@ -26,7 +26,8 @@ const LOG_BYTES = 64 * 1024 * 1024;
  * Opens the database, creating its folder (0700) and file (0600) where they are missing, and brings it up to date.
  *
  * @param own whether this process serves from it: only then is anything entered into the ledger
- * @throws {StoreError} where the file cannot be opened, is damaged, was written by a newer version, or is served from
+ * @throws {StoreError} where the file cannot be opened, is damaged, was written by a newer version, or is served from:
+ * with `own` in any case, otherwise by an older version
  */
 export function openSqliteStore(path: string, { own = false }: { own?: boolean } = {}): Store {
   /** What is open, in the order it is to be closed. */
@@ -40,7 +41,7 @@ export function openSqliteStore(path: string, { own = false }: { own?: boolean }
     const db = connect(file, "FULL");
     opened.unshift(db);
     if (own) checkStructure(db);
-    migrate(db);
+    migrate(db, { file, own });
     const reports = openSqliteUsage(file);
     const owned = own ? openOwned(db, { file, opened, reports }) : undefined;
     opened.unshift(reports);
@@ -116,17 +117,35 @@ function connect(file: string, synchronous: "FULL" | "NORMAL"): DatabaseSync {
   }
 }
 
-function migrate(db: DatabaseSync): void {
-  if (readNumber(db, "user_version") === MIGRATIONS.length) return;
-  // Looked at again within the transaction: two processes that start together must not both run a step.
-  atomically(db, () => {
-    const version = readNumber(db, "user_version");
-    if (version > MIGRATIONS.length) {
-      throw new Error(
-        `it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
-      );
-    }
-    for (const step of MIGRATIONS.slice(version)) db.exec(step);
-    db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
-  });
+function migrate(db: DatabaseSync, { file, own }: { file: string; own: boolean }): void {
+  if (knownVersion(db) === MIGRATIONS.length) return;
+  const taken: Ownership[] = [];
+  try {
+    // Looked at again within the transaction: two processes that start together must not both run a step.
+    atomically(db, () => {
+      const version = knownVersion(db);
+      // A gateway that is serving relies on the shape that it found. A file that has none yet is nobody's.
+      if (!own && version > 0 && version < MIGRATIONS.length) taken.push(takeOutdated(file));
+      for (const step of MIGRATIONS.slice(version)) db.exec(step);
+      db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+    });
+  } finally {
+    for (const ownership of taken) ownership.close();
+  }
+}
+
+function takeOutdated(file: string): Ownership {
+  try {
+    return takeFile(file);
+  } catch (cause) {
+    const why = `it is of an older version of Sluice, and ${messageOf(cause)}: that one must end, or start anew, first`;
+    throw new Error(why, { cause });
+  }
+}
+
+/** How many steps have run. @throws {Error} where there are more than this version knows */
+function knownVersion(db: DatabaseSync): number {
+  const version = readNumber(db, "user_version");
+  if (version <= MIGRATIONS.length) return version;
+  throw new Error(`it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`);
 }

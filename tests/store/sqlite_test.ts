@@ -2,6 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { MIGRATIONS } from "../../lib/store/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { takeOwnership } from "../../lib/store/sqlite_owner.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { entryOf } from "../metering/entries.ts";
 import { hash, key } from "./behaviours_keys.ts";
@@ -80,6 +81,42 @@ Deno.test("the SQLite store brings a file of the first shape up to date", () =>
     assertEquals(await store.keys.list(), [key({ hash: "0".repeat(64) })]);
     assertEquals(await store.keys.rotate("key_1", { hash: hash("b"), until: 5000 }), true);
     await store.close();
+  }));
+
+Deno.test("a SQLite file of an older shape stays as it is while a gateway serves from it", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const db = new DatabaseSync(path);
+    const older = MIGRATIONS.length - 1;
+    db.exec(MIGRATIONS.slice(0, older).join(""));
+    db.exec(`PRAGMA user_version = ${older}`);
+    const shape = () => Object.values(db.prepare("PRAGMA user_version").get() ?? {})[0];
+
+    const gateway = takeOwnership(`${path}-owner`);
+    const why = "it is of an older version of Sluice, and another gateway is serving from it";
+    assertThrows(() => openSqliteStore(path), StoreError, `Cannot open the store "${path}": ${why}`);
+    assertEquals(shape(), older);
+    db.exec("PRAGMA user_version = 99");
+    assertThrows(() => openSqliteStore(path), StoreError, "newer version of Sluice");
+    db.exec(`PRAGMA user_version = ${older}`);
+    gateway.close();
+
+    const guest = openSqliteStore(path);
+    assertEquals(shape(), MIGRATIONS.length);
+    // It was taken for the change alone.
+    const owner = openSqliteStore(path, { own: true });
+    await owner.close();
+    await guest.close();
+    db.close();
+  }));
+
+Deno.test("a SQLite file that is new can be used while the gateway that will serve from it starts", () =>
+  inFolder(async (folder) => {
+    const gateway = takeOwnership(`${folder}/sluice.db-owner`);
+    const guest = openSqliteStore(`${folder}/sluice.db`);
+    await guest.keys.add(key());
+    await guest.close();
+    gateway.close();
   }));
 
 Deno.test("the SQLite store makes its folder and file for the owner only", async () => {
