@@ -14,8 +14,6 @@ const SLOTS = 3;
 /** What an answer to the keys `slots` and `budget` costs: it has as many tokens as it may, and its prompt is free. */
 const TOKENS = 10;
 const ANSWER_COST = 100_000_000n;
-/** Requests that the budget of the key `budget` pays for. */
-const PAID = 80;
 
 /** USD per token of an answer of `acme/echo` before the configuration changes, and after. */
 const ECHO_PRICES = { before: "0.000001", after: "0.000002" };
@@ -33,12 +31,14 @@ export const ENV: Readonly<Record<string, string>> = { ...LOAD_ENV, ...SECRETS }
 /** A model whose answers take a while, and how many of them it has given at one time at most. */
 export interface Counter extends AsyncDisposable {
   readonly upstream: Stepped;
+  /** Requests that the budget of the key `budget` pays for. */
+  readonly paid: number;
   /** Most streams at one time so far. */
   readonly most: () => number;
 }
 
 /** Starts the upstream of the keys `slots` and `budget`. */
-export function startCounter(): Counter {
+export function startCounter(paid: number): Counter {
   let open = 0;
   let most = 0;
   const upstream = startStepped(({ stream }) => {
@@ -52,7 +52,7 @@ export function startCounter(): Counter {
       },
     });
   });
-  return { upstream, most: () => most, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
+  return { upstream, paid, most: () => most, [Symbol.asyncDispose]: () => upstream[Symbol.asyncDispose]() };
 }
 
 /** What the gateways obey; once `changed`, with another price and one model more. */
@@ -77,7 +77,7 @@ export function configFor({ load, counter }: { load: Load; counter: Counter }, c
       { name: "load", key: { env: KEY.env } },
       key("limited", { limits: { requests_per_minute: PER_MINUTE } }),
       key("slots", { limits: { concurrency: SLOTS } }),
-      key("budget", { budget: { usd: formatUsd(ANSWER_COST * BigInt(PAID)), period: "total" } }),
+      key("budget", { budget: { usd: formatUsd(ANSWER_COST * BigInt(counter.paid)), period: "total" } }),
     ],
     nodes: { limits_timeout_ms: 5_000, lease_seconds: 60 },
     log: { requests: "none" },
@@ -258,10 +258,10 @@ function assertLimits(
   assertEquals(mostPerMinute, PER_MINUTE);
   assertGreater(of("limited", 429), 0);
   assertEquals([counter.most() <= SLOTS, of("slots", 429) > 0], [true, true], `${counter.most()} at one time`);
-  assertEquals(of("budget", 200), PAID);
+  assertEquals(of("budget", 200), counter.paid);
   assertGreater(of("budget", 429), 0);
   const spent = entries.filter(({ keyId }) => keyId === "config:budget").reduce((sum, { cost }) => sum + cost, 0n);
-  assertEquals(spent, ANSWER_COST * BigInt(PAID));
+  assertEquals(spent, ANSWER_COST * BigInt(counter.paid));
   return { mostPerMinute, slotsAtOnce: counter.most(), budgetSpent: spent };
 }
 

@@ -8,13 +8,16 @@ import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } fr
 
 /** Two looks of the balancer take a node out, and it serves on for several times as long. */
 const CHECK_MS = 100;
-const SHUTDOWN = { ready_delay_ms: 1_000, drain_seconds: 20, images_drain_seconds: 20 };
+const SHUTDOWN = { ready_delay_ms: 800, drain_seconds: 20, images_drain_seconds: 20 };
 
 /** Slow machines take a while to start a program. */
 const PATIENCE = { within: 20_000 };
 
 /** Isolates of each node. */
 const WORKERS = [1, 1, 2];
+
+/** Requests that the budget pays for: it is spent while nodes come and go. */
+const PAID = 60;
 
 const MIX: Mix = {
   whole: { clients: 3, restMs: 40 },
@@ -35,7 +38,7 @@ Deno.test({
   fn: async () => {
     const below = seeded(17);
     await using load = createLoad(() => below(1_000_000) / 1_000_000);
-    await using counter = startCounter();
+    await using counter = startCounter(PAID);
     const first = { ...configFor({ load, counter }), shutdown: SHUTDOWN };
     const changed = { ...configFor({ load, counter }, true), shutdown: SHUTDOWN };
     await using cluster = await startCluster({ config: WORKERS.map((workers) => ({ ...first, workers })), env: ENV });
@@ -57,7 +60,7 @@ Deno.test({
       await cluster.again(cluster.nodes[index] as Node, { ...changed, workers: WORKERS[index] ?? 1 });
       await until(() => balancer.isUp(origin), { ...PATIENCE, what: "the node is back" });
       const given = balancer.given(origin);
-      await until(() => balancer.given(origin) > given + 20, { ...PATIENCE, what: "it serves" });
+      await until(() => balancer.given(origin) > given + 10, { ...PATIENCE, what: "it serves" });
     }
     assertEquals(await asksNew(cluster), [200, 200, 200]);
     // What is left of the budget, and slots that would be held by those who have gone.

@@ -1,0 +1,157 @@
+/** Three gateways are started anew in turn, over and over, behind the very HAProxy that docs/scaling.md describes. */
+import { assertEquals, assertGreater } from "@std/assert";
+import { formatUsd } from "../../lib/metering/money.ts";
+import { isInstalled } from "../deploy/programs.ts";
+import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
+import { seeded } from "../metering/random_text.ts";
+import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
+import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../nodes/rolling.ts";
+import { createLoad } from "../program/load.ts";
+import { publish } from "./figures.ts";
+
+const ROUNDS = Number(Deno.env.get("HEAVY_ROUNDS") ?? 3);
+const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 23);
+
+/** As the guide says. */
+const SHUTDOWN = { ready_delay_ms: 5_000, drain_seconds: 30, images_drain_seconds: 60 };
+
+/** Isolates of each node. */
+const WORKERS = [1, 1, 2];
+
+/** Requests that the budget pays for: about as many as are asked for in a round. */
+const PAID = 300;
+
+const PATIENCE = { within: 90_000 };
+
+/** About 200 requests per second. */
+const MIX: Mix = {
+  whole: { clients: 6, restMs: 50 },
+  streamed: { clients: 5, restMs: 50 },
+  slowly: { clients: 5, restMs: 50 },
+  long: { clients: 30, restMs: 50 },
+  echo: { clients: 2, restMs: 80 },
+  picture: { clients: 1, restMs: 2_000 },
+  limited: { clients: 2, restMs: 250 },
+  slots: { clients: 4, restMs: 150 },
+  budget: { clients: 2, restMs: 250 },
+};
+
+/** The proxy's file of the repository, with the guide's backend for several nodes in place of its own. */
+async function proxyFile(port: number, nodes: readonly Node[]): Promise<string> {
+  const read = (path: string) => Deno.readTextFile(new URL(`../../${path}`, import.meta.url));
+  const [before, rest] = (await read("deploy/haproxy/haproxy.cfg")).split("\nbackend gateway\n");
+  const [, backend] = /```haproxy\n(.*?)```/s.exec(await read("docs/scaling.md")) ?? [];
+  if (before === undefined || rest === undefined || backend === undefined) throw new Error("The files have changed");
+  let text = `${before}\n${backend}`.replace(
+    "bind :443 ssl crt /etc/ssl/sluice/site.pem alpn h2,http/1.1",
+    () => `bind 127.0.0.1:${port}`,
+  );
+  for (const [index, { origin }] of nodes.entries()) {
+    text = text.replace(`10.0.0.1${index + 1}:8790`, () => new URL(origin).host);
+  }
+  assertEquals([/10\.0\.0|:443/.test(text), text.includes("/readyz")], [false, true]);
+  return text;
+}
+
+/** Requests for text that a node has answered. */
+async function served({ origin }: Node): Promise<number> {
+  const response = await fetch(`${origin}/metrics`, { headers: { authorization: `Bearer ${ADMIN_KEY}` } });
+  const lines = (await response.text()).split("\n");
+  const counts = lines.filter((line) => line.startsWith(`sluice_requests_total{endpoint="chat"`));
+  return counts.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+async function startProxy(nodes: readonly Node[]): Promise<{ origin: string } & AsyncDisposable> {
+  const folder = await Deno.makeTempDir();
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = listener.addr;
+  await Deno.writeTextFile(`${folder}/haproxy.cfg`, await proxyFile(port, nodes));
+  listener.close();
+  const child = new Deno.Command("haproxy", {
+    args: ["-f", `${folder}/haproxy.cfg`, "-db"],
+    stdin: "null",
+    stdout: "null",
+    stderr: "inherit",
+  }).spawn();
+  const origin = `http://127.0.0.1:${port}`;
+  await until(() => fetch(`${origin}/healthz`).then(async (answer) => (await answer.text(), answer.ok), () => false), {
+    ...PATIENCE,
+    what: "the proxy answers",
+  });
+  return {
+    origin,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGTERM");
+      await child.status;
+      await Deno.remove(folder, { recursive: true });
+    },
+  };
+}
+
+Deno.test({
+  name: `three nodes are started anew in turn, ${ROUNDS} times, behind HAProxy: no client sees an error`,
+  ignore: !(HAS_POSTGRES && HAS_REDIS && await isInstalled("haproxy")),
+  fn: async () => {
+    const below = seeded(SEED);
+    await using load = createLoad(() => below(1_000_000) / 1_000_000);
+    await using counter = startCounter(PAID);
+    const config = (index: number, changed: boolean) => ({
+      ...configFor({ load, counter }, changed),
+      shutdown: SHUTDOWN,
+      workers: WORKERS[index] ?? 1,
+      // Of the proxy.
+      trusted_proxies: ["127.0.0.1"],
+    });
+    await using cluster = await startCluster({ config: WORKERS.map((_, index) => config(index, false)), env: ENV });
+    await using proxy = await startProxy(cluster.nodes);
+    const traffic = startTraffic(proxy.origin, { load, mix: MIX });
+    const begun = performance.now();
+    const [ends, starts]: [number[], number[]] = [[], []];
+    let under = 0;
+    await until(() => traffic.count() > 500, { ...PATIENCE, what: "all is under way" });
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const index of WORKERS.keys()) {
+        const node = cluster.nodes[index] as Node;
+        let at = performance.now();
+        node.kill("SIGTERM");
+        const { code, err } = await node.ended;
+        ends.push(performance.now() - at);
+        assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err.slice(-3_000));
+        under += Number(/"texts":(\d+)/.exec(err)?.[1]);
+        at = performance.now();
+        const again = await cluster.again(node, config(index, true));
+        starts.push(performance.now() - at);
+        // The next one ends when this one has its share again, and not before.
+        await until(async () => await served(again) > 50, { ...PATIENCE, what: "it serves" });
+      }
+    }
+    await until(() => traffic.asked.some(({ kind, status }) => kind === "budget" && status === 429), {
+      ...PATIENCE,
+      what: "the budget is spent",
+    });
+    const seconds = (performance.now() - begun) / 1000;
+    await traffic.stop();
+
+    const told = assertServed(await cluster.withLedger(readEntries), { load, traffic, counter });
+    assertEquals(await cluster.withLedger((ledger) => ledger.holds()), []);
+    await assertSound(cluster);
+    assertGreater(under, ROUNDS * WORKERS.length);
+    await publish("rolling", {
+      nodes: WORKERS.length,
+      rounds: ROUNDS,
+      seconds: Math.round(seconds),
+      requests: told.requests,
+      per_second: Math.round(told.requests / seconds),
+      errors: 0,
+      cut_streams: 0,
+      entered: told.requests,
+      under_way_when_told_to_end: under,
+      end_ms: { least: Math.round(Math.min(...ends)), most: Math.round(Math.max(...ends)) },
+      start_ms: { least: Math.round(Math.min(...starts)), most: Math.round(Math.max(...starts)) },
+      admitted_per_minute: told.mostPerMinute,
+      slots_at_once: told.slotsAtOnce,
+      budget_usd: formatUsd(told.budgetSpent),
+      spent_usd: formatUsd(told.budgetSpent),
+    });
+  },
+});
