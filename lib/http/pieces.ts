@@ -26,7 +26,7 @@ export async function readPieces(
   const watch = watchProgress(pace, { alarms, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
-      const { done, value } = await readPiece(reader);
+      const { done, value } = await reader.read().catch(broken);
       // A cancelled reader says "done" like one that has reached the end.
       if (watch.expired()) throw tooSlow();
       if (done) return;
@@ -45,14 +45,8 @@ export async function readPieces(
   }
 }
 
-async function readPiece(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-): Promise<ReadableStreamReadResult<Uint8Array>> {
-  try {
-    return await reader.read();
-  } catch (cause) {
-    throw brokenBody(cause);
-  }
+function broken(cause: unknown): never {
+  throw brokenBody(cause);
 }
 
 /** The client has gone and will not see this, or the chunks are malformed and it will. */
