@@ -44,7 +44,10 @@ function isSmall(length: number, { minBytesPerSecond, graceMs, gapMs, totalMs }:
   return length * 1000 <= minBytesPerSecond * graceMs && graceMs <= Math.min(gapMs, totalMs);
 }
 
-/** Lets the platform read it whole, which costs half of what a stream does. */
+/**
+ * Lets the platform read it whole: at the cost of a stream, but who is waited for holds 32 KB instead of 180. Of larger bodies
+ * it copies so much that 60 KB take 60 µs instead of 27.
+ */
 function readWhole(request: Request, { limits, alarms }: ReadOptions): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
     const alarm = alarms.set(limits.graceMs, () => reject(tooSlow()));
