@@ -4,6 +4,7 @@
  */
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
+import type { Reply } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { describeCause } from "../http/cause.ts";
@@ -12,7 +13,7 @@ import type { AnswerHeader, RouteContext } from "../http/router.ts";
 import { streamHeaders } from "../http/stream_headers.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { objectText, spliceObject } from "../json_splice.ts";
-import { LONG_TEXT } from "../json_steps.ts";
+import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
 import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
@@ -21,6 +22,7 @@ import { checkBody } from "../protocols/fields.ts";
 import { type Attempt, attempt } from "../routing/retry.ts";
 import { judge } from "../routing/verdict.ts";
 import type { Wishes } from "../routing/wishes.ts";
+import { readLongCalls } from "../upstreams/long_inputs.ts";
 import type { Answer, ClientRequest, EventFeed, FrameFeed } from "../upstreams/upstream.ts";
 import { admit, type Admitted } from "./admission.ts";
 import { readReplyTokens } from "./billed_tokens.ts";
@@ -244,7 +246,20 @@ async function whole(given: Answer, { job, run: { client }, countInput }: Out): 
   // The client is told what is billed, also where that is not what the upstream told.
   if (given.type === "text") return jsonText(source === "upstream" ? given.text : codec.withUsage(given.text, tokens));
   const told = source === "upstream" ? reply : { ...reply, usage: tokens };
-  return jsonResponse(codec.writeReply(told, client.echo));
+  const length = lengthOf(told);
+  const read = length > SHORT_TEXT ? await readLongCalls(told, codec.protocol) : told;
+  const body = codec.writeReply(read, client.echo);
+  return length > LONG_TEXT ? jsonText(await writeLongJson(body)) : jsonResponse(body);
+}
+
+/** Characters of what an answer says. */
+function lengthOf({ blocks }: Reply): number {
+  let length = 0;
+  for (const block of blocks) {
+    if (block.type === "tool_call") length += block.arguments.length;
+    else if ("text" in block) length += block.text.length;
+  }
+  return length;
 }
 
 async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {

@@ -4,7 +4,7 @@ import type { Event, Machine, Prompt, Protocol, Reply } from "../canonical/types
 import type { Model } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json.ts";
-import type { Frame } from "./codec.ts";
+import type { Frame, Texts } from "./codec.ts";
 
 /** A protocol that an upstream speaks. Gemini is spoken to upstreams only. */
 export type UpstreamProtocol = Protocol | "gemini";
@@ -62,6 +62,8 @@ export interface WriteTarget {
 export interface Origin {
   /** Issuer of the signatures in it. */
   issuer: string;
+  /** JSON text of inputs of its calls that was written beforehand, as that takes long; absent: none was. */
+  texts?: Texts;
 }
 
 /** One protocol, from the upstream's side. */

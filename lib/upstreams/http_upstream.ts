@@ -5,10 +5,11 @@ import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
 import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
 import { turn } from "../pace.ts";
+import type { Texts } from "../protocols/codec.ts";
 import { relayedReply } from "../protocols/relay.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
-import { readLongInputs } from "./long_inputs.ts";
+import { readLongInputs, writeLongInputs } from "./long_inputs.ts";
 import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
@@ -48,7 +49,7 @@ interface Attempt {
   /** @throws {GatewayError} as `frameSource` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */
-  whole(answer: WholeAnswer): Answer;
+  whole(answer: WholeAnswer, texts?: Texts): Answer;
 }
 
 /** Whose signatures a model's answers carry. */
@@ -105,7 +106,10 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     }
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
     try {
-      return prompt.stream ? attempt.stream(incoming) : attempt.whole(await readWhole(incoming));
+      if (prompt.stream) return attempt.stream(incoming);
+      const answer = await readWhole(incoming);
+      const isLong = answer.text.length > LONG_TEXT;
+      return attempt.whole(answer, isLong ? await writeLongInputs(answer.value, attempt.protocol) : undefined);
     } catch (error) {
       incoming.cancel();
       throw error;
@@ -175,8 +179,8 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
           feed: relayFeed(frameSource(incoming, dialect), reader, relay.machine(client.echo)),
         };
       },
-      whole(answer) {
-        const reply = codec.readReply(answer.value, { issuer });
+      whole(answer, texts) {
+        const reply = codec.readReply(answer.value, { issuer, ...(texts !== undefined && { texts }) });
         return { type: "text", text: relayedReply(answer, client.echo), reply };
       },
     };
@@ -203,8 +207,9 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
         const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
         return { type: "events", feed: withEstimates(feed, call) };
       },
-      whole({ value }) {
-        const events = restored(codec.readReply(value, { issuer }), restore());
+      whole({ value }, texts) {
+        const reply = codec.readReply(value, { issuer, ...(texts !== undefined && { texts }) });
+        const events = restored(reply, restore());
         return { type: "events", feed: withEstimates(wholeFeed(events), call) };
       },
     };

@@ -2,10 +2,11 @@
  * JSON within JSON that takes long to read, arguments of tool calls and results of tools: read with turns for others,
  * before the prompt is written at once.
  */
-import type { Block, Message, Prompt } from "../canonical/types.ts";
-import { isObject, JsonError, type JsonObject } from "../json.ts";
-import { readLongJson, SHORT_TEXT } from "../json_steps.ts";
-import { turn } from "../pace.ts";
+import type { Block, Prompt, Protocol, Reply } from "../canonical/types.ts";
+import { isObject, type Json, JsonError, type JsonObject } from "../json.ts";
+import { readLongJson, SHORT_TEXT, writeSteps } from "../json_steps.ts";
+import { inSlices, turn } from "../pace.ts";
+import type { Texts } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/results.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
@@ -22,17 +23,63 @@ const SLICE_MS = 8;
 export async function readLongInputs(prompt: Prompt, protocol: UpstreamProtocol): Promise<Prompt> {
   if (!OBJECT_INPUTS.has(protocol)) return prompt;
   const textOf = protocol === "gemini" ? textOfAny : textOfCall;
-  let size = 0;
-  for (const { blocks } of prompt.messages) {
-    for (const block of blocks) size += textOf(block)?.length ?? 0;
-  }
-  if (size <= SHORT_TEXT) return prompt;
+  if (lengthOf(prompt.messages, textOf) <= SHORT_TEXT) return prompt;
+  return { ...prompt, messages: await readAll(prompt.messages, textOf) };
+}
 
-  const messages: Message[] = [];
+/** The same for an answer, which is told to a client. */
+export async function readLongCalls(reply: Reply, protocol: Protocol): Promise<Reply> {
+  if (!OBJECT_INPUTS.has(protocol) || lengthOf([reply], textOfCall) <= SHORT_TEXT) return reply;
+  const [read = reply] = await readAll([reply], textOfCall);
+  return read;
+}
+
+/** The inputs of the calls of a whole answer as the text that they are in the canonical form. */
+export function writeLongInputs(answer: JsonObject, protocol: UpstreamProtocol): Promise<Texts> {
+  return inSlices(writeInputs(inputsOf(answer, protocol)));
+}
+
+function* writeInputs(inputs: readonly JsonObject[]): Generator<void, Texts> {
+  const texts = new Map<JsonObject, string>();
+  for (const input of inputs) texts.set(input, yield* writeSteps(input));
+  return texts;
+}
+
+function inputsOf(answer: JsonObject, protocol: UpstreamProtocol): JsonObject[] {
+  const inputs = protocol === "messages"
+    ? objectsOf(answer.content).map(({ input }) => input)
+    : protocol === "gemini"
+    ? objectsOf(answer.candidates).flatMap(({ content }) =>
+      objectsOf(isObject(content) ? content.parts : undefined).map(({ functionCall }) =>
+        isObject(functionCall) ? functionCall.args : undefined
+      )
+    )
+    : [];
+  return inputs.filter(isObject);
+}
+
+function objectsOf(list: Json | undefined): JsonObject[] {
+  return Array.isArray(list) ? list.filter(isObject) : [];
+}
+
+type Holder = { blocks: Block[] };
+type TextOf = (block: Block) => string | undefined;
+
+function lengthOf(holders: readonly Holder[], textOf: TextOf): number {
+  let length = 0;
+  for (const { blocks } of holders) {
+    for (const block of blocks) length += textOf(block)?.length ?? 0;
+  }
+  return length;
+}
+
+/** Those without such texts stay as they are. */
+async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf): Promise<T[]> {
+  const all: T[] = [];
   let end = performance.now() + SLICE_MS;
-  for (const message of prompt.messages) {
+  for (const holder of holders) {
     const blocks: Block[] = [];
-    for (const block of message.blocks) {
+    for (const block of holder.blocks) {
       const text = textOf(block);
       if (performance.now() > end) {
         await turn();
@@ -40,9 +87,9 @@ export async function readLongInputs(prompt: Prompt, protocol: UpstreamProtocol)
       }
       blocks.push(text === undefined ? block : withObject(block, await readObject(text)));
     }
-    messages.push(blocks.every((block, at) => block === message.blocks[at]) ? message : { ...message, blocks });
+    all.push(blocks.every((block, at) => block === holder.blocks[at]) ? holder : { ...holder, blocks });
   }
-  return { ...prompt, messages };
+  return all;
 }
 
 /** The text that is an object's in every protocol of objects. */

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
-import type { Block, Message } from "../../lib/canonical/types.ts";
+import type { Block, Message, Protocol } from "../../lib/canonical/types.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
@@ -194,3 +194,82 @@ Deno.test("a long input reaches an upstream as the text that it is there, each n
   assertEquals(response.status, 200, await response.text());
   assert(server.requests[0]?.body.includes(`"arguments":${JSON.stringify(input)}`));
 });
+
+/** Longer than is read and written at once. */
+const HUGE = LONG.repeat(20);
+
+Deno.test("a long whole answer is told as a short one is, its calls too", async () => {
+  for (const upstream of ["messages", "gemini", "chat"] as const) {
+    for (const client of ["chat", "messages", "responses"] as const) {
+      for (const long of ["", HUGE]) {
+        const input = { a: `${long}"\\`, b: [1, { c: null }] };
+        await using server = startScripted(() => json(answerOf(upstream, { input, text: `${long}\ud800"` })));
+        await using gateway = startGateway(oneModel(upstream, server.url));
+        const response = await gateway.ask(client, prompt(client));
+        assertEquals(response.status, 200);
+        const told = saidBy(client, await response.json());
+        assertEquals(told, { text: `${long}\ud800"`, input: JSON.stringify(input) }, `${upstream} for ${client}`);
+      }
+    }
+  }
+});
+
+Deno.test("long arguments of an answer that are no object are told under a name of their own", async () => {
+  const text = `{"a":"${HUGE}`;
+  const body: JsonObject = answerOf("chat", { input: {}, text: "x" });
+  const call = { id: "c", type: "function", function: { name: "f", arguments: text } };
+  const choices = [{ index: 0, message: { role: "assistant", tool_calls: [call] }, finish_reason: "tool_calls" }];
+  await using server = startScripted(() => json({ ...body, choices }));
+  await using gateway = startGateway(oneModel("chat", server.url));
+  const { content } = await (await gateway.ask("messages", prompt("messages"))).json();
+  assertEquals(content.map(({ input }: { input: unknown }) => input), [{ _raw: text }]);
+});
+
+/** A whole answer of an upstream with a text and a call. */
+function answerOf(
+  protocol: "chat" | "messages" | "gemini",
+  { input, text }: { input: JsonObject; text: string },
+): JsonObject {
+  switch (protocol) {
+    case "gemini":
+      return {
+        candidates: [{
+          content: { parts: [{ text }, { functionCall: { name: "f", args: input } }] },
+          finishReason: "STOP",
+        }],
+        usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
+      };
+    case "messages":
+      return {
+        ...WHOLE.messages,
+        content: [{ type: "text", text }, { type: "tool_use", id: "c", name: "f", input }],
+        stop_reason: "tool_use",
+      };
+    case "chat": {
+      const call = { id: "c", type: "function", function: { name: "f", arguments: JSON.stringify(input) } };
+      const message = { role: "assistant", content: text, tool_calls: [call] };
+      return { ...WHOLE.chat, choices: [{ index: 0, message, finish_reason: "tool_calls" }] };
+    }
+  }
+}
+
+/** What is looked at of an answer to a client, in one of the protocols. */
+interface Told {
+  choices?: { message: { content: string; tool_calls: { function: { arguments: string } }[] } }[];
+  content?: { text?: string; input?: JsonObject }[];
+  output?: { content?: { text: string }[]; arguments?: string }[];
+}
+
+function saidBy(
+  client: Protocol,
+  { choices, content, output }: Told,
+): { text: string | undefined; input: string | undefined } {
+  switch (client) {
+    case "chat":
+      return { text: choices?.[0]?.message.content, input: choices?.[0]?.message.tool_calls[0]?.function.arguments };
+    case "messages":
+      return { text: content?.[0]?.text, input: JSON.stringify(content?.[1]?.input) };
+    case "responses":
+      return { text: output?.[0]?.content?.[0]?.text, input: output?.[1]?.arguments };
+  }
+}

@@ -37,7 +37,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
  *
  * The answer ends with the stream, not with `finishReason`, which some models repeat on every piece.
  */
-export function answerReader({ issuer }: Origin): Machine<JsonObject, Event> {
+export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Event> {
   const calls = new CallReader();
   let isStarted = false;
   let isOver = false;
@@ -93,6 +93,7 @@ export function answerReader({ issuer }: Origin): Machine<JsonObject, Event> {
     const call = calls.read(functionCall, {
       ...(id !== undefined && { responseId: id }),
       ...(signature !== undefined && { signature }),
+      ...(texts !== undefined && { texts }),
     });
     const events = signature === undefined ? [] : hidden(signature, callSignatureId(call.id));
     events.push(

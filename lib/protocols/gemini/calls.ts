@@ -1,7 +1,8 @@
 /** Reads function calls. They come whole, often without an id. */
 import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
-import { type JsonObject, writeJson } from "../../json.ts";
+import { isObject, type JsonObject, writeJson } from "../../json.ts";
+import type { Texts } from "../codec.ts";
 import { wordsOf } from "./members.ts";
 
 /** Most calls of one answer. */
@@ -9,6 +10,9 @@ const MAX_CALLS = 1_024;
 
 /** Longest id that is kept as it came, in UTF-16 code units. */
 const ID_LENGTH = 256;
+
+/** Characters of arguments of which an id is made; of longer ones, of so many at either end. */
+const SEED_LENGTH = 65_536;
 
 /** 64 bits. */
 const HASH_LENGTH = 16;
@@ -35,23 +39,33 @@ export class CallReader {
    * another for the same call in another answer, as far as that has an id or the call a signature of its own.
    * @throws {GatewayError} `upstream`, for a call without a name and for more calls than an answer may have
    */
-  read(call: JsonObject, { responseId, signature }: { responseId?: string; signature?: string }): Call {
+  read(
+    call: JsonObject,
+    { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: Texts },
+  ): Call {
     const name = wordsOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");
     if (this.count === MAX_CALLS) {
       throw new GatewayError("upstream", `The model made more than ${MAX_CALLS} calls in one answer`);
     }
-    const text = writeJson(call.args ?? {});
-    const id = this.#freeId(wordsOf(call.id), writeJson([responseId ?? null, signature ?? null, name, text]));
+    const text = (isObject(call.args) ? texts?.get(call.args) : undefined) ?? writeJson(call.args ?? {});
+    const id = this.#freeId(
+      wordsOf(call.id),
+      () => writeJson([responseId ?? null, signature ?? null, name, ...seedOf(text)]),
+    );
     this.#ids.add(id);
     return { id, name, arguments: text };
   }
 
-  #freeId(given: string | undefined, seed: string): string {
+  #freeId(given: string | undefined, seed: () => string): string {
     if (given !== undefined && given.length <= ID_LENGTH && !this.#ids.has(given)) return given;
-    const made = `call_${this.count}_${createHash("sha256").update(seed).digest("hex").slice(0, HASH_LENGTH)}`;
+    const made = `call_${this.count}_${createHash("sha256").update(seed()).digest("hex").slice(0, HASH_LENGTH)}`;
     let id = made;
     for (let again = 1; this.#ids.has(id); again++) id = `${made}_${again}`;
     return id;
   }
+}
+
+function seedOf(text: string): (string | number)[] {
+  return text.length <= SEED_LENGTH ? [text] : [text.slice(0, SEED_LENGTH), text.length, text.slice(-SEED_LENGTH)];
 }

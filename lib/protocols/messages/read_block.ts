@@ -2,6 +2,7 @@
 import type { Lane } from "../../canonical/lanes.ts";
 import type { Signature } from "../../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import type { Texts } from "../codec.ts";
 import { redactedRest, redactedSignature } from "./redacted.ts";
 import { parseInput } from "./tool_input.ts";
 
@@ -9,6 +10,8 @@ import { parseInput } from "./tool_input.ts";
 export interface AnswerContext {
   /** Issuer of its signatures. */
   issuer: string;
+  /** As in `Origin`. */
+  texts?: Texts;
   /** An id for a call that came without one. */
   callId(): string;
   /** Is told the length of each text that is kept. */
@@ -110,10 +113,10 @@ function readRedacted({ data }: JsonObject, lane: Lane, { issuer }: AnswerContex
 }
 
 /** Input comes in pieces. Where none came, it is what the block began with, as servers send it that do not stream it. */
-function readToolUse(start: JsonObject, lane: Lane, { callId, keep }: AnswerContext): BlockReader | undefined {
+function readToolUse(start: JsonObject, lane: Lane, { callId, keep, texts }: AnswerContext): BlockReader | undefined {
   const { id, name, input } = start;
   if (typeof name !== "string" || name === "") return undefined;
-  const whole = isObject(input) && Object.keys(input).length > 0 ? writeJson(input) : "";
+  const whole = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
   keep(whole.length);
   let said = false;
   lane.open({ type: "tool_call", id: typeof id === "string" && id !== "" ? id : callId(), name });

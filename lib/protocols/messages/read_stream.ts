@@ -57,7 +57,7 @@ function tryParse(data: string): Json | undefined {
 }
 
 /** Reads the protocol's events, already parsed. `undefined` stands for one that could not be. */
-export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event> {
+export function eventReader({ issuer, texts }: Origin): Machine<Json | undefined, Event> {
   let out: Event[] = [];
   let kept = 0;
   let blocks = 0;
@@ -73,6 +73,7 @@ export function eventReader({ issuer }: Origin): Machine<Json | undefined, Event
   let lastIndex = -1;
   const context: AnswerContext = {
     issuer,
+    ...(texts !== undefined && { texts }),
     keep,
     callId: () => `call_${(id ?? "").replace(/[^A-Za-z0-9_-]/g, "").slice(0, 48)}_${blocks}`,
   };
