@@ -1,0 +1,328 @@
+/** The worst that limits allow, request by request, for `stalls.ts`. */
+import { noisePng } from "./suite/pictures.ts";
+
+const MB = 1_000_000;
+
+/** A request that costs much. */
+export interface Trial {
+  name: string;
+  path: string;
+  admin?: boolean;
+  /** Absent: GET without a body, POST with one. */
+  method?: string;
+  /** Absent: there is none. */
+  body?: () => string | FormData;
+  /** Whether the body is sent compressed. */
+  gzip?: boolean;
+  /** How often it is asked for at the same time; absent: once. */
+  together?: number;
+  /** What the file of the configuration says beside the rest before it is asked, by how often it was; absent: nothing. */
+  config?: (time: number) => object;
+}
+
+const user = (model: string, content: unknown, rest: object = {}) =>
+  JSON.stringify({ model, messages: [{ role: "user", content }], ...rest });
+const han = (chars: number) =>
+  Array.from({ length: chars }, (_, at) => String.fromCharCode(0x4e00 + at * 7919 % 20_000)).join("");
+const count = (content: string) => () => user("messages/json", content, { max_tokens: 16 });
+/** Paths that are asked in the way of messages. */
+export const COUNT = "/anthropic/v1/messages/count_tokens";
+const CHAT = "/v1/chat/completions";
+export const MESSAGES = "/anthropic/v1/messages";
+
+function upload(pictures: number): FormData {
+  const form = new FormData();
+  form.set("model", "sluice/canvas");
+  form.set("prompt", "a fox");
+  form.set("quality", "low");
+  form.set("size", "1024x1024");
+  const png = noisePng({ width: 3840, height: 2160 });
+  for (let number = 0; number < pictures; number++) {
+    form.append("image[]", new Blob([png], { type: "image/png" }), "p.png");
+  }
+  return form;
+}
+
+const picture = (rest: object) => () =>
+  JSON.stringify({ model: "sluice/canvas", prompt: "a fox", quality: "high", size: "3840x2160", ...rest });
+
+/** All that is asked for: `rows` and `keys` are what the ledger has. */
+export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readonly Trial[] => [
+  { name: "1 KB request", path: CHAT, body: () => user("chat/json", "hello") },
+  { name: "counting 1 MB of one letter", path: COUNT, body: count("a".repeat(MB)) },
+  { name: "counting 1 MB of spaces", path: COUNT, body: count(" ".repeat(MB)) },
+  { name: "counting 1 MB of Han", path: COUNT, body: count(han(MB / 3)) },
+  { name: "counting 1 MB of one Han character", path: COUNT, body: count("字".repeat(MB / 3)) },
+  { name: "counting 30 MB of prose", path: COUNT, body: count("All of it was said before. ".repeat(30 * MB / 27)) },
+  { name: "echo of 1 MB of Han", path: CHAT, body: () => user("sluice/echo", han(MB / 3)) },
+  { name: "30 MB in one message, relayed", path: CHAT, body: () => user("chat/json", "x".repeat(30 * MB)) },
+  { name: "30 MB in one message, translated", path: CHAT, body: () => user("messages/json", "x".repeat(30 * MB)) },
+  { name: "30 MB of Han in one message, relayed", path: CHAT, body: () => user("chat/json", "字".repeat(10 * MB)) },
+  { name: "30 MB of escapes, translated", path: CHAT, body: () => user("messages/json", "\n".repeat(15 * MB)) },
+  { name: "30 MB of escapes, relayed", path: CHAT, body: () => user("chat/json", "\n".repeat(15 * MB)) },
+  { name: "30 MB of quotes, translated", path: CHAT, body: () => user("messages/json", '"'.repeat(15 * MB)) },
+  {
+    name: "30 MB of halves of characters, translated",
+    path: CHAT,
+    body: () => user("messages/json", "\ud800".repeat(5 * MB)),
+  },
+  { name: "30 MB of escapes, the last one bad", path: CHAT, body: () => badEscape() },
+  { name: "30 MB of spaces", path: CHAT, body: () => user("chat/json", "x").replace(/}$/, `${" ".repeat(30 * MB)}}`) },
+  { name: "190,000 numbers to be kept", path: CHAT, body: () => withTool(`[${"1.0,".repeat(190_000)}1]`) },
+  { name: "190,000 long numbers", path: CHAT, body: () => withTool(`[${`${"1".repeat(150)},`.repeat(190_000)}1]`) },
+  { name: "190,000 names", path: CHAT, body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`) },
+  {
+    name: "a call with an argument of 15 MB, translated",
+    path: CHAT,
+    body: () => called(JSON.stringify({ text: "\n".repeat(5 * MB) })),
+  },
+  {
+    name: "a call with 30 MB of quotes, translated",
+    path: CHAT,
+    body: () => called(JSON.stringify({ text: '"'.repeat(7 * MB) })),
+  },
+  {
+    name: "a call with 190,000 names, translated",
+    path: CHAT,
+    body: () => called(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
+  },
+  {
+    name: "a call whose input is 30 MB of quotes, relayed",
+    path: MESSAGES,
+    body: () => calledWith("messages/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
+  },
+  {
+    name: "a call whose input is 30 MB of quotes, translated",
+    path: MESSAGES,
+    body: () => calledWith("chat/json", JSON.stringify({ text: '"'.repeat(15 * MB) })),
+  },
+  {
+    name: "a call whose input is 190,000 names, translated",
+    path: MESSAGES,
+    body: () => calledWith("chat/json", `{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
+  },
+  {
+    name: "30 MB of Han in one message, translated",
+    path: CHAT,
+    body: () => user("messages/json", "字".repeat(10 * MB)),
+  },
+  { name: "30 MB of escapes, compressed", path: CHAT, gzip: true, body: () => user("chat/json", "\n".repeat(15 * MB)) },
+  { name: "30 MB in 4,000 messages, relayed", path: CHAT, body: () => conversation("chat/json", 1) },
+  { name: "30 MB in 4,000 messages, translated", path: CHAT, body: () => conversation("messages/json", 1) },
+  { name: "30 MB in 40,000 parts, relayed", path: CHAT, body: () => conversation("chat/json", 10) },
+  { name: "30 MB in 40,000 parts, translated", path: CHAT, body: () => conversation("messages/json", 10) },
+  {
+    name: "30 MB of brackets",
+    path: CHAT,
+    body: () => `{"model":"chat/json","messages":${"[".repeat(15 * MB)}${"]".repeat(15 * MB)}}`,
+  },
+  { name: "30 MB of members", path: CHAT, body: () => members(2 * MB) },
+  {
+    name: "a picture of 30 MB in a message, translated",
+    path: CHAT,
+    body: () =>
+      user("messages/json", [{
+        type: "image_url",
+        image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` },
+      }]),
+  },
+  { name: "form of 50 MB, two pictures", path: "/v1/images/edits", body: () => upload(2) },
+  { name: "4K picture, PNG", path: "/v1/images/generations", body: picture({}) },
+  { name: "4K picture, WebP", path: "/v1/images/generations", body: picture({ output_format: "webp" }) },
+  {
+    name: "4K picture, streamed with 3 partial ones",
+    path: "/v1/images/generations",
+    body: picture({ stream: true, partial_images: 3 }),
+  },
+  {
+    name: "a result with 30 MB of quotes, to an upstream of objects",
+    path: CHAT,
+    body: () => answered(JSON.stringify({ text: '"'.repeat(7 * MB) })),
+  },
+  {
+    name: "a result with 190,000 names, to an upstream of objects",
+    path: CHAT,
+    body: () => answered(`{"list":[${Array.from({ length: 19 }, names).join(",")}]}`),
+  },
+  {
+    name: "1,000 results of 30 KB each, to an upstream of objects",
+    path: CHAT,
+    body: () => answered(...Array.from({ length: 1000 }, () => JSON.stringify({ text: "\n".repeat(10_000) }))),
+  },
+  {
+    name: "60 calls with 16,000 zeros each, translated",
+    path: CHAT,
+    body: () => called(...Array.from({ length: 60 }, () => `{"list":[${"-0,".repeat(16_000)}1]}`)),
+  },
+  { name: "counting a word of 30 MB", path: COUNT, body: count("a".repeat(30 * MB)) },
+  { name: "counting 30 MB of capitals and Han", path: COUNT, body: count("A字".repeat(7 * MB)) },
+  { name: "counting a character of each 256", path: COUNT, body: count(ofEachPage()) },
+  {
+    name: "counting a tool of 30 MB",
+    path: COUNT,
+    body: () =>
+      user("messages/json", "x", {
+        max_tokens: 16,
+        tools: [{ name: "f", input_schema: { type: "object", default: '"'.repeat(15 * MB) } }],
+      }),
+  },
+  {
+    name: "two with 30 MB of quotes, translated",
+    path: CHAT,
+    together: 2,
+    body: () => user("messages/json", '"'.repeat(15 * MB)),
+  },
+  {
+    name: "two with 30 MB in one message, relayed",
+    path: CHAT,
+    together: 2,
+    body: () => user("chat/json", "x".repeat(30 * MB)),
+  },
+  {
+    name: "four with 30 MB in 40,000 parts, translated",
+    path: CHAT,
+    together: 4,
+    body: () => conversation("messages/json", 10),
+  },
+  {
+    name: "four with 190,000 names",
+    path: CHAT,
+    together: 4,
+    body: () => withTool(`[${Array.from({ length: 19 }, names).join(",")}]`),
+  },
+  ...answers(),
+  {
+    name: "a reload that brings in the budget of a group",
+    path: "/admin/v1/reload",
+    admin: true,
+    method: "POST",
+    config: (time) => {
+      const period = ["total", "month", "week"][time % 3];
+      return { groups: { default: { budget: { usd: "1000000", period } } } };
+    },
+  },
+  ...["key", "model", "day"].map((by) => ({
+    name: `usage of ${rows} rows by ${by}`,
+    path: `/admin/v1/usage?since=30d&by=${by}`,
+    admin: true,
+  })),
+  {
+    name: `usage of ${rows} rows, pieces of days`,
+    path: `/admin/v1/usage?since=${new Date(Date.now() - 700 * 3_600_000).toISOString()}&by=key`,
+    admin: true,
+  },
+  {
+    name: `usage of a day with ${keys} keys by key`,
+    path: "/admin/v1/usage?since=40d&by=key",
+    admin: true,
+  },
+  { name: `audit of ${rows} rows`, path: "/admin/v1/audit", admin: true, method: "POST" },
+  { name: `list of ${keys} keys`, path: "/admin/v1/keys", admin: true },
+  { name: "metrics", path: "/metrics" },
+  { name: "catalog", path: "/v1/models" },
+];
+
+/** 4,000 messages, near the most there can be, each of so many parts. */
+function conversation(model: string, parts: number): string {
+  const messages = 4_000;
+  const text = "x".repeat(30 * MB / messages / parts - 60);
+  const content = parts === 1 ? text : Array.from({ length: parts }, () => ({ type: "text", text }));
+  return JSON.stringify({
+    model,
+    messages: Array.from({ length: messages }, (_, at) => ({ role: at % 2 === 0 ? "user" : "assistant", content })),
+  });
+}
+
+function badEscape(): string {
+  return user("chat/json", "\n".repeat(15 * MB)).replace(/"}\]}$/, '\\q"}]}');
+}
+
+/** A request with a tool of whose schema this is a part. */
+function withTool(json: string): string {
+  const tool = { type: "function", function: { name: "f", parameters: { type: "object", default: "HERE" } } };
+  return user("messages/json", "x", { tools: [tool] }).replace('"HERE"', json);
+}
+
+/** An object of 10,000 names, near the most there can be, that no other object has. */
+function names(_: unknown, number: number): string {
+  return `{${Array.from({ length: 9_990 }, (_, at) => `"k${number}_${at}":1`).join(",")}}`;
+}
+
+/** A conversation with calls of a tool. */
+function called(...texts: string[]): string {
+  return toolTalk("messages/json", { calls: texts, results: texts.map(() => "y") });
+}
+
+/** A conversation with results of a tool. */
+function answered(...texts: string[]): string {
+  return toolTalk("gemini/short", { calls: texts.map(() => "{}"), results: texts });
+}
+
+function toolTalk(model: string, { calls, results }: { calls: readonly string[]; results: readonly string[] }): string {
+  const tool_calls = calls.map((json, at) => ({
+    id: `call_${at}`,
+    type: "function",
+    function: { name: "f", arguments: json },
+  }));
+  return JSON.stringify({
+    model,
+    messages: [
+      { role: "user", content: "x" },
+      { role: "assistant", tool_calls },
+      ...results.map((content, at) => ({ role: "tool", tool_call_id: `call_${at}`, content })),
+    ],
+  });
+}
+
+/** Answers of 30 MB, whole and streamed, passed on and translated. */
+function answers(): Trial[] {
+  const trials: Trial[] = [];
+  for (const upstream of ["chat", "messages", "gemini"] as const) {
+    for (const play of ["prose", "quotes", "han", "call", "names"] as const) {
+      trials.push({
+        name: `answer of 30 MB, ${play}, ${upstream} for chat`,
+        path: CHAT,
+        body: () => user(`${upstream}/${play}`, "x"),
+      });
+    }
+  }
+  trials.push({
+    name: "answer of 30 MB, call, chat for messages",
+    path: MESSAGES,
+    body: () => user("chat/call", "x", { max_tokens: 16 }),
+  });
+  for (const upstream of ["chat", "messages"] as const) {
+    for (const play of ["prose", "quotes", "han", "words", "events"] as const) {
+      trials.push({
+        name: `stream of 30 MB, ${play}, ${upstream} for chat`,
+        path: CHAT,
+        body: () => user(`${upstream}/${play}`, "x", { stream: true }),
+      });
+    }
+  }
+  return trials;
+}
+
+/** A character of each 256 that there are: what is not known of it yet is learnt. */
+function ofEachPage(): string {
+  return Array.from({ length: 0x1100 }, (_, page) => String.fromCodePoint(page * 256 + 255)).join("").toWellFormed();
+}
+
+/** The same from a client whose calls have objects. */
+function calledWith(model: string, json: string): string {
+  const call = { type: "tool_use", id: "call_1", name: "f", input: "HERE" };
+  return JSON.stringify({
+    model,
+    max_tokens: 16,
+    messages: [
+      { role: "user", content: "x" },
+      { role: "assistant", content: [call] },
+      { role: "user", content: [{ type: "tool_result", tool_use_id: "call_1", content: "y" }] },
+    ],
+  }).replace('"HERE"', () => json);
+}
+
+function members(count: number): string {
+  const all = Array.from({ length: count }, (_, at) => `"m${at}":0`).join(",");
+  return `{"model":"chat/json","messages":[{"role":"user","content":"x"}],"metadata":{${all}}}`;
+}
