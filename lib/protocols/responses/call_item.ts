@@ -14,18 +14,38 @@ import {
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
 
-/** A call of a function. Its arguments are never empty: a tool without parameters is called with `{}`. */
-export function functionCallItem(call: Call, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
-  const at = { item_id: itemId("fc", place), output_index: place.index };
+/** How a call of a function is told. */
+const FUNCTION = {
+  type: "function_call",
+  prefix: "fc",
+  member: "arguments",
+  onDelta: "response.function_call_arguments.delta",
+  onDone: "response.function_call_arguments.done",
+} as const;
+
+/** How a call of a tool that takes free text is told. */
+const CUSTOM = {
+  type: "custom_tool_call",
+  prefix: "ctc",
+  member: "input",
+  onDelta: "response.custom_tool_call_input.delta",
+  onDone: "response.custom_tool_call_input.done",
+} as const;
+
+/** A call. The arguments of a function are never empty: one without parameters is called with `{}`. */
+export function callItem(call: Call, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
+  const custom = call.custom === true;
+  const { type, prefix, member, onDelta, onDone } = custom ? CUSTOM : FUNCTION;
+  const at = { item_id: itemId(prefix, place), output_index: place.index };
   let text = "";
 
   function write(status: ItemStatus | "in_progress"): JsonObject {
     return {
-      type: "function_call",
+      type,
       id: at.item_id,
       call_id: call.id,
       name: call.name,
-      arguments: text,
+      [member]: text,
       status,
       ...(call.namespace !== undefined && { namespace: call.namespace }),
     };
@@ -33,52 +53,20 @@ export function functionCallItem(call: Call, place: ItemPlace): { item: OutputIt
 
   function delta(piece: string): WireEvent[] {
     text += piece;
-    return [{ type: "response.function_call_arguments.delta", members: { ...at, delta: piece } }];
+    return [{ type: onDelta, members: { ...at, delta: piece } }];
   }
 
   const item: OutputItem = {
     ...silentItem(),
     delta,
     done(status) {
-      const events = text === "" ? delta("{}") : [];
+      const events = text === "" && !custom ? delta("{}") : [];
       events.push(
-        { type: "response.function_call_arguments.done", members: { ...at, name: call.name, arguments: text } },
+        { type: onDone, members: { ...at, ...(!custom && { name: call.name }), [member]: text } },
         itemDone(place.index, write(status)),
       );
       return events;
     },
-    value: write,
-  };
-  return { item, events: [itemAdded(place.index, write("in_progress"))] };
-}
-
-/** A call of a tool that takes free-form text. */
-export function customCallItem(call: Call, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
-  const at = { item_id: itemId("ctc", place), output_index: place.index };
-  let input = "";
-
-  function write(status: ItemStatus | "in_progress"): JsonObject {
-    return {
-      type: "custom_tool_call",
-      id: at.item_id,
-      call_id: call.id,
-      name: call.name,
-      input,
-      status,
-      ...(call.namespace !== undefined && { namespace: call.namespace }),
-    };
-  }
-
-  const item: OutputItem = {
-    ...silentItem(),
-    delta(piece) {
-      input += piece;
-      return [{ type: "response.custom_tool_call_input.delta", members: { ...at, delta: piece } }];
-    },
-    done: (status) => [
-      { type: "response.custom_tool_call_input.done", members: { ...at, input } },
-      itemDone(place.index, write(status)),
-    ],
     value: write,
   };
   return { item, events: [itemAdded(place.index, write("in_progress"))] };

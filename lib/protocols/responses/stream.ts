@@ -4,7 +4,7 @@ import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
-import { customCallItem, functionCallItem } from "./call_item.ts";
+import { callItem } from "./call_item.ts";
 import { messageItem } from "./message_item.ts";
 import {
   type ItemPlace,
@@ -140,7 +140,7 @@ function openItem(
     case "refusal":
       return messageItem(block.type, place);
     case "tool_call":
-      return block.custom === true ? customCallItem(block, place) : functionCallItem(block, place);
+      return callItem(block, place);
     case "reasoning": {
       const { reasoning } = echo.prompt;
       // The first item of an answer is its message, unless the client asked for reasoning.
