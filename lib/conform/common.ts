@@ -4,7 +4,7 @@ import type { JsonObject } from "../json.ts";
 import { type Check, Mismatch, must, type Part, shaped, show, Skip } from "./check.ts";
 import type { Answer, Context } from "./context.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./words.ts";
-import { objectOf } from "./wire.ts";
+import { DONE, objectOf, type WireStream } from "./wire.ts";
 
 /** What the checks need to know of a protocol. */
 export interface Dialect {
@@ -216,6 +216,15 @@ export function streamOf({ part, body }: Dialect, context: Context): ReturnType<
     `${part} stream`,
     () => context.stream({ path: context.path(part), body: body(context, READY, streaming(part)) }),
   );
+}
+
+/** Every event has an event line that says the type in its data. @param events the same events, by their bodies */
+export function checkNames(stream: WireStream, events: readonly { type: string }[]): void {
+  const named = stream.events.filter(({ data }) => data !== DONE);
+  events.forEach(({ type }, index) => {
+    const name = named[index]?.name;
+    must(name === type, { expected: `event: ${type}`, seen: name });
+  });
 }
 
 /** What asks for a stream, with its usage. */

@@ -1,8 +1,7 @@
 /** Messages: the order and the completeness of events. */
 import { type Check, must } from "../check.ts";
-import { streamOf, wholeOf } from "../common.ts";
+import { checkNames, streamOf, wholeOf } from "../common.ts";
 import type { Context } from "../context.ts";
-import { DONE } from "../wire.ts";
 import { checkUsage, type Event, foldEvents, inputOf, MESSAGES, readEvents, readWhole } from "./forms.ts";
 
 async function events(context: Context): Promise<Event[]> {
@@ -36,11 +35,7 @@ export const MESSAGES_STREAMS: readonly Check[] = [
     why: "Every official SDK drops an event without it",
     async run(context) {
       const stream = await streamOf(MESSAGES, context);
-      const named = stream.events.filter(({ data }) => data !== DONE);
-      readEvents(stream).forEach(({ type }, index) => {
-        const name = named[index]?.name;
-        must(name === type, { expected: `event: ${type}`, seen: name });
-      });
+      checkNames(stream, readEvents(stream));
     },
   },
   {

@@ -1,7 +1,7 @@
 /** Responses: the order and the completeness of events. */
 import type { Json } from "../../json.ts";
 import { type Check, must } from "../check.ts";
-import { streamOf, wholeOf } from "../common.ts";
+import { checkNames, streamOf, wholeOf } from "../common.ts";
 import type { Context } from "../context.ts";
 import { DONE } from "../wire.ts";
 import { checkUsage, type Event, lastResponse, readEvents, readWhole, RESPONSES, TERMINAL } from "./forms.ts";
@@ -19,11 +19,7 @@ export const RESPONSES_STREAMS: readonly Check[] = [
     why: "Strict parsers read the line, others the type",
     async run(context) {
       const stream = await streamOf(RESPONSES, context);
-      const named = stream.events.filter(({ data }) => data !== DONE);
-      readEvents(stream).forEach(({ type }, index) => {
-        const name = named[index]?.name;
-        must(name === type, { expected: `event: ${type}`, seen: name });
-      });
+      checkNames(stream, readEvents(stream));
     },
   },
   {
