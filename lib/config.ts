@@ -26,7 +26,7 @@ export const ENDPOINTS = [
 ] as const satisfies readonly Endpoint[];
 
 /** Spans of time a budget is for. Those of the calendar begin at midnight UTC. */
-export const PERIODS = ["day", "week", "month", "total"] as const;
+const PERIODS = ["day", "week", "month", "total"] as const;
 
 /** Names of groups, keys and upstreams. */
 export const nameSchema = z.string().max(64).regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, {
@@ -40,14 +40,14 @@ export const secretSchema = z.strictObject({
 });
 
 /** The one upstream vendor that needs no network. */
-export const embeddedUpstreamSchema = z.strictObject({
+const embeddedUpstreamSchema = z.strictObject({
   vendor: z.literal("embedded").describe("The models inside the gateway: no key, no network"),
 });
 
 const VENDOR_NAMES = Object.keys(VENDORS) as [VendorName, ...VendorName[]];
 
 /** An upstream that is reached over the network. */
-export const httpUpstreamSchema = z.strictObject({
+const httpUpstreamSchema = z.strictObject({
   vendor: z.enum(VENDOR_NAMES).describe("Whose dialect it speaks; a host that is none of these: openai-compatible"),
   base_url: z.string().regex(/^https?:\/\/[A-Za-z0-9.\-[\]:]+(\/[A-Za-z0-9._~\-/]*)?$/, {
     error: 'Expected an address such as "https://api.example.com/v1": no query, no user',
@@ -72,20 +72,20 @@ export const listenSchema = z.strictObject({
 });
 
 /** A model id in which `*` stands for any text. */
-export const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
+const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
   error: 'Expected a model id in which * stands for any text, such as "acme/*"',
 });
 
 /** An endpoint by its name, or `*` for all. */
-export const endpointSchema = z.enum([...ENDPOINTS, "*"]);
+const endpointSchema = z.enum([...ENDPOINTS, "*"]);
 
 /** Addresses of clients, such as `10.0.0.0/8` or `2001:db8::1`. */
-export const networkSchema = z.string().refine(isNetwork, {
+const networkSchema = z.string().refine(isNetwork, {
   error: 'Expected an IP address or a network, such as "10.0.0.0/8" or "2001:db8::1"',
 });
 
 /** An amount of money that may be spent in each period. */
-export const budgetSchema = z.strictObject({
+const budgetSchema = z.strictObject({
   usd: z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
     error: 'Expected USD as a decimal string with at most 12 decimals, such as "50"',
   }).describe("Amount in USD, as a decimal string"),

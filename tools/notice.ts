@@ -4,7 +4,7 @@ import { LEFT_OUT, type Piece, RUNTIME } from "./sbom_rules.ts";
 import { MISSING, TEXTS } from "./notice_texts.ts";
 
 /** Path of the written file, from the root of the repository. */
-export const NOTICE_FILE = "NOTICE";
+const NOTICE_FILE = "NOTICE";
 
 const LINE = "-".repeat(80);
 

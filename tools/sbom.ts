@@ -5,7 +5,7 @@ import { type Part, readParts } from "./sbom_parts.ts";
 import { LEFT_OUT, RUNTIME } from "./sbom_rules.ts";
 
 /** Where the task writes it. */
-export const SBOM_FILE = "build/sluice.cdx.json";
+const SBOM_FILE = "build/sluice.cdx.json";
 
 /** A package or a piece of one, as CycloneDX has it. */
 export interface Component {

@@ -16,7 +16,7 @@ export interface StreamMemory {
 }
 
 /** Streams that say something every two seconds: translated ones where the target can do that. */
-export const HELD = { client: "chat", upstream: "messages", play: "slow" } as const;
+const HELD = { client: "chat", upstream: "messages", play: "slow" } as const;
 const HELD_RELAYED = { client: "chat", upstream: "chat", play: "slow" } as const;
 
 /** Time for which all streams are open before memory is read, in milliseconds: each has said something twice by then. */

@@ -29,7 +29,7 @@ export const limitsSchema = z.strictObject({
 export type Limits = z.output<typeof limitsSchema>;
 
 /** How an image model's host differs from OpenAI's newest ones. An absent member is false. */
-export const imageHostSchema = z.strictObject({
+const imageHostSchema = z.strictObject({
   single: z.boolean().optional().describe("Makes one picture per request: several are asked for in parallel requests"),
   addresses: z.boolean().optional()
     .describe("Answers with addresses of pictures unless `response_format` asks for base64"),

@@ -80,7 +80,7 @@ export function deployProblems(config: Config, env: Env): string[] {
 }
 
 /** Whether anything is limited by the configuration. Keys of the store may have limits beside. */
-export function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | "keys">): boolean {
+function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | "keys">): boolean {
   return models.some(({ limits }) => limits !== undefined) ||
     Object.values(groups).some(({ limits, key_limits }) => limits !== undefined || key_limits !== undefined) ||
     keys.some(({ rules }) => rules.limits !== undefined);

@@ -4,7 +4,7 @@ import { isAddress } from "../access/networks.ts";
 import { type Finding, notesOn } from "./finding.ts";
 
 /** The proxy without user and password. */
-export function proxyName(proxy: string): string {
+function proxyName(proxy: string): string {
   const url = URL.parse(proxy.includes("://") ? proxy : `http://${proxy}`);
   return url === null ? "a proxy whose address cannot be read" : `${url.protocol}//${url.host}`;
 }

@@ -42,6 +42,6 @@ export function lookAtSettings(config: Config, path: string | undefined): Findin
 }
 
 /** True for the machine itself. */
-export function isLoopback(hostname: string): boolean {
+function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/.test(hostname);
 }

@@ -6,7 +6,7 @@ import type { PriceSheet } from "../store/ledger.ts";
 import { dayName, type UpstreamPrices, type UpstreamSum } from "./upstreams.ts";
 
 /** What an invoice may tell of a model: tokens by class, pictures, and the amount in USD. */
-export const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
+const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
 
 /** A column of an invoice that is compared. */
 export type Invoiced = typeof INVOICED[number];

@@ -4,7 +4,7 @@ import { tokenCounts } from "./days.ts";
 import type { Entry, Hold, KeptEntry, PriceSheet } from "./ledger.ts";
 
 /** Largest amount that a column of SQLite or Postgres holds: about 9.2 million USD. */
-export const MAX_AMOUNT = 2n ** 63n - 1n;
+const MAX_AMOUNT = 2n ** 63n - 1n;
 
 /**
  * Check sum of an entry, from all it says but its own `check`, and from the check sum of the entry before: a change of any

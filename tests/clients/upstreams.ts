@@ -17,7 +17,7 @@ export interface Route {
 }
 
 /** Where arguments of calls are objects: their white space is not kept. */
-export function hasObjects({ upstream }: Pick<Route, "upstream">): boolean {
+function hasObjects({ upstream }: Pick<Route, "upstream">): boolean {
   return upstream === "messages" || upstream === "gemini";
 }
 
@@ -77,7 +77,7 @@ export interface Crossing {
  * one as a customer of OpenRouter. They are two because signatures of the far model are OpenRouter's to take back, and who
  * knows their issuer sends them to nobody else.
  */
-export async function startCrossing(): Promise<Crossing> {
+async function startCrossing(): Promise<Crossing> {
   const far = await startGateway();
   const gemini = startGemini(far);
   const env = { FAR_KEY: far.key, GEMINI_KEY };

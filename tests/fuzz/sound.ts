@@ -15,7 +15,7 @@ const PNG = "iVBORw0KGgoAAAANSUhEUgAAAEAAAAAwCAIAAAAuKetIAAAAAElFTkSuQmCC";
 const SCHEMA = { type: "object", properties: { a: { type: "string" } }, required: ["a"] };
 
 /** Models with an upstream behind them, one for each protocol that upstreams speak. */
-export const OUTSIDE: readonly string[] = SPOKEN.map((spoken) => `acme/${spoken}`);
+const OUTSIDE: readonly string[] = SPOKEN.map((spoken) => `acme/${spoken}`);
 
 /** How much rarer pictures are: the model paints them. */
 const PAINTED = 0.04;

@@ -40,7 +40,7 @@ function readObject(url: URL): JsonObject {
 }
 
 /** Where a case goes: reasoning also to the vendors of chat that keep it. */
-export function sidesFor({ name }: RequestCase): string[] {
+function sidesFor({ name }: RequestCase): string[] {
   return name === "reasoning_replay" ? [...UPSTREAMS, "openrouter", "deepseek"] : [...UPSTREAMS];
 }
 

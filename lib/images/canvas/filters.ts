@@ -3,7 +3,7 @@ import type { Pixels } from "../pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
 /** Gives each pixel a new colour, by its old one in bytes. */
-export function recolor(
+function recolor(
   pixels: Pixels,
   change: (red: number, green: number, blue: number, out: Float64Array) => void,
 ): void {

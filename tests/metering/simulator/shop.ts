@@ -192,7 +192,7 @@ export const CUSTOMERS: readonly Customer[] = [
 ];
 
 /** Prices of a ware at a moment. */
-export function picosAt({ periods }: Ware, now: number): Picos {
+function picosAt({ periods }: Ware, now: number): Picos {
   const found = periods.filter(({ from }) => from <= now).at(-1);
   if (found === undefined) throw new RangeError("Cannot price: the moment is before all time");
   return found.picos;

@@ -90,7 +90,7 @@ function wood(
 }
 
 /** A fir that stands on a point. */
-export function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
+function fir([x, y]: Point, size: number, color: Rgb): Layer[] {
   const outline: Point[] = [[x, y - size]];
   const back: Point[] = [];
   const tiers = 7;
