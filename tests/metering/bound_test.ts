@@ -4,22 +4,12 @@ import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } 
 import { countPrompt } from "../../lib/metering/count_prompt.ts";
 import { parseUsd } from "../../lib/metering/money.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
-import type { PriceSheet } from "../../lib/store/ledger.ts";
+import { SHEET } from "./entries.ts";
 import { randomText, seeded } from "./random_text.ts";
 
 const MODEL = {
   context_length: 200_000,
   top_provider: { context_length: 200_000, max_completion_tokens: 8_000, is_moderated: false },
-};
-
-const SHEET: PriceSheet = {
-  model: "acme/one",
-  factor: "1",
-  prompt: "0.000003",
-  completion: "0.000015",
-  input_cache_read: "0.0000003",
-  input_cache_write_5m: "0.00000375",
-  input_cache_write_1h: "0.000006",
 };
 
 function prompt(blocks: Block[], members: Partial<Prompt> = {}): Prompt {

@@ -1,6 +1,17 @@
-/** Entries and holds for tests of what is made of them. */
+/** Entries, holds and prices for tests of what is made of them. */
 import { NO_TOKENS } from "../../lib/store/days.ts";
-import type { Entry, Hold } from "../../lib/store/ledger.ts";
+import type { Entry, Hold, PriceSheet } from "../../lib/store/ledger.ts";
+
+/** Prices that differ in every class. */
+export const SHEET: PriceSheet = {
+  model: "acme/one",
+  factor: "1",
+  prompt: "0.000003",
+  completion: "0.000015",
+  input_cache_read: "0.0000003",
+  input_cache_write_5m: "0.00000375",
+  input_cache_write_1h: "0.000006",
+};
 
 /** An entry of a request that was refused, with whatever else is said of it. */
 export function entryOf(id: string, members: Partial<Entry> = {}): Entry {

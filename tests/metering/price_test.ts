@@ -8,18 +8,8 @@ import { postings, recompute } from "../../lib/metering/postings.ts";
 import { costOfTokens, PRICE_CLASSES, sheetAt, unitPrice } from "../../lib/metering/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, PriceSheet } from "../../lib/store/ledger.ts";
-import { entryOf } from "./entries.ts";
+import { entryOf, SHEET } from "./entries.ts";
 import { seeded } from "../routing/seeded.ts";
-
-const SHEET: PriceSheet = {
-  model: "acme/one",
-  factor: "1",
-  prompt: "0.000003",
-  completion: "0.000015",
-  input_cache_read: "0.0000003",
-  input_cache_write_5m: "0.00000375",
-  input_cache_write_1h: "0.000006",
-};
 
 /** Digits of a decimal string, and how many of them stand behind the point. */
 function digitsOf(text: string): { digits: bigint; decimals: number } {
