@@ -1,4 +1,5 @@
 /** Whether a client takes what there is for it: one that does not must not hold on to what others wait for. */
+import { Bag, type Bagged } from "../bag.ts";
 import { GatewayError } from "../errors.ts";
 
 /** A watch over the reader of one stream. */
@@ -13,29 +14,80 @@ export interface ReaderWatch {
 
 /**
  * Starts with something to read.
- * @param unreadMs how long the client may leave it, in milliseconds; it is noticed within twice that time
+ * @param unreadMs how long the client may leave it, in milliseconds; it is noticed within 200 more
  * @param gaveUp called once when that was too long, with what the client is told, should it ever read on
  */
 export function watchReader(unreadMs: number, gaveUp: (error: GatewayError) => void): ReaderWatch {
-  let asking = false;
-  let isOld = false;
-  const timer = setInterval(() => {
-    if (asking) return;
-    if (isOld) {
-      clearInterval(timer);
-      const message = `Cannot go on with this answer: it was left unread for more than ${unreadMs / 1000} s`;
-      gaveUp(new GatewayError("too_slow", message));
-    }
-    isOld = true;
-  }, unreadMs);
-  return {
-    asks() {
-      asking = true;
-    },
-    given() {
-      asking = false;
-      isOld = false;
-    },
-    stop: () => clearInterval(timer),
-  };
+  const watch = new Watch(unreadMs, gaveUp);
+  READERS.add(watch);
+  return watch;
+}
+
+/** Time between two looks at all readers, in milliseconds. */
+const LOOK_MS = 100;
+
+/**
+ * All readers of this isolate, looked at by one timer that runs while there are any. Time is counted in looks: no clock is
+ * asked for each event of a stream, and a process that was held up does not blame its clients for it.
+ */
+class Readers {
+  readonly #watches = new Bag<Watch>();
+  #timer: ReturnType<typeof setInterval> | undefined;
+  looks = 0;
+
+  add(watch: Watch): void {
+    this.#watches.add(watch);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_MS);
+  }
+
+  delete(watch: Watch): void {
+    this.#watches.delete(watch);
+    if (this.#watches.items.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  #look(): void {
+    this.looks++;
+    const late = this.#watches.items.filter((watch) => watch.isLate(this.looks));
+    for (const watch of late) watch.giveUp();
+  }
+}
+
+const READERS = new Readers();
+
+class Watch implements ReaderWatch, Bagged {
+  readonly #unreadMs: number;
+  readonly #gaveUp: (error: GatewayError) => void;
+  /** The look after which something was there to read; `Infinity`: the client waits for more. */
+  #since = READERS.looks;
+  at = -1;
+
+  constructor(unreadMs: number, gaveUp: (error: GatewayError) => void) {
+    this.#unreadMs = unreadMs;
+    this.#gaveUp = gaveUp;
+  }
+
+  asks(): void {
+    this.#since = Infinity;
+  }
+
+  given(): void {
+    this.#since = READERS.looks;
+  }
+
+  /** The first of the looks may have come at once. */
+  isLate(look: number): boolean {
+    return (look - this.#since - 1) * LOOK_MS >= this.#unreadMs;
+  }
+
+  giveUp(): void {
+    this.stop();
+    const message = `Cannot go on with this answer: it was left unread for more than ${this.#unreadMs / 1000} s`;
+    this.#gaveUp(new GatewayError("too_slow", message));
+  }
+
+  stop(): void {
+    READERS.delete(this);
+  }
 }

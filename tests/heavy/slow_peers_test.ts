@@ -23,7 +23,7 @@ const MEASURE_MS = 10_000;
 const PATIENCE_MS = 26_000;
 /** Time for the buffers between to fill, and for what the last round left to end, in milliseconds. */
 const SETTLE_MS = 3_000;
-/** A reader that leaves an answer unread is noticed within twice the limit. */
+/** More than what the limit and what is on the way take: the machine is busy here. */
 const CUT_MS = 2 * PATIENCE_MS + 5_000;
 /** Readers that read on after they were cut, to see what they were told. */
 const DRAINED = 35;
