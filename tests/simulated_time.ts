@@ -12,6 +12,8 @@ export interface SimulatedTime extends Disposable {
   now(): number;
   /** Lets so many milliseconds go by: whatever is due rings in its order, and what follows from it happens. */
   pass(ms: number): Promise<void>;
+  /** Waits in real time, in which what was begun gets as far as it does without any time. */
+  settle(realMs: number): Promise<void>;
 }
 
 /** Ids of simulated timers; the runtime's own begin at 1. */
@@ -26,7 +28,7 @@ export function simulateTime(begin: number): SimulatedTime {
   const timers = new Map<number, Timer>();
   let passed = 0;
   let id = FIRST_ID;
-  const settle = () => new Promise<void>((resolve) => real.setTimeout(resolve, SETTLE_MS));
+  const settle = (realMs = SETTLE_MS) => new Promise<void>((resolve) => real.setTimeout(resolve, realMs));
 
   function start(call: unknown, ms = 0, repeats: boolean, rest: unknown[]): number {
     if (typeof call !== "function") throw new TypeError("Cannot ring anything but a function");
@@ -55,6 +57,7 @@ export function simulateTime(begin: number): SimulatedTime {
 
   return {
     now: () => begin + passed,
+    settle,
     async pass(ms) {
       const end = passed + ms;
       await settle();

@@ -1,7 +1,8 @@
 /** Whether a host can be reached at all. `fetch` does not tell a connection that is not made from an answer that is late. */
+import { type Address, createDialler, type Dialler } from "./http1/socket.ts";
 
 /** Knocks at an address. @throws where no connection can be made, and what the signal was aborted with */
-export type Knock = (address: { hostname: string; port: number }, signal: AbortSignal) => Promise<void>;
+export type Knock = (address: Address, signal: AbortSignal) => Promise<void>;
 
 /** One host, as all calls of a transport see it. */
 export interface Host {
@@ -24,8 +25,9 @@ export interface Hosts {
 /** Variables that name a proxy: what is behind it cannot be knocked at. */
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
 
-/** Starts without knowing any host. */
-export function createHosts(knock: Knock = knockByTcp): Hosts {
+/** Starts without knowing any host. `knock` absent: a connection is made, with TLS to the end of the handshake. */
+export function createHosts(knock?: Knock): Hosts {
+  const diallers: Dialler[] = [];
   const hosts = new Map<string, Host>();
   const knocking = new Set<AbortController>();
   return {
@@ -37,15 +39,24 @@ export function createHosts(knock: Knock = knockByTcp): Hosts {
       const address = {
         hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
         port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+        tls: protocol === "https:",
       };
-      const host = createHost((signal) => knock(address, signal), knocking);
+      const host = createHost(knocks(address), knocking);
       hosts.set(key, host);
       return host;
     },
     close() {
       for (const attempt of knocking) attempt.abort();
+      for (const dialler of diallers) dialler.close();
     },
   };
+
+  function knocks(address: Address): (signal: AbortSignal) => Promise<void> {
+    if (knock !== undefined) return (signal) => knock(address, signal);
+    const dialler = createDialler(address);
+    diallers.push(dialler);
+    return (signal) => connect(dialler, signal);
+  }
 }
 
 function createHost(knock: (signal: AbortSignal) => Promise<void>, knocking: Set<AbortController>): Host {
@@ -74,8 +85,7 @@ function createHost(knock: (signal: AbortSignal) => Promise<void>, knocking: Set
 }
 
 /** A connection that is closed as soon as it is made. Where a proxy is in use, everything counts as reached. */
-async function knockByTcp(address: { hostname: string; port: number }, signal: AbortSignal): Promise<void> {
+async function connect(dialler: Dialler, signal: AbortSignal): Promise<void> {
   if (PROXIES.some((name) => (Deno.env.get(name) ?? "") !== "")) return;
-  const connection = await Deno.connect({ ...address, signal });
-  connection.close();
+  (await dialler.dial(signal)).close();
 }

@@ -77,6 +77,8 @@ async function startPainting(time: SimulatedTime, transport: string) {
   const app = createApp({ routes, surface: "both", gateway, drain });
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
   open.defer(() => server.shutdown());
+  // Also where something fails: the server waits for its answers.
+  open.defer(host.paint);
   const ask = () =>
     fetch(`http://127.0.0.1:${server.addr.port}/v1/images/generations`, {
       method: "POST",
