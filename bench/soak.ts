@@ -34,6 +34,8 @@ const WARM_SECONDS = Math.min(180, minutes * 60 / 5);
 const LEEWAY = { share: 0.03, value: 5e6 };
 /** The same of descriptors: as many as connections that come and go. */
 const FEW = { share: 0.1, value: 20 };
+/** At a calm look no more requests run than this many times as many as in the median. */
+const CALM = 1.5;
 /** Looks of which the lowest tells what of the heap is no garbage: in a minute, all of it was collected once. */
 const LOOKS_OF_A_LOW = 6;
 /** Time after the load until what is left over is looked at, in milliseconds. */
@@ -185,6 +187,15 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.max(0, ms)));
 }
 
+/**
+ * The looks at which no more was under way than usual: where the machine had other work, requests pile up, and so do their
+ * connections and their memory.
+ */
+function calmOf(looks: readonly Vitals[]): Vitals[] {
+  const usual = looks.map(({ running }) => running).toSorted((a, b) => a - b)[Math.floor(looks.length / 2)] ?? 0;
+  return looks.filter(({ running }) => running <= CALM * usual);
+}
+
 /** What is written. */
 type Report = Awaited<ReturnType<typeof measured>>;
 
@@ -195,7 +206,7 @@ async function measured(gateway: Running) {
   await load.end();
   const audit = await auditOf();
   await gateway.stop();
-  const warm = looks.filter(({ seconds }) => seconds > WARM_SECONDS);
+  const warm = calmOf(looks.filter(({ seconds }) => seconds > WARM_SECONDS));
   const series = (of: (look: Vitals) => number): Point[] =>
     warm.map((look) => ({ seconds: look.seconds, value: of(look) }));
   const heap = series((look) => look.heap);
@@ -216,6 +227,7 @@ async function measured(gateway: Running) {
     requests,
     perSecond: requests / loadSeconds,
     leftOut,
+    calmLooks: warm.length,
     unanswered: underWay,
     entries: countOf(seen.database, "entries"),
     flat: memory.rss.flat && memory.pss.flat && memory.live.flat && descriptors.flat,
@@ -264,7 +276,7 @@ function tables({ memory, heap, descriptors, after, most, ...rest }: Report): st
     `${rest.minutes} minutes, ${rest.requests} requests, ${
       short(rest.perSecond)
     } a second (${rest.leftOut} left out, ` +
-    `${rest.unanswered} without an end), ${rest.entries} entries, load average ${
+    `${rest.unanswered} without an end), ${rest.entries} entries, ${rest.calmLooks} calm looks, load average ${
       rest.loadAverage.map(short).join(" to ")
     }`,
     table(["", "first third", "middle", "last", "last - first", "per hour", ""], rows),
