@@ -1,7 +1,5 @@
-/**
- * A pass over JSON text before it is parsed: what is wrong with it, whether it is more than the limits allow, and where
- * the outermost members stand.
- */
+/** What the readers of JSON have in common: limits, where the parts of a text end, and what can be wrong with it. */
+import type { Json } from "./json_values.ts";
 
 /** What a parser accepts at most. */
 export interface JsonLimits {
@@ -13,6 +11,9 @@ export interface JsonLimits {
   keys: number;
 }
 
+/** Limits for request bodies. */
+export const JSON_LIMITS: JsonLimits = { depth: 64, nodes: 200_000, keys: 10_000 };
+
 /** Text that is not JSON, or that is more than the limits allow. */
 export class JsonError extends SyntaxError {
   override readonly name = "JsonError";
@@ -23,6 +24,15 @@ export class JsonError extends SyntaxError {
     super(message);
     this.position = position;
   }
+}
+
+/** What JSON text says. */
+export interface ParsedJson {
+  value: Json;
+  /** Where the members of the outermost object stand, each name once; of anything else there are none. */
+  members: readonly Member[];
+  /** Whether there are raw numbers in it. */
+  hasRaw: boolean;
 }
 
 /** A piece of a text: from `start` up to, not including, `end`. */
@@ -38,33 +48,6 @@ export interface Member extends Span {
   before: number;
 }
 
-/** What a pass has found. */
-export interface Scan {
-  /** Whether a number would be written back differently than it was read (`1.0`, `-0`, `1e400`, integers past 2^53). */
-  lossy: boolean;
-  /** The members of the outermost object, in their order; of anything else there are none. */
-  members: Member[];
-  /** How many names the objects have that stand in the outermost array or object, all together. */
-  innerNames: number;
-  /** Values of any kind. */
-  nodes: number;
-}
-
-/** How to look through a text. */
-export interface ScanOptions {
-  limits: JsonLimits;
-  /** Whether equal names are looked for, which takes more time than all the rest. */
-  comparesNames: boolean;
-}
-
-/** An array or an object that is open. */
-interface Level {
-  isObject: boolean;
-  keys: number;
-  /** Names so far, where they are compared. */
-  names: Set<string> | undefined;
-}
-
 /** Readers differ in which of two equal members they take, so the levels that decide about a request have none. */
 export const UNIQUE_LEVELS = 2;
 
@@ -73,14 +56,14 @@ const NUMBER_LENGTH = 1100;
 /** Natural numbers of so many digits are exact in a double. */
 const EXACT_DIGITS = 15;
 
-const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, COMMA = 0x2c, COLON = 0x3a, BACKSLASH = 0x5c;
-const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+const QUOTE = 0x22, MINUS = 0x2d, DOT = 0x2e, BACKSLASH = 0x5c;
+
 const ZERO = 0x30, NINE = 0x39, LETTER_U = 0x75;
 
 /** What may follow a backslash, `u` apart. */
 const ESCAPES = new Set(Array.from('"\\/bfnrt', (letter) => letter.charCodeAt(0)));
 
-/** What can be wrong with the structure, in the words of every reader of JSON here. */
+/** What can be wrong with the structure, in the words of every reader. */
 export const FAULTS = {
   name: (at: number) => new JsonError("Expected a member name in double quotes", at),
   members: ({ keys }: JsonLimits, at: number) => new JsonError(`Expected at most ${keys} members in an object`, at),
@@ -93,107 +76,12 @@ export const FAULTS = {
   quote: (text: string) => new JsonError('Expected a closing "', text.length),
 };
 
-/**
- * Checks structure, numbers and limits in one pass without recursion. The insides of strings are left to the parser,
- * which is faster; `findBadString` says where it stumbled.
- * @throws {JsonError} at the first fault
- */
-export function scanJson(text: string, { limits, comparesNames }: ScanOptions): Scan {
-  const levels: Level[] = [];
-  const members: Member[] = [];
-  /** The outermost member that is open. */
-  let member: Member | undefined;
-  let level: Level | undefined;
-  let nodes = 0;
-  let innerNames = 0;
-  let lossy = false;
-  /** Where the last comma or opening brace ends the part before. */
-  let before = 0;
-  let at = skipSpace(text, 0);
-
-  while (true) {
-    if (level !== undefined && level.isObject) {
-      const open = at;
-      at = keyEnd(text, open);
-      if (++level.keys > limits.keys) throw FAULTS.members(limits, open);
-      if (level.names !== undefined) addName(level.names, readName(text, open, at), open);
-      if (levels.length === 1) members.push(member = { name: readName(text, open, at), before, start: 0, end: 0 });
-      else if (levels.length === 2) innerNames++;
-      at = skipSpace(text, at);
-      if (text.charCodeAt(at) !== COLON) throw FAULTS.colon(at);
-      at = skipSpace(text, at + 1);
-      if (levels.length === 1 && member !== undefined) member.start = at;
-    }
-
-    // A value starts here.
-    if (++nodes > limits.nodes) throw FAULTS.values(limits, at);
-    const code = text.charCodeAt(at);
-    if (code === QUOTE) {
-      at = stringEnd(text, at);
-    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      if (levels.length === limits.depth) throw FAULTS.levels(limits, at);
-      const isObject = code === OPEN_OBJECT;
-      const names = comparesNames && isObject && levels.length < UNIQUE_LEVELS ? new Set<string>() : undefined;
-      level = { isObject, keys: 0, names };
-      levels.push(level);
-      before = at + 1;
-      at = skipSpace(text, before);
-      if (text.charCodeAt(at) !== (isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
-    } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
-      const end = numberEnd(text, at);
-      lossy = isLossy(text.slice(at, end)) || lossy;
-      at = end;
-    } else {
-      at = literalEnd(text, at);
-    }
-
-    // A value has ended, or the level it opened is empty. Close every level that ends here.
-    while (true) {
-      if (levels.length === 1 && member !== undefined) member.end = at;
-      at = skipSpace(text, at);
-      if (level === undefined) {
-        if (at < text.length) throw FAULTS.rest(at);
-        return { lossy, members, innerNames, nodes };
-      }
-      const next = text.charCodeAt(at);
-      if (next === COMMA) {
-        before = at;
-        at = skipSpace(text, at + 1);
-        break;
-      }
-      if (next !== (level.isObject ? CLOSE_OBJECT : CLOSE_ARRAY)) {
-        throw FAULTS.close(level, at);
-      }
-      levels.pop();
-      level = levels[levels.length - 1];
-      at++;
-    }
-  }
-}
-
-/** Where a member's name ends. */
-function keyEnd(text: string, at: number): number {
-  if (text.charCodeAt(at) !== QUOTE) throw FAULTS.name(at);
-  return stringEnd(text, at);
-}
-
 /** Takes note of a name of an object. @throws {JsonError} where it was there before */
 export function addName(names: Set<string>, name: string, at: number): void {
   if (names.has(name)) {
     throw new JsonError(`Expected each member once, ${JSON.stringify(name.slice(0, 64))} comes twice`, at);
   }
   names.add(name);
-}
-
-/** A name as the parser will see it: `"\u006dodel"` is `model`. */
-function readName(text: string, at: number, end: number): string {
-  const raw = text.slice(at + 1, end - 1);
-  if (!raw.includes("\\")) return raw;
-  try {
-    return String(JSON.parse(text.slice(at, end)));
-  } catch {
-    throw findBadString(text, end) ?? new JsonError("Expected a string", at);
-  }
 }
 
 /** The first offset from `at` on where no white space stands. */
@@ -207,13 +95,6 @@ export function skipSpace(text: string, at: number): number {
 /** White space of JSON. */
 export function isSpace(code: number): boolean {
   return code <= 0x20 && (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09);
-}
-
-/** Just behind the closing quote. */
-function stringEnd(text: string, open: number): number {
-  const quote = closingQuote(text, open);
-  if (quote < 0) throw FAULTS.quote(text);
-  return quote + 1;
 }
 
 /**
@@ -278,20 +159,6 @@ export function literalEnd(text: string, at: number): number {
     if (text.startsWith(word, at)) return at + word.length;
   }
   throw new JsonError("Expected a value", at);
-}
-
-/**
- * The first fault inside a string that starts before `end`: an unescaped control character or an escape that does not
- * exist. Only called when something is wrong, on text whose structure holds up to there.
- */
-export function findBadString(text: string, end: number): JsonError | undefined {
-  let at = text.indexOf('"');
-  while (at >= 0 && at < end) {
-    const inside = findBadPart(text, at + 1, text.length);
-    if (typeof inside !== "number") return inside;
-    at = text.indexOf('"', inside + 1);
-  }
-  return undefined;
 }
 
 /**

@@ -2,39 +2,31 @@
  * JSON for long texts: read and written a piece at a time, with turns for others in between. What comes of it, and what is
  * said of a text that is at fault, is the same as with `readJson` and `writeJson`.
  */
-import {
-  isRawNumber,
-  type Json,
-  JSON_LIMITS,
-  type JsonError,
-  type JsonLimits,
-  type JsonObject,
-  type ParsedJson,
-  rawNumber,
-  readScanned,
-  scanText,
-} from "./json.ts";
+import { readQuick } from "./json_quick.ts";
 import {
   addName,
   FAULTS,
   findBadPart,
   isLossy,
   isSpace,
+  JSON_LIMITS,
+  type JsonError,
+  type JsonLimits,
   literalEnd,
   type Member,
   numberEnd,
+  type ParsedJson,
   UNIQUE_LEVELS,
 } from "./json_scan.ts";
+import type { Source } from "./json_strings.ts";
+import { isRawNumber, type Json, type JsonObject, putMember, rawNumber } from "./json_values.ts";
 import { inSlices } from "./pace.ts";
 import { wholeEnd } from "./surrogates.ts";
 
 /** Characters of a text that is read at once, whatever is in it: the worst, 22,000 times `-0`, takes 25 ms. */
 export const SHORT_TEXT = 65_536;
 
-/**
- * Characters of a text that is read at once where it has few values, and written at once: 1 million escapes take 10 ms to
- * be read, and as many that come of lone surrogates 10 ms to be written.
- */
+/** Characters of a text that is written at once: 1 million escapes that come of lone surrogates take 10 ms. */
 export const LONG_TEXT = 1_000_000;
 
 /** Values that are read at once: 20,000 names that were never seen, or numbers to be kept, take 25 ms. */
@@ -60,13 +52,22 @@ interface Level {
   names: Set<string> | undefined;
 }
 
+/**
+ * As `readJson`, of a text that may be long: where it is, or has a fault, nothing is said of it, and it is to be read in
+ * turns.
+ */
+export function readSoon(source: Source, limits: JsonLimits = JSON_LIMITS): ParsedJson | undefined {
+  return readQuick(source, limits.nodes > FEW_VALUES ? { ...limits, nodes: FEW_VALUES } : limits);
+}
+
+/** As `readJson`, with turns for others in between. @throws {JsonError} as `readJson` */
+export function readInTurns(text: string, limits: JsonLimits = JSON_LIMITS): Promise<ParsedJson> {
+  return inSlices(readSteps(text, limits));
+}
+
 /** As `readJson`, of a text that may be long. @throws {JsonError} as `readJson` */
 export async function readLongJson(text: string, limits: JsonLimits = JSON_LIMITS): Promise<ParsedJson> {
-  if (text.length <= LONG_TEXT) {
-    const scan = scanText(text, limits);
-    if (scan.nodes <= FEW_VALUES) return readScanned(text, scan, limits);
-  }
-  return await inSlices(readSteps(text, limits));
+  return readSoon({ text }, limits) ?? await readInTurns(text, limits);
 }
 
 /** As `writeJson`, of a value that may be long. */
@@ -169,8 +170,7 @@ export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> 
 
 function put(holder: Json[] | JsonObject, name: string, value: Json): void {
   if (Array.isArray(holder)) holder.push(value);
-  else if (name !== "__proto__") holder[name] = value;
-  else Object.defineProperty(holder, name, { value, writable: true, enumerable: true, configurable: true });
+  else putMember(holder, name, value);
 }
 
 /** The first offset from `at` on where no space stands. */

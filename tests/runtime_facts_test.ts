@@ -77,7 +77,7 @@ Deno.test("runtime: the signal of a request that was answered is quiet, that of 
   assertEquals(signals.map(({ aborted }) => aborted), [false, true]);
 });
 
-// lib/json_scan.ts refuses doubled members, and lib/json.ts numbers that are none, before anything is parsed.
+// The readers of lib/json.ts refuse doubled members, and keep such a number as its text.
 Deno.test("runtime: JSON.parse takes the last of two members, and makes infinity of a large number", () => {
   assertEquals(JSON.parse('{"model":"a","model":"b"}'), { model: "b" });
   assertEquals(JSON.parse("[1e400]"), [Infinity]);

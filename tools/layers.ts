@@ -9,6 +9,10 @@ type Layers = Readonly<Record<string, readonly string[]>>;
 const GROUND = [
   "lib/json.ts",
   "lib/json_scan.ts",
+  "lib/json_quick.ts",
+  "lib/json_strings.ts",
+  "lib/json_strings_wasm.ts",
+  "lib/json_values.ts",
   "lib/json_steps.ts",
   "lib/json_splice.ts",
   "lib/errors.ts",

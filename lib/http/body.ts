@@ -1,12 +1,13 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
-import { isObject, JsonError, type JsonObject, type ParsedJson, plainNumbers, plainSteps, readJson } from "../json.ts";
-import { readLongJson, SHORT_TEXT } from "../json_steps.ts";
-import { atOnce, inSlices, LONG_STEP } from "../pace.ts";
+import { isObject, JsonError, type JsonObject, type ParsedJson, plainNumbers, plainSteps } from "../json.ts";
+import { readInTurns, readSoon } from "../json_steps.ts";
+import { MOST_BYTES } from "../json_strings.ts";
+import { inSlices, LONG_STEP } from "../pace.ts";
 import type { Alarms } from "./alarms.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
-import { decode, decodeSteps } from "./decode.ts";
+import { behindMark, decode, decodeSteps } from "./decode.ts";
 import type { HeaderValues } from "./head.ts";
 import { type Coding, inflate, readCoding } from "./inflate.ts";
 import type { JsonBody } from "./router.ts";
@@ -51,7 +52,7 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
   try {
     const bytes = await readBytes(request, { limits, keeper: sent, length, alarms });
     if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules });
-    return bytes.length > SHORT_TEXT ? await parseLong(bytes, sent) : parseBytes(bytes, sent);
+    return parseSoon(bytes, sent) ?? await parseInTurns(bytes, sent);
   } catch (error) {
     sent.release();
     throw error;
@@ -66,7 +67,7 @@ async function parseInflated(
   try {
     const whole = await inflate(bytes, { coding, take: (size) => inflated.take(size) });
     sent.release();
-    return whole.length > SHORT_TEXT ? await parseLong(whole, inflated) : parseBytes(whole, inflated);
+    return parseSoon(whole, inflated) ?? await parseInTurns(whole, inflated);
   } catch (error) {
     inflated.release();
     throw error;
@@ -92,48 +93,38 @@ function checkMediaType(headers: HeaderValues): void {
   }
 }
 
-function parseBytes(bytes: Uint8Array, held: Held): ReadBody {
+/** What a body says that is neither long nor at fault: nearly every one. */
+function parseSoon(bytes: Uint8Array, held: Held): ReadBody | undefined {
+  if (bytes.length > MOST_BYTES) return undefined;
   const text = decode(bytes);
-  const { value, members, hasRaw } = parse(text);
+  const parsed = readSoon({ text, utf8: behindMark(bytes) });
+  if (parsed === undefined) return undefined;
+  const { value, members, hasRaw } = withObject(parsed);
   if (hasRaw) plainNumbers(value, PARAMETER_LEVELS);
   return { text, value, members, bytes: held.bytes };
 }
 
-/** The same, with turns for others in between. */
-async function parseLong(bytes: Uint8Array, held: Held): Promise<ReadBody> {
+/** What any body says, with turns for others in between. */
+async function parseInTurns(bytes: Uint8Array, held: Held): Promise<ReadBody> {
   const text = bytes.length > LONG_STEP ? await inSlices(decodeSteps(bytes)) : decode(bytes);
-  const { value, members, hasRaw } = await parseLongText(text);
+  if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
+  const { value, members, hasRaw } = withObject(await parseText(text));
   if (hasRaw) await inSlices(plainSteps(value, PARAMETER_LEVELS));
   return { text, value, members, bytes: held.bytes };
 }
 
-type ParsedObject = ParsedJson & { value: JsonObject };
-
-function parse(text: string): ParsedObject {
-  refuseEmpty(text);
+async function parseText(text: string): Promise<ParsedJson> {
   try {
-    return withObject(readJson(text));
-  } catch (error) {
-    throw error instanceof JsonError ? badJson(error, atOnce(place(text, error.position))) : error;
-  }
-}
-
-async function parseLongText(text: string): Promise<ParsedObject> {
-  refuseEmpty(text);
-  try {
-    return withObject(await readLongJson(text));
+    return await readInTurns(text);
   } catch (error) {
     throw error instanceof JsonError ? badJson(error, await inSlices(place(text, error.position))) : error;
   }
 }
 
-function refuseEmpty(text: string): void {
-  if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
-}
-
-function withObject(parsed: ParsedJson): ParsedObject {
-  if (!isObject(parsed.value)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
-  return parsed as ParsedObject;
+function withObject(parsed: ParsedJson): ParsedJson & { value: JsonObject } {
+  const { value } = parsed;
+  if (!isObject(value)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
+  return { ...parsed, value };
 }
 
 /** A place in a text; both are counted from 1. */

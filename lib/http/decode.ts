@@ -26,6 +26,11 @@ const OF_REST: Decoders = {
   refusing: new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }),
 };
 
+/** What follows a byte order mark; all of it where there is none. */
+export function behindMark(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
 /** Decodes a body; a byte order mark at its start is skipped. @throws {GatewayError} `invalid` */
 export function decode(bytes: Uint8Array): string {
   return decodePart(bytes, { from: 0, to: bytes.length });

@@ -1,0 +1,43 @@
+/** What JSON says, as values: numbers without loss, and limits. */
+
+/** Any JSON value. A number that a double cannot write back as it was read is a raw number, see `isRawNumber`. */
+export type Json = null | boolean | number | string | Json[] | JsonObject;
+
+/** A JSON object. `__proto__` is a key like any other. */
+export interface JsonObject {
+  [key: string]: Json | undefined;
+}
+
+/** A number kept as its text. It has the type of an object, but `isObject` is false for it. */
+export interface RawNumber extends JsonObject {
+  readonly rawJSON: string;
+}
+
+/** Numbers as their text, which the type library does not have yet. */
+interface RawJson {
+  rawJSON(text: string): RawNumber;
+  isRawJSON(value: unknown): boolean;
+}
+
+const rawJson = JSON as unknown as RawJson;
+
+/** A number that is kept as its text. @throws {SyntaxError} where that is no JSON */
+export function rawNumber(source: string): RawNumber {
+  return rawJson.rawJSON(source);
+}
+
+/** True for a JSON object; false for arrays, `null` and numbers that are kept as text. */
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !rawJson.isRawJSON(value);
+}
+
+/** True for a number that is kept as text. */
+export function isRawNumber(value: unknown): value is RawNumber {
+  return rawJson.isRawJSON(value);
+}
+
+/** Adds a member to an object, in which `__proto__` is a name like any other. */
+export function putMember(object: JsonObject, name: string, value: Json): void {
+  if (name !== "__proto__") object[name] = value;
+  else Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+}

@@ -1,0 +1,214 @@
+import { assert, assertEquals, assertLess, assertStrictEquals } from "@std/assert";
+import {
+  type Json,
+  JSON_LIMITS,
+  JsonError,
+  type JsonLimits,
+  type ParsedJson,
+  readJson,
+  writeJson,
+} from "../lib/json.ts";
+import { readQuick } from "../lib/json_quick.ts";
+import { readSteps } from "../lib/json_steps.ts";
+import { MOST_BYTES } from "../lib/json_strings.ts";
+import { atOnce } from "../lib/pace.ts";
+import { seeded } from "./metering/random_text.ts";
+
+type Random = (below: number) => number;
+
+const encoder = new TextEncoder();
+
+/** What the careful reader makes of a text; `undefined` where it finds a fault. */
+function readCarefully(text: string, limits: JsonLimits): ParsedJson | undefined {
+  try {
+    return atOnce(readSteps(text, limits));
+  } catch (error) {
+    assert(error instanceof JsonError, String(error));
+    return undefined;
+  }
+}
+
+/** That a text is read quickly, with its bytes and without, as it is carefully. Returns whether it says something. */
+function assertSame(text: string, limits = JSON_LIMITS): boolean {
+  const careful = readCarefully(text, limits);
+  const sources = text.isWellFormed() ? [{ text }, { text, utf8: encoder.encode(text) }] : [{ text }];
+  for (const source of sources) {
+    const quick = readQuick(source, limits);
+    const at = JSON.stringify(text.slice(0, 300));
+    const foreign = text.length > 4_096 && source.utf8 === undefined && /[^\0-\xff]/.test(text);
+    if (careful === undefined || foreign || !text.isWellFormed()) assertStrictEquals(quick, undefined, at);
+    else {
+      assert(quick !== undefined, at);
+      assertStrictEquals(writeJson(quick.value), writeJson(careful.value), at);
+      assertEquals([quick.members, quick.hasRaw], [careful.members, careful.hasRaw], at);
+      if (random(20) === 0) assertEquals(quick.value, careful.value, at);
+    }
+  }
+  return careful !== undefined;
+}
+
+const random = seeded(23);
+
+function pick<Item>(items: readonly Item[], random: Random): Item {
+  const item = items[random(items.length)];
+  if (item === undefined) throw new Error("nothing to pick");
+  return item;
+}
+
+/** What strings are made of, as it is written; the last ones are faults. */
+const PARTS = [
+  ..."aaaa {}[],:é字😀\u007f\u2028\ufffd\ufeff",
+  ...["n", "r", "t", "b", "f", "/", "\\", '"'].map((letter) => `\\${letter}`),
+  "\\\\".repeat(3),
+  "\\u0000",
+  "\\u4E00",
+  "\\ud83d\\ude00",
+  "\\ud83d",
+  "\ud83d",
+  "\\q",
+  "\n",
+  "\u0000",
+  "\\u12",
+];
+const FAULTS = 6;
+
+function randomString(random: Random, { most, faulty = false }: { most: number; faulty?: boolean }): string {
+  const parts = faulty ? PARTS : PARTS.slice(0, -FAULTS);
+  return `"${Array.from({ length: random(most) }, () => pick(parts, random)).join("")}"`;
+}
+
+const NAMES = ["a", "b", "1", "role", "content", "__proto__", "constructor", "\\u0061b", "字", "additionalProperties"];
+const NUMBERS = [
+  "0",
+  "-0",
+  "1.0",
+  "2.5",
+  "1e400",
+  "123456789012345",
+  "1234567890123456",
+  "-7",
+  "1E2",
+  "7".repeat(1100),
+];
+
+function randomJson(random: Random, depth: number): string {
+  const space = () => random(8) === 0 ? " \n\t\r".repeat(20).slice(0, random(70)) : "";
+  const many = (make: () => string) => Array.from({ length: random(5) }, make).join(",");
+  const name = () => random(4) === 0 ? randomString(random, { most: 40 }) : `"${pick(NAMES, random)}"`;
+  const kind = random(depth > 0 ? 8 : 4);
+  let text: string;
+  if (kind === 0) text = pick(NUMBERS, random);
+  else if (kind === 1) text = pick(["true", "false", "null"], random);
+  else if (kind < 4) text = randomString(random, { most: pick([3, 20, 90], random) });
+  else if (kind === 4) text = `[${many(() => randomJson(random, depth - 1))}]`;
+  else text = `{${many(() => `${space()}${name()}${space()}:${randomJson(random, depth - 1)}`)}}`;
+  return space() + text + space();
+}
+
+Deno.test("the quick reader reads what the careful one reads, and nothing that has a fault", () => {
+  const small = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    '"',
+    '"',
+    "\\",
+    "\\u",
+    " ",
+    "\n",
+    "\f",
+    "0",
+    "-",
+    "1.",
+    "tru",
+    "null",
+    "é",
+    "\ud800",
+  ];
+  let good = 0;
+  for (let round = 0; round < 40_000; round++) {
+    let text = randomJson(random, 4);
+    for (let change = random(4) - 1; change > 0; change--) {
+      const at = random(text.length + 1);
+      text = text.slice(0, at) + pick(small, random) + text.slice(at + random(3));
+    }
+    if (assertSame(text, pick([JSON_LIMITS, JSON_LIMITS, { depth: 3, nodes: 9, keys: 3 }], random))) good++;
+  }
+  assertLess(10_000, good);
+});
+
+Deno.test("the quick reader sees everything at the borders of its blocks", () => {
+  for (let length = 0; length < 140; length++) {
+    for (const part of [...PARTS, '"', '\\"', ""]) {
+      for (const fill of ["x", "字", "😀", '\\"', "\\\\"]) {
+        const before = fill.repeat(length / fill.length);
+        assertSame(`["${before}${part}"]`);
+        assertSame(`{"${before}${part}":["${part}",1]}`);
+        if (fill === "x") {
+          assertSame(`["${before}${part}`);
+          assertSame(`["${part}",${" ".repeat(length)}"${part}"]`);
+        }
+      }
+    }
+  }
+});
+
+Deno.test("the quick reader reads long texts of every script as the careful one does", () => {
+  for (let round = 0; round < 60; round++) {
+    const faulty = round % 6 === 0;
+    const turns = Array.from({ length: 30 }, () => {
+      return `{"role":${randomString(random, { most: 9 })},"content":${randomString(random, { most: 900, faulty })}}`;
+    });
+    assertSame(`{"model":"a","messages":[${turns.join(", ")}],"id":12345678901234567890}`);
+  }
+});
+
+Deno.test("the quick reader keeps to its memory, and leaves longer texts and more strings alone", () => {
+  const limits = { depth: 9, nodes: 1e6, keys: 1e6 };
+  for (const fill of ["x", '\\"', "é", "\\u00e9"]) {
+    for (const more of [0, 1, 64]) {
+      const inside = "x".repeat((MOST_BYTES - 4) % 6) +
+        fill.repeat(Math.floor((MOST_BYTES - 4) / encoder.encode(fill).length));
+      const text = `["${inside.slice(0, MOST_BYTES - 4)}"${" ".repeat(more)}]`;
+      const utf8 = encoder.encode(text);
+      for (const source of [{ text }, { text, utf8 }]) {
+        const read = readQuick(source, limits);
+        assertEquals(read?.value, utf8.length > MOST_BYTES ? undefined : JSON.parse(text));
+      }
+    }
+  }
+  for (const strings of [32_767, 32_768, 32_769]) {
+    const read = readQuick({ text: `[${'"a",'.repeat(strings - 1)}"b"]` }, limits);
+    assertEquals(Array.isArray(read?.value) ? read.value.length : undefined, strings > 32_768 ? undefined : strings);
+  }
+  assertEquals(readQuick({ text: '{"a":{"b":"c"}}' }, limits)?.value, { a: { b: "c" } });
+});
+
+Deno.test("names are told apart, however many were seen, also after a text with a fault", () => {
+  const text = (from: number) => {
+    const names = Array.from({ length: 40 }, (_, at) => `"${"n".repeat((from + at) % 34)}${from + at}"`);
+    return `{"x":[{${names.map((name, at) => `${name}:${at}`).join(",")},"":0}]}`;
+  };
+  for (let from = 0; from < 4_000; from += 37) {
+    assertSame(text(from));
+    readQuick({ text: text(from + 20).slice(0, -random(200)) }, JSON_LIMITS);
+    assertSame(text(from + 20));
+  }
+  const halves: Json = readJson('{"a":{"\ud83d":1,"\ufffd":2}}').value;
+  assertEquals(halves, { a: Object.fromEntries([["\ud83d", 1], ["\ufffd", 2]]) });
+});
+
+// The engine's parser guesses names from objects that it has read before, and takes "\\/" for the "\\" of one of them.
+Deno.test("a name is read as it is written, whatever was read before", () => {
+  for (const escape of ["/", "n"]) {
+    const others = ['{"b":1,"\\\\":2}', '[{"b":1,"\\\\":2},0]'];
+    for (const other of others) JSON.parse(other);
+    const text = `{"b":1,"\\${escape}":2}`;
+    assertEquals(readJson(text).value, { b: 1, [JSON.parse(`"\\${escape}"`)]: 2 });
+    assertEquals(readJson(text.replace("2", "1.0")).hasRaw, true);
+    assertSame(text);
+  }
+});
