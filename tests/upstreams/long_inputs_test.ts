@@ -101,7 +101,7 @@ Deno.test("results stay text where the protocol wants text, and where they tell 
 
 Deno.test("many short arguments and results are read beforehand, with turns for others", async () => {
   const zeros = `{"a":[${"-0,".repeat(10_000)}1]}`;
-  const messages = Array.from({ length: 6 }, () => [...called(zeros), ...answered(zeros)]).flat();
+  const messages = Array.from({ length: 24 }, () => [...called(zeros), ...answered(zeros)]).flat();
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
   const { messages: read } = await readLongInputs(promptOf({ messages }), "gemini");
@@ -112,7 +112,7 @@ Deno.test("many short arguments and results are read beforehand, with turns for 
       block.type === "tool_call" ? [block.input] : block.type === "tool_result" ? [block.output] : []
     )
   );
-  assertEquals(objects.filter((object) => isObject(object)).length, 18);
+  assertEquals(objects.filter((object) => isObject(object)).length, 72);
   assertEquals(written(read), written(messages));
 });
 
