@@ -1,6 +1,8 @@
 /** What a model reads of a prompt, part by part, and what can be said of a part's size without a tokenizer. */
 import type { Block, BlockOf, Media, Prompt, Tool } from "../canonical/types.ts";
 import type { JsonObject } from "../json.ts";
+import { writeSteps } from "../json_steps.ts";
+import { inSlices } from "../pace.ts";
 import { imageSizeBase64 } from "./image_size.ts";
 
 /** What stands between messages, by rule of thumb. */
@@ -67,8 +69,28 @@ export function* blockParts(blocks: readonly Block[]): Generator<Part> {
   }
 }
 
+/** JSON of parts of long prompts, as long as these are there. */
+const written = new WeakMap<JsonObject, string>();
+
+/** Writes the JSON that the parts of a long prompt are, with turns for others, before all who look at them. */
+export async function writeLongParts({ tools, format, messages }: Prompt): Promise<void> {
+  const values = tools.flatMap((tool) =>
+    tool.type === "hosted" ? [tool.value] : tool.type === "function" ? [tool.parameters] : [tool.format]
+  );
+  if (format?.type === "json_schema") values.push(format.schema);
+  for (const { blocks } of messages) {
+    for (const block of blocks) if (block.type === "foreign") values.push(block.value);
+  }
+  const given = values.filter((value) => value !== undefined);
+  if (given.length > 0) await inSlices(writeAll(given));
+}
+
+function* writeAll(values: readonly JsonObject[]): Generator<void> {
+  for (const value of values) written.set(value, yield* writeSteps(value));
+}
+
 function json(value: JsonObject): string {
-  return JSON.stringify(value);
+  return written.get(value) ?? JSON.stringify(value);
 }
 
 /** Tokens of media, by size alone: a picture's in pixels, a file's in bytes. */

@@ -2,6 +2,7 @@
 import { jsonResponse } from "../http/json_response.ts";
 import type { RouteContext } from "../http/router.ts";
 import { countPrompt } from "../metering/count_prompt.ts";
+import { writeLongParts } from "../metering/parts.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { LONG_TEXT } from "../json_steps.ts";
 import { inSlices } from "../pace.ts";
@@ -22,5 +23,6 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   checkBody(countTokensSchema, body);
   const prompt = readCountPrompt(body, text.length > LONG_TEXT ? await inSlices(writeInputs(body)) : undefined);
   findModel(prompt.model, context);
+  if (text.length > LONG_TEXT) await writeLongParts(prompt);
   return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));
 }

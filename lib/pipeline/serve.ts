@@ -16,6 +16,7 @@ import { objectText, spliceObject } from "../json_splice.ts";
 import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
 import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
+import { writeLongParts } from "../metering/parts.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { inSlices } from "../pace.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -90,7 +91,9 @@ async function serveMetered(
   checkBody(codec.schema, body.value);
   const writing = body.text.length > LONG_TEXT ? codec.writeTexts?.(body.value) : undefined;
   const texts = writing === undefined ? undefined : await inSlices(writing);
-  const { wishes, candidates } = findCandidates(codec.readPrompt(body.value, texts), context);
+  const prompt = codec.readPrompt(body.value, texts);
+  if (body.text.length > LONG_TEXT) await writeLongParts(prompt);
+  const { wishes, candidates } = findCandidates(prompt, context);
   const [lead, ...others] = await admit(candidates, { meter, context });
   const seconds = () => Math.floor(context.gateway.now() / 1000);
   const createdAt = seconds();

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Block, Message, Prompt } from "../../lib/canonical/types.ts";
 import { countMessages, countPrompt, countReply } from "../../lib/metering/count_prompt.ts";
+import { blockParts, fixedParts, writeLongParts } from "../../lib/metering/parts.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 
 const counter = await loadTokenCounter();
@@ -154,4 +155,26 @@ Deno.test("countReply() includes reasoning in the completion", async () => {
     completion: reasoning + 1 + tokens("f") + tokens("{}"),
   });
   assertEquals(await countReply([], counter), { reasoning: 0, completion: 0 });
+});
+
+Deno.test("what was written beforehand counts as what is not", async () => {
+  const odd = { a: '"\ud800'.repeat(40_000), b: [1, { c: null }], __proto__: {} };
+  const value = () => ({ type: "x", ...odd });
+  const make = () =>
+    promptOf({
+      tools: [
+        { type: "function", name: "f", parameters: value() },
+        { type: "function", name: "none" },
+        { type: "custom", name: "g", format: value() },
+        { type: "hosted", from: "responses", value: value() },
+      ],
+      format: { type: "json_schema", schema: value() },
+      messages: [{ role: "user", blocks: [{ type: "foreign", from: "messages", value: value() }] }],
+    });
+  const written = make();
+  await writeLongParts(written);
+  assertEquals([...fixedParts(written)], [...fixedParts(make())]);
+  const blocks = (prompt: Prompt) => prompt.messages.flatMap((message) => [...blockParts(message.blocks)]);
+  assertEquals(blocks(written), blocks(make()));
+  await writeLongParts(promptOf({}));
 });
