@@ -55,6 +55,11 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
   { name: "counting 1 MB of one Han character", path: COUNT, body: count("字".repeat(MB / 3)) },
   { name: "counting 30 MB of prose", path: COUNT, body: count("All of it was said before. ".repeat(30 * MB / 27)) },
   { name: "echo of 1 MB of Han", path: CHAT, body: () => user("sluice/echo", han(MB / 3)) },
+  {
+    name: "a tool of 30 MB of quotes",
+    path: CHAT,
+    body: () => withTool(JSON.stringify('"'.repeat(15 * MB))),
+  },
   { name: "30 MB in one message, relayed", path: CHAT, body: () => user("chat/json", "x".repeat(30 * MB)) },
   { name: "30 MB in one message, translated", path: CHAT, body: () => user("messages/json", "x".repeat(30 * MB)) },
   { name: "30 MB of Han in one message, relayed", path: CHAT, body: () => user("chat/json", "字".repeat(10 * MB)) },
@@ -198,7 +203,7 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
     method: "POST",
     config: (time) => {
       const period = ["total", "month", "week"][time % 3];
-      return { groups: { default: { budget: { usd: "1000000", period } } } };
+      return { groups: { default: { budget: { usd: "1000", period } } } };
     },
   },
   ...["key", "model", "day"].map((by) => ({
