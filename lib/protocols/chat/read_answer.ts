@@ -6,6 +6,7 @@ import { objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
 import { CallReader } from "./read_calls.ts";
+import { settledReason } from "./read_finish.ts";
 import { ThoughtReader } from "./read_thoughts.ts";
 
 /** Most white space that waits for a text to begin. */
@@ -51,7 +52,7 @@ export class AnswerReader {
 
   /**
    * Closes the answer.
-   * @returns the reason, set right: tools are used exactly when there is a call, unless the answer was too long
+   * @returns the reason, set right
    * @throws {GatewayError} `upstream`, where a filter cut a call in two
    */
   end(reason: FinishReason): FinishReason {
@@ -61,9 +62,7 @@ export class AnswerReader {
       });
     }
     this.#queue.end();
-    if (reason === "length") return reason;
-    if (this.#calls.named > 0) return "tool_use";
-    return reason === "tool_use" ? "end" : reason;
+    return settledReason(reason, this.#calls.named > 0);
   }
 
   /** The events since the last time. */

@@ -40,6 +40,13 @@ export function readFinish(choice: JsonObject): Finish | undefined {
   return stopSequence === undefined ? { reason } : { reason: "stop_sequence", stopSequence };
 }
 
+/** The reason, set right: tools are used exactly when there is a call, unless the answer was too long. */
+export function settledReason(reason: FinishReason, hasCalls: boolean): FinishReason {
+  if (reason === "length") return reason;
+  if (hasCalls) return "tool_use";
+  return reason === "tool_use" ? "end" : reason;
+}
+
 /** vLLM and SGLang name the string that was met. Elsewhere the same member holds a word for the reason. */
 function readMatch(choice: JsonObject): string | undefined {
   const match = stringOf(choice.stop_reason) || stringOf(choice.matched_stop);

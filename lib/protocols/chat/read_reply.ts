@@ -7,8 +7,10 @@ import { objectOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
-import { readFinish } from "./read_finish.ts";
+import { type Finish, readFinish, settledReason } from "./read_finish.ts";
 import { firstChoice, idOf, isFailure, usageOf } from "./read_stream.ts";
+
+const END: Finish = { reason: "end" };
 
 /** Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
 export function readReply(body: JsonObject, origin: Origin): Reply {
@@ -18,10 +20,18 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   if (choice === undefined || message === undefined) {
     throw new GatewayError("upstream", "The model's vendor sent something that is no answer");
   }
-  const answer = new AnswerReader(origin);
   const id = idOf(body);
+  const finish = readFinish(choice) ?? END;
+  const text = onlyText(message);
+  if (text !== undefined) {
+    const reason = settledReason(finish.reason, false);
+    const reply: Reply = { blocks: [{ type: "text", text }], finish: reason, usage: usageOf(body) ?? {} };
+    if (id !== "") reply.id = id;
+    if (reason === "stop_sequence" && finish.stopSequence !== undefined) reply.stopSequence = finish.stopSequence;
+    return reply;
+  }
+  const answer = new AnswerReader(origin);
   answer.push(message, id);
-  const finish = readFinish(choice) ?? { reason: "end" as const };
   const reason = answer.end(finish.reason);
   const folder = new Folder();
   const events: Event[] = [
@@ -36,4 +46,16 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   ];
   for (const event of events) folder.push(event);
   return folder.end();
+}
+
+/** What most messages say: a text, and nothing else that anybody would read. There is nothing to be put in order then. */
+function onlyText(message: JsonObject): string | undefined {
+  const { content } = message;
+  if (typeof content !== "string" || content.trim() === "") return undefined;
+  for (const name in message) {
+    const value = message[name];
+    const isNone = value === null || (Array.isArray(value) && value.length === 0);
+    if (!isNone && name !== "role" && name !== "content") return undefined;
+  }
+  return content;
 }

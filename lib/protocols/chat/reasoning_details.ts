@@ -31,10 +31,14 @@ export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reaso
  * Entries that are no reasoning stay foreign blocks.
  */
 export function readReasoning(message: JsonObject): Block[] {
-  const details = readDetails(objectsOf(message.reasoning_details));
-  if (details.length > 0) return details;
-  const thinking = objectsOf(message.thinking_blocks).flatMap(readThinkingBlock);
-  if (thinking.length > 0) return thinking;
+  if (Array.isArray(message.reasoning_details)) {
+    const details = readDetails(objectsOf(message.reasoning_details));
+    if (details.length > 0) return details;
+  }
+  if (Array.isArray(message.thinking_blocks)) {
+    const thinking = objectsOf(message.thinking_blocks).flatMap(readThinkingBlock);
+    if (thinking.length > 0) return thinking;
+  }
   const text = stringOf(message.reasoning_content) || stringOf(message.reasoning);
   return text ? [{ type: "reasoning", text }] : [];
 }

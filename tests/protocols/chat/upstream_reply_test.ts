@@ -1,0 +1,59 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import type { JsonObject } from "../../../lib/json.ts";
+import { readReply } from "../../../lib/protocols/chat/read_reply.ts";
+
+const ORIGIN = { issuer: "one" };
+
+/** A whole answer with one message. */
+function answer(message: JsonObject, choice: JsonObject = {}, more: JsonObject = {}): JsonObject {
+  return {
+    id: "chatcmpl-1",
+    object: "chat.completion",
+    choices: [{ index: 0, message: { role: "assistant", ...message }, finish_reason: "stop", ...choice }],
+    usage: { prompt_tokens: 5, completion_tokens: 7, total_tokens: 12 },
+    ...more,
+  };
+}
+
+/** Members that say nothing, but for the last: with that, a message is put in order as any other is. */
+const EMPTY = { refusal: null, annotations: [], tool_calls: null, audio: null, reasoning_content: null };
+const UNKNOWN = { ...EMPTY, vendors_own: true };
+
+const BODIES: Record<string, (message: JsonObject) => JsonObject> = {
+  "ended": (message) => answer(message),
+  "cut": (message) => answer(message, { finish_reason: "length" }),
+  "said to have called a tool": (message) => answer(message, { finish_reason: "tool_calls" }),
+  "filtered": (message) => answer(message, { finish_reason: "content_filter" }),
+  "ended by a stop sequence": (message) => answer(message, { matched_stop: "END." }),
+  "ended without a reason": (message) => answer(message, { finish_reason: null }),
+  "without id and usage": (message) => answer(message, {}, { id: null, usage: null }),
+  "whose usage is in its choice": (message) => answer(message, { usage: { completion_tokens: 3 } }, { usage: null }),
+};
+
+for (const [name, body] of Object.entries(BODIES)) {
+  Deno.test(`readReply() reads a message of one text as it reads any other: ${name}`, () => {
+    for (const content of ["Hello", " Hello\n", "𝄞".repeat(40), "", " \n", null]) {
+      const plain = readReply(body({ ...EMPTY, content }), ORIGIN);
+      assertEquals(plain, readReply(body({ ...UNKNOWN, content }), ORIGIN));
+      assertEquals(plain.blocks, content?.trim() ? [{ type: "text", text: content }] : []);
+    }
+  });
+}
+
+Deno.test("readReply() puts in order what a message says beside its text", () => {
+  const beside: [JsonObject, string[]][] = [
+    [{ reasoning_content: "Well" }, ["reasoning", "text"]],
+    [{ refusal: "No" }, ["text", "refusal"]],
+    [{ tool_calls: [{ id: "a", type: "function", function: { name: "f", arguments: "{}" } }] }, ["text", "tool_call"]],
+    [{ function_call: { name: "f", arguments: "{}" } }, ["text", "tool_call"]],
+  ];
+  for (const [more, types] of beside) {
+    const { blocks } = readReply(answer({ content: "Hello", ...more }), ORIGIN);
+    assertEquals(blocks.map(({ type }) => type), types);
+  }
+});
+
+Deno.test("readReply() fails where a message of one text is an answer that failed", () => {
+  assertThrows(() => readReply(answer({ content: "Hello" }, { finish_reason: "error" }), ORIGIN), Error, "failed");
+  assertThrows(() => readReply(answer({ content: "Hello" }, {}, { error: { message: "x" } }), ORIGIN), Error);
+});
