@@ -16,6 +16,12 @@ export type Content = string | JsonObject[];
  * @throws {GatewayError} `invalid`, for media that the protocol cannot hold
  */
 export function writeBlocks(blocks: readonly Block[]): JsonObject[] {
+  const [only] = blocks;
+  // Most messages have one. A list that is begun empty takes room for seventeen.
+  if (blocks.length === 1 && only !== undefined) {
+    const written = writeBlock(only);
+    return written === undefined ? [] : [written];
+  }
   const all: JsonObject[] = [];
   for (const block of blocks) {
     const written = writeBlock(block);
@@ -40,8 +46,9 @@ export function writeSystemBlocks(blocks: readonly Block[]): JsonObject[] {
 /** Content in its shortest form. */
 export function shorten(blocks: JsonObject[]): Content {
   const first = blocks[0];
-  const plain = blocks.length === 1 && first?.type === "text" && Object.keys(first).length === 2;
-  return plain && typeof first.text === "string" ? first.text : blocks;
+  if (blocks.length !== 1 || first?.type !== "text" || typeof first.text !== "string") return blocks;
+  for (const name in first) if (name !== "type" && name !== "text") return blocks;
+  return first.text;
 }
 
 /** A prompt-cache mark as a member. Five minutes are the default, and not every server knows the word. */

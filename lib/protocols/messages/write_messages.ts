@@ -28,8 +28,13 @@ export function writeMessages(
   const turns = joinTurns(prompt.messages.slice(leading), target.row.features?.system_messages === true);
   return {
     ...(system.length > 0 && { system: shorten(system) }),
-    messages: turns.map(({ role, content, rest }) => ({ ...rest, role, content: shorten(content) })),
+    messages: turns.map(writeJoined),
   };
+}
+
+function writeJoined({ role, content, rest }: Turn): JsonObject {
+  const written = { role, content: shorten(content) };
+  return Object.keys(rest).length === 0 ? written : { ...rest, ...written };
 }
 
 /** Turns that alternate. What the model takes as a system message it takes after a user's turn only. */
