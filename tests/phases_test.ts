@@ -25,6 +25,8 @@ const LIMITS = {
   answer_unread_ms: 4_000,
 };
 const DRAIN_MS = 3_500;
+/** Time between two reads of a slow client. */
+const READ_EVERY_MS = 10;
 /** Nobody waits that long here: an error has a status of its own. */
 const KEEP_ALIVE_SECONDS = 3_600;
 
@@ -101,16 +103,19 @@ function writes(target: string, { bytes, everyMs }: { bytes: number; everyMs: nu
   };
 }
 
-/** Asks for a stream and reads nothing; tells how the ledger has it. */
-async function readsNothing({ gateway }: Play): Promise<string> {
-  using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
-  await say(connection, gateway.raw("chat", prompt("chat", { stream: true })));
-  for (;;) {
-    await gateway.gateway.ledger.flush();
-    const [entry] = await gateway.store.ledger.entries({ after: 0, limit: 1 });
-    if (entry !== undefined) return entry.ending;
-    await pause(10);
-  }
+/** Asks for a stream and reads so many bytes of it at a time, which may be none; tells how the ledger has it. */
+function reads(bytes: number): Phase["client"] {
+  return async ({ gateway }) => {
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+    await say(connection, gateway.raw("chat", prompt("chat", { stream: true })));
+    for (;;) {
+      await gateway.gateway.ledger.flush();
+      const [entry] = await gateway.store.ledger.entries({ after: 0, limit: 1 });
+      if (entry !== undefined) return entry.ending;
+      if (bytes > 0) await connection.read(new Uint8Array(bytes));
+      await pause(READ_EVERY_MS);
+    }
+  };
 }
 
 /** Asks for a stream of a gateway that is told to end. */
@@ -259,8 +264,16 @@ const PHASES: readonly Phase[] = [
     limitMs: LIMITS.answer_unread_ms,
     upstream: floods,
     settleMs: 1_000,
-    client: readsNothing,
+    client: reads(0),
     says: /^abandoned$/,
+  },
+  {
+    name: "whole stream that is read slowly",
+    limitMs: TIMEOUTS.total_ms,
+    upstream: floods,
+    settleMs: 1_000,
+    client: reads(65_536),
+    says: /^failed$/,
   },
   {
     name: "end of the gateway",
