@@ -18,6 +18,7 @@ const GROUND = [
   "lib/errors.ts",
   "lib/pace.ts",
   "lib/bag.ts",
+  "lib/stop.ts",
   "lib/surrogates.ts",
   "lib/utf8_steps.ts",
 ];

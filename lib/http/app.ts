@@ -174,6 +174,7 @@ export function createApp(options: AppOptions): App {
         params,
         caller,
         answerHeaders: exchange.answerHeaders,
+        alarms,
         readJson: () => reading ??= readBody(),
         reserve(bytes) {
           budget.reserve(bytes, limits.budgetBytes);

@@ -4,6 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json.ts";
 import type { ObjectText } from "../json_splice.ts";
 import type { RequestRecord } from "../observe/record.ts";
+import type { Alarms } from "./alarms.ts";
 
 /** A request body, as the client wrote it and as what it says. */
 export interface JsonBody extends ObjectText {
@@ -29,6 +30,8 @@ export interface RouteContext {
    * Names in lower case; the last of one name counts.
    */
   readonly answerHeaders: AnswerHeader[];
+  /** For what a request waits for; to be cleared when it has been answered. */
+  readonly alarms: Alarms;
   /**
    * The request body, read within the limits of size, time and shape. May be called once.
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`

@@ -4,7 +4,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../metering/meter.ts";
-import type { Interruption } from "../pipeline/interruption.ts";
+import type { StopSignal } from "../stop.ts";
 import { attemptsWith, headersOfAttempt } from "../pipeline/targets.ts";
 import type { Pass } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
@@ -124,8 +124,8 @@ export interface Watch {
 export interface Watched {
   /** Aborted when the client has gone. */
   client: AbortSignal;
-  /** Comes when the process ends; its reason is what the client is told. */
-  interrupted: Interruption;
+  /** Given up when the process ends; its reason is what the client is told. */
+  interrupted: StopSignal;
   /** Longest time, in milliseconds. */
   totalMs: number;
 }
@@ -134,7 +134,9 @@ export interface Watched {
 export function watchRequest({ client, interrupted, totalMs }: Watched): Watch {
   const control = new AbortController();
   const leave = () => control.abort(client.reason);
-  interrupted.tell((reason) => control.abort(reason));
+  const interrupt = { handleEvent: () => control.abort(interrupted.reason) };
+  if (interrupted.aborted) interrupt.handleEvent();
+  else interrupted.addEventListener("abort", interrupt);
   const timer = setTimeout(() => {
     control.abort(
       new GatewayError("timeout", `Cannot wait for the pictures any longer: ${totalMs / 1000} s have gone by`, {

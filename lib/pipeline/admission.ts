@@ -31,6 +31,15 @@ export interface Admitted extends Candidate {
   claims: readonly Claim[];
 }
 
+/** Those that may answer, the one that is asked first before the others. */
+export type AllAdmitted = [Admitted, ...Admitted[]];
+
+/** What a request is admitted under. */
+interface Under {
+  meter: Meter;
+  context: RouteContext;
+}
+
 /** Messages always name a number. */
 const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
   chat: "max_completion_tokens",
@@ -44,13 +53,17 @@ const CAP_PARAMS: Readonly<Record<Protocol, string>> = {
  *
  * It takes the limits of the model that is asked first. What is held pays for the dearest of the models that may answer:
  * those that the budget cannot pay for are left out. Where there is no room for the first, the next one leads.
- * @returns who may answer, the one that is asked first leads
- * @throws {GatewayError} `limited`
+ * @returns who may answer; at once where nobody is asked, as with limits in memory and without budgets
+ * @throws {GatewayError} `limited`, at once or later
  */
-export async function admit(
-  candidates: readonly Candidate[],
-  { meter, context }: { meter: Meter; context: RouteContext },
-): Promise<[Admitted, ...Admitted[]]> {
+export function admit(candidates: readonly Candidate[], under: Under): AllAdmitted | Promise<AllAdmitted> {
+  const [only] = candidates;
+  return only !== undefined && candidates.length === 1
+    ? admitFirst(only, { ...under, others: [] })
+    : admitAny(candidates, under);
+}
+
+async function admitAny(candidates: readonly Candidate[], { meter, context }: Under): Promise<AllAdmitted> {
   let refusal: unknown;
   for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
     try {
@@ -63,10 +76,10 @@ export async function admit(
   throw refusal;
 }
 
-async function admitFirst(
+function admitFirst(
   first: Candidate,
-  { others, meter, context }: { others: readonly Candidate[]; meter: Meter; context: RouteContext },
-): Promise<[Admitted, ...Admitted[]]> {
+  { others, meter, context }: Under & { others: readonly Candidate[] },
+): AllAdmitted | Promise<AllAdmitted> {
   const budgets = budgetsOf(context);
   const claims = claimsFor(first, context);
   let plan = planFor({ first, others, budgets });
@@ -74,22 +87,30 @@ async function admitFirst(
   const { config } = context.gateway;
   let forMs = longestMs(first.model, config);
   for (const { model } of others) forMs += longestMs(model, config);
+  const take = () =>
+    meter.admit({
+      model: first.model,
+      sheet: first.sheet,
+      budgets,
+      claims,
+      most: plan.most,
+      // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
+      within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, left })).most : undefined,
+      forMs,
+      whole: !first.prompt.stream,
+    });
   // Before anything is taken: nobody else waits for it meanwhile.
-  if (context.record.bytesIn > LONG_STEP) await turn();
-  const taking = meter.admit({
-    model: first.model,
-    sheet: first.sheet,
-    budgets,
-    claims,
-    most: plan.most,
-    // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
-    within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, left })).most : undefined,
-    forMs,
-    whole: !first.prompt.stream,
-  });
-  if (taking !== undefined) await taking;
-  const { cap, payable } = plan;
-  const admitted: [Admitted, ...Admitted[]] = [withCap(first, cap)];
+  const taking = context.record.bytesIn > LONG_STEP ? turn().then(take) : take();
+  return taking === undefined
+    ? admittedBy(plan, { first, context })
+    : taking.then(() => admittedBy(plan, { first, context }));
+}
+
+function admittedBy(
+  { cap, payable }: Plan,
+  { first, context }: { first: Candidate; context: RouteContext },
+): AllAdmitted {
+  const admitted: AllAdmitted = [withCap(first, cap)];
   for (const other of payable) {
     const capped = withCap(other, cap);
     capped.claims = claimsFor(capped, context).filter(isOfModel);

@@ -5,14 +5,14 @@ import type { RouteContext } from "../http/router.ts";
 import { limitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../metering/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
+import { Stop, type StopSignal } from "../stop.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
-import { Interruption } from "./interruption.ts";
 
 /** A request under a meter. */
 export interface Metered {
   meter: Meter;
-  /** Comes where the process ends before the request does; its reason is what the client is told. */
-  interrupted: Interruption;
+  /** Given up where the process ends before the request does; its reason is what the client is told. */
+  interrupted: StopSignal;
   /** Somebody else ends the meter from here on, also where the request fails for this client. */
   handOver(): void;
 }
@@ -29,10 +29,10 @@ export async function metered(
   const { gateway, requestId, caller, answerHeaders } = context;
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
-  const interrupted = new Interruption();
+  const interrupted = new Stop();
   const endRunning = gateway.running.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
-    stop: (reason) => interrupted.come(reason),
+    stop: (reason) => interrupted.abort(reason),
   });
   const endUse = gateway.uses.begin();
   void meter.done.then(() => {

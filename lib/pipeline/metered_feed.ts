@@ -7,6 +7,7 @@ import type { Meter } from "../metering/meter.ts";
 import { type Amount, formatUsd } from "../metering/money.ts";
 import { RunningCount } from "../metering/running_count.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
+import type { StopSignal } from "../stop.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, readTokens } from "./billed_tokens.ts";
 import { LEFT } from "./metered.ts";
@@ -21,8 +22,8 @@ export interface StreamCharge {
   wantsUsage: boolean;
   /** Whether the client has left, for as long as there is no response that it could leave. */
   hasLeft: () => boolean;
-  /** Aborted where the gateway ends the stream. */
-  interrupted: Pick<AbortSignal, "aborted">;
+  /** Given up where the gateway ends the stream. */
+  interrupted: Pick<StopSignal, "aborted">;
   /** Told why an answer breaks off. */
   failed: (error: GatewayError) => void;
 }

@@ -1,17 +1,21 @@
 /** Waiting, for as long as somebody wants it. */
+import type { StopSignal } from "../stop.ts";
 
 /** Resolves after a time, in milliseconds. @throws the signal's reason, where that is aborted before */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal: StopSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer);
-      reject(signal.reason);
+    const listener = {
+      handleEvent() {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", listener);
+        reject(signal.reason);
+      },
     };
     const timer = setTimeout(() => {
-      signal.removeEventListener("abort", abort);
+      signal.removeEventListener("abort", listener);
       resolve();
     }, ms);
-    if (signal.aborted) return abort();
-    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) listener.handleEvent();
+    else signal.addEventListener("abort", listener);
   });
 }

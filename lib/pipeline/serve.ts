@@ -23,16 +23,17 @@ import { checkBody } from "../protocols/fields.ts";
 import { type Attempt, attempt } from "../routing/retry.ts";
 import { judge } from "../routing/verdict.ts";
 import type { Wishes } from "../routing/wishes.ts";
+import { Stop, type StopSignal } from "../stop.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
 import type { Answer, ClientRequest, EventFeed, FrameFeed } from "../upstreams/upstream.ts";
 import { admit, type Admitted } from "./admission.ts";
 import { readReplyTokens } from "./billed_tokens.ts";
 import { findCandidates } from "./candidates.ts";
+import { ClientWatch } from "./client_watch.ts";
 import { fitContext } from "./context.ts";
 import { droppedHeader } from "./dropped_header.ts";
 import { inTime, type Late } from "./late.ts";
 import { measuredFeed } from "./measured_feed.ts";
-import type { Interruption } from "./interruption.ts";
 import { LEFT, type Metered, metered } from "./metered.ts";
 import { meteredFeed } from "./metered_feed.ts";
 import { pump } from "./pump.ts";
@@ -57,11 +58,11 @@ interface Job {
   runs: Runs;
   /** The attempt under way, or the last one; absent before the first. */
   attempted: Attempted | undefined;
-  /** Aborted when the client leaves before there is a response, and when the process ends. */
-  signal: AbortSignal;
-  interrupted: Interruption;
-  /** Whether the client has left. To be asked before there is a response. */
-  hasLeft: () => boolean;
+  /** Given up when the client leaves before there is a response, and when the process ends. */
+  signal: StopSignal;
+  interrupted: StopSignal;
+  /** To be asked before there is a response. */
+  client: ClientWatch;
 }
 
 /** An attempt, and what its target cannot do about the prompt. */
@@ -94,7 +95,8 @@ async function serveMetered(
   const prompt = codec.readPrompt(body.value, texts);
   if (body.text.length > LONG_TEXT) await writeLongParts(prompt);
   const { wishes, candidates } = findCandidates(prompt, context);
-  const [lead, ...others] = await admit(candidates, { meter, context });
+  const admitting = admit(candidates, { meter, context });
+  const [lead, ...others] = admitting instanceof Promise ? await admitting : admitting;
   const seconds = () => Math.floor(context.gateway.now() / 1000);
   const createdAt = seconds();
   const runOf = (admitted: Admitted): Run => {
@@ -112,11 +114,10 @@ async function serveMetered(
   };
 
   const runs: Runs = [runOf(lead), ...others.map(runOf)];
-  const gone = new AbortController();
+  const gone = new Stop();
   const leave = () => lead.model.on_disconnect === "drain" ? undefined : gone.abort();
-  if (request.signal.aborted) leave();
-  request.signal.addEventListener("abort", leave, { once: true });
-  interrupted.tell((reason) => gone.abort(reason));
+  const client = new ClientWatch(request, { stream: lead.prompt.stream, alarms: context.alarms, left: leave });
+  gone.follow(interrupted);
   const job: Job = {
     codec,
     context,
@@ -124,9 +125,9 @@ async function serveMetered(
     wishes,
     runs,
     attempted: undefined,
-    signal: gone.signal,
+    signal: gone,
     interrupted,
-    hasLeft: () => request.signal.aborted,
+    client,
   };
   try {
     return lead.prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
@@ -135,7 +136,7 @@ async function serveMetered(
     throw thrown;
   } finally {
     // From here on the response's own body tells whether the client is there.
-    request.signal.removeEventListener("abort", leave);
+    client.stop();
   }
 }
 
@@ -237,7 +238,7 @@ async function whole(given: Answer, { job, run: { client }, countInput }: Out): 
   meter.first();
   const charging = readReplyTokens(reply, { countInput });
   const { tokens, source } = charging instanceof Promise ? await charging : charging;
-  const hasLeft = job.hasLeft();
+  const hasLeft = job.client.hasLeft;
   const cost = await meter.deliver({
     status: hasLeft ? LEFT : 200,
     ending: hasLeft ? "abandoned" : reply.finish,
@@ -288,7 +289,7 @@ async function streamed(given: Answer, out: Out): Promise<Response> {
     codec,
     countInput,
     wantsUsage: prompt.includeUsage === true,
-    hasLeft: job.hasLeft,
+    hasLeft: () => job.client.hasLeft,
     interrupted,
     failed: (error) => gateway.observer.failed(job.context.record, error),
   });
@@ -302,7 +303,7 @@ async function streamed(given: Answer, out: Out): Promise<Response> {
     left: () => left(drain),
     drain,
   });
-  if (!job.hasLeft()) {
+  if (!job.client.hasLeft) {
     tellAnswer(job);
     return new Response(body, { headers: streamHeaders({}) });
   }

@@ -11,6 +11,7 @@ import { unitPrices } from "../metering/price.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt, Attempts } from "../routing/retry.ts";
 import { NO_WISHES, type Wishes } from "../routing/wishes.ts";
+import type { StopSignal } from "../stop.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
 import { pause } from "./pause.ts";
 
@@ -73,7 +74,7 @@ export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, choices, deadlineMs, once, ask, isOver }:
     & Pick<Attempts<T>, "choices" | "deadlineMs" | "once" | "ask" | "isOver">
-    & { requestId: string; signal: AbortSignal },
+    & { requestId: string; signal: StopSignal },
 ): Attempts<T> {
   const { health, retries, config, monotonic, random, log } = gateway;
   return {

@@ -1,14 +1,13 @@
 /** The way to an upstream over an HTTP/1.1 client of our own, straight on the runtime's sockets. */
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
-import { Answer, type Shared } from "./http1/answer.ts";
-import { ConnectionEnded } from "./http1/broken_answer.ts";
-import { Call, reach } from "./http1/call.ts";
+import type { Shared } from "./http1/answer.ts";
+import { Call, exchange } from "./http1/call.ts";
 import { createDeadlines } from "./http1/deadlines.ts";
 import { Heads, type Packed, packRequest, type RequestBody } from "./http1/packed.ts";
 import { Pool } from "./http1/pool.ts";
-import { createScratches, type Scratches } from "./http1/scratch.ts";
-import type { Outgoing, Transport, TransportOptions } from "./transport.ts";
+import { createScratches } from "./http1/scratch.ts";
+import type { Incoming, Outgoing, Transport, TransportOptions } from "./transport.ts";
 
 export { canServe } from "./http1/can_serve.ts";
 
@@ -50,26 +49,29 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
     return place;
   }
 
+  function begin(
+    { url, headers, bodyBytes, fresh, signal, limits }: Outgoing,
+    body: RequestBody,
+  ): Promise<Incoming> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const { pool, heads } = placeOf(url);
+    let packed: Packed;
+    try {
+      packed = packRequest(heads.begin({ headers, closes: !pool.keeps }), {
+        body,
+        bodyBytes,
+        scratches: shared.scratches,
+      });
+    } catch (cause) {
+      return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
+    }
+    return exchange(new Call(signal, { deadlines, limits }), { pool, packed, shared, fresh });
+  }
+
   return {
-    async send({ url, headers, body: given, bodyBytes, fresh, signal, limits }) {
-      const body = isLongText(given) ? await encodeLong(given) : given;
-      if (signal.aborted) throw signal.reason;
-      const place = placeOf(url);
-      const packed = pack(place, { headers, body, bodyBytes, scratches: shared.scratches });
-      const call = new Call(signal, { deadlines, limits });
-      try {
-        const reached = await reach(call, { pool: place.pool, packed, fresh });
-        if (call.failed) throw new ConnectionEnded();
-        call.watch.head();
-        const answer = new Answer(reached, { call, pool: place.pool, shared });
-        refuseCompressed(answer);
-        return answer;
-      } catch (cause) {
-        call.end();
-        // Nobody has begun to read it.
-        if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
-        throw call.errorFor(cause, "Cannot reach the model's upstream");
-      }
+    send(outgoing) {
+      const { body } = outgoing;
+      return isLongText(body) ? encodeLong(body).then((bytes) => begin(outgoing, bytes)) : begin(outgoing, body);
     },
     close() {
       // What is under way goes on to its end, without a connection being kept afterwards.
@@ -85,25 +87,4 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
 export interface Http1Options extends TransportOptions {
   /** How long an idle connection is kept whose host does not say, in milliseconds; absent: see `Pool`. */
   idleMs?: number;
-}
-
-function pack(
-  { pool, heads }: Place,
-  { headers, body, bodyBytes, scratches }: Pick<Outgoing, "headers" | "bodyBytes"> & {
-    body: RequestBody;
-    scratches: Scratches;
-  },
-): Packed {
-  try {
-    return packRequest(heads.begin({ headers, closes: !pool.keeps }), { body, bodyBytes, scratches });
-  } catch (cause) {
-    throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
-  }
-}
-
-function refuseCompressed(answer: Answer): void {
-  const encoding = answer.header("content-encoding");
-  if (encoding === null || encoding === "identity") return;
-  answer.cancel();
-  throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
 }

@@ -66,25 +66,41 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
   const addresses: Partial<Record<UpstreamProtocol, string>> = {};
 
-  async function generate(call: Call): Promise<Answer> {
-    if (call.client.body.text.length > LONG_TEXT) await turn();
-    const protocol = spokenTo(call.prompt.protocol, call.target);
-    const relays = canRelay(call, protocol);
-    const prompt = relays || !isLong(call) ? call.prompt : await readLongInputs(call.prompt, protocol);
-    const attempt = fitting(() => relays ? relayed(call, protocol) : translated(call, { protocol, prompt }));
+  function generate(call: Call): Promise<Answer> {
+    return hasReasoning(call) ? generateSigned(call) : attemptOnce(call);
+  }
+
+  async function generateSigned(call: Call): Promise<Answer> {
     try {
-      return await attemptOnce(call, attempt);
+      return await attemptOnce(call);
     } catch (error) {
       // Signatures that the vendor no longer accepts would make the conversation fail for ever.
-      if (!isSignatureError(error) || !hasReasoning(call)) throw error;
+      if (!isSignatureError(error)) throw error;
       call.dropped.add("reasoning");
-      const bare = withoutReasoning(call);
-      const read = isLong(call) ? await readLongInputs(bare.prompt, protocol) : bare.prompt;
-      return await attemptOnce(call, fitting(() => translated(bare, { protocol, prompt: read })));
+      return await attemptOnce(withoutReasoning(call));
     }
   }
 
-  async function attemptOnce(call: Call, attempt: Attempt): Promise<Answer> {
+  /** What a short prompt is made to is made at once. */
+  function prepare(call: Call): Attempt | Promise<Attempt> {
+    if (isLong(call)) return prepareLong(call);
+    const protocol = spokenTo(call.prompt.protocol, call.target);
+    return fitting(() =>
+      canRelay(call, protocol) ? relayed(call, protocol) : translated(call, { protocol, prompt: call.prompt })
+    );
+  }
+
+  async function prepareLong(call: Call): Promise<Attempt> {
+    if (call.client.body.text.length > LONG_TEXT) await turn();
+    const protocol = spokenTo(call.prompt.protocol, call.target);
+    if (canRelay(call, protocol)) return fitting(() => relayed(call, protocol));
+    const prompt = await readLongInputs(call.prompt, protocol);
+    return fitting(() => translated(call, { protocol, prompt }));
+  }
+
+  async function attemptOnce(call: Call): Promise<Answer> {
+    const prepared = prepare(call);
+    const attempt = prepared instanceof Promise ? await prepared : prepared;
     const { prompt, signal } = call;
     const body = typeof attempt.body === "string" ? attempt.body : await attempt.body;
     const limits = limitsFor(call, options.limits, "text");
@@ -245,7 +261,7 @@ function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS]
 
 /** Anthropic's words for reasoning that it does not take back. */
 function isSignatureError(error: unknown): boolean {
-  return error instanceof GatewayError && error.kind === "invalid" &&
+  return error instanceof GatewayError && error.kind === "invalid" && error.fault !== "unfit" &&
     /signature.*thinking|thinking.*(signature|cannot be modified)|Expected `?thinking/is.test(error.message);
 }
 

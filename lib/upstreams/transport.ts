@@ -1,6 +1,7 @@
 /** The way to an upstream and back: one function, over `fetch`. */
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
+import type { StopSignal } from "../stop.ts";
 import type { AnswerHeader } from "./http1/head.ts";
 import { createHosts, type Host } from "./reach.ts";
 
@@ -35,7 +36,7 @@ export interface Outgoing {
   bodyBytes?: number;
   /** True: it goes out on a new connection. */
   fresh?: boolean;
-  signal: AbortSignal;
+  signal: StopSignal;
   limits: TimeLimits;
 }
 
@@ -108,13 +109,13 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1" }:
     async send({ url, headers, body: given, signal, limits }) {
       const body = isLongText(given) ? await encodeLong(given) : given;
       const call = new AbortController();
-      const leave = () => call.abort(signal.reason);
-      if (signal.aborted) leave();
-      signal.addEventListener("abort", leave, { once: true });
+      const leaving = { handleEvent: () => call.abort(signal.reason) };
+      if (signal.aborted) leaving.handleEvent();
+      signal.addEventListener("abort", leaving);
       const watch = startWatch({ limits, host: hosts.of(url) }, (error) => call.abort(error));
       const finish = () => {
         watch.stop();
-        signal.removeEventListener("abort", leave);
+        signal.removeEventListener("abort", leaving);
       };
       try {
         const response = await fetch(url, {

@@ -4,6 +4,7 @@ import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway } from "../../lib/gateway.ts";
+import { Alarms } from "../../lib/http/alarms.ts";
 import type { RouteContext } from "../../lib/http/router.ts";
 import type { Json } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
@@ -45,6 +46,7 @@ function context(
       rules,
     },
     answerHeaders: [],
+    alarms: new Alarms(),
     readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),
     reserve: () => {},
   };

@@ -6,6 +6,7 @@ import type { Dropped } from "../../canonical/dropped.ts";
 import type { Prompt } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../pace.ts";
+import { abortSignalOf, type StopSignal } from "../../stop.ts";
 import { loadTokenCounter } from "../../metering/tokens.ts";
 import { requireAll } from "../../translate/require_all.ts";
 import { refuseMembers } from "../../translate/rest.ts";
@@ -47,11 +48,11 @@ export function createEcho(): Upstream {
 
 function createFeed(
   steps: ReturnType<typeof spell>,
-  { signal, pace }: { signal: AbortSignal; pace: Pace | undefined },
+  { signal, pace }: { signal: StopSignal; pace: Pace | undefined },
 ): EventFeed {
   let over = false;
   const cancelled = new AbortController();
-  const waking = AbortSignal.any([signal, cancelled.signal]);
+  const waking = AbortSignal.any([abortSignalOf(signal), cancelled.signal]);
   return {
     async read() {
       while (!over) {

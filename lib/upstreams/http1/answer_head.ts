@@ -1,5 +1,5 @@
-/** Reading the final head of an answer from a connection. */
-import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
+/** Finding the final head of an answer. */
+import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import { findHeadEnd, type Head, HEAD_BYTES, parseHead } from "./head.ts";
 
@@ -13,25 +13,31 @@ const INTERIM = 16;
 
 const BEGINNING = [..."HTTP/1."].map((char) => char.charCodeAt(0));
 
-/**
- * Reads heads until the final one, as far as the body.
- * @throws {BrokenAnswer}, `ConnectionEnded`, `OtherVersion`; and what the socket says
- */
-export async function readAnswerHead(connection: Connection): Promise<Head> {
-  for (let count = 0; count <= INTERIM; count++) {
-    let seen = 0;
-    let head: Head | undefined;
-    while ((head = takeHead(connection, seen)) === undefined) {
-      seen = connection.end - connection.start;
-      if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
-    }
-    if (head.status === 101) throw new BrokenAnswer("The peer changes to a protocol that nobody asked for");
-    if (head.status >= 200) return head;
+/** Looks for the final head of an answer in what has come. Whoever waits for more does so by himself: one promise less. */
+export class HeadSearch {
+  readonly #connection: Connection;
+  /** What was looked at before, so many bytes, is not looked at again. */
+  #seen = 0;
+  #interim = 0;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
   }
-  throw new BrokenAnswer("There are too many interim answers");
+
+  /** The final head, where all of it is there, as far as the body. @throws {BrokenAnswer}, `OtherVersion` */
+  take(): Head | undefined {
+    const connection = this.#connection;
+    for (let head = takeHead(connection, this.#seen); head !== undefined; head = takeHead(connection, 0)) {
+      if (head.status === 101) throw new BrokenAnswer("The peer changes to a protocol that nobody asked for");
+      if (head.status >= 200) return head;
+      if (++this.#interim > INTERIM) throw new BrokenAnswer("There are too many interim answers");
+    }
+    this.#seen = connection.end - connection.start;
+    return undefined;
+  }
 }
 
-/** The head, where all of it is there. What was looked at before, so many bytes, is not looked at again. */
+/** The next head, where all of it is there. */
 function takeHead(connection: Connection, seen: number): Head | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
