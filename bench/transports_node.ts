@@ -70,7 +70,7 @@ function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Sha
     request?.destroy();
     head.reject(error);
   };
-  const leave = () => fail(signal.reason);
+  const leave = { handleEvent: () => fail(signal.reason) };
   const watch = shared.deadlines.start(limits, { fail });
   const finish = () => {
     watch.stop();
@@ -92,7 +92,7 @@ function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Sha
     finish();
     throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
   }
-  signal.addEventListener("abort", leave, { once: true });
+  signal.addEventListener("abort", leave);
   let reached = false;
   request.on("socket", (socket) => {
     reached = !socket.connecting;

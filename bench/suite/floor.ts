@@ -8,6 +8,7 @@ import { findValue, replaceSpan } from "../../lib/json_splice.ts";
 import { createLedger, type Ledger } from "../../lib/metering/ledger.ts";
 import type { Entry, PriceSheet } from "../../lib/store/ledger.ts";
 import { openStore } from "../../lib/store/open.ts";
+import { Stop } from "../../lib/stop.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 
 const [port = "0", upstream = "", has = "nothing", folder = "."] = Deno.args;
@@ -31,7 +32,7 @@ const transport = createHttp1Transport({ idleMs: 60_000 });
 const ledger = has === "ledger" || has === "both" ? await openLedger() : undefined;
 const headers = has === "headers" || has === "both" ? HEADERS : [];
 const decoder = new TextDecoder();
-const never = new AbortController().signal;
+const never = new Stop();
 const SHEET: PriceSheet = {
   model: "chat/whole",
   factor: "1",
