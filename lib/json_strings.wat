@@ -17,7 +17,8 @@
   ;;   -3 - n: it stands as it is, and is the name at place n; -1027 - n: it is put there
   (global $tape (export "tape") i32 (i32.const 36864))
   (global $tape_end i32 (i32.const 430080))
-  ;; Names that were seen: 1024 places of 32 bytes, the end of which is zeros. More places mean fewer names that share one.
+  ;; Names that were seen: 1024 places of 32 bytes, the end of which is zeros. Two places side by side are for the same
+  ;; names. More places mean fewer names that share them.
   (global $names (export "names") i32 (i32.const 4096))
 
   ;; At 0: what the letter behind a backslash stands for; 0 where it is none of these.
@@ -200,9 +201,20 @@
             (br_if $told (i32.eqz (v128.any_true (v128.or
               (v128.xor (local.get $a) (v128.load (local.get $k)))
               (v128.xor (local.get $b) (v128.load offset=16 (local.get $k)))))))
+            ;; It may be beside that place, and is put there if only that is free: two names of every message would else
+            ;; be put for each other.
+            (local.set $k (i32.xor (local.get $k) (i32.const 32)))
+            (i32.store offset=8 (local.get $tape)
+              (i32.sub (i32.const -3) (i32.shr_u (i32.sub (local.get $k) (global.get $names)) (i32.const 5))))
+            (br_if $told (i32.eqz (v128.any_true (v128.or
+              (v128.xor (local.get $a) (v128.load (local.get $k)))
+              (v128.xor (local.get $b) (v128.load offset=16 (local.get $k)))))))
+            (if (i32.or (i32.load8_u (local.get $k)) (i32.eqz (i32.load8_u (i32.xor (local.get $k) (i32.const 32)))))
+              (then (local.set $k (i32.xor (local.get $k) (i32.const 32)))))
+            (i32.store offset=8 (local.get $tape)
+              (i32.sub (i32.const -1027) (i32.shr_u (i32.sub (local.get $k) (global.get $names)) (i32.const 5))))
             (v128.store (local.get $k) (local.get $a))
             (v128.store offset=16 (local.get $k) (local.get $b))
-            (i32.store offset=8 (local.get $tape) (i32.sub (i32.load offset=8 (local.get $tape)) (i32.const 1024)))
             (br $told)))
           (if (local.get $other) (then
             (local.set $out (local.get $out_open))

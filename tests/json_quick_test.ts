@@ -10,7 +10,7 @@ import {
 } from "../lib/json.ts";
 import { readQuick } from "../lib/json_quick.ts";
 import { readSteps } from "../lib/json_steps.ts";
-import { MOST_BYTES } from "../lib/json_strings.ts";
+import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../lib/json_strings.ts";
 import { atOnce } from "../lib/pace.ts";
 import { seeded } from "./metering/random_text.ts";
 
@@ -199,6 +199,22 @@ Deno.test("names are told apart, however many were seen, also after a text with 
   }
   const halves: Json = readJson('{"a":{"\ud83d":1,"\ufffd":2}}').value;
   assertEquals(halves, { a: Object.fromEntries([["\ud83d", 1], ["\ufffd", 2]]) });
+});
+
+Deno.test("a name of every message is found where it was put, beside the others", () => {
+  const names = ["role", "content", "type", "text", "tools", "system", "function", "name", "parameters", "description"];
+  const text = JSON.stringify(names.map((name) => ({ [name]: 1 })));
+  try {
+    forgetNames();
+    for (const put of [true, false]) {
+      findStrings({ text });
+      for (const [at, name] of names.entries()) {
+        assertEquals((tape[at * STRING_WORDS + 2] ?? 0) <= -1027, put, name);
+      }
+    }
+  } finally {
+    forgetNames();
+  }
 });
 
 // The engine's parser guesses names from objects that it has read before, and takes "\\/" for the "\\" of one of them.
