@@ -1,4 +1,6 @@
 /** What an upstream bills, held against what went to it. All of it exact. */
+import { messageOf } from "../errors.ts";
+import { isObject, type Json, parseJson } from "../json.ts";
 import { type Amount, formatUsd, parseUsd } from "../metering/money.ts";
 import { PRICE_CLASSES } from "../metering/price.ts";
 import { dayOf } from "../store/days.ts";
@@ -45,7 +47,8 @@ export interface ComparedLine {
  * @throws {RangeError} where it is none; the message names the line
  */
 export function readInvoice(text: string): Invoice {
-  const [header = [], ...lines] = readCsv(text);
+  const [first, ...lines] = readCsv(text);
+  const header = first?.cells ?? [];
   const at = (name: string) => header.indexOf(name);
   const columns = INVOICED.filter((name) => at(name) >= 0);
   if (at("model") < 0 || columns.length === 0) {
@@ -53,9 +56,10 @@ export function readInvoice(text: string): Invoice {
       `Cannot read the invoice: its first line must name the column model and one of ${INVOICED.join(", ")}`,
     );
   }
+  const twice = ["day", "model", ...columns].find((name) => at(name) !== header.lastIndexOf(name));
+  if (twice !== undefined) throw new RangeError(`Cannot read the invoice: it has the column ${twice} twice`);
   const byDay = at("day") >= 0;
-  const rows = lines.map((cells, index) => {
-    const line = index + 2;
+  const rows = lines.map(({ line, cells }) => {
     if (cells.length !== header.length) {
       throw new RangeError(`Cannot read line ${line} of the invoice: it has ${cells.length} of ${header.length} cells`);
     }
@@ -69,22 +73,28 @@ export function readInvoice(text: string): Invoice {
   return { columns, byDay, rows };
 }
 
-/** Rows of cells. @throws {RangeError} for quotes that do not end */
-function readCsv(text: string): string[][] {
-  const rows: string[][] = [];
-  const cell = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y;
+/** A row, and the line that it begins in, counted from 1. */
+interface Row {
+  line: number;
+  cells: string[];
+}
+
+/** All rows but empty ones. @throws {RangeError} for quotes that do not end */
+function readCsv(text: string): Row[] {
+  const rows: Row[] = [];
+  const cell = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\r|$)/y;
   const whole = text.replace(/^\uFEFF/, "");
-  let row: string[] = [];
-  while (cell.lastIndex < whole.length || row.length > 0) {
+  let line = 1;
+  let row: Row = { line, cells: [] };
+  while (cell.lastIndex < whole.length || row.cells.length > 0) {
     const found = cell.exec(whole);
-    if (found === null) {
-      throw new RangeError(`Cannot read line ${rows.length + 1} of the invoice: a quote is out of place`);
-    }
-    const [, quoted, plain = "", end] = found;
-    row.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
+    if (found === null) throw new RangeError(`Cannot read line ${line} of the invoice: a quote is out of place`);
+    const [all, quoted, plain = "", end] = found;
+    line += all.match(/\r?\n|\r/g)?.length ?? 0;
+    row.cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
     if (end === ",") continue;
-    if (row.length > 1 || row[0] !== "") rows.push(row);
-    row = [];
+    if (row.cells.length > 1 || row.cells[0] !== "") rows.push(row);
+    row = { line, cells: [] };
   }
   return rows;
 }
@@ -123,20 +133,13 @@ export function readTolerance(text: string): Tolerance {
  */
 export function readUpstreamPrices(text: string): UpstreamPrices {
   const known: readonly string[] = PRICE_CLASSES;
-  const members = (value: unknown, what: string) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) {
-      throw new RangeError(`Cannot read the prices: expected ${what}`);
-    }
-    return Object.entries(value);
-  };
   const prices = new Map<string, Readonly<PriceSheet>>();
-  for (const [model, row] of members(parseJson(text), "an object of models")) {
+  for (const [model, row] of membersOf(readObject(text), "an object of models")) {
     const price: Record<string, string> = {};
-    for (const [name, usd] of members(row, `an object of prices for "${model}"`)) {
+    for (const [name, usd] of membersOf(row, `an object of prices for "${model}"`)) {
       if (!known.includes(name)) throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no class`);
       if (typeof usd !== "string") throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no string`);
-      parseUsd(usd);
-      price[name] = usd;
+      price[name] = readPrice(usd, `"${name}" of "${model}"`);
     }
     const { prompt, completion } = price;
     if (prompt === undefined || completion === undefined) {
@@ -148,11 +151,28 @@ export function readUpstreamPrices(text: string): UpstreamPrices {
   return prices;
 }
 
-function parseJson(text: string): unknown {
+function readObject(text: string): Json {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (error) {
-    throw new RangeError("Cannot read the prices: expected JSON", { cause: error });
+    throw new RangeError(`Cannot read the prices: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function membersOf(value: Json, expected: string): [string, Json][] {
+  if (!isObject(value)) throw new RangeError(`Cannot read the prices: expected ${expected}`);
+  return Object.entries(value).map(([name, member]) => [name, member ?? null]);
+}
+
+/** The same text, where it is an amount. */
+function readPrice(usd: string, what: string): string {
+  try {
+    parseUsd(usd);
+    return usd;
+  } catch (cause) {
+    throw new RangeError(`Cannot read the prices: ${what} is "${usd}", expected USD with at most 12 decimals`, {
+      cause,
+    });
   }
 }
 

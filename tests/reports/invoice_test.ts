@@ -44,8 +44,18 @@ Deno.test("readInvoice() names the line that it cannot read", () => {
     ["model,upstream_usd\na,0.0000000000001\n", "expected USD with at most 12 decimals"],
     ['model,prompt\na,"1\n', "line 2 of the invoice: a quote is out of place"],
     ['model,prompt\na,"1"2\n', "a quote is out of place"],
+    ["model,prompt\n\n\r\na,x\n", "line 4 of the invoice"],
+    ["model,prompt\ra,1\rb,x\r", "line 3 of the invoice"],
+    ['model,note,prompt\na,"1\n2\n3",4\nb,,x\n', "line 5 of the invoice"],
+    ["model,prompt,other,prompt\na,1,2,3\n", "it has the column prompt twice"],
+    ["model,model,prompt\na,b,3\n", "it has the column model twice"],
   ];
   for (const [text, message] of cases) assertThrows(() => readInvoice(text), RangeError, message, text);
+});
+
+Deno.test("readInvoice() reads a cell of any length", () => {
+  const { rows } = readInvoice(`model,note,prompt\na,"${"x".repeat(20_000_000)}",1\n`);
+  assertEquals(rows.map(({ model, values }) => [model, ...values.values()]), [["a", 1n]]);
 });
 
 Deno.test("compareInvoice() lets numbers differ by the tolerance, and by not one unit more", () => {
@@ -92,13 +102,14 @@ Deno.test("readTolerance() and readUpstreamPrices() refuse what says nothing exa
     assertThrows(() => readTolerance(text), RangeError, "Cannot read the tolerance");
   }
   const cases: [string, string][] = [
-    ["no", "expected JSON"],
+    ["no", "Cannot read the prices: Expected a value"],
+    ['{"a": {"prompt": "1", "completion": "1"}, "a": {"prompt": "2", "completion": "1"}}', '"a" comes twice'],
     ["[]", "an object of models"],
     ['{"a": 1}', 'an object of prices for "a"'],
     ['{"a": {"prompt": 1, "completion": "1"}}', '"prompt" of "a" is no string'],
     ['{"a": {"prompt": "1", "completion": "1", "input": "1"}}', '"input" of "a" is no class'],
     ['{"a": {"prompt": "1"}}', '"a" needs prompt and completion'],
-    ['{"a": {"prompt": "1", "completion": "1e-3"}}', "Cannot read an amount"],
+    ['{"a": {"prompt": "1", "completion": "1e-3"}}', '"completion" of "a" is "1e-3", expected USD'],
   ];
   for (const [text, message] of cases) assertThrows(() => readUpstreamPrices(text), RangeError, message);
 });
