@@ -57,7 +57,10 @@ export function readQuick(source: Source, limits: JsonLimits): ParsedJson | unde
 
 function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | undefined {
   const levels: Level[] = [];
+  /** Their places are those in bytes. */
   const members: Member[] = [];
+  /** Of each member, `extra` at the start and at the end of its value. */
+  const extras: number[] = [];
   let member: Member | undefined;
   let level: Level | undefined;
   let root: Json = null;
@@ -97,7 +100,10 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
       at = skipSpace(at + 1);
       if (bytes[at] !== COLON) return undefined;
       at = skipSpace(at + 1);
-      if (levels.length === 1 && member !== undefined) member.start = at - extra;
+      if (levels.length === 1 && member !== undefined) {
+        member.start = at;
+        extras.push(extra);
+      }
     }
 
     if (++nodes > limits.nodes) return undefined;
@@ -154,18 +160,24 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
     if (opened !== undefined) {
       level = opened;
       levels.push(opened);
-      before = at + 1 - extra;
+      before = at + 1;
       at = skipSpace(at + 1);
       if (bytes[at] !== (opened.list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
     }
 
     while (true) {
-      if (levels.length === 1 && member !== undefined) member.end = at - extra;
+      if (levels.length === 1 && member !== undefined) {
+        member.end = at;
+        extras.push(extra);
+      }
       at = skipSpace(at);
-      if (level === undefined) return at - extra < text.length ? undefined : { value: root, members, hasRaw };
+      if (level === undefined) {
+        if (at - extra < text.length) return undefined;
+        return { value: root, members: extra === 0 ? members : inText(members, extras), utf8Members: members, hasRaw };
+      }
       const mark = bytes[at];
       if (mark === COMMA) {
-        before = at - extra;
+        before = at;
         at = skipSpace(at + 1);
         break;
       }
@@ -175,6 +187,16 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
       at++;
     }
   }
+}
+
+/** Members with their places in the text. Between the end of one and where the next begins is nothing but space. */
+function inText(members: readonly Member[], extras: readonly number[]): Member[] {
+  return members.map(({ name, before, start, end }, index) => ({
+    name,
+    before: before - (extras[2 * index - 1] ?? 0),
+    start: start - (extras[2 * index] ?? 0),
+    end: end - (extras[2 * index + 1] ?? 0),
+  }));
 }
 
 /** The first offset from `at` on where no white space stands. */

@@ -31,6 +31,8 @@ export interface ParsedJson {
   value: Json;
   /** Where the members of the outermost object stand, each name once; of anything else there are none. */
   members: readonly Member[];
+  /** The same members with their places in the UTF-8 of the text, in bytes, where it was read from that. */
+  utf8Members?: readonly Member[];
   /** Whether there are raw numbers in it. */
   hasRaw: boolean;
 }

@@ -11,6 +11,14 @@ export type { Member, Span };
 export interface ObjectText {
   text: string;
   members: readonly Member[];
+  /** The same as its sender wrote it; absent where that is not known. */
+  utf8?: ObjectBytes;
+}
+
+/** A JSON object in UTF-8, and where its members stand in that, in bytes. */
+export interface ObjectBytes {
+  bytes: Uint8Array<ArrayBuffer>;
+  members: readonly Member[];
 }
 
 /** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */
@@ -59,9 +67,31 @@ export function objectText(text: string): ObjectText {
 /** As `spliceMembers`, of a text whose members were found before. */
 export function spliceObject({ text, members }: ObjectText, edits: Edits): string {
   let out = "";
+  const ends = { close: text.lastIndexOf("}"), end: text.length };
+  for (const cut of cutAt(members, edits, ends)) {
+    out += typeof cut === "string" ? cut : text.slice(cut.start, cut.end);
+  }
+  return out;
+}
+
+/** As `spliceObject`, of UTF-8: what it becomes, piece by piece, where texts are what is new. */
+export function spliceBytes({ bytes, members }: ObjectBytes, edits: Edits): (string | Uint8Array<ArrayBuffer>)[] {
+  const ends = { close: bytes.lastIndexOf(CLOSE_OBJECT), end: bytes.length };
+  return cutAt(members, edits, ends).map((cut) => typeof cut === "string" ? cut : bytes.subarray(cut.start, cut.end));
+}
+
+/** What stays of an object, by its place, and what is new in between. `close` is where its last brace stands. */
+function cutAt(
+  members: readonly Member[],
+  edits: Edits,
+  { close, end }: { close: number; end: number },
+): (Span | string)[] {
+  const cuts: (Span | string)[] = [];
   let copied = 0;
   let kept = 0;
-  for (const member of members) {
+  for (let index = 0; index < members.length; index++) {
+    const member = members[index];
+    if (member === undefined) break;
     const { name } = member;
     if (!Object.hasOwn(edits, name)) {
       kept++;
@@ -69,24 +99,28 @@ export function spliceObject({ text, members }: ObjectText, edits: Edits): strin
     }
     const value = edits[name];
     if (value === undefined) {
-      out += text.slice(copied, member.before);
-      copied = member.end;
+      cuts.push({ start: copied, end: member.before });
+      const next = members[index + 1];
       // The first member left has no comma before it.
-      if (kept === 0) copied = skipComma(text, copied);
+      copied = kept === 0 && next !== undefined ? next.before + 1 : member.end;
       continue;
     }
     kept++;
-    out += text.slice(copied, member.start) + value;
+    cuts.push({ start: copied, end: member.start }, value);
     copied = member.end;
   }
-  const close = text.lastIndexOf("}");
-  out += text.slice(copied, close);
+  let added = "";
   for (const name in edits) {
     const value = edits[name];
     if (value === undefined || members.some((member) => member.name === name)) continue;
-    out += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
+    added += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
   }
-  return out + text.slice(close);
+  if (added !== "") {
+    cuts.push({ start: copied, end: close }, added);
+    copied = close;
+  }
+  cuts.push({ start: copied, end });
+  return cuts;
 }
 
 /** A JSON object's text without the member at a path of names. Where there is none, it is the same text. */
@@ -127,11 +161,6 @@ function readName(quoted: string): string {
   } catch {
     return "";
   }
-}
-
-function skipComma(text: string, at: number): number {
-  const comma = skipSpace(text, at);
-  return text.charCodeAt(comma) === COMMA ? skipSpace(text, comma + 1) : at;
 }
 
 function valueEnd(text: string, start: number): number {

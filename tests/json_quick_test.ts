@@ -42,6 +42,13 @@ function assertSame(text: string, limits = JSON_LIMITS): boolean {
       assertStrictEquals(writeJson(quick.value), writeJson(careful.value), at);
       assertEquals([quick.members, quick.hasRaw], [careful.members, careful.hasRaw], at);
       if (random(20) === 0) assertEquals(quick.value, careful.value, at);
+      const inBytes = careful.members.map(({ name, before, start, end }) => ({
+        name,
+        before: encoder.encode(text.slice(0, before)).length,
+        start: encoder.encode(text.slice(0, start)).length,
+        end: encoder.encode(text.slice(0, end)).length,
+      }));
+      assertEquals(quick.utf8Members, inBytes, at);
     }
   }
   return careful !== undefined;

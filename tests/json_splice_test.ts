@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { findValue, removeAt, replaceSpan, spliceMembers } from "../lib/json_splice.ts";
+import { readJson } from "../lib/json.ts";
+import { findValue, removeAt, replaceSpan, spliceBytes, spliceMembers, spliceObject } from "../lib/json_splice.ts";
 
 Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
   const cases: [string, Record<string, string | undefined>, string][] = [
@@ -41,6 +42,28 @@ Deno.test("spliceMembers() says what editing the parsed object says, for every s
   }
 });
 
+Deno.test("spliceBytes() makes of UTF-8 what spliceObject() makes of the text", () => {
+  const names = ["é", "b", "字", "😀"];
+  for (let present = 0; present < 16; present++) {
+    for (let removed = 0; removed < 81; removed++) {
+      const text = JSON.stringify(
+        Object.fromEntries(names.filter((_, bit) => (present & (1 << bit)) !== 0).map((name) => [name, `${name}😀`])),
+        null,
+        1,
+      );
+      const edits = Object.fromEntries(
+        names.map((name, digit) => [name, Math.floor(removed / 3 ** digit) % 3] as const)
+          .filter(([, how]) => how > 0).map(([name, how]) => [name, how === 1 ? undefined : '"ü"']),
+      );
+      const { members, utf8Members = [] } = readJson(text);
+      const pieces = spliceBytes({ bytes: new TextEncoder().encode(text), members: utf8Members }, edits);
+      const said = pieces.map((piece) => typeof piece === "string" ? piece : new TextDecoder().decode(piece)).join("");
+      assertEquals(said, spliceObject({ text, members }, edits), text);
+      assertEquals(said, spliceMembers(text, edits), text);
+    }
+  }
+});
+
 Deno.test("findValue() follows a path of names", () => {
   const text = '{"a":{"model":"x","b":[{"model":1}]},"model":"y"}';
   const at = (path: string[]) => {
@@ -78,7 +101,7 @@ Deno.test("findValue() ends on text that is not JSON", () => {
 Deno.test("removeAt() takes out the member at a path and leaves the rest as it was written", () => {
   const cases: [string, string[], string][] = [
     ['{ "a":1 , "b":{"c": 2,"d":1.0} }', ["b", "c"], '{ "a":1 , "b":{"d":1.0} }'],
-    ['{ "a":1 , "b":{"c": 2} }', ["a"], '{"b":{"c": 2} }'],
+    ['{ "a":1 , "b":{"c": 2} }', ["a"], '{ "b":{"c": 2} }'],
     ['{"a":{"a":{"a":1,"b":2}}}', ["a", "a", "a"], '{"a":{"a":{"b":2}}}'],
     ['{"a":1}', ["b"], '{"a":1}'],
     ['{"a":1}', ["a", "b"], '{"a":1}'],

@@ -3,12 +3,13 @@ import { assert, assertEquals } from "@std/assert";
 import { Dropped } from "../lib/canonical/dropped.ts";
 import type { Protocol } from "../lib/canonical/types.ts";
 import { targetSchema } from "../lib/catalog/model.ts";
-import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
-import { objectText } from "../lib/json_splice.ts";
+import { isObject, type JsonObject, parseJson, readJson } from "../lib/json.ts";
+import { type ObjectText, objectText } from "../lib/json_splice.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { relayedReply } from "../lib/protocols/relay.ts";
 import { relayFeed } from "../lib/upstreams/feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
+import { joinPieces } from "../lib/upstreams/body_pieces.ts";
 import { relayBody } from "../lib/upstreams/relay_body.ts";
 import type { Step } from "../lib/upstreams/upstream.ts";
 import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "./golden/crossings.ts";
@@ -147,15 +148,22 @@ function relayedBody(protocol: Protocol, text: string): string {
   assert(isObject(request));
   const prompt = CLIENTS[protocol].readPrompt(request);
   const echo = { ...echoOf(protocol, request), prompt };
-  return relayBody({
-    prompt,
-    client: { echo, body: objectText(text), header: () => null },
-    model: rowOf("acme/thinker"),
-    target: targetSchema.parse({ upstream: "u", model: "model-x" }),
-    countInput: () => Promise.resolve(1),
-    signal: new AbortController().signal,
-    dropped: new Dropped(),
-  }, { relay: RELAYS[protocol], mend: {} });
+  const relayed = (body: ObjectText) =>
+    relayBody({
+      prompt,
+      client: { echo, body, header: () => null },
+      model: rowOf("acme/thinker"),
+      target: targetSchema.parse({ upstream: "u", model: "model-x" }),
+      countInput: () => Promise.resolve(1),
+      signal: new AbortController().signal,
+      dropped: new Dropped(),
+    }, { relay: RELAYS[protocol], mend: {} });
+  const { utf8Members: members = [] } = readJson(text);
+  const body = relayed(objectText(text));
+  const pieces = relayed({ ...objectText(text), utf8: { bytes: new TextEncoder().encode(text), members } });
+  assert(typeof body === "string" && typeof pieces !== "string");
+  assertEquals(new TextDecoder().decode(joinPieces(pieces)), body, "as text and as bytes");
+  return body;
 }
 
 Deno.test("a body passes a relay byte for byte, apart from the model's id", () => {
@@ -170,7 +178,7 @@ Deno.test("members that only the gateway reads do not pass, and the usage of a c
     const said = JSON.stringify(MINIMAL[protocol]).slice(1, -1);
     const text = `{"provider":{"order":["a"]}, ${said} ,"models":["a/b"],\n"stream":true }`;
     const asked = protocol === "chat" ? ',"stream_options":{"include_usage":true}' : "";
-    const expected = `{${said.replace("acme/thinker", "model-x")} ,\n"stream":true ${asked}}`;
+    const expected = `{ ${said.replace("acme/thinker", "model-x")} ,\n"stream":true ${asked}}`;
     assertEquals(relayedBody(protocol, text), expected, protocol);
   }
 });

@@ -94,14 +94,16 @@ function checkMediaType(headers: HeaderValues): void {
 }
 
 /** What a body says that is neither long nor at fault: nearly every one. */
-function parseSoon(bytes: Uint8Array, held: Held): ReadBody | undefined {
+function parseSoon(bytes: Uint8Array<ArrayBuffer>, held: Held): ReadBody | undefined {
   if (bytes.length > MOST_BYTES) return undefined;
   const text = decode(bytes);
-  const parsed = readSoon({ text, utf8: behindMark(bytes) });
+  const utf8 = behindMark(bytes);
+  const parsed = readSoon({ text, utf8 });
   if (parsed === undefined) return undefined;
-  const { value, members, hasRaw } = withObject(parsed);
+  const { value, members, utf8Members, hasRaw } = withObject(parsed);
   if (hasRaw) plainNumbers(value, PARAMETER_LEVELS);
-  return { text, value, members, bytes: held.bytes };
+  const body = { text, value, members, bytes: held.bytes };
+  return utf8Members === undefined ? body : { ...body, utf8: { bytes: utf8, members: utf8Members } };
 }
 
 /** What any body says, with turns for others in between. */

@@ -27,7 +27,7 @@ const OF_REST: Decoders = {
 };
 
 /** What follows a byte order mark; all of it where there is none. */
-export function behindMark(bytes: Uint8Array): Uint8Array {
+export function behindMark(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 

@@ -41,7 +41,7 @@ export function readCoding(headers: HeaderValues): Coding | undefined {
 export async function inflate(
   bytes: Uint8Array<ArrayBuffer>,
   { coding, take }: { coding: Coding; take: (bytes: number) => void },
-): Promise<Uint8Array> {
+): Promise<Uint8Array<ArrayBuffer>> {
   const { readable, writable } = new DecompressionStream(coding);
   const reader = readable.getReader();
   const fed = feed(bytes, writable.getWriter());

@@ -11,6 +11,7 @@ import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import type { Secret } from "../secret.ts";
 import { readLongInputs, writeLongInputs } from "./long_inputs.ts";
 import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
+import type { WholeBody } from "./body_pieces.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
 import { type Mend, mendFor } from "./mends/mend.ts";
@@ -45,7 +46,7 @@ export interface HttpUpstreamOptions {
 interface Attempt {
   protocol: UpstreamProtocol;
   /** A long one is still being written. */
-  body: string | Promise<string>;
+  body: WholeBody | Promise<string>;
   /** @throws {GatewayError} as `frameSource` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */
@@ -102,7 +103,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const prepared = prepare(call);
     const attempt = prepared instanceof Promise ? await prepared : prepared;
     const { prompt, signal } = call;
-    const body = typeof attempt.body === "string" ? attempt.body : await attempt.body;
+    const body = attempt.body instanceof Promise ? await attempt.body : attempt.body;
     const limits = limitsFor(call, options.limits, "text");
     const outgoing: Outgoing = {
       url: addressFor(attempt.protocol, call),

@@ -1,8 +1,9 @@
 /** The body of a relayed request: the client's own text, with the few edits that it needs. */
 import { type Json, type JsonObject, writeJson } from "../json.ts";
-import { type Edits, type ObjectText, objectText, removeAt, spliceObject } from "../json_splice.ts";
+import { type Edits, type ObjectText, objectText, removeAt, spliceBytes, spliceObject } from "../json_splice.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { requireAll } from "../translate/require_all.ts";
+import type { WholeBody } from "./body_pieces.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Call } from "./upstream.ts";
 
@@ -20,7 +21,7 @@ const NOTHING: Edits = {};
 export function relayBody(
   { client, prompt, target, dropped }: Call,
   { relay, mend }: { relay: Relay; mend: Mend },
-): string {
+): WholeBody {
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
   const needed = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;
@@ -28,7 +29,7 @@ export function relayBody(
     ? NOTHING
     : mendEdits(sentBody(client.echo.request, { lost, needed }), (body) => mend.body?.(body, prompt, dropped) ?? body);
   requireAll(prompt, dropped);
-  return spliceObject(body, {
+  const edits: Edits = {
     provider: undefined,
     models: undefined,
     // What is not for the gateway is for the vendor.
@@ -36,7 +37,9 @@ export function relayBody(
     ...needed,
     ...mended,
     model: JSON.stringify(target.model),
-  });
+  };
+  // To make bytes of a text of 60 KB takes 4 µs, and 50 where it is Chinese.
+  return body.utf8 === undefined ? spliceObject(body, edits) : spliceBytes(body.utf8, edits);
 }
 
 /** The body's text without what was dropped, by names or paths of names. */

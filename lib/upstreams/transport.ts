@@ -1,4 +1,5 @@
 /** The way to an upstream and back: one function, over `fetch`. */
+import { isPieces, joinPieces, type WholeBody } from "./body_pieces.ts";
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
 import type { StopSignal } from "../stop.ts";
@@ -31,7 +32,7 @@ export interface Outgoing {
   /** All of them: nothing of the client's is added. */
   headers: Readonly<Record<string, string>>;
   /** A stream is pulled as fast as the upstream takes it. */
-  body: string | ReadableStream<Uint8Array>;
+  body: WholeBody | ReadableStream<Uint8Array>;
   /** How long a stream is, in bytes, where that is known: `fetch` goes in chunks all the same. */
   bodyBytes?: number;
   /** True: it goes out on a new connection. */
@@ -107,7 +108,7 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1" }:
   const hosts = createHosts();
   return {
     async send({ url, headers, body: given, signal, limits }) {
-      const body = isLongText(given) ? await encodeLong(given) : given;
+      const body = isLongText(given) ? await encodeLong(given) : isPieces(given) ? joinPieces(given) : given;
       const call = new AbortController();
       const leaving = { handleEvent: () => call.abort(signal.reason) };
       if (signal.aborted) leaving.handleEvent();

@@ -90,7 +90,7 @@ export function createWay(options: WayOptions): Way {
           }
           fall(messageOf(refusal.cause));
           // What was begun to be read cannot be sent again; nobody has begun to do it.
-          if (typeof outgoing.body !== "string") throw refusal;
+          if (outgoing.body instanceof ReadableStream) throw refusal;
         }
         other ??= createFetchTransport({ ...options, version: versionOf(url) });
         return await other.send(outgoing);

@@ -1,9 +1,10 @@
 /** Requests as bytes. */
+import { type BodyPiece, joinPieces, leastBytes, mostBytes, type WholeBody, writePieces } from "../body_pieces.ts";
 import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request.ts";
 import { type Scratch, SCRATCH_BYTES, type Scratches } from "./scratch.ts";
 
-/** A body: as text, as bytes, or as a stream that is pulled as fast as the peer takes it. */
-export type RequestBody = string | Uint8Array | ReadableStream<Uint8Array>;
+/** A body: as a whole, as bytes, or as a stream that is pulled as fast as the peer takes it. */
+export type RequestBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
 
 /** A request that is ready to be written, maybe twice. */
 export interface Packed {
@@ -33,8 +34,6 @@ export interface Words {
 
 /** Room for a head before a body in the same buffer, in bytes. */
 const HEAD_ROOM = 4 * 1024;
-
-const encoder = new TextEncoder();
 
 /** The heads of all requests that go one way. One that is as the last one was is not written anew, which saves 2 µs. */
 export class Heads {
@@ -79,32 +78,32 @@ export function packRequest(
   if (body instanceof ReadableStream) {
     return { first: withEnd(begin, bodyBytes), stream: body, streamBytes: bodyBytes, drop() {} };
   }
-  const packed = typeof body === "string" && body.length <= SCRATCH_BYTES - HEAD_ROOM
-    ? packSmall(begin, { body, scratches })
-    : undefined;
-  if (packed !== undefined) return packed;
-  const bytes = typeof body === "string" ? encoder.encode(body) : body;
-  const first = withEnd(begin, bytes.length);
-  return { first, second: bytes.length === 0 ? undefined : bytes, drop() {} };
+  if (body instanceof Uint8Array) return withBytes(begin, body);
+  const pieces = typeof body === "string" ? [body] : body;
+  return packSmall(begin, { pieces, scratches }) ?? withBytes(begin, joinPieces(pieces));
 }
 
-/** The body first, then the head before it: its length is known only then. */
+function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): Packed {
+  return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
+}
+
+/** The body first, then the head before it: its length is known only then. `undefined` where it is not small. */
 function packSmall(
   begin: Uint8Array,
-  { body, scratches }: { body: string; scratches: Scratches },
+  { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: Scratches },
 ): Packed | undefined {
-  // No character takes more than three bytes.
-  const scratch = scratches.take(Math.min(HEAD_ROOM + body.length * 3, SCRATCH_BYTES));
-  const { read, written } = encoder.encodeInto(body, scratch.subarray(HEAD_ROOM));
-  const end = writeHeadEnd(written);
+  if (leastBytes(pieces) > SCRATCH_BYTES - HEAD_ROOM) return undefined;
+  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes(pieces), SCRATCH_BYTES));
+  const bodyEnd = writePieces(pieces, { into: scratch, start: HEAD_ROOM });
+  const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
   const start = HEAD_ROOM - end.length - begin.length;
-  if (read < body.length || start < 0) {
+  if (bodyEnd === undefined || start < 0) {
     scratches.give(scratch);
     return undefined;
   }
   scratch.set(begin, start);
   writeLatin1(end, scratch, start + begin.length);
-  return new Small(scratch, { first: scratch.subarray(start, HEAD_ROOM + written), scratches });
+  return new Small(scratch, { first: scratch.subarray(start, bodyEnd), scratches });
 }
 
 /** A request in a buffer that is lent. */

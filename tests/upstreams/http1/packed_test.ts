@@ -41,18 +41,29 @@ Deno.test("what the caller changes in headers that were sent is seen", () => {
   assertThrows(() => heads.begin({ headers, closes: false }), TypeError);
 });
 
-Deno.test("texts of any length leave as they are, and say how long they are", () => {
+Deno.test("bodies of any length leave as they are, in one piece or in several, and say how long they are", () => {
   const scratches = createScratches();
   const begin = new Heads(DIRECTION).begin({ headers: {}, closes: false });
   const lengths = [0, 1, 4_000, 20_000, SCRATCH_BYTES - 4 * 1024, SCRATCH_BYTES - 4 * 1024 + 1, 100_000];
   for (const letter of ["x", "é", "漢"]) {
     for (const length of lengths) {
       const body = letter.repeat(length);
-      const packed = packRequest(begin, { body, scratches });
-      const bytes = new TextEncoder().encode(body).length;
-      assertEquals(wireOf(packed) === `${textOf(begin)}content-length: ${bytes}\r\n\r\n${body}`, true, letter + length);
-      packed.drop();
-      packed.drop();
+      const bytes = new TextEncoder().encode(body);
+      const half = letter.repeat(length >> 1);
+      const halfBytes = new TextEncoder().encode(half).length;
+      for (
+        const given of [body, [bytes], [half, bytes.subarray(halfBytes)], [
+          bytes.subarray(0, halfBytes),
+          "",
+          body.slice(half.length),
+        ]]
+      ) {
+        const packed = packRequest(begin, { body: given, scratches });
+        const said = wireOf(packed) === `${textOf(begin)}content-length: ${bytes.length}\r\n\r\n${body}`;
+        assertEquals(said, true, letter + length);
+        packed.drop();
+        packed.drop();
+      }
     }
   }
   // What was given back is taken once.
