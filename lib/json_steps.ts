@@ -20,7 +20,7 @@ import {
 } from "./json_scan.ts";
 import type { Source } from "./json_strings.ts";
 import { isRawNumber, type Json, type JsonObject, putMember, rawNumber } from "./json_values.ts";
-import { inSlices } from "./pace.ts";
+import { inSlices, soonInSlices } from "./pace.ts";
 import { wholeEnd } from "./surrogates.ts";
 
 /** Characters of a text that is read at once, whatever is in it: the worst, 22,000 times `-0`, takes 25 ms. */
@@ -60,9 +60,10 @@ export function readSoon(source: Source, limits: JsonLimits = JSON_LIMITS): Pars
   return readQuick(source, limits.nodes > FEW_VALUES ? { ...limits, nodes: FEW_VALUES } : limits);
 }
 
-/** As `readJson`, with turns for others in between. @throws {JsonError} as `readJson` */
+/** As `readJson`, with turns for others in between where that takes long. @throws {JsonError} as `readJson` */
 export function readInTurns(text: string, limits: JsonLimits = JSON_LIMITS): Promise<ParsedJson> {
-  return inSlices(readSteps(text, limits));
+  const steps = readSteps(text, limits);
+  return text.length > SHORT_TEXT ? inSlices(steps) : soonInSlices(steps);
 }
 
 /** As `readJson`, of a text that may be long. @throws {JsonError} as `readJson` */

@@ -1,5 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { mapInSlices, sortInSlices } from "../lib/pace.ts";
+import { mapInSlices, soonInSlices, sortInSlices, turn } from "../lib/pace.ts";
 import { seeded } from "./metering/random_text.ts";
 
 Deno.test("sortInSlices() sorts as the runtime does, and leaves what is equal in its order", async () => {
@@ -39,3 +39,20 @@ Deno.test("long work in slices lets others have their turn", async () => {
   clearInterval(timer);
   assertEquals(turns >= 2, true, `${turns} turns`);
 });
+
+Deno.test("soonInSlices() ends short work at once, and gives others their turn in long work", async () => {
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+  const waiting = Array.from({ length: 50 }, () => turn());
+  assertEquals(await soonInSlices(work(0)), "done");
+  assertEquals(turns, 0);
+  assertEquals(await soonInSlices(work(30)), "done");
+  assertEquals(turns >= 2, true, `${turns} turns`);
+  clearInterval(timer);
+  await Promise.all(waiting);
+});
+
+function* work(ms: number): Generator<void, string> {
+  for (const until = performance.now() + ms; performance.now() < until;) yield;
+  return "done";
+}

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import { isObject, JsonError, type JsonObject, type ParsedJson, plainNumbers, plainSteps } from "../json.ts";
 import { readInTurns, readSoon } from "../json_steps.ts";
 import { MOST_BYTES } from "../json_strings.ts";
-import { inSlices, LONG_STEP } from "../pace.ts";
+import { inSlices, LONG_STEP, soonInSlices } from "../pace.ts";
 import type { Alarms } from "./alarms.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import type { BodyBudget, BodyLimits } from "./body_limits.ts";
@@ -119,7 +119,7 @@ async function parseText(text: string): Promise<ParsedJson> {
   try {
     return await readInTurns(text);
   } catch (error) {
-    throw error instanceof JsonError ? badJson(error, await inSlices(place(text, error.position))) : error;
+    throw error instanceof JsonError ? badJson(error, await soonInSlices(place(text, error.position))) : error;
   }
 }
 

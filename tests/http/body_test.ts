@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { BodyBudget } from "../../lib/http/body_limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
+import { turn } from "../../lib/pace.ts";
 import { exchange, head, post, type RawResponse, startServer, TEST_LIMITS } from "./serve.ts";
 
 const CHUNKED = head("POST /v1/echo", { "transfer-encoding": "chunked" });
@@ -141,6 +142,16 @@ Deno.test("what is wrong with a body is said, with its place", async () => {
   const none = await exchange(server.port, [head("POST /v1/echo")]);
   assertEquals(none.status, 400);
   assertStringIncludes(messageOf(none), "it is empty");
+});
+
+Deno.test("a short body with a fault is refused without a turn that long ones wait for", async () => {
+  await using server = startServer();
+  let over = 0;
+  const waiting = Array.from({ length: 100 }, () => turn().then(() => over++));
+  const { status } = await exchange(server.port, [post("/v1/echo", '{"a":1,}')]);
+  assertEquals(status, 400);
+  assertLess(over, 100);
+  await Promise.all(waiting);
 });
 
 Deno.test("__proto__ in a body is data", async () => {
