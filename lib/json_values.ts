@@ -28,7 +28,9 @@ export function rawNumber(source: string): RawNumber {
 
 /** True for a JSON object; false for arrays, `null` and numbers that are kept as text. */
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !rawJson.isRawJSON(value);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  // All raw numbers have this member; to ask for them is a call into the engine.
+  return !("rawJSON" in value) || !rawJson.isRawJSON(value);
 }
 
 /** True for a number that is kept as text. */

@@ -45,8 +45,10 @@ export function mapMessages(body: JsonObject, reword: (message: JsonObject) => J
   const { messages } = body;
   if (!Array.isArray(messages)) return body;
   let reworded: Json[] | undefined;
-  for (const [index, message] of messages.entries()) {
-    const said = isObject(message) ? reword(message) : message;
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index];
+    if (!isObject(message)) continue;
+    const said = reword(message);
     if (said === message) continue;
     reworded ??= [...messages];
     reworded[index] = said;
