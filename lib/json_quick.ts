@@ -31,7 +31,7 @@ const ZERO = 0x30, NINE = 0x39, SPACE = 0x20;
 /** Digits of a number that is added up here. */
 const FEW_DIGITS = 15;
 
-/** An array or an object that is open. */
+/** An array or an object around the one that is read; around the outermost there is neither. */
 interface Level {
   list: Json[] | undefined;
   object: JsonObject | undefined;
@@ -56,13 +56,20 @@ export function readQuick(source: Source, limits: JsonLimits): ParsedJson | unde
 }
 
 function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | undefined {
+  // What is imported is looked up at each use: that took 27 thousand instructions of 11 KB of tools.
+  const codes = bytes;
+  const words = tape;
   const levels: Level[] = [];
   /** Their places are those in bytes. */
   const members: Member[] = [];
   /** Of each member, `extra` at the start and at the end of its value. */
   const extras: number[] = [];
   let member: Member | undefined;
-  let level: Level | undefined;
+  /** What is open, and how many levels are. */
+  let list: Json[] | undefined;
+  let object: JsonObject | undefined;
+  let keys = 0;
+  let depth = 0;
   let root: Json = null;
   let nodes = 0;
   let hasRaw = false;
@@ -73,17 +80,16 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
   let said = 0;
   /** How many more bytes than code units are before `at`, which counts bytes. */
   let extra = 0;
-  let at = skipSpace(0);
+  let at = skipSpace(codes, 0);
 
   while (true) {
-    const object = level?.object;
     let name = "";
-    if (level !== undefined && object !== undefined) {
-      if (bytes[at] !== QUOTE || ++level.keys > limits.keys) return undefined;
+    if (object !== undefined) {
+      if (codes[at] !== QUOTE || ++keys > limits.keys) return undefined;
       const start = at - extra + 1;
-      at = tape[next] ?? 0;
-      extra = tape[next + 1] ?? 0;
-      const how = tape[next + 2] ?? 0;
+      at = words[next] ?? 0;
+      extra = words[next + 1] ?? 0;
+      const how = words[next + 2] ?? 0;
       next += STRING_WORDS;
       const end = at - extra;
       if (how < ESCAPED) name = readName(text, { how, start, end });
@@ -93,28 +99,29 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
         name = decoded.slice(said, how);
         said = how;
       }
-      if (levels.length <= UNIQUE_LEVELS) {
+      if (depth <= UNIQUE_LEVELS) {
         if (Object.hasOwn(object, name)) return undefined;
-        if (levels.length === 1) members.push(member = { name, before, start: 0, end: 0 });
+        if (depth === 1) members.push(member = { name, before, start: 0, end: 0 });
       }
-      at = skipSpace(at + 1);
-      if (bytes[at] !== COLON) return undefined;
-      at = skipSpace(at + 1);
-      if (levels.length === 1 && member !== undefined) {
+      at = skipSpace(codes, at + 1);
+      if (codes[at] !== COLON) return undefined;
+      at = skipSpace(codes, at + 1);
+      if (depth === 1 && member !== undefined) {
         member.start = at;
         extras.push(extra);
       }
     }
 
     if (++nodes > limits.nodes) return undefined;
-    const code = bytes[at] ?? 0;
+    const code = codes[at] ?? 0;
     let value: Json;
-    let opened: Level | undefined;
+    let openedList: Json[] | undefined;
+    let openedObject: JsonObject | undefined;
     if (code === QUOTE) {
       const start = at - extra + 1;
-      at = tape[next] ?? 0;
-      extra = tape[next + 1] ?? 0;
-      const how = tape[next + 2] ?? 0;
+      at = words[next] ?? 0;
+      extra = words[next + 1] ?? 0;
+      const how = words[next + 2] ?? 0;
       next += STRING_WORDS;
       const end = at - extra;
       at++;
@@ -124,21 +131,19 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
         said = how;
       } else if (how === ESCAPED) value = JSON.parse(text.slice(start - 1, end + 1));
       else return undefined;
-    } else if (code === OPEN_OBJECT || code === OPEN_ARRAY) {
-      if (levels.length === limits.depth) return undefined;
-      const list: Json[] | undefined = code === OPEN_ARRAY ? [] : undefined;
-      const object: JsonObject | undefined = code === OPEN_OBJECT ? {} : undefined;
-      value = list ?? object ?? null;
-      opened = { list, object, keys: 0 };
+    } else if (code === OPEN_OBJECT) {
+      value = openedObject = {};
+    } else if (code === OPEN_ARRAY) {
+      value = openedList = [];
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const start = at;
       let number = 0;
       if (code !== MINUS && code !== ZERO) {
-        for (let digit = code; digit >= ZERO && digit <= NINE && at - start < FEW_DIGITS; digit = bytes[++at] ?? 0) {
+        for (let digit = code; digit >= ZERO && digit <= NINE && at - start < FEW_DIGITS; digit = codes[++at] ?? 0) {
           number = number * 10 + digit - ZERO;
         }
       }
-      const behind = bytes[at] ?? 0;
+      const behind = codes[at] ?? 0;
       if (at > start && (behind === COMMA || behind === CLOSE_OBJECT || behind === CLOSE_ARRAY)) value = number;
       else {
         const end = numberEnd(text, start - extra);
@@ -154,36 +159,43 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
       value = end - start === 5 ? false : code === 0x74 ? true : null;
       at = end + extra;
     }
-    if (level === undefined) root = value;
-    else if (object !== undefined) putMember(object, name, value);
-    else level.list?.push(value);
-    if (opened !== undefined) {
-      level = opened;
-      levels.push(opened);
+    if (object !== undefined) putMember(object, name, value);
+    else if (list !== undefined) list.push(value);
+    else root = value;
+    if (openedObject !== undefined || openedList !== undefined) {
+      if (depth === limits.depth) return undefined;
+      levels.push({ list, object, keys });
+      list = openedList;
+      object = openedObject;
+      keys = 0;
+      depth++;
       before = at + 1;
-      at = skipSpace(at + 1);
-      if (bytes[at] !== (opened.list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
+      at = skipSpace(codes, at + 1);
+      if (codes[at] !== (list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
     }
 
     while (true) {
-      if (levels.length === 1 && member !== undefined) {
+      if (depth === 1 && member !== undefined) {
         member.end = at;
         extras.push(extra);
       }
-      at = skipSpace(at);
-      if (level === undefined) {
+      at = skipSpace(codes, at);
+      if (depth === 0) {
         if (at - extra < text.length) return undefined;
         return { value: root, members: extra === 0 ? members : inText(members, extras), utf8Members: members, hasRaw };
       }
-      const mark = bytes[at];
+      const mark = codes[at];
       if (mark === COMMA) {
         before = at;
-        at = skipSpace(at + 1);
+        at = skipSpace(codes, at + 1);
         break;
       }
-      if (mark !== (level.list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) return undefined;
-      levels.pop();
-      level = levels[levels.length - 1];
+      if (mark !== (list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) return undefined;
+      const outer = levels.pop();
+      list = outer?.list;
+      object = outer?.object;
+      keys = outer?.keys ?? 0;
+      depth--;
       at++;
     }
   }
@@ -200,9 +212,9 @@ function inText(members: readonly Member[], extras: readonly number[]): Member[]
 }
 
 /** The first offset from `at` on where no white space stands. */
-function skipSpace(at: number): number {
+function skipSpace(codes: Uint8Array, at: number): number {
   while (true) {
-    const code = bytes[at] ?? 0;
+    const code = codes[at] ?? 0;
     if (code > SPACE || (code !== SPACE && code !== 0x0a && code !== 0x0d && code !== 0x09)) return at;
     at++;
   }
