@@ -140,7 +140,7 @@ function arrayCheck(element: SureCheck): SureCheck {
 
 function unionCheck(options: readonly SureCheck[]): SureCheck {
   return (value) => {
-    for (const option of options) if (option(value)) return true;
+    for (let at = 0; at < options.length; at++) if (options[at]?.(value)) return true;
     return false;
   };
 }
@@ -170,19 +170,43 @@ function choiceCheck(name: string, options: readonly Schema[]): SureCheck {
 /** Members that the schema does not name must be free to be anything. */
 function objectCheck({ shape, catchall }: Def): SureCheck {
   if (catchall === undefined || defOf(catchall as Schema).type !== "unknown") return never;
-  const checks = new Map(Object.entries(shape as Record<string, Schema>).map(([name, of]) => [name, sureCheck(of)]));
+  const members = new Map<string, Member>();
+  for (const [name, of] of Object.entries(shape as Record<string, Schema>)) {
+    members.set(name, { check: sureCheck(of), isNeeded: false });
+  }
   // As a member it is for zod to judge.
-  checks.set("__proto__", never);
-  // Few of the many members that a schema names are there: what is there is looked at, and what must be.
-  let needed: readonly string[] | undefined;
+  members.set("__proto__", { check: never, isNeeded: false });
+  // Few of the many members that a schema names are there: what is there is looked at, and what must be is counted.
+  let needed: number | undefined;
   return (value) => {
     if (!isPlain(value)) return false;
     // Not before: a schema that holds itself is not whole until it was made.
-    needed ??= [...checks].filter(([, check]) => check !== never && !check(undefined)).map(([name]) => name);
-    for (const name in value) if (checks.get(name)?.(value[name]) === false) return false;
-    for (let at = 0; at < needed.length; at++) if (value[needed[at] as string] === undefined) return false;
-    return true;
+    needed ??= markNeeded(members);
+    let found = 0;
+    for (const name in value) {
+      const member = members.get(name);
+      if (member === undefined) continue;
+      if (!member.check(value[name])) return false;
+      if (member.isNeeded) found++;
+    }
+    return found === needed;
   };
+}
+
+/** A member that a schema names. */
+interface Member {
+  check: SureCheck;
+  isNeeded: boolean;
+}
+
+/** Finds out which members must be there, and how many they are. */
+function markNeeded(members: ReadonlyMap<string, Member>): number {
+  let needed = 0;
+  for (const [name, member] of members) {
+    member.isNeeded = name !== "__proto__" && !member.check(undefined);
+    if (member.isNeeded) needed++;
+  }
+  return needed;
 }
 
 function recordCheck({ keyType, valueType }: Def): SureCheck {
