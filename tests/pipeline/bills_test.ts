@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import { othersTurns } from "../others_turns.ts";
 import { PATHS } from "../upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "../upstreams/said.ts";
 import { assertSameBill, streamedBill } from "./bills.ts";
@@ -22,7 +23,7 @@ function withRunningUsage(pieces: readonly string[]): string[] {
   });
 }
 
-function startChat(steps: Step[], config = {}): World {
+function startChat(steps: Iterable<Step>, config = {}): World {
   return startWorld({ protocol: "chat", way: "relayed", says: () => ({ steps }), config });
 }
 
@@ -43,8 +44,10 @@ Deno.test("a usage with every piece holds nothing of the answer back, and the la
   const goOn = Promise.withResolvers<void>();
   const [first = "", ...steps] = withRunningUsage(["alpha ", "beta ", "gamma"]);
   // The first one says nothing, and comes alone.
-  const soon = new Promise((resolve) => setTimeout(resolve, 30));
-  await using world = startChat([first, soon, ...steps.slice(0, 2), goOn.promise, ...steps.slice(2)]);
+  function* saying(): Generator<Step> {
+    yield* [first, othersTurns(6), ...steps.slice(0, 2), goOn.promise, ...steps.slice(2)];
+  }
+  await using world = startChat(saying());
   const response = await world.gateway.ask("chat", ASKED);
   const reader = response.body?.getReader();
   assert(reader !== undefined);

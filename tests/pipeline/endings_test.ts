@@ -3,7 +3,10 @@ import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../lib/store/ledger.ts";
+import { othersTurns } from "../others_turns.ts";
+import type { GatewayOptions } from "../upstreams/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
+import { soon } from "../upstreams/transports.ts";
 import { assertSameBill, streamedBill, usd, wholeBill } from "./bills.ts";
 import { frames, TOLD, type Told, whole } from "./spoken.ts";
 import type { Said, Step } from "./stepped.ts";
@@ -36,11 +39,19 @@ interface Expected {
   attempts?: number;
 }
 
+/** A world before its start. */
+interface Planned {
+  protocol: Protocol;
+  way: Way;
+  /** Resolves when the gateway's server has seen the client leave, and whoever wants to be told has been. */
+  gone: () => Promise<void>;
+}
+
 /** One ending of a request, in every protocol and every way it is possible in. */
 interface Case {
   name: string;
   ways: readonly Way[];
-  options?: (world: { protocol: Protocol; way: Way }) => Partial<WorldOptions>;
+  options?: (world: Planned) => Partial<WorldOptions>;
   /** Plays the client, and tells what must be in the ledger. The response is absent where the client got none. */
   act(world: World): Promise<{ response?: Response; expected: Expected }>;
 }
@@ -70,7 +81,7 @@ function left(protocol: Protocol, way: Way, pieces: number): Expected {
 }
 
 /** An upstream that answers as it is asked, streamed or whole. */
-function answers(told: Told): Case["options"] {
+function answers(told: Told): (world: Pick<Planned, "protocol" | "way">) => Partial<WorldOptions> {
   return ({ protocol, way }) => ({ says: ({ stream }) => ({ steps: stepsOf(spokenBy(protocol, way), stream, told) }) });
 }
 
@@ -83,14 +94,18 @@ function stepsOf(spoken: Protocol, stream: boolean, told: Told): string[] {
 /** An upstream that streams, with other steps in place of what follows so many pieces. */
 function streamsThen(
   count: number,
-  rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol }) => Step[],
+  rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol } & Pick<Planned, "gone">) => Step[],
   more: Partial<Said> = {},
-): Case["options"] {
-  return ({ protocol, way }) => {
+): (world: Planned) => Partial<WorldOptions> {
+  return ({ protocol, way, gone }) => {
     const spoken = spokenBy(protocol, way);
     const { opening, pieces, ending } = frames(spoken, PIECES, "told");
-    const steps = [...opening, ...pieces.slice(0, count), ...rest({ ending, pieces: pieces.slice(count), spoken })];
-    return { says: () => ({ steps, ...more }) };
+    const steps = () => [
+      ...opening,
+      ...pieces.slice(0, count),
+      ...rest({ ending, pieces: pieces.slice(count), spoken, gone }),
+    ];
+    return { says: () => ({ steps: steps(), ...more }) };
   };
 }
 
@@ -141,11 +156,11 @@ function fails(stream: boolean, status: number, ending: Ending = "failed"): Case
   };
 }
 
-/** Reads until a text has come, and something else has happened; gives what has come, and leaves. */
+/** Reads until a text has come, lets something else happen then, and leaves; gives what has come. */
 async function leavesAfter(
   response: Response,
   text: string,
-  { leave, happened }: { leave: AbortController; happened?: Promise<void> },
+  { leave, then }: { leave: AbortController; then?: () => Promise<void> },
 ): Promise<string> {
   let got = "";
   const decoder = new TextDecoder();
@@ -155,7 +170,7 @@ async function leavesAfter(
     if (read?.value === undefined) throw new Error(`Expected "${text}" in ${got}`);
     got += decoder.decode(read.value, { stream: true });
   }
-  await happened;
+  await then?.();
   leave.abort();
   await reader?.cancel().catch(() => {});
   return got;
@@ -193,10 +208,6 @@ async function until(is: () => boolean): Promise<void> {
 
 const never = new Promise<never>(() => {});
 
-function soon(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 50));
-}
-
 const status = (code: number, type?: string): Case["options"] => ({ protocol, way }) => ({
   says: () => ({ status: code, steps: [JSON.stringify(errorBody(spokenBy(protocol, way), "No", type))] }),
 });
@@ -218,7 +229,7 @@ const CASES: readonly Case[] = [
   {
     name: "an answer of the second target",
     ways: HTTP,
-    options: (world) => ({ ...status(503)?.(world), then: answers("told")?.(world).says }) as Partial<WorldOptions>,
+    options: (world) => ({ ...status(503)?.(world), then: answers("told")(world).says }) as Partial<WorldOptions>,
     act: reads(true, { ...COMPLETE, attempts: 2 }),
   },
   ...[false, true].flatMap((stream): Case[] => {
@@ -253,7 +264,7 @@ const CASES: readonly Case[] = [
         ways: HTTP,
         options: (world) => ({
           says: ({ stream }) => ({
-            before: soon(),
+            before: world.gone(),
             steps: stepsOf(spokenBy(world.protocol, world.way), stream, "told"),
           }),
           onDisconnect: "drain",
@@ -292,8 +303,8 @@ const CASES: readonly Case[] = [
     name: "a stream that falls silent",
     ways: HTTP,
     options: (world) => ({
-      ...streamsThen(2, () => [never])?.(world),
-      timeouts: { first_byte_ms: 5_000, idle_ms: 60 },
+      ...streamsThen(2, () => [never])(world),
+      timeouts: { first_byte_ms: 5_000, idle_ms: 400 },
     }),
     act: readsError,
   },
@@ -302,6 +313,7 @@ const CASES: readonly Case[] = [
     ways: HTTP,
     options: ({ protocol, way }) => ({
       says: () => ({ steps: [...frames(spokenBy(protocol, way), PIECES, "told").opening.slice(0, 1), never] }),
+      config: { keep_alive_seconds: 1 },
     }),
     act: async (world) => {
       const leave = new AbortController();
@@ -327,7 +339,7 @@ const CASES: readonly Case[] = [
     name: "a client that leaves in mid-stream, and a model that goes on",
     ways: HTTP,
     options: (world) => ({
-      ...streamsThen(2, ({ pieces, ending }) => [soon(), ...pieces, ...ending])?.(world),
+      ...streamsThen(2, ({ pieces, ending, gone }) => [gone(), ...pieces, ...ending])(world),
       onDisconnect: "drain",
     }),
     act: leavesIn(2, () => ({ ...COMPLETE, ending: "abandoned" })),
@@ -335,7 +347,7 @@ const CASES: readonly Case[] = [
   {
     name: "a client that leaves in mid-stream, and a model that goes on and fails",
     ways: HTTP,
-    options: (world) => ({ ...streamsThen(2, () => [soon()], { cut: true })?.(world), onDisconnect: "drain" }),
+    options: (world) => ({ ...streamsThen(2, ({ gone }) => [gone()], { cut: true })(world), onDisconnect: "drain" }),
     act: leavesIn(2, () => ({ status: 200, ...FAILED })),
   },
   {
@@ -385,12 +397,23 @@ function check(
   assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not told`);
 }
 
+/** Tells when the client of the one request has gone, and what a gateway is to be started with for that. */
+function departure(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  // Of a whole answer the gateway itself asks a little later whether its client is there.
+  return {
+    gone: () => promise.then(() => othersTurns()),
+    gateway: { arriving: ({ signal }) => signal.addEventListener("abort", () => resolve(), { once: true }) },
+  };
+}
+
 for (const { name, ways, options, act } of CASES) {
   Deno.test(`${name}: one entry with its exact charge, and nothing stays taken`, async () => {
     await Promise.all(ways.flatMap((way) =>
       PROTOCOLS.map(async (protocol) => {
         const about = `${protocol} ${way}`;
-        await using world = startWorld({ protocol, way, ...options?.({ protocol, way }) });
+        const { gone, gateway } = departure();
+        await using world = startWorld({ protocol, way, gateway, ...options?.({ protocol, way, gone }) });
         const { response, expected } = await act(world);
         const entry = await world.entry();
         if (response !== undefined) assertEquals(response.headers.get("x-request-id"), `req_${entry.id}`, about);
@@ -407,17 +430,24 @@ Deno.test("a client that leaves while its complete answer is being entered pays 
       for (const onDisconnect of ["cancel", "drain"] as const) {
         const about = `${protocol} ${way} ${onDisconnect}`;
         const { store, arrived, open } = gatedStore();
+        const { gone, gateway } = departure();
+        // What is read together with the ending waits for the entry with it.
+        const read = Promise.withResolvers<void>();
         await using world = startWorld({
           protocol,
           way,
           onDisconnect,
-          gateway: { store },
-          ...streamsThen(4, ({ ending }) => [soon(), ...ending])?.({ protocol, way }),
+          ...streamsThen(4, ({ ending }) => [read.promise, ...ending])({ protocol, way, gone }),
+          gateway: { ...gateway, store },
         });
         const leave = new AbortController();
         const response = await ask(world, true, leave.signal);
-        const got = await leavesAfter(response, "theta", { leave, happened: arrived });
-        await soon();
+        const then = () => {
+          read.resolve();
+          return soon(`${about}: the entry`, arrived);
+        };
+        const got = await leavesAfter(response, "theta", { leave, then });
+        await soon(`${about}: the client's leaving`, gone());
         open();
         const entry = await world.entry();
         assert(!got.includes(SUCCESS[protocol]), about);
@@ -439,7 +469,7 @@ Deno.test("nothing that ends an answer goes out before its entry is there", asyn
           protocol,
           way,
           gateway: { store },
-          ...answers("told")?.({ protocol, way }),
+          ...answers("told")({ protocol, way }),
         });
         let got = "";
         let answered = false;
@@ -447,8 +477,8 @@ Deno.test("nothing that ends an answer goes out before its entry is there", asyn
           answered = true;
           for await (const bytes of response.body ?? []) got += new TextDecoder().decode(bytes);
         });
-        await arrived;
-        await soon();
+        await soon(`${about}: the entry`, arrived);
+        await othersTurns();
         assertEquals([answered && !stream, got.includes(SUCCESS[protocol])], [false, false], about);
         for (const word of ['"usage":{', "sluice_cost", "[DONE]"]) {
           // The beginning of a message tells its input.

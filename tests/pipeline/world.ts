@@ -106,7 +106,6 @@ export function startWorld(options: WorldOptions): World {
         budget: { usd: BUDGET_USD, period: "total" },
       },
     },
-    keep_alive_seconds: 1,
     ...options.config,
   }, options.gateway);
   const { store } = gateway;

@@ -53,6 +53,8 @@ export interface GatewayOptions {
   breakers?: boolean;
   /** Absent: one in memory. */
   limiter?: Limiter;
+  /** Told of each request before the gateway gets it. */
+  arriving?: (request: Request) => void;
 }
 
 /** What may accompany a request. */
@@ -115,7 +117,7 @@ export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonO
 /** Starts a gateway in this process. */
 export function startGateway(
   file: JsonObject,
-  { store = openMemoryStore(), now = () => 0, monotonic, breakers = false, limiter }: GatewayOptions = {},
+  { store = openMemoryStore(), now = () => 0, monotonic, breakers = false, limiter, arriving }: GatewayOptions = {},
 ): TestGateway {
   const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
@@ -137,7 +139,10 @@ export function startGateway(
   });
   const app = createApp({ routes, gateway: () => gateway });
   const stop = new AbortController();
-  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, app);
+  const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, (request, info) => {
+    arriving?.(request);
+    return app(request, info);
+  });
   const url = `http://127.0.0.1:${server.addr.port}`;
 
   function headers(protocol: Protocol, { key }: TestKey = own): Record<string, string> {
