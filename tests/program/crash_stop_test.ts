@@ -1,9 +1,12 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { inFolder, run, start } from "../cli/program.ts";
+import { until } from "../upstreams/transports.ts";
 import { assertTold, createLoad, ENV, writeConfig } from "./load.ts";
 
 const CLIENTS = 16;
+/** Streams that go on until they are ended. */
+const ENDLESS = 8;
 /** As `writeConfig` has it, in milliseconds. */
 const DRAIN_MS = 2_000;
 
@@ -17,15 +20,19 @@ Deno.test("told to end under load, it enters whatever was answered, ends the res
     const place = { folder, env: ENV };
     const gateway = await start([], place);
     const running = load.run(gateway.origin, CLIENTS);
-    const endless = Promise.allSettled(Array.from({ length: 8 }, () => load.ask(gateway.origin, "endless")));
-    await new Promise((resolve) => setTimeout(resolve, 1_000));
+    const endless = Promise.allSettled(Array.from({ length: ENDLESS }, () => load.ask(gateway.origin, "endless")));
+    await until("enough of everything under way", () => {
+      const ways = load.tried.filter(({ id }) => id !== undefined).map(({ way }) => way);
+      const complete = load.tried.filter(({ paid }) => paid !== undefined).length;
+      return complete > 4 * CLIENTS && ways.filter((way) => way === "endless").length === ENDLESS;
+    });
     const begun = performance.now();
     gateway.kill("SIGTERM");
     const { code, err } = await gateway.ended;
     const ms = performance.now() - begun;
     await running.stop();
     // Each of them was told that it is over.
-    assertEquals((await endless).map(({ status }) => status), Array.from({ length: 8 }, () => "fulfilled"));
+    assertEquals((await endless).map(({ status }) => status), Array.from({ length: ENDLESS }, () => "fulfilled"));
     assertEquals([code, err.includes('"outcome":"late"')], [0, true], err.slice(-2_000));
     assert(ms >= DRAIN_MS - 100, `${ms} ms`);
     assertLess(ms, DRAIN_MS + 2_000);
