@@ -2,6 +2,7 @@ import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/ass
 import { BodyBudget } from "../../lib/http/body_limits.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { turn } from "../../lib/pace.ts";
+import { othersTurns } from "../others_turns.ts";
 import { exchange, head, post, type RawResponse, startServer, TEST_LIMITS } from "./serve.ts";
 
 const CHUNKED = head("POST /v1/echo", { "transfer-encoding": "chunked" });
@@ -211,7 +212,7 @@ Deno.test("a slow body is 408, by silence, by rate and by total time", async () 
 });
 
 Deno.test("a body that takes its time within the limits is read", async () => {
-  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1000, graceMs: 200 } });
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 200, totalMs: 3500 } });
   const text = JSON.stringify({ text: "x".repeat(20_000) });
   const pieces = Array.from({ length: 21 }, (_, index) => text.slice(index * 1000, (index + 1) * 1000));
   const response = await exchange(
@@ -222,18 +223,22 @@ Deno.test("a body that takes its time within the limits is read", async () => {
 });
 
 Deno.test("slow bodies do not delay another", async () => {
-  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1000 } });
-  const slow = [1, 2, 3].map(() => exchange(server.port, [head("POST /v1/echo", { "content-length": "5000" }), "{"]));
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 2000, totalMs: 3500 } });
+  let ended = 0;
+  const slow = [1, 2, 3].map(async () => {
+    const response = await exchange(server.port, [head("POST /v1/echo", { "content-length": "5000" }), "{"]);
+    ended++;
+    return response;
+  });
   for (let run = 0; run < 5; run++) {
-    const start = performance.now();
     assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
-    assertLess(performance.now() - start, 250);
   }
+  assertEquals(ended, 0);
   for (const response of await Promise.all(slow)) assertEquals(response.status, 408);
 });
 
 Deno.test("bodies share one budget, which is given back", async () => {
-  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 400 } });
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1500, totalMs: 3500 } });
   const big = JSON.stringify({ text: "x".repeat(89_000) });
   for (let run = 0; run < 5; run++) {
     assertEquals((await exchange(server.port, [post("/v1/echo", big)])).status, 200);
@@ -241,7 +246,7 @@ Deno.test("bodies share one budget, which is given back", async () => {
   }
   // A body that stands still holds its bytes until its time is up.
   const held = exchange(server.port, [head("POST /v1/echo", { "content-length": "95000" }), big]);
-  await new Promise((resolve) => setTimeout(resolve, 100));
+  await othersTurns(20);
   const refused = await exchange(server.port, [post("/v1/echo", big)]);
   assertEquals([refused.status, refused.headers.get("retry-after")], [429, "1"]);
   assertEquals((await held).status, 408);
