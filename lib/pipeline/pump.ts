@@ -3,7 +3,9 @@ import { type GatewayError, toGatewayError } from "../errors.ts";
 import { encodeText } from "../http/encode.ts";
 import { formatFrames } from "../http/sse.ts";
 import { type BodyListener, tells } from "../observe/told_body.ts";
+import { turn } from "../pace.ts";
 import type { Frame } from "../protocols/codec.ts";
+import { wholeEnd } from "../surrogates.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 import { patientReader, type Told } from "./patient_reader.ts";
 import { type ReaderWatch, watchReader } from "./reader_watch.ts";
@@ -25,6 +27,9 @@ export interface Pump {
   drain?: boolean;
 }
 
+/** Characters that are encoded in one turn: 8 million of Han took 60 ms. */
+const PIECE = 262_144;
+
 /** `silence`: nothing has come for too long. `undefined`: the stream is over. */
 type Read = Step | "silence" | undefined;
 
@@ -33,8 +38,9 @@ type Read = Step | "silence" | undefined;
  * throws and can still become an HTTP error; after that, errors are written into the stream. Where the first event takes
  * longer than the time between heartbeats, the stream begins with a heartbeat instead.
  *
- * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each step is one chunk. The
- * feed's promises are the only ones: from there on steps are passed by calls, as most streams have one event per read.
+ * Nothing is read from the feed unless the client reads, so a slow reader slows the upstream. Each step is one chunk, a long
+ * one several. The feed's promises are the only ones: from there on steps are passed by calls, as most streams have one
+ * event per read.
  * @throws {GatewayError} the error that came in place of a first event
  */
 export async function pump(
@@ -45,6 +51,8 @@ export async function pump(
   let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
   let failed = false;
   let over = false;
+  /** What is left of a long step. */
+  let rest = "";
   let watch: ReaderWatch | undefined;
   let listener: BodyListener | undefined;
   const told: Told<Step> = { take, fail };
@@ -55,7 +63,7 @@ export async function pump(
       if (unread === undefined) return;
       watch = watchReader(unread.ms, (error) => {
         void leave();
-        give(formatFrames(unread.say(error)));
+        put(rest + formatFrames(unread.say(error)));
         own.close();
       });
     },
@@ -69,7 +77,8 @@ export async function pump(
   return body;
 
   function next(): void {
-    if (opening.length > 0) take(opening.shift());
+    if (rest !== "") void turn().then(giveRest);
+    else if (opening.length > 0) take(opening.shift());
     else if (failed) take(undefined);
     else reader.ask(told);
   }
@@ -116,7 +125,23 @@ export async function pump(
     listener?.over();
   }
 
+  function giveRest(): void {
+    if (over) return;
+    watch?.given();
+    give(rest);
+  }
+
   function give(text: string): void {
+    if (text.length <= PIECE) {
+      rest = "";
+      return put(text);
+    }
+    const end = wholeEnd(text, PIECE);
+    rest = text.slice(end);
+    put(text.slice(0, end));
+  }
+
+  function put(text: string): void {
     const bytes = encodeText(text);
     listener?.gave(bytes.length);
     controller?.enqueue(bytes);

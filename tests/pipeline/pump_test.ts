@@ -2,6 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import type { Event } from "../../lib/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { pump } from "../../lib/pipeline/pump.ts";
+import { turn } from "../../lib/pace.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
 
 const START: Event = { type: "start" };
@@ -156,4 +157,34 @@ Deno.test("pump() lets go of the feed when the client leaves, also in the middle
   give(new GatewayError("upstream", "Broken"));
   await new Promise((resolve) => setTimeout(resolve, 5));
   assert(over() >= 1);
+});
+
+Deno.test("pump() gives a long step in pieces, each in a turn of its own, and what comes behind it afterwards", async () => {
+  const { feed, give } = handFed();
+  const long = "字🙂".repeat(300_000);
+  give(step(long, START, DELTA));
+  give(step("2"));
+  give(undefined);
+  let turns = 0;
+  const turning = setInterval(() => turns++, 0);
+  try {
+    const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), (chunk) => ({ chunk, turns }));
+    assert(new Set(chunks.map(({ turns }) => turns)).size > 2);
+    assert(chunks.every(({ chunk }) => chunk.length < 1_000_000));
+    assert(chunks.map(({ chunk }) => textOf(chunk)).join("") === `data: ${long}\n\ndata: 2\n\n`);
+  } finally {
+    clearInterval(turning);
+  }
+});
+
+Deno.test("pump() gives no more of a long step to a client that has left", async () => {
+  const { feed, give, over } = handFed();
+  give(step("字".repeat(1_000_000), START, DELTA));
+  const reader = (await pump({ feed, ...QUIET })).getReader();
+  await reader.read();
+  const next = reader.read();
+  await reader.cancel();
+  // The turn in which the next piece would have been given.
+  await turn();
+  assertEquals([(await next).done, over()], [true, 1]);
 });
