@@ -305,6 +305,13 @@ function answers(): Trial[] {
       });
     }
   }
+  for (const play of ["prose", "quotes", "han"] as const) {
+    trials.push({
+      name: `stream of 30 MB, ${play}, chat for messages`,
+      path: MESSAGES,
+      body: () => user(`chat/${play}`, "x", { stream: true, max_tokens: 16 }),
+    });
+  }
   return trials;
 }
 

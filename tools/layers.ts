@@ -13,6 +13,7 @@ const GROUND = [
   "lib/json_strings.ts",
   "lib/json_strings_wasm.ts",
   "lib/json_values.ts",
+  "lib/json_plain.ts",
   "lib/json_steps.ts",
   "lib/json_splice.ts",
   "lib/errors.ts",
@@ -27,6 +28,7 @@ const GROUND = [
 const SHARED_BY_PROTOCOLS = [
   "alike.ts",
   "codec.ts",
+  "long_frame.ts",
   "upstream_codec.ts",
   "relay.ts",
   "fields.ts",

@@ -3,6 +3,7 @@
  * into an envelope that names the issuer, so that it finds its way back to it and to nobody else.
  */
 import { isObject } from "../json.ts";
+import { parsePlain } from "../json_plain.ts";
 import type { Signature } from "./types.ts";
 
 const PREFIX = "sluice1.";
@@ -32,7 +33,7 @@ export function readSignature(text: string, native: string): Signature {
 
 function parse(encoded: string): unknown {
   try {
-    return JSON.parse(fromBase64Url(encoded));
+    return parsePlain(fromBase64Url(encoded));
   } catch {
     return undefined;
   }

@@ -243,6 +243,7 @@ function knows({ notes, host, models }: Visit, { text }: Heard): void {
 
 function readIds(text: string): string[] | undefined {
   try {
+    // Of names, only three are looked at, in a process that reads nobody else's: the runtime's parser will do.
     const body: unknown = JSON.parse(text);
     if (!isObject(body)) return undefined;
     const rows = [body.data, body.models].find(Array.isArray);

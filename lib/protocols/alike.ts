@@ -3,6 +3,7 @@
  * found out about one of them holds for the others. A frame of another form, or one that is not even JSON, is none of them.
  */
 import { isObject, type Json, type JsonObject } from "../json.ts";
+import { parsePlain } from "../json_plain.ts";
 import { closingQuote } from "../json_scan.ts";
 import { findValue, type Span } from "../json_splice.ts";
 
@@ -222,7 +223,7 @@ function wordOf(inside: string): string {
 
 function parsed(text: string): Json | undefined {
   try {
-    return JSON.parse(text);
+    return parsePlain(text);
   } catch {
     return undefined;
   }

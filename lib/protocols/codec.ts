@@ -2,12 +2,19 @@
 import type { z } from "zod";
 import type { Event, Machine, Prompt, Protocol, Reply, Usage } from "../canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject, ParsedJson } from "../json.ts";
 
 /** One server-sent event. `data` holds no line break. */
 export interface Frame {
   event?: string;
   data: string;
+  /** What the data says, where it was read beforehand as it is long; absent: it is to be read where it is needed. */
+  read?: LongRead;
+}
+
+/** What long data says; `parsed` is `undefined` where that is not JSON, or more than is read. */
+export interface LongRead {
+  parsed: ParsedJson | undefined;
 }
 
 /** What an answer repeats of its request, and what only the gateway knows. */

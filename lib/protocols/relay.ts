@@ -1,7 +1,8 @@
 /** Passing a protocol's own text through, for clients and upstreams that speak the same one. */
 import type { GatewayError } from "../errors.ts";
-import { type Edits, findValue, type ObjectText, replaceSpan } from "../json_splice.ts";
+import { type Edits, type ObjectText, replaceSpan } from "../json_splice.ts";
 import type { Echo, Frame } from "./codec.ts";
+import { findInFrame } from "./long_frame.ts";
 
 /** A stream on its way through: its frames stay what they were, apart from the edits each protocol documents. */
 export interface RelayMachine {
@@ -26,8 +27,8 @@ export function relayedReply({ text, members }: ObjectText, { model }: Echo): st
   return member === undefined ? text : replaceSpan(text, member, JSON.stringify(model));
 }
 
-/** A text of the upstream's with the public id of the model at a path of member names, where it has one there. */
-export function withModel(text: string, path: readonly string[], model: string): string {
-  const span = findValue(text, path);
-  return span === undefined ? text : replaceSpan(text, span, JSON.stringify(model));
+/** A frame's data with the public id of the model at a path of member names, where it has one there. */
+export function withModel(frame: Frame, path: readonly string[], model: string): string {
+  const span = findInFrame(frame, path);
+  return span === undefined ? frame.data : replaceSpan(frame.data, span, JSON.stringify(model));
 }

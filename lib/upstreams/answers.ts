@@ -10,7 +10,8 @@ import type { Incoming } from "./transport.ts";
 const ANSWER_BYTES = 64 * 1024 * 1024;
 const ERROR_BYTES = 64 * 1024;
 
-const ANSWER_LIMITS: JsonLimits = { depth: 256, nodes: 2_000_000, keys: 100_000 };
+/** Limits for what upstreams answer. */
+export const ANSWER_LIMITS: JsonLimits = { depth: 256, nodes: 2_000_000, keys: 100_000 };
 
 /** An answer that is one JSON object. */
 export interface WholeAnswer extends ObjectText {

@@ -3,8 +3,12 @@ import { unfold } from "../canonical/fold.ts";
 import type { Event, Machine, Reply } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { sseReader } from "../http/sse.ts";
+import { LONG_TEXT, readLongJson } from "../json_steps.ts";
+import { turn } from "../pace.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
+import { wholeEnd } from "../surrogates.ts";
+import { ANSWER_LIMITS } from "./answers.ts";
 import type { Mend } from "./mends/mend.ts";
 import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
@@ -18,7 +22,10 @@ export interface FrameSource {
   cancel(): void;
 }
 
-/** Reads events off the wire. @throws {GatewayError} `upstream` where the answer is no stream of events */
+/** Characters of what a long event says that are passed on, and written for the client, in one turn: quotes take 4 ms. */
+const PIECE = 262_144;
+
+/** Reads events off the wire; long ones are read as JSON, in steps, before they are given. @throws {GatewayError} `upstream` where the answer is no stream of events */
 export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
   const type = incoming.header("content-type") ?? "";
   if (!/^text\/event-stream\b/i.test(type)) {
@@ -29,13 +36,14 @@ export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
   const sse = sseReader();
   let over = false;
 
-  function decode(piece: Uint8Array | undefined): Frame[] {
+  function decode(piece: Uint8Array | undefined): Frame[] | Promise<Frame[]> {
     over = piece === undefined;
     const frames = piece === undefined
       ? [...sse.push(decoder.decode()), ...sse.end()]
       : sse.push(decoder.decode(piece, STREAM));
     frames.forEach(joinLines);
-    return mend.frame === undefined ? frames : frames.flatMap((frame) => mend.frame?.(frame) ?? []);
+    const mended = mend.frame === undefined ? frames : frames.flatMap((frame) => mend.frame?.(frame) ?? []);
+    return mended.some(isLong) ? readLong(mended) : mended;
   }
 
   return {
@@ -52,13 +60,30 @@ function joinLines(frame: Frame): void {
   if (frame.data.includes("\n")) frame.data = frame.data.replaceAll("\n", " ");
 }
 
-/** Frames through a reader and what `adapt` must undo, until the answer's end. */
+function isLong({ data }: Frame): boolean {
+  return data.length > LONG_TEXT;
+}
+
+async function readLong(frames: Frame[]): Promise<Frame[]> {
+  for (const frame of frames) {
+    if (!isLong(frame)) continue;
+    const parsed = await readLongJson(frame.data, ANSWER_LIMITS).catch(() => undefined);
+    frame.read = { parsed };
+    // What is made of it takes a turn of its own.
+    await turn();
+  }
+  return frames;
+}
+
+/** Frames through a reader and what `adapt` must undo, until the answer's end. What a long one says comes in pieces. */
 export function eventFeed(
   source: FrameSource,
   reader: Machine<Frame, Event>,
   restore: Machine<Event, Event>,
 ): EventFeed {
   let over = false;
+  /** What a long frame says and was not given yet. */
+  let rest: Generator<Event[], void> | undefined;
 
   function take(frames: Frame[] | undefined): Event[] {
     const events: Event[] = [];
@@ -82,17 +107,48 @@ export function eventFeed(
 
   return {
     async read() {
+      if (rest !== undefined) {
+        await turn();
+        const piece = rest?.next().value;
+        if (piece !== undefined) return piece;
+        rest = undefined;
+      }
       while (!over) {
-        const events = take(await source.read());
-        if (events.length > 0) return events;
+        const frames = await source.read();
+        const events = take(frames);
+        if (events.length === 0) continue;
+        if (!frames?.some(isLong)) return events;
+        rest = inPieces(events);
+        return rest.next().value ?? undefined;
       }
       return undefined;
     },
     cancel() {
       over = true;
+      rest = undefined;
       source.cancel();
     },
   };
+}
+
+/** The same events in their order, at most one piece of a text at a time. */
+function* inPieces(events: readonly Event[]): Generator<Event[], void> {
+  let piece: Event[] = [];
+  for (const event of events) {
+    if (event.type !== "delta" || event.text.length <= PIECE) {
+      piece.push(event);
+      continue;
+    }
+    const { text } = event;
+    for (let from = 0; from < text.length;) {
+      const to = wholeEnd(text, from + PIECE);
+      piece.push({ ...event, text: text.slice(from, to) });
+      yield piece;
+      piece = [];
+      from = to;
+    }
+  }
+  if (piece.length > 0) yield piece;
 }
 
 /** Frames that pass, and the events that they mean. What comes after the answer's end is not read. */

@@ -1,6 +1,14 @@
 /** The body of a relayed request: the client's own text, with the few edits that it needs. */
-import { type Json, type JsonObject, writeJson } from "../json.ts";
-import { type Edits, type ObjectText, objectText, removeAt, spliceBytes, spliceObject } from "../json_splice.ts";
+import { isObject, type JsonLimits, type JsonObject, parseJson, writeJson } from "../json.ts";
+import {
+  type Edits,
+  type ObjectText,
+  objectText,
+  removeAt,
+  spliceBytes,
+  spliceMembers,
+  spliceObject,
+} from "../json_splice.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { requireAll } from "../translate/require_all.ts";
 import type { WholeBody } from "./body_pieces.ts";
@@ -12,6 +20,7 @@ const REASONING = ["reasoning_effort", "reasoning"];
 const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(REASONING.map((name) => [name, REASONING]));
 
 const NOTHING: Edits = {};
+const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity };
 
 /**
  * Everything but these keeps the client's spelling: members that were dropped already, those only the gateway reads, what
@@ -50,14 +59,10 @@ function without(text: string, lost: readonly string[]): ObjectText {
 /** The body as a value, as it stands before it is mended. */
 function sentBody(request: JsonObject, { lost, needed }: { lost: readonly string[]; needed: Edits }): JsonObject {
   if (lost.length === 0 && needed === NOTHING) return request;
-  const parsed = Object.entries(needed).map(([name, text]): [string, Json | undefined] => [
-    name,
-    text === undefined ? undefined : JSON.parse(text),
-  ]);
-  return {
-    ...Object.fromEntries(Object.entries(request).filter(([name]) => !lost.includes(name))),
-    ...Object.fromEntries(parsed),
-  };
+  const sent = Object.fromEntries(Object.entries(request).filter(([name]) => !lost.includes(name)));
+  // The client's own text, in its place in a body: nothing is too much of it that the body was not refused for.
+  const parsed = parseJson(spliceMembers("{}", needed), NO_LIMITS);
+  return isObject(parsed) ? { ...sent, ...parsed } : sent;
 }
 
 function mendEdits(body: JsonObject, reword: (body: JsonObject) => JsonObject): Edits {

@@ -1,6 +1,7 @@
 /** Errors of chat upstreams: OpenAI's body, OpenRouter's, FastAPI's, Ollama's, plain text, and none at all. */
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json.ts";
+import { parsePlain } from "../../json_plain.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 
 /** Longest message that is passed on, in characters. */
@@ -153,7 +154,7 @@ function readBody(body: Json | undefined): Told {
 function readRaw(raw: Json | undefined): Told | undefined {
   if (typeof raw !== "string" || raw === "") return undefined;
   try {
-    const body: Json = JSON.parse(raw);
+    const body = parsePlain(raw);
     const told = isObject(body) && !isObject(objectOf(body.error)?.metadata) ? readBody(body) : undefined;
     return told?.message === undefined ? undefined : told;
   } catch {

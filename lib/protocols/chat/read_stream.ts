@@ -2,8 +2,10 @@
 import type { Event, Machine, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../json.ts";
+import { parsePlain } from "../../json_plain.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
+import { valueOf } from "../long_frame.ts";
 import { alikeChunks } from "./alike_chunks.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
@@ -69,15 +71,16 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   }
 
   return {
-    push({ event, data }) {
+    push(frame) {
       if (over) return [];
+      const { event, data } = frame;
       const text = data.trim();
       try {
         // Some pass on the comments of their own upstream as data.
         if (text === "" || text.startsWith(":")) return [];
         if (text === "[DONE]") return close(true);
         // Of spaces, `trim()` knows more than JSON does.
-        const chunk = parse(data);
+        const chunk = valueOf(frame, parse);
         if (!isObject(chunk)) {
           return fail(new GatewayError("upstream", "The model's vendor sent something that is no answer"));
         }
@@ -129,7 +132,7 @@ function inputOf(usage: Usage | undefined): Usage | undefined {
 const OBJECT_INPUT = /"(?:arguments|input)"\s*:\s*\{/;
 
 function readChunk(text: string): JsonObject | undefined {
-  const value = (OBJECT_INPUT.test(text) ? tryParse(text, parseJson) : undefined) ?? tryParse(text, JSON.parse);
+  const value = (OBJECT_INPUT.test(text) ? tryParse(text, parseJson) : undefined) ?? tryParse(text, parsePlain);
   return isObject(value) ? value : undefined;
 }
 

@@ -1,5 +1,5 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
-import { findValue, type Span, spliceMembers } from "../../json_splice.ts";
+import { type Member, type ObjectText, objectText, spliceMembers, spliceObject } from "../../json_splice.ts";
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
@@ -16,10 +16,13 @@ export const chatRelay: Relay = {
     return { stream_options: spliceMembers(asked.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
   machine(echo) {
-    const edit = alikeEdit((data) => editChunk(data, echo), alikeChunks);
+    const edit = alikeEdit((data) => editChunk(objectText(data), echo), alikeChunks);
     return {
-      push({ data }) {
-        const edited = data === DONE.data ? undefined : edit(data);
+      push({ data, read }) {
+        if (data === DONE.data) return [];
+        const edited = read === undefined
+          ? edit(data)
+          : editChunk({ text: data, members: read.parsed?.members ?? [] }, echo);
         return edited === undefined ? [] : [{ data: edited }];
       },
       end: () => [DONE],
@@ -29,19 +32,24 @@ export const chatRelay: Relay = {
 };
 
 /** A chunk as the client gets it; `undefined` for one that it does not get. */
-function editChunk(data: string, echo: Echo): string | undefined {
-  const usage = findValue(data, ["usage"]);
+function editChunk(chunk: ObjectText, echo: Echo): string | undefined {
+  const usage = memberOf(chunk, "usage");
   const unasked = usage !== undefined && echo.prompt.includeUsage !== true;
-  if (unasked && isUsageOnly(data, usage)) return undefined;
+  if (unasked && isUsageOnly(chunk, usage)) return undefined;
   const edits: Record<string, string | undefined> = {};
-  if (findValue(data, ["model"]) !== undefined) edits.model = JSON.stringify(echo.model);
+  if (memberOf(chunk, "model") !== undefined) edits.model = JSON.stringify(echo.model);
   if (unasked) edits.usage = undefined;
-  return data.trimStart().startsWith("{") ? spliceMembers(data, edits) : data;
+  return chunk.text.trimStart().startsWith("{") ? spliceObject(chunk, edits) : chunk.text;
 }
 
 /** True for the chunk that carries the usage and no choice. Azure's first chunk has neither: it stays. */
-function isUsageOnly(data: string, usage: Span): boolean {
-  if (data.startsWith("null", usage.start)) return false;
-  const choices = findValue(data, ["choices"]);
-  return choices !== undefined && /^\[\s*\]$/.test(data.slice(choices.start, choices.end));
+function isUsageOnly(chunk: ObjectText, usage: Member): boolean {
+  if (chunk.text.startsWith("null", usage.start)) return false;
+  const choices = memberOf(chunk, "choices");
+  return choices !== undefined && /^\[\s*\]$/.test(chunk.text.slice(choices.start, choices.end));
+}
+
+/** The last of two equal names counts, as it does for the parser. */
+function memberOf({ members }: ObjectText, wanted: string): Member | undefined {
+  return members.findLast(({ name }) => name === wanted);
 }

@@ -3,6 +3,7 @@ import type { Event, Machine } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
+import { valueOf } from "../long_frame.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { answerReader } from "./answer.ts";
 import { readError } from "./errors.ts";
@@ -29,14 +30,19 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   }
 
   return {
-    push({ event, data }) {
+    push(frame) {
+      const { event, data } = frame;
       if (isOver || data.trim() === "" || data === DONE) return [];
-      let value: Json;
+      let value: Json | undefined;
+      let cause: unknown;
       try {
-        value = parseJson(data);
+        value = valueOf(frame, parseJson);
       } catch (error) {
         if (!(error instanceof JsonError)) throw error;
-        return fail(new GatewayError("upstream", "The upstream sent a piece that is no JSON", { cause: error }));
+        cause = error;
+      }
+      if (value === undefined) {
+        return fail(new GatewayError("upstream", "The upstream sent a piece that is no JSON", { cause }));
       }
       if (event === "error" && isObject(value) && value.error === undefined) return fail(readError(500, value));
       // Errors come in an array at times.

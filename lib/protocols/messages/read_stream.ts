@@ -5,6 +5,7 @@ import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
+import { valueOf } from "../long_frame.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { alikeDeltas } from "./alike_deltas.ts";
 import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
@@ -34,10 +35,11 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   const machine = eventReader(origin);
   const parse = alikeParser(tryParse, alikeDeltas);
   return {
-    push({ event, data }) {
+    push(frame) {
+      const { event, data } = frame;
       // Some servers end as chat streams do.
       if (data === "" || data === "[DONE]") return [];
-      const body = parse(data);
+      const body = valueOf(frame, parse);
       return machine.push(
         isObject(body) && body.type === undefined && event !== undefined ? { ...body, type: event } : body,
       );

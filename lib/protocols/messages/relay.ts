@@ -2,8 +2,8 @@
  * Messages through and through: the edits are the model's id at the start, and what keeps official clients from failing
  * over streams that are not quite Anthropic's own. They need an event's name beside its type, one beginning, and an end.
  */
-import { findValue } from "../../json_splice.ts";
 import type { Frame } from "../codec.ts";
+import { findInFrame } from "../long_frame.ts";
 import { type Relay, withModel } from "../relay.ts";
 import { writer } from "./stream.ts";
 
@@ -17,14 +17,14 @@ export const messagesRelay: Relay = {
     let stopped = false;
     return {
       push(frame) {
-        const event = frame.event ?? typeOf(frame.data);
+        const event = frame.event ?? typeOf(frame);
         const named = event === undefined ? frame : { event, data: frame.data };
         if (event === STOP.event) stopped = true;
         if (event !== START) return [named];
         // A server between us and the vendor may begin twice; where it begins another message, the reader says so.
         if (started) return [];
         started = true;
-        return [{ ...named, data: withModel(frame.data, ["message", "model"], echo.model) }];
+        return [{ ...named, data: withModel(frame, ["message", "model"], echo.model) }];
       },
       end: () => stopped ? [] : [STOP],
       fail: (error) => writer(echo).push({ type: "error", error }),
@@ -32,7 +32,7 @@ export const messagesRelay: Relay = {
   },
 };
 
-function typeOf(data: string): string | undefined {
-  const span = findValue(data, ["type"]);
-  return span === undefined ? undefined : /^"(\w+)"$/.exec(data.slice(span.start, span.end))?.[1];
+function typeOf(frame: Frame): string | undefined {
+  const span = findInFrame(frame, ["type"]);
+  return span === undefined ? undefined : /^"(\w+)"$/.exec(frame.data.slice(span.start, span.end))?.[1];
 }

@@ -5,6 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json.ts";
 import { alikeParser } from "../alike.ts";
 import type { Frame } from "../codec.ts";
+import { valueOf } from "../long_frame.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { alikeEvents } from "./alike_events.ts";
@@ -78,9 +79,10 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   }
 
   return {
-    push({ event: frameType, data }) {
+    push(frame) {
+      const { event: frameType, data } = frame;
       if (state === "over" || data === "" || data === "[DONE]" || data.startsWith(":")) return [];
-      const event = parse(data);
+      const event = valueOf(frame, parse);
       if (!isObject(event)) {
         return fail(new GatewayError("upstream", "Cannot read the model's answer: an event of it is not JSON"));
       }

@@ -16,12 +16,11 @@ export const responsesRelay: Relay = {
     let numbered = "";
     return {
       push(frame) {
-        const { data } = frame;
+        const { event, data } = frame;
         if (data === DONE.data) return [];
         if (data.includes('"sequence_number"')) numbered = data;
-        return [
-          mayHave(data, "response") ? { ...frame, data: withModel(data, ["response", "model"], echo.model) } : frame,
-        ];
+        if (!mayHave(data, "response")) return [frame];
+        return [{ ...(event !== undefined && { event }), data: withModel(frame, ["response", "model"], echo.model) }];
       },
       end: () => [DONE],
       fail(error) {
