@@ -71,7 +71,9 @@ class Tally {
   async count(parts: Iterable<Part>): Promise<number> {
     let sum = 0;
     for (const part of parts) {
-      this.#effort += EFFORT_PER_PART + (typeof part === "string" ? part.length : 0);
+      // Those that are long give others a turn by themselves.
+      const length = typeof part === "string" && part.length <= SHORT_TEXT ? part.length : 0;
+      this.#effort += EFFORT_PER_PART + length;
       if (this.#effort > SHORT_TEXT) {
         this.#effort = 0;
         await turn();
