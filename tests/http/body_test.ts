@@ -55,7 +55,7 @@ Deno.test("a body may hold the character that stands for what is not UTF-8", asy
 });
 
 Deno.test("a long body is read as a short one is, and its faults are found", async () => {
-  const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000 };
+  const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000, gapMs: 5_000, totalMs: 15_000 };
   await using server = startServer({ limits });
   const ask = async (body: string) => await exchange(server.port, [post("/v1/echo", body)]);
   const zeros = `[${"-0,".repeat(30_000)}0]`;

@@ -139,7 +139,7 @@ export function startServer(
 }
 
 /** Time after which a server that says nothing is given up, in milliseconds. */
-const PATIENCE_MS = 4000;
+const PATIENCE_MS = 20_000;
 
 /** A response as it came over the wire. */
 export interface RawResponse {
@@ -157,9 +157,11 @@ export async function exchange(
 ): Promise<RawResponse> {
   using connection = await Deno.connect({ hostname: "127.0.0.1", port });
   const timer = setTimeout(() => connection.close(), patienceMs);
-  const reading = readResponse(connection);
+  let answered = false;
+  const reading = readResponse(connection).finally(() => answered = true);
   try {
     for await (const piece of pieces) {
+      if (answered) break;
       await writeAll(
         connection,
         typeof piece === "string" ? Uint8Array.from(piece, (char) => char.charCodeAt(0)) : piece,
