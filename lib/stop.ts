@@ -54,7 +54,7 @@ export class Stop implements StopSignal {
     else other.addEventListener("abort", { handleEvent: () => this.abort(other.reason) });
   }
 
-  /** Gives it up, once. */
+  /** Gives it up, once. Listeners are told at once, one after the other, and must not throw: the others would not be told. */
   abort(reason: unknown = new DOMException("Nobody wants it any more", "AbortError")): void {
     if (this.#aborted) return;
     this.#aborted = true;

@@ -60,6 +60,9 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
       writeErr(`${error.message}\n`);
       return 1;
     }
+    if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
+      throw new UsageError(`Cannot find an upstream "${upstream}": none is configured, and nothing went to one`);
+    }
     if (comparison === undefined) {
       writeOut(sumsText(sums, { format, period }));
       return 0;

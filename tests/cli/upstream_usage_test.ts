@@ -62,6 +62,7 @@ Deno.test("usage --by upstream says in one line which flags do not go together, 
       [[...compared, "--since", "40d"], "Cannot compare by day: the period must begin and end at midnight"],
       [[...compared, ...november], "Cannot compare: the invoice has the day 2026-10-31"],
       [["--by", "upstream", "--upstream", "a", "--invoice", "none.csv"], 'Cannot read "none.csv"'],
+      [["--by", "upstream", "--upstream", "a"], 'Cannot find an upstream "a"'],
     ];
     for (const [flags, line] of cases) {
       const ended = await run(["usage", ...flags], { folder });
