@@ -1,4 +1,5 @@
 /** Request bodies in pieces: most of one is as its sender wrote it, and need not be made a text and bytes again. */
+import { Buffer } from "node:buffer";
 
 /** A part of a body: bytes, or a text that goes out in UTF-8. */
 export type BodyPiece = string | Uint8Array<ArrayBuffer>;
@@ -49,8 +50,9 @@ export function writePieces(
 
 /** The pieces as one. */
 export function joinPieces(pieces: readonly BodyPiece[]): Uint8Array<ArrayBuffer> {
-  const [first] = pieces;
-  if (pieces.length === 1 && typeof first === "string") return encoder.encode(first);
-  const bytes = new Uint8Array(mostBytes(pieces));
-  return bytes.subarray(0, writePieces(pieces, { into: bytes, start: 0 }));
+  let length = 0;
+  for (const piece of pieces) length += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
+  const bytes = new Uint8Array(length);
+  writePieces(pieces, { into: bytes, start: 0 });
+  return bytes;
 }
