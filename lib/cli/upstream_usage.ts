@@ -12,8 +12,8 @@ import {
   type Tolerance,
 } from "../reports/invoice.ts";
 import type { Period } from "../reports/period.ts";
-import { dayName, sumUpstreams, type UpstreamSum } from "../reports/upstreams.ts";
-import { DAY_MS, TOKEN_CLASSES } from "../store/days.ts";
+import { sumUpstreams, type UpstreamSum } from "../reports/upstreams.ts";
+import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { withStored } from "./stored.ts";

@@ -2,7 +2,7 @@
 import type { Caller } from "../access/caller.ts";
 import type { Budget } from "../config.ts";
 import { GatewayError } from "../errors.ts";
-import { DAY_MS, dayOf } from "../store/days.ts";
+import { dayName, dayOf } from "../store/days.ts";
 import type { BudgetClaim, HoldAnswer } from "../store/ledger.ts";
 import { type Amount, formatUsd, parseUsd } from "./money.ts";
 
@@ -77,7 +77,7 @@ export function budgetError(
   const state = claim.scope === "key" ? `, of which ${leftText(left, onHold)}` : "";
   const renewal = claim.until === undefined
     ? "It never starts anew"
-    : `It starts anew on ${new Date(claim.until * DAY_MS).toISOString().slice(0, 10)} at 00:00 UTC`;
+    : `It starts anew on ${dayName(claim.until)} at 00:00 UTC`;
   return new GatewayError(
     "limited",
     `Cannot pay for this request: it may cost up to ${formatUsd(most)} USD, more than is left of the budget of ` +

@@ -3,9 +3,9 @@ import { messageOf } from "../errors.ts";
 import { isObject, type Json, parseJson } from "../json.ts";
 import { type Amount, formatUsd, parseUsd } from "../metering/money.ts";
 import { PRICE_CLASSES } from "../metering/price.ts";
-import { dayOf } from "../store/days.ts";
+import { dayName, dayOf } from "../store/days.ts";
 import type { PriceSheet } from "../store/ledger.ts";
-import { dayName, type UpstreamPrices, type UpstreamSum } from "./upstreams.ts";
+import type { UpstreamPrices, UpstreamSum } from "./upstreams.ts";
 
 /** What an invoice may tell of a model: tokens by class, pictures, and the amount in USD. */
 const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;

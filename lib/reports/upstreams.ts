@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import type { Amount } from "../metering/money.ts";
 import { costOfTokens } from "../metering/price.ts";
 import { turn } from "../pace.ts";
-import { DAY_MS, dayOf, figuresOf, NO_TOKENS } from "../store/days.ts";
+import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../store/days.ts";
 import type { BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../store/ledger.ts";
 import type { Period } from "./period.ts";
 
@@ -85,11 +85,6 @@ export async function sumUpstreams(
   );
 }
 
-/** The name of a day since 1970-01-01, such as `2026-11-21`. */
-export function dayName(day: number): string {
-  return new Date(day * DAY_MS).toISOString().slice(0, 10);
-}
-
 function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
   return {
     requests: 0,
@@ -109,12 +104,7 @@ function add(sum: UpstreamSum, entry: KeptEntry, upstreamCost: Amount): void {
   sum.attempts += entry.attempts;
   sum.failed += failed;
   if (entry.source === "counted" || entry.source === "formula") sum.counted++;
-  sum.tokens.prompt += tokens.prompt;
-  sum.tokens.input_cache_read += tokens.input_cache_read;
-  sum.tokens.input_cache_write_5m += tokens.input_cache_write_5m;
-  sum.tokens.input_cache_write_1h += tokens.input_cache_write_1h;
-  sum.tokens.completion += tokens.completion;
-  sum.tokens.reasoning += tokens.reasoning;
+  addTokens(sum.tokens, tokens);
   sum.images += images;
   sum.upstreamCost += upstreamCost;
   sum.cost += cost;

@@ -45,6 +45,11 @@ export function dayOf(at: number): number {
   return Math.floor(at / DAY_MS);
 }
 
+/** Such as `2026-11-21`, for a day since 1970-01-01, by UTC. @throws {RangeError} for one that no calendar has */
+export function dayName(day: number): string {
+  return new Date(day * DAY_MS).toISOString().slice(0, 10);
+}
+
 /** What sums have in common. */
 type Figures = Omit<UsageSum, "name">;
 
@@ -76,17 +81,21 @@ export function figuresOf({ ending, tokens, images, cost, overrun }: Omit<Entry,
   return { requests: 1, failed: FAILED.has(ending) ? 1 : 0, tokens, images, cost, overrun };
 }
 
+/** Adds tokens to a sum. By their names: a loop over the classes costs four times as much, for every entry. */
+export function addTokens(sum: BilledTokens, tokens: BilledTokens): void {
+  sum.prompt += tokens.prompt;
+  sum.input_cache_read += tokens.input_cache_read;
+  sum.input_cache_write_5m += tokens.input_cache_write_5m;
+  sum.input_cache_write_1h += tokens.input_cache_write_1h;
+  sum.completion += tokens.completion;
+  sum.reasoning += tokens.reasoning;
+}
+
 /** Adds figures to a sum. */
 export function addFigures(sum: Figures, { requests, failed, tokens, images, cost, overrun }: Figures): void {
   sum.requests += requests;
   sum.failed += failed;
-  // By their names: a loop over the classes costs four times as much, and this is done for every entry.
-  sum.tokens.prompt += tokens.prompt;
-  sum.tokens.input_cache_read += tokens.input_cache_read;
-  sum.tokens.input_cache_write_5m += tokens.input_cache_write_5m;
-  sum.tokens.input_cache_write_1h += tokens.input_cache_write_1h;
-  sum.tokens.completion += tokens.completion;
-  sum.tokens.reasoning += tokens.reasoning;
+  addTokens(sum.tokens, tokens);
   sum.images += images;
   sum.cost += cost;
   sum.overrun += overrun;
@@ -132,6 +141,6 @@ export function nameBy(
     case "model":
       return model;
     case "day":
-      return new Date(day * DAY_MS).toISOString().slice(0, 10);
+      return dayName(day);
   }
 }
