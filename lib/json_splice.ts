@@ -12,7 +12,7 @@ export interface ObjectText {
   text: string;
   members: readonly Member[];
   /** The same as its sender wrote it; absent where that is not known. */
-  utf8?: ObjectBytes;
+  utf8?: ObjectBytes | undefined;
 }
 
 /** A JSON object in UTF-8, and where its members stand in that, in bytes. */

@@ -100,17 +100,19 @@ function parseSoon(bytes: Uint8Array<ArrayBuffer>, held: Held): ReadBody | undef
   const utf8 = behindMark(bytes);
   const parsed = readSoon({ text, utf8 });
   if (parsed === undefined) return undefined;
-  const { value, members, utf8Members, hasRaw } = withObject(parsed);
+  const value = objectIn(parsed);
+  const { members, utf8Members, hasRaw } = parsed;
   if (hasRaw) plainNumbers(value, PARAMETER_LEVELS);
-  const body = { text, value, members, bytes: held.bytes };
-  return utf8Members === undefined ? body : { ...body, utf8: { bytes: utf8, members: utf8Members } };
+  return { text, value, members, utf8: utf8Members && { bytes: utf8, members: utf8Members }, bytes: held.bytes };
 }
 
 /** What any body says, with turns for others in between. */
 async function parseInTurns(bytes: Uint8Array, held: Held): Promise<ReadBody> {
   const text = bytes.length > LONG_STEP ? await inSlices(decodeSteps(bytes)) : decode(bytes);
   if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
-  const { value, members, hasRaw } = withObject(await parseText(text));
+  const parsed = await parseText(text);
+  const value = objectIn(parsed);
+  const { members, hasRaw } = parsed;
   if (hasRaw) await inSlices(plainSteps(value, PARAMETER_LEVELS));
   return { text, value, members, bytes: held.bytes };
 }
@@ -123,10 +125,9 @@ async function parseText(text: string): Promise<ParsedJson> {
   }
 }
 
-function withObject(parsed: ParsedJson): ParsedJson & { value: JsonObject } {
-  const { value } = parsed;
+function objectIn({ value }: ParsedJson): JsonObject {
   if (!isObject(value)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
-  return { ...parsed, value };
+  return value;
 }
 
 /** A place in a text; both are counted from 1. */
