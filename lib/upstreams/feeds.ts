@@ -25,7 +25,10 @@ export interface FrameSource {
 /** Characters of what a long event says that are passed on, and written for the client, in one turn: quotes take 4 ms. */
 const PIECE = 262_144;
 
-/** Reads events off the wire; long ones are read as JSON, in steps, before they are given. @throws {GatewayError} `upstream` where the answer is no stream of events */
+/**
+ * Reads events off the wire; long ones are read as JSON, in steps, before they are given.
+ * @throws {GatewayError} `upstream` where the answer is no stream of events
+ */
 export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
   const type = incoming.header("content-type") ?? "";
   if (!/^text\/event-stream\b/i.test(type)) {
