@@ -82,6 +82,7 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
   let extra = 0;
   let at = skipSpace(codes, 0);
 
+  // How a string is read stands twice, for names and for values: in one place it costs 11 KB of tools 4 to 10 % more.
   while (true) {
     let name = "";
     if (object !== undefined) {
