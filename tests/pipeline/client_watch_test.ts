@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { Alarms } from "../../lib/http/alarms.ts";
 import { ClientWatch } from "../../lib/pipeline/client_watch.ts";
-import { soon } from "../upstreams/transports.ts";
+import { soon } from "../soon.ts";
 
 /** A request whose handler is under way, watched. */
 interface Watched {

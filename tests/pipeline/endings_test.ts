@@ -6,7 +6,7 @@ import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../lib/sto
 import { othersTurns } from "../others_turns.ts";
 import type { GatewayOptions } from "../upstreams/gateway.ts";
 import { errorBody, errorFrame, prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
-import { soon } from "../upstreams/transports.ts";
+import { soon } from "../soon.ts";
 import { assertSameBill, streamedBill, usd, wholeBill } from "./bills.ts";
 import { frames, TOLD, type Told, whole } from "./spoken.ts";
 import type { Said, Step } from "./stepped.ts";

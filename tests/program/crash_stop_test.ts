@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { inFolder, run, start } from "../cli/program.ts";
-import { until } from "../upstreams/transports.ts";
+import { until } from "../soon.ts";
 import { assertTold, createLoad, ENV, writeConfig } from "./load.ts";
 
 const CLIENTS = 16;

@@ -99,6 +99,7 @@ Deno.test("the SQLite ledger reads the sums of a group with turns for others, an
     let over = false;
     const asked = ledger.left(claim).finally(() => over = true);
     let number = 0;
+    let meanwhile = 0;
     while (!over) {
       // Days and keys that were passed already, those that are to come, and some of neither.
       for (const at of [0, 10, 25, 49, 60]) {
@@ -108,10 +109,11 @@ Deno.test("the SQLite ledger reads the sums of a group with turns for others, an
           entry({ id: `b${number++}`, at: MIDNIGHT + at * DAY_MS, keyId, group: "other", cost: 1_000n }),
         ]);
         if (at >= 10) expected -= 3n;
+        if (!over) meanwhile++;
       }
     }
     await asked;
-    assertGreater(number, 10);
+    assertGreater(meanwhile, 0);
     assertEquals(await ledger.left(claim), expected);
     assertGreater(turns.count(), 3);
     assertLess(turns.longest(), 1_000);

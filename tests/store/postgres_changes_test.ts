@@ -2,6 +2,7 @@ import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
 import type { KeyStore } from "../../lib/store/keys.ts";
 import { isOutOfReach } from "../../lib/store/postgres/client.ts";
 import { type Engine, freshDatabase, HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
+import { soon } from "../soon.ts";
 import { hash, key } from "./behaviours_keys.ts";
 import { type Node, openNode, until } from "./postgres_nodes.ts";
 
@@ -179,7 +180,7 @@ for (const [what, outage] of Object.entries(OUTAGES)) {
         assertLess(performance.now() - begun, NOTICED_MS);
       }
       assertLess(longest, NOTICED_MS);
-      assertEquals(await Promise.race([listed, pause(500)]), true);
+      assertEquals(await soon("the list", listed, 500), true);
       const asked = performance.now();
       assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
       assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);

@@ -1,36 +1,12 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { soon, until } from "../soon.ts";
 import { watchTurns } from "../turns.ts";
 import { oneModel as upstreamOf, startGateway } from "./gateway.ts";
 import { chunk, CHUNKED_EVENTS, say, startRaw } from "./raw_server.ts";
 import { prompt, PROTOCOLS, STREAMED, SUCCESS, WHOLE } from "./said.ts";
 import { events, json, type Script, type Scripted, startScripted } from "./scripted.ts";
-
-/** Generous: what is measured here takes some milliseconds on an idle machine. */
-const SOON_MS = 2_000;
-
-/** Fails where a promise does not settle soon. */
-async function soon<T>(what: string, promise: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Too late: ${what}`)), SOON_MS);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Waits until something is so. */
-async function until(what: string, isSo: () => boolean): Promise<void> {
-  const end = performance.now() + SOON_MS;
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`Too late: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}
 
 /** Waits until an answer that nobody reads comes to rest: every buffer on the way is full. Gives the bytes that were sent. */
 async function rest({ requests: [request] }: Scripted): Promise<number> {

@@ -42,28 +42,3 @@ export async function failureOf(promise: Promise<unknown>): Promise<unknown> {
     return error;
   }
 }
-
-/** Longest wait for what comes at once but on a machine that is busy with other things, in milliseconds. */
-const SOON_MS = 20_000;
-
-/** Fails where a promise does not settle within 20 s. */
-export async function soon<T>(what: string, promise: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Too late: ${what}`)), SOON_MS);
-  });
-  try {
-    return await Promise.race([promise, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
-
-/** Waits until something is so. */
-export async function until(what: string, isSo: () => boolean): Promise<void> {
-  const end = performance.now() + SOON_MS;
-  while (!isSo()) {
-    if (performance.now() > end) throw new Error(`Too late: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 2));
-  }
-}

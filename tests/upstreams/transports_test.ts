@@ -4,7 +4,8 @@ import { LONG_STEP } from "../../lib/pace.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";
 import { say, startKeeping } from "./http1/keeping_server.ts";
-import { failureOf, request, soon, TRANSPORTS, until } from "./transports.ts";
+import { soon, until } from "../soon.ts";
+import { failureOf, request, TRANSPORTS } from "./transports.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";
 const CHUNKED = `${OK}content-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n`;

@@ -6,7 +6,8 @@ import { oneModel, startGateway } from "./gateway.ts";
 import { say, startKeeping } from "./http1/keeping_server.ts";
 import { prompt, WHOLE } from "./said.ts";
 import { json, type Scripted, startScripted } from "./scripted.ts";
-import { failureOf, request, soon } from "./transports.ts";
+import { soon } from "../soon.ts";
+import { failureOf, request } from "./transports.ts";
 
 /** SETTINGS, empty, and GOAWAY with PROTOCOL_ERROR: what a peer of HTTP/2 alone says to a line of HTTP/1.1. */
 const SETTINGS = "\0\0\0\x04\0\0\0\0\0";

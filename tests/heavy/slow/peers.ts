@@ -3,6 +3,7 @@
  * or nothing of it, writers that send a byte of their body each second. Told lines of JSON, it answers with lines.
  */
 import { send } from "../../../bench/suite/messages.ts";
+import { soon } from "../../soon.ts";
 import { ChunkedText } from "../streams/chunked_text.ts";
 import { answerLines } from "../streams/lines.ts";
 
@@ -216,25 +217,19 @@ async function open({ port, key, models, ...wanted }: Extract<Told, { kind: "ope
       );
     } else writers.push(write(socket, { native: writers.length % 4 > 1, key }));
   }
-  await inTime(Promise.all(readers.map(({ head }) => head.promise)));
+  await soon("the heads", Promise.all(readers.map(({ head }) => head.promise)), LONGEST_MS);
 }
 
 async function drain(count: number): Promise<Read[]> {
-  const read = await inTime(Promise.all(readers.slice(0, count).map((reader) => reader.drain())));
+  const read = await soon(
+    "the bodies",
+    Promise.all(readers.slice(0, count).map((reader) => reader.drain())),
+    LONGEST_MS,
+  );
   for (const reader of readers) reader.close();
   readers = [];
   writers = [];
   return read;
-}
-
-async function inTime<T>(work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error("Cannot wait any longer for the gateway")), LONGEST_MS);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function pause(ms: number): Promise<void> {
@@ -248,7 +243,7 @@ if (import.meta.main) {
     const seen = { heads: 0, ids: [] as string[], writers: [] as Written[], read: [] as Read[], ms: 0 };
     try {
       if (told.kind === "open") await open(told);
-      if (told.kind === "refused") seen.writers = await inTime(Promise.all(writers));
+      if (told.kind === "refused") seen.writers = await soon("the refusals", Promise.all(writers), LONGEST_MS);
       seen.ids = readers.map(({ id }) => id).filter((id) => id !== "");
       seen.heads = seen.ids.length;
       if (told.kind === "drain") seen.read = await drain(told.readers);

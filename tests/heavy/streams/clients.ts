@@ -3,6 +3,7 @@
  * that comes: every number once and in order, the usage, the cost, the end. Told lines of JSON, it answers with lines.
  */
 import { send } from "../../../bench/suite/messages.ts";
+import { soon } from "../../soon.ts";
 import { ChunkedText } from "./chunked_text.ts";
 import { answerLines, stamp } from "./lines.ts";
 
@@ -189,22 +190,12 @@ async function open(told: Extract<Told, { kind: "open" }>): Promise<void> {
         const client = new Client(socket);
         clients.push(client);
         void client.run(request);
-        await inTime(client.begun.promise, BEGIN_MS);
+        await soon("the first number", client.begun.promise, BEGIN_MS);
       } catch (error) {
         fail(error);
       }
     }
   }));
-}
-
-async function inTime(work: Promise<unknown>, ms: number): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`Nothing came for ${ms} ms`)), ms);
-  try {
-    await Promise.race([work, promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function tell(ms: number): Seen {
@@ -219,7 +210,9 @@ if (import.meta.main) {
     const begun = performance.now();
     const told: Told = JSON.parse(line);
     if (told.kind === "open") await open(told);
-    if (told.kind === "finish") await inTime(Promise.all(clients.map(({ over }) => over.promise)), END_MS).catch(fail);
+    if (told.kind === "finish") {
+      await soon("the end", Promise.all(clients.map(({ over }) => over.promise)), END_MS).catch(fail);
+    }
     if (told.kind === "close") {
       for (const client of clients) client.close();
       clients = [];

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
-import { failureOf, request, soon } from "../transports.ts";
+import { soon } from "../../soon.ts";
+import { failureOf, request } from "../transports.ts";
 import { say, startKeeping } from "./keeping_server.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";

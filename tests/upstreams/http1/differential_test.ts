@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
 import { createFetchTransport, type Transport } from "../../../lib/upstreams/transport.ts";
 import { seeded } from "../../metering/random_text.ts";
-import { request, soon } from "../transports.ts";
+import { soon } from "../../soon.ts";
+import { request } from "../transports.ts";
 import { DIFFERENCES } from "./differences.ts";
 import { say, startKeeping, type Then } from "./keeping_server.ts";
 

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
 import type { Incoming } from "../../../lib/upstreams/transport.ts";
-import { request, soon, until } from "../transports.ts";
+import { soon, until } from "../../soon.ts";
+import { request } from "../transports.ts";
 import { say, startKeeping } from "./keeping_server.ts";
 
 const CHUNKED = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";

@@ -4,7 +4,8 @@ import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts"
 import { Connection } from "../../../lib/upstreams/http1/connection.ts";
 import { Pool } from "../../../lib/upstreams/http1/pool.ts";
 import type { Outgoing } from "../../../lib/upstreams/transport.ts";
-import { failureOf, request, soon, until } from "../transports.ts";
+import { soon, until } from "../../soon.ts";
+import { failureOf, request } from "../transports.ts";
 import { type KeepingServer, say, startKeeping } from "./keeping_server.ts";
 
 const OK = "HTTP/1.1 200 OK\r\n";

@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
 import { createDialler } from "../../../lib/upstreams/http1/socket.ts";
-import { failureOf, request, soon } from "../transports.ts";
+import { soon } from "../../soon.ts";
+import { failureOf, request } from "../transports.ts";
 
 const FILES = new URL("../../fixtures/tls/", import.meta.url);
 const CA = new URL("ca.pem", FILES).pathname;
