@@ -69,9 +69,61 @@ Deno.test("ledger: the first entry is written at once, those that come meanwhile
   const entered = Array.from({ length: 600 }, (_, i) => bench.ledger.enter(entryOf(`${i}`)));
   assertEquals(bench.writes.map(({ length }) => length), [1]);
   gate.resolve();
+  await bench.clock.pass(1);
   assertEquals(new Set(await Promise.all(entered)), new Set([true]));
   assertEquals(bench.writes.map(({ length }) => length), [1, 256, 256, 87]);
   assertEquals(await idsIn(bench.store), entered.map((_, i) => `${i}`));
+});
+
+/** A ledger whose last write had eight entries. */
+async function busyBench(): Promise<Bench & { sizes: () => number[]; enter: (count: number) => Promise<void> }> {
+  const bench = benchOf();
+  let entered = 0;
+  const enter = async (count: number) => {
+    for (let i = 0; i < count; i++) void bench.ledger.enter(entryOf(`${entered++}`));
+    await settle();
+  };
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  await enter(9);
+  gate.resolve();
+  await settle();
+  const sizes = () => bench.writes.map(({ length }) => length);
+  assertEquals(sizes(), [1, 8]);
+  return { ...bench, sizes, enter };
+}
+
+Deno.test("ledger: under load a write waits for three quarters of what the last one had", async () => {
+  const { sizes, enter } = await busyBench();
+  await enter(5);
+  assertEquals(sizes(), [1, 8]);
+  await enter(1);
+  assertEquals(sizes(), [1, 8, 6]);
+  await enter(5);
+  assertEquals(sizes(), [1, 8, 6, 5]);
+});
+
+Deno.test("ledger: under load a write waits a millisecond, and not for one that ended long ago", async () => {
+  const { sizes, enter, clock } = await busyBench();
+  await enter(5);
+  await clock.pass(0.9);
+  assertEquals(sizes(), [1, 8]);
+  await clock.pass(0.1);
+  assertEquals(sizes(), [1, 8, 5]);
+  await clock.pass(10);
+  await enter(1);
+  assertEquals(sizes(), [1, 8, 5, 1]);
+});
+
+Deno.test("ledger: under load nobody who flushes waits for more entries", async () => {
+  const { sizes, enter, ledger, clock } = await busyBench();
+  await enter(2);
+  await ledger.flush();
+  assertEquals(sizes(), [1, 8, 2]);
+  await enter(1);
+  await ledger.close();
+  assertEquals(sizes(), [1, 8, 2, 1]);
+  assertEquals(clock.timers, 0);
 });
 
 Deno.test("ledger: an entry is acknowledged when it is durable, not before", async () => {
@@ -141,6 +193,7 @@ Deno.test("ledger: from 10,000 entries on the way, all are waited for", async ()
   const late = bench.ledger.note(entryOf("late"));
   assertEquals(await stateOf(late), "pending");
   gate.resolve();
+  await bench.ledger.flush();
   await late;
   assertEquals((await idsIn(bench.store)).length, 10_001);
   assertEquals(await stateOf(bench.ledger.note(entryOf("next"))), "resolved: undefined");
@@ -178,10 +231,12 @@ Deno.test("ledger: an entry with numbers that cannot be kept is given up at once
   const { ledger, store, events } = benchOf();
   const others = Array.from({ length: 20 }, (_, i) => ledger.enter(entryOf(`${i}`)));
   const bad = ledger.enter(entryOf("bad", { cost: -1n }));
+  bad.catch(() => {});
+  await ledger.flush();
   await assertRejects(() => bad, GatewayError);
   await ledger.note(entryOf("bad, too", { totalMs: 0.5 }));
   assertEquals(new Set(await Promise.all(others)), new Set([true]));
-  await settle();
+  await ledger.flush();
   assertEquals((await idsIn(store)).length, 20);
   assertEquals(events, ["entry_given_up", "entry_given_up"]);
   assertEquals(ledger.healthy, true);
