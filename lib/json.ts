@@ -19,7 +19,7 @@ export function parseJson(text: string, limits: JsonLimits = JSON_LIMITS): Json 
 
 /** As `parseJson`, with where the members stand, so that their text can be edited. @throws {JsonError} as `parseJson` */
 export function readJson(text: string, limits: JsonLimits = JSON_LIMITS): ParsedJson {
-  return readQuick({ text }, limits) ?? atOnce(readSteps(text, limits));
+  return readQuick(text, limits) ?? atOnce(readSteps(text, limits));
 }
 
 /** Writes a value as compact JSON, raw numbers as they were read. */

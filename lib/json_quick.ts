@@ -2,20 +2,14 @@
  * The quick reader of JSON: for texts that are as they should be and not too long. Of all others it says nothing, and
  * leaves them to the careful one.
  */
-import {
-  isLossy,
-  type JsonLimits,
-  literalEnd,
-  type Member,
-  numberEnd,
-  type ParsedJson,
-  UNIQUE_LEVELS,
-} from "./json_scan.ts";
+import { isLossy, type JsonLimits, type Member, numberEnd, type ParsedJson, UNIQUE_LEVELS } from "./json_scan.ts";
 import {
   bytes,
   ESCAPED,
   findStrings,
   forgetNames,
+  type FoundStrings,
+  pieceOf,
   PLAIN,
   readName,
   type Source,
@@ -26,10 +20,18 @@ import { type Json, type JsonObject, putMember, rawNumber } from "./json_values.
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
-const ZERO = 0x30, NINE = 0x39, SPACE = 0x20;
+const ZERO = 0x30, NINE = 0x39, SPACE = 0x20, PLUS = 0x2b, DOT = 0x2e;
+const LETTER_E = 0x65, CAPITAL_E = 0x45, LETTER_N = 0x6e, LETTER_T = 0x74;
 
-/** Digits of a number that is added up here. */
+/** Values that are words, by their first letters. */
+const WORDS: ReadonlyMap<number, Uint8Array> = new Map(
+  ["true", "false", "null"].map((word) => [word.charCodeAt(0), new TextEncoder().encode(word)]),
+);
+
+/** Digits of a number that is added up here, and those of them behind the point. */
 const FEW_DIGITS = 15;
+const FEW_DECIMALS = 6;
+const LARGEST_SCALE = 10 ** FEW_DECIMALS;
 
 /** An array or an object around the one that is read; around the outermost there is neither. */
 interface Level {
@@ -40,13 +42,14 @@ interface Level {
 
 /**
  * What a text says; `undefined` where it has a fault, is more than the limits allow, or cannot be read in this way.
- * Strings of 13 characters and more are parts of the text: who keeps one keeps all of it.
+ * Strings of 13 characters and more are parts of the text, or of what all strings of its bytes say: who keeps one keeps all
+ * of that.
  */
 export function readQuick(source: Source, limits: JsonLimits): ParsedJson | undefined {
-  const decoded = findStrings(source);
+  const found = findStrings(source);
   let read: ParsedJson | undefined;
   try {
-    if (decoded !== undefined) read = walk(source.text, decoded, limits);
+    if (found !== undefined) read = walk(typeof source === "string" ? source : "", found, limits);
   } catch (error) {
     // Of numbers, words, and strings that need a parser.
     if (!(error instanceof SyntaxError)) throw error;
@@ -55,7 +58,8 @@ export function readQuick(source: Source, limits: JsonLimits): ParsedJson | unde
   return read;
 }
 
-function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | undefined {
+/** The text is there where strings that stand as they are were not copied. */
+function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): ParsedJson | undefined {
   // What is imported is looked up at each use: that took 27 thousand instructions of 11 KB of tools.
   const codes = bytes;
   const words = tape;
@@ -76,8 +80,10 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
   let before = 0;
   /** Of the string that comes next. */
   let next = 0;
-  /** Where its part of the decoded text begins. */
+  /** Where its part of what was copied begins. */
   let said = 0;
+  /** Whether a string needed a parser. */
+  let isParsed = false;
   /** How many more bytes than code units are before `at`, which counts bytes. */
   let extra = 0;
   let at = skipSpace(codes, 0);
@@ -87,18 +93,20 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
     let name = "";
     if (object !== undefined) {
       if (codes[at] !== QUOTE || ++keys > limits.keys) return undefined;
-      const start = at - extra + 1;
+      const open = at + 1;
+      const start = open - extra;
       at = words[next] ?? 0;
       extra = words[next + 1] ?? 0;
       const how = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      const end = at - extra;
-      if (how < ESCAPED) name = readName(text, { how, start, end });
-      else if (how === PLAIN) name = text.slice(start, end);
-      else if (how === ESCAPED) name = JSON.parse(text.slice(start - 1, end + 1));
-      else {
-        name = decoded.slice(said, how);
-        said = how;
+      if (how < ESCAPED) name = readName(how, open, at);
+      else if (how === PLAIN) name = text.slice(start, at - extra);
+      else if (how === ESCAPED) {
+        name = JSON.parse(pieceOf(open - 1, at + 1));
+        isParsed = true;
+      } else {
+        name = copied.slice(said, how);
+        said = how + 1;
       }
       if (depth <= UNIQUE_LEVELS) {
         if (Object.hasOwn(object, name)) return undefined;
@@ -119,19 +127,21 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
     let openedList: Json[] | undefined;
     let openedObject: JsonObject | undefined;
     if (code === QUOTE) {
-      const start = at - extra + 1;
+      const open = at + 1;
+      const start = open - extra;
       at = words[next] ?? 0;
       extra = words[next + 1] ?? 0;
       const how = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      const end = at - extra;
-      at++;
-      if (how === PLAIN) value = text.slice(start, end);
+      if (how === PLAIN) value = text.slice(start, at - extra);
       else if (how >= 0) {
-        value = decoded.slice(said, how);
-        said = how;
-      } else if (how === ESCAPED) value = JSON.parse(text.slice(start - 1, end + 1));
-      else return undefined;
+        value = copied.slice(said, how);
+        said = how + 1;
+      } else if (how === ESCAPED) {
+        value = JSON.parse(pieceOf(open - 1, at + 1));
+        isParsed = true;
+      } else return undefined;
+      at++;
     } else if (code === OPEN_OBJECT) {
       value = openedObject = {};
     } else if (code === OPEN_ARRAY) {
@@ -139,26 +149,40 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
     } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
       const start = at;
       let number = 0;
-      if (code !== MINUS && code !== ZERO) {
-        for (let digit = code; digit >= ZERO && digit <= NINE && at - start < FEW_DIGITS; digit = codes[++at] ?? 0) {
+      let digit = code;
+      if (code !== MINUS) {
+        for (; digit >= ZERO && digit <= NINE && at - start < FEW_DIGITS; digit = codes[++at] ?? 0) {
           number = number * 10 + digit - ZERO;
         }
+        // Of so few digits the quotient is the number that is nearest, and is written as it stands here.
+        if (digit === DOT && at - start < FEW_DIGITS - FEW_DECIMALS) {
+          let scale = 1;
+          let last = ZERO;
+          for (digit = codes[++at] ?? 0; digit >= ZERO && digit <= NINE; digit = codes[++at] ?? 0) {
+            number = number * 10 + digit - ZERO;
+            scale *= 10;
+            last = digit;
+          }
+          if (last === ZERO || scale > LARGEST_SCALE) at = start;
+          else number /= scale;
+        }
+        // No number of several digits begins with zero.
+        if (code === ZERO && at > start + 1 && codes[start + 1] !== DOT) return undefined;
       }
-      const behind = codes[at] ?? 0;
-      if (at > start && (behind === COMMA || behind === CLOSE_OBJECT || behind === CLOSE_ARRAY)) value = number;
+      if (at > start && (digit === COMMA || digit === CLOSE_OBJECT || digit === CLOSE_ARRAY)) value = number;
       else {
-        const end = numberEnd(text, start - extra);
-        const source = text.slice(start - extra, end);
+        const source = pieceOf(start, numberBytesEnd(codes, start));
+        if (numberEnd(source, 0) < source.length) return undefined;
         const isRaw = isLossy(source);
         hasRaw ||= isRaw;
         value = isRaw ? rawNumber(source) : Number(source);
-        at = end + extra;
+        at = start + source.length;
       }
     } else {
-      const start = at - extra;
-      const end = literalEnd(text, start);
-      value = end - start === 5 ? false : code === 0x74 ? true : null;
-      at = end + extra;
+      const end = wordEnd(codes, at);
+      if (end === at) return undefined;
+      value = code === LETTER_N ? null : code === LETTER_T;
+      at = end;
     }
     if (object !== undefined) putMember(object, name, value);
     else if (list !== undefined) list.push(value);
@@ -182,8 +206,14 @@ function walk(text: string, decoded: string, limits: JsonLimits): ParsedJson | u
       }
       at = skipSpace(codes, at);
       if (depth === 0) {
-        if (at - extra < text.length) return undefined;
-        return { value: root, members: extra === 0 ? members : inText(members, extras), utf8Members: members, hasRaw };
+        if (at < length) return undefined;
+        return {
+          value: root,
+          members: extra === 0 ? members : inText(members, extras),
+          utf8Members: members,
+          hasRaw,
+          isAscii: extra === 0 && !isParsed,
+        };
       }
       const mark = codes[at];
       if (mark === COMMA) {
@@ -210,6 +240,24 @@ function inText(members: readonly Member[], extras: readonly number[]): Member[]
     start: start - (extras[2 * index] ?? 0),
     end: end - (extras[2 * index + 1] ?? 0),
   }));
+}
+
+/** Where bytes end that may be of a number. */
+function numberBytesEnd(codes: Uint8Array, start: number): number {
+  let at = start;
+  while (true) {
+    const code = codes[at] ?? 0;
+    const isOfNumber = (code >= ZERO && code <= NINE) || code === MINUS || code === PLUS || code === DOT ||
+      code === LETTER_E || code === CAPITAL_E;
+    if (!isOfNumber) return at;
+    at++;
+  }
+}
+
+/** Where `true`, `false` or `null` ends; the same place where none of them begins there. */
+function wordEnd(codes: Uint8Array, at: number): number {
+  const word = WORDS.get(codes[at] ?? 0);
+  return word !== undefined && word.every((code, index) => codes[at + index] === code) ? at + word.length : at;
 }
 
 /** The first offset from `at` on where no white space stands. */

@@ -35,6 +35,8 @@ export interface ParsedJson {
   utf8Members?: readonly Member[];
   /** Whether there are raw numbers in it. */
   hasRaw: boolean;
+  /** Whether all its strings are ASCII, as far as that is known. */
+  isAscii: boolean;
 }
 
 /** A piece of a text: from `start` up to, not including, `end`. */

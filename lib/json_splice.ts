@@ -15,6 +15,20 @@ export interface ObjectText {
   utf8?: ObjectBytes | undefined;
 }
 
+/** Characters of the text, or the bytes of its UTF-8, which are no fewer: so that none is made of bytes to be measured. */
+export function sizeOf(body: ObjectText): number {
+  return body.utf8?.bytes.length ?? body.text.length;
+}
+
+/** The value of a member as it stands in the text; `undefined` where there is none of that name. */
+export function valueText(body: ObjectText, wanted: string): string | undefined {
+  const { members } = body.utf8 ?? body;
+  const member = members.find(({ name }) => name === wanted);
+  if (member === undefined) return undefined;
+  const { start, end } = member;
+  return body.utf8 === undefined ? body.text.slice(start, end) : decoder.decode(body.utf8.bytes.subarray(start, end));
+}
+
 /** A JSON object in UTF-8, and where its members stand in that, in bytes. */
 export interface ObjectBytes {
   bytes: Uint8Array<ArrayBuffer>;
@@ -23,6 +37,8 @@ export interface ObjectBytes {
 
 /** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */
 export type Edits = Readonly<Record<string, string | undefined>>;
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;

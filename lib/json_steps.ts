@@ -68,7 +68,7 @@ export function readInTurns(text: string, limits: JsonLimits = JSON_LIMITS): Pro
 
 /** As `readJson`, of a text that may be long. @throws {JsonError} as `readJson` */
 export async function readLongJson(text: string, limits: JsonLimits = JSON_LIMITS): Promise<ParsedJson> {
-  return readSoon({ text }, limits) ?? await readInTurns(text, limits);
+  return readSoon(text, limits) ?? await readInTurns(text, limits);
 }
 
 /** As `writeJson`, of a value that may be long. */
@@ -151,7 +151,7 @@ export function* readSteps(text: string, limits: JsonLimits): Steps<ParsedJson> 
       at = yield* spaceEnd(text, at);
       if (level === undefined) {
         if (at < text.length) throw FAULTS.rest(at);
-        return { value: root, members, hasRaw: lossy };
+        return { value: root, members, hasRaw: lossy, isAscii: false };
       }
       const next = text.charCodeAt(at);
       if (next === COMMA) {

@@ -4,7 +4,7 @@ import { JSON_STRINGS_WASM } from "./json_strings_wasm.ts";
 /** What the module has. Offsets are in its memory, in bytes. */
 interface Finder {
   memory: WebAssembly.Memory;
-  find: (length: number) => number;
+  find: (length: number, all: number) => number;
   input: WebAssembly.Global;
   output: WebAssembly.Global;
   outputBytes: WebAssembly.Global;
@@ -16,11 +16,8 @@ const wasm = Uint8Array.from(atob(JSON_STRINGS_WASM), (char) => char.charCodeAt(
 const finder = new WebAssembly.Instance(new WebAssembly.Module(wasm)).exports as unknown as Finder;
 const { memory: { buffer }, find, input, output, outputBytes, tape: tapeStart, names: namesStart } = finder;
 
-/** A text, and the same in UTF-8 where that is at hand: without a mark of byte order, and without a fault. */
-export interface Source {
-  text: string;
-  utf8?: Uint8Array | undefined;
-}
+/** What is to be read: a text, or the UTF-8 of one, without a mark of byte order and maybe with faults. */
+export type Source = string | Uint8Array;
 
 /** Bytes that a text may have. */
 export const MOST_BYTES = 1_048_576;
@@ -44,51 +41,70 @@ const nameBytes = new Uint8Array(buffer, namesStart.value, NAMES * NAME_BYTES);
 export const tape = new Int32Array(buffer, tapeStart.value, (input.value - tapeStart.value) / 4);
 /** The offset of the closing quote; how many more bytes than code units are before that; and how to read the string. */
 export const STRING_WORDS = 3;
-/** How to read it, if not as the part of the decoded text that ends there: as it stands. */
+/** How to read it, if not as the part of what was copied that ends there, before its quote: as it stands. */
 export const PLAIN = -1;
 /** With a parser. */
 export const ESCAPED = -2;
 /** It is a name of those that were seen: of smaller numbers the first is that of place 0. */
 const NAMED = -3;
 
+/** Whether what was given last was a text, all of which has bytes. */
+let isText = false;
+
 /** Names that were seen, at the places that the module has for them. */
 const names: string[] = new Array(NAMES).fill("");
+
+/** What stands in place of what is not UTF-8, but may also have been sent. */
+const REPLACED = "\ufffd";
 
 const encoder = new TextEncoder();
 /** A mark of byte order at its start belongs to a string. */
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/**
- * Finds the strings of a text. Returns what those say that have escapes, one behind the other; `undefined` where there is
- * something wrong with a string, or too much.
- */
-export function findStrings({ text, utf8 }: Source): string | undefined {
-  if (text.length > MOST_BYTES) return undefined;
-  let length = utf8?.length ?? 0;
-  if (utf8 === undefined) {
-    if (text.length > MOST_FOREIGN && FOREIGN.test(text)) return undefined;
-    // Half of a character has no bytes: another one would stand in its place.
-    if (!text.isWellFormed()) return undefined;
-    const { read, written } = encoder.encodeInto(text, room);
-    if (read < text.length) return undefined;
-    length = written;
-  } else {
-    if (length > MOST_BYTES) return undefined;
-    bytes.set(utf8);
-  }
-  if (find(length) < 0) return undefined;
-  const saidBytes = outputBytes.value;
-  if (saidBytes === 0) return "";
-  return decoder.decode(said.subarray(0, saidBytes));
+/** The strings of a text, as far as they are not in the tape. */
+export interface FoundStrings {
+  /** Bytes of the text. */
+  length: number;
+  /** What those say that were copied, each with its closing quote: of a text those with escapes, of bytes all but names. */
+  copied: string;
 }
 
-/** A name, as `how` to read it says, that is the text from `start` to `end`. */
-export function readName(text: string, { how, start, end }: { how: number; start: number; end: number }): string {
+/** Finds the strings of a text; `undefined` where there is something wrong with a string, or too much. */
+export function findStrings(source: Source): FoundStrings | undefined {
+  let length = source.length;
+  if (length > MOST_BYTES) return undefined;
+  isText = typeof source === "string";
+  if (typeof source === "string") {
+    if (length > MOST_FOREIGN && FOREIGN.test(source)) return undefined;
+    // Half of a character has no bytes: another one would stand in its place.
+    if (!source.isWellFormed()) return undefined;
+    const { read, written } = encoder.encodeInto(source, room);
+    if (read < length) return undefined;
+    length = written;
+    return find(length, 0) < 0 ? undefined : { length, copied: textOf(said, 0, outputBytes.value) };
+  }
+  bytes.set(source);
+  if (find(length, 1) < 0) return undefined;
+  const copied = textOf(said, 0, outputBytes.value);
+  return copied.includes(REPLACED) ? undefined : { length, copied };
+}
+
+/** A piece of the text that was given last. @throws {SyntaxError} of bytes, where it is not UTF-8, or may not be */
+export function pieceOf(start: number, end: number): string {
+  const piece = textOf(bytes, start, end);
+  if (!isText && piece.includes(REPLACED)) throw new SyntaxError("Cannot tell whether this is UTF-8");
+  return piece;
+}
+
+function textOf(from: Uint8Array, start: number, end: number): string {
+  return start === end ? "" : decoder.decode(from.subarray(start, end));
+}
+
+/** A name, as `how` to read it says, that stands from `start` to `end`. @throws {SyntaxError} as `pieceOf` */
+export function readName(how: number, start: number, end: number): string {
   const place = NAMED - how;
   if (place < NAMES) return names[place] ?? "";
-  const name = ownText(text.slice(start, end));
-  names[place - NAMES] = name;
-  return name;
+  return names[place - NAMES] = ownText(pieceOf(start, end));
 }
 
 /** The same text, and not as a part of another one that it would keep: a short one is none, and a key becomes none. */

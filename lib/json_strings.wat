@@ -7,12 +7,13 @@
   (memory (export "memory") 39)
   ;; Where the text goes: at most 1,048,576 bytes, behind which 64 are written here.
   (global $input (export "input") i32 (i32.const 430080))
-  ;; What strings with escapes say, one behind the other, in UTF-8. It is never longer than the text.
+  ;; What strings say that are copied, each with its closing quote: what is broken off at the end of one must not become a
+  ;; character with the begin of the next. In UTF-8, and never longer than the text.
   (global $output (export "output") i32 (i32.const 1478720))
   (global $output_bytes (export "outputBytes") (mut i32) (i32.const 0))
   ;; What is told of each string, in three words: the offset of its closing quote; how many more bytes than code units
   ;; of UTF-16 are before that; and one of
-  ;;   0 and more: it has escapes, and ends there in the output, in code units
+  ;;   0 and more: it was copied, and ends there in the output, in code units
   ;;   -1: it stands as it is; -2: it has escapes that are not decoded here
   ;;   -3 - n: it stands as it is, and is the name at place n; -1027 - n: it is put there
   (global $tape (export "tape") i32 (i32.const 36864))
@@ -34,7 +35,8 @@
   (data (i32.const 256) "\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff\ff")
 
   ;; How many strings there are; -1 where they are too many, one has no end, or there is something that may not be in one.
-  (func (export "find") (param $length i32) (result i32)
+  ;; Those with escapes are copied; with `all` those as well that stand as they are, but for names that may be kept.
+  (func (export "find") (param $length i32) (param $all i32) (result i32)
     (local $at i32) (local $end i32) (local $tape i32) (local $out i32)
     (local $a v128) (local $b v128) (local $c v128) (local $d v128) (local $t v128)
     ;; Masks of a block: quotes that are not escaped, backslashes that begin an escape, both of them; what is within
@@ -181,11 +183,13 @@
         (i32.store (local.get $tape) (i32.sub (local.get $pos) (global.get $input)))
         (i32.store offset=4 (local.get $tape) (local.get $extra_here))
         (block $told
-          (if (i32.eq (local.get $rest) (local.get $open)) (then
+          (block $copied (if (i32.eq (local.get $rest) (local.get $open)) (then
             (i32.store offset=8 (local.get $tape) (i32.const -1))
             (local.set $k (i32.sub (local.get $pos) (local.get $open)))
-            (br_if $told (i32.gt_u (local.get $k) (i32.const 32)))
-            (br_if $told (i32.ne (i32.load8_u offset=1 (local.get $pos)) (i32.const 0x3a)))
+            (if (i32.or (i32.gt_u (local.get $k) (i32.const 32))
+                (i32.ne (i32.load8_u offset=1 (local.get $pos)) (i32.const 0x3a))) (then
+              (br_if $copied (local.get $all))
+              (br $told)))
             ;; A name: its bytes, and zeros.
             (local.set $k (i32.sub (i32.const 288) (local.get $k)))
             (local.set $a (v128.and (v128.load align=1 (local.get $open)) (v128.load align=1 (local.get $k))))
@@ -215,13 +219,13 @@
               (i32.sub (i32.const -1027) (i32.shr_u (i32.sub (local.get $k) (global.get $names)) (i32.const 5))))
             (v128.store (local.get $k) (local.get $a))
             (v128.store offset=16 (local.get $k) (local.get $b))
-            (br $told)))
+            (br $told))))
           (if (local.get $other) (then
             (local.set $out (local.get $out_open))
             (i32.store offset=8 (local.get $tape) (i32.const -2))
             (br $told)))
           (local.set $k (local.get $out))
-          (local.set $out (i32.add (local.get $out) (i32.sub (local.get $pos) (local.get $rest))))
+          (local.set $out (i32.add (i32.add (local.get $out) (i32.sub (local.get $pos) (local.get $rest))) (i32.const 1)))
           (loop $copy
             (v128.store align=1 (local.get $k) (v128.load align=1 (local.get $rest)))
             (v128.store offset=16 align=1 (local.get $k) (v128.load offset=16 align=1 (local.get $rest)))
@@ -230,8 +234,8 @@
             (br_if $copy (i32.lt_u (local.get $k) (local.get $out))))
           (local.set $extra_out
             (i32.add (local.get $extra_out) (i32.sub (local.get $extra_here) (local.get $extra_open))))
-          (i32.store offset=8 (local.get $tape)
-            (i32.sub (i32.sub (local.get $out) (global.get $output)) (local.get $extra_out))))
+          (i32.store offset=8 (local.get $tape) (i32.sub
+            (i32.sub (i32.sub (local.get $out) (global.get $output)) (local.get $extra_out)) (i32.const 1))))
         (local.set $open (i32.const 0))
         (local.set $tape (i32.add (local.get $tape) (i32.const 12)))
         (br $each)))

@@ -1,6 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { readJson } from "../lib/json.ts";
-import { findValue, removeAt, replaceSpan, spliceBytes, spliceMembers, spliceObject } from "../lib/json_splice.ts";
+import {
+  findValue,
+  objectText,
+  removeAt,
+  replaceSpan,
+  sizeOf,
+  spliceBytes,
+  spliceMembers,
+  spliceObject,
+  valueText,
+} from "../lib/json_splice.ts";
 
 Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
   const cases: [string, Record<string, string | undefined>, string][] = [
@@ -108,4 +118,21 @@ Deno.test("removeAt() takes out the member at a path and leaves the rest as it w
     ['{"a":1}', [], '{"a":1}'],
   ];
   for (const [text, path, expected] of cases) assertEquals(removeAt(text, path), expected, text);
+});
+
+Deno.test("valueText() and sizeOf() read a body's bytes where they are there, and its text otherwise", () => {
+  const text = '{"a":"字", "stream_options": {"b":"é"},"c":1}';
+  const body = objectText(text);
+  const bytes = new TextEncoder().encode(text);
+  const { utf8Members = [] } = readJson(text);
+  const inBytes = { text: "not looked at", members: [], utf8: { bytes, members: utf8Members } };
+  for (const each of [body, inBytes]) {
+    assertEquals(["a", "stream_options", "c", "d"].map((name) => valueText(each, name)), [
+      '"字"',
+      '{"b":"é"}',
+      "1",
+      undefined,
+    ]);
+  }
+  assertEquals([sizeOf(body), sizeOf(inBytes)], [text.length, bytes.length]);
 });

@@ -1,6 +1,7 @@
 /** Reading request bodies as JSON: limits act before memory is taken, and errors say where the fault is. */
 import { GatewayError } from "../errors.ts";
 import { isObject, JsonError, type JsonObject, type ParsedJson, plainNumbers, plainSteps } from "../json.ts";
+import type { Member, ObjectBytes } from "../json_splice.ts";
 import { readInTurns, readSoon } from "../json_steps.ts";
 import { MOST_BYTES } from "../json_strings.ts";
 import { inSlices, LONG_STEP, soonInSlices } from "../pace.ts";
@@ -96,14 +97,32 @@ function checkMediaType(headers: HeaderValues): void {
 /** What a body says that is neither long nor at fault: nearly every one. */
 function parseSoon(bytes: Uint8Array<ArrayBuffer>, held: Held): ReadBody | undefined {
   if (bytes.length > MOST_BYTES) return undefined;
-  const text = decode(bytes);
   const utf8 = behindMark(bytes);
-  const parsed = readSoon({ text, utf8 });
-  if (parsed === undefined) return undefined;
-  const value = objectIn(parsed);
-  const { members, utf8Members, hasRaw } = parsed;
-  if (hasRaw) plainNumbers(value, PARAMETER_LEVELS);
-  return { text, value, members, utf8: utf8Members && { bytes: utf8, members: utf8Members }, bytes: held.bytes };
+  const parsed = readSoon(utf8);
+  return parsed && new SoonRead(utf8, { parsed, held });
+}
+
+/** A body whose text is made where somebody asks for it: most are relayed in their own bytes. */
+class SoonRead implements ReadBody {
+  readonly value: JsonObject;
+  readonly members: readonly Member[];
+  readonly utf8: ObjectBytes;
+  readonly isAscii: boolean;
+  readonly bytes: number;
+  #text: string | undefined;
+
+  constructor(utf8: Uint8Array<ArrayBuffer>, { parsed, held }: { parsed: ParsedJson; held: Held }) {
+    this.value = objectIn(parsed);
+    if (parsed.hasRaw) plainNumbers(this.value, PARAMETER_LEVELS);
+    this.members = parsed.members;
+    this.utf8 = { bytes: utf8, members: parsed.utf8Members ?? parsed.members };
+    this.isAscii = parsed.isAscii;
+    this.bytes = held.bytes;
+  }
+
+  get text(): string {
+    return this.#text ??= decode(this.utf8.bytes);
+  }
 }
 
 /** What any body says, with turns for others in between. */
@@ -112,9 +131,9 @@ async function parseInTurns(bytes: Uint8Array, held: Held): Promise<ReadBody> {
   if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
   const parsed = await parseText(text);
   const value = objectIn(parsed);
-  const { members, hasRaw } = parsed;
+  const { members, hasRaw, isAscii } = parsed;
   if (hasRaw) await inSlices(plainSteps(value, PARAMETER_LEVELS));
-  return { text, value, members, bytes: held.bytes };
+  return { text, value, members, isAscii, bytes: held.bytes };
 }
 
 async function parseText(text: string): Promise<ParsedJson> {

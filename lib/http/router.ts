@@ -9,6 +9,8 @@ import type { Alarms } from "./alarms.ts";
 /** A request body, as the client wrote it and as what it says. */
 export interface JsonBody extends ObjectText {
   value: JsonObject;
+  /** Whether all its strings are ASCII, as far as that is known. */
+  isAscii: boolean;
 }
 
 /** Name and value of a header. */

@@ -150,12 +150,20 @@ export interface TokenEstimate {
   total: number;
 }
 
-/** What limits of tokens per minute take when a request begins: a cheap guess, corrected when it ends. */
-export function estimateTokens(prompt: Prompt, { top_provider }: ModelBounds): TokenEstimate {
+/**
+ * What limits of tokens per minute take when a request begins: a cheap guess, corrected when it ends.
+ *
+ * @param of the model, and whether all texts are known to be ASCII: then their bytes need not be counted
+ */
+export function estimateTokens(
+  prompt: Prompt,
+  { model: { top_provider }, isAscii = false }: { model: ModelBounds; isAscii?: boolean },
+): TokenEstimate {
   let bytes = 0;
   let input = TOKENS_OF_PRIMER + TOKENS_PER_MESSAGE * prompt.messages.length;
   const add = (part: Part) => {
-    if (typeof part === "string") bytes += Buffer.byteLength(part);
+    // To count the bytes of 60 KB takes 20 thousand cycles, a twentieth of what the request does.
+    if (typeof part === "string") bytes += isAscii ? part.length : Buffer.byteLength(part);
     else if (part.type === "media") input += mediaTokens(part.media);
   };
   if (prompt.tools.length > 0 || prompt.format !== undefined) {

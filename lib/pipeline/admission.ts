@@ -38,6 +38,8 @@ export type AllAdmitted = [Admitted, ...Admitted[]];
 interface Under {
   meter: Meter;
   context: RouteContext;
+  /** Whether all texts of the request are known to be ASCII. */
+  isAscii: boolean;
 }
 
 /** Messages always name a number. */
@@ -63,11 +65,11 @@ export function admit(candidates: readonly Candidate[], under: Under): AllAdmitt
     : admitAny(candidates, under);
 }
 
-async function admitAny(candidates: readonly Candidate[], { meter, context }: Under): Promise<AllAdmitted> {
+async function admitAny(candidates: readonly Candidate[], under: Under): Promise<AllAdmitted> {
   let refusal: unknown;
   for (let [first, ...others] = candidates; first !== undefined; [first, ...others] = others) {
     try {
-      return await admitFirst(first, { others, meter, context });
+      return await admitFirst(first, { ...under, others });
     } catch (error) {
       if (!(error instanceof GatewayError) || error.kind !== "limited") throw error;
       refusal ??= error;
@@ -78,10 +80,11 @@ async function admitAny(candidates: readonly Candidate[], { meter, context }: Un
 
 function admitFirst(
   first: Candidate,
-  { others, meter, context }: Under & { others: readonly Candidate[] },
+  under: Under & { others: readonly Candidate[] },
 ): AllAdmitted | Promise<AllAdmitted> {
+  const { others, meter, context } = under;
   const budgets = budgetsOf(context);
-  const claims = claimsFor(first, context);
+  const claims = claimsFor(first, under);
   let plan = planFor({ first, others, budgets });
   const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
   const { config } = context.gateway;
@@ -102,18 +105,18 @@ function admitFirst(
   // Before anything is taken: nobody else waits for it meanwhile.
   const taking = context.record.bytesIn > LONG_STEP ? turn().then(take) : take();
   return taking === undefined
-    ? admittedBy(plan, { first, context })
-    : taking.then(() => admittedBy(plan, { first, context }));
+    ? admittedBy(plan, { first, under })
+    : taking.then(() => admittedBy(plan, { first, under }));
 }
 
 function admittedBy(
   { cap, payable }: Plan,
-  { first, context }: { first: Candidate; context: RouteContext },
+  { first, under }: { first: Candidate; under: Under },
 ): AllAdmitted {
   const admitted: AllAdmitted = [withCap(first, cap)];
   for (const other of payable) {
     const capped = withCap(other, cap);
-    capped.claims = claimsFor(capped, context).filter(isOfModel);
+    capped.claims = claimsFor(capped, under).filter(isOfModel);
     admitted.push(capped);
   }
   return admitted;
@@ -174,9 +177,9 @@ function isOfModel(claim: Claim): boolean {
   return ownerOf(claim).type === "model";
 }
 
-function claimsFor({ prompt, model }: Candidate, { caller }: RouteContext): Claim[] {
-  const { input, total } = estimateTokens(prompt, model);
-  return claimsOf({ caller: requireCaller(caller), model, tokens: { input, output: total - input } });
+function claimsFor({ prompt, model }: Candidate, { context, isAscii }: Under): Claim[] {
+  const { input, total } = estimateTokens(prompt, { model, isAscii });
+  return claimsOf({ caller: requireCaller(context.caller), model, tokens: { input, output: total - input } });
 }
 
 /**

@@ -4,6 +4,7 @@ import type { RouteContext } from "../http/router.ts";
 import { countPrompt } from "../metering/count_prompt.ts";
 import { writeLongParts } from "../metering/parts.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
+import { sizeOf } from "../json_splice.ts";
 import { LONG_TEXT } from "../json_steps.ts";
 import { inSlices } from "../pace.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -19,10 +20,12 @@ import { findModel } from "./find_model.ts";
 /** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
 export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
   checkVersion(request.headers.get("anthropic-version"));
-  const { value: body, text } = await context.readJson();
-  checkBody(countTokensSchema, body);
-  const prompt = readCountPrompt(body, text.length > LONG_TEXT ? await inSlices(writeInputs(body)) : undefined);
+  const body = await context.readJson();
+  const { value } = body;
+  const isLong = sizeOf(body) > LONG_TEXT;
+  checkBody(countTokensSchema, value);
+  const prompt = readCountPrompt(value, isLong ? await inSlices(writeInputs(value)) : undefined);
   findModel(prompt.model, context);
-  if (text.length > LONG_TEXT) await writeLongParts(prompt);
+  if (isLong) await writeLongParts(prompt);
   return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));
 }

@@ -3,6 +3,7 @@ import type { Prompt, Protocol, Signature } from "../canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { writeJson } from "../json.ts";
+import { sizeOf } from "../json_splice.ts";
 import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
 import { turn } from "../pace.ts";
 import type { Texts } from "../protocols/codec.ts";
@@ -92,7 +93,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   async function prepareLong(call: Call): Promise<Attempt> {
-    if (call.client.body.text.length > LONG_TEXT) await turn();
+    if (sizeOf(call.client.body) > LONG_TEXT) await turn();
     const protocol = spokenTo(call.prompt.protocol, call.target);
     if (canRelay(call, protocol)) return fitting(() => relayed(call, protocol));
     const prompt = await readLongInputs(call.prompt, protocol);
@@ -219,7 +220,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const codec = UPSTREAM_CODECS[protocol];
     return {
       protocol,
-      body: call.client.body.text.length > LONG_TEXT ? writeLongJson(body) : writeJson(body),
+      body: sizeOf(call.client.body) > LONG_TEXT ? writeLongJson(body) : writeJson(body),
       stream(incoming) {
         const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
         return { type: "events", feed: withEstimates(feed, call) };
@@ -252,7 +253,7 @@ function fitting<T>(write: () => T): T {
 
 /** Whether there may be arguments in the prompt that take long to read: none are longer than the client's body. */
 function isLong({ client }: Call): boolean {
-  return client.body.text.length > SHORT_TEXT;
+  return sizeOf(client.body) > SHORT_TEXT;
 }
 
 function relayOf(protocol: UpstreamProtocol): typeof RELAYS[keyof typeof RELAYS] {

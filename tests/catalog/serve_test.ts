@@ -47,7 +47,7 @@ function context(
     },
     answerHeaders: [],
     alarms: new Alarms(),
-    readJson: () => Promise.resolve({ text: "{}", value: {}, members: [] }),
+    readJson: () => Promise.resolve({ text: "{}", value: {}, members: [], isAscii: false }),
     reserve: () => {},
   };
 }

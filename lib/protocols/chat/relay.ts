@@ -1,5 +1,5 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
-import { type Member, type ObjectText, objectText, spliceMembers, spliceObject } from "../../json_splice.ts";
+import { type Member, type ObjectText, objectText, spliceMembers, spliceObject, valueText } from "../../json_splice.ts";
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
@@ -10,10 +10,9 @@ const DONE: Frame = { data: "[DONE]" };
 
 /** Relays chat completions. The usage is always asked for, as the gateway meters by it. */
 export const chatRelay: Relay = {
-  streamEdits({ text, members }) {
-    const options = members.find(({ name }) => name === "stream_options");
-    const asked = options === undefined ? "" : text.slice(options.start, options.end);
-    return { stream_options: spliceMembers(asked.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
+  streamEdits(body) {
+    const asked = valueText(body, "stream_options");
+    return { stream_options: spliceMembers(asked?.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
   machine(echo) {
     const edit = alikeEdit((data) => editChunk(objectText(data), echo), alikeChunks);
