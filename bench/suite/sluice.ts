@@ -88,7 +88,7 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
         "--quiet",
         "--no-check",
         "--no-prompt",
-        "--v8-flags=--no-memory-reducer,--no-allocation-site-pretenuring",
+        "--v8-flags=--no-memory-reducer,--no-allocation-site-pretenuring,--max-semi-space-size=64",
       ],
       ...["--config", `${ROOT}deno.json`],
       // What runs beside it may look at the whole process.

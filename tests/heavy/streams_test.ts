@@ -256,7 +256,10 @@ async function addKey(folder: string, env: Record<string, string> = {}): Promise
 }
 
 /** The engine runs as in the program that is released. */
-const ENV = { KEY_UP: "key-of-the-upstream", DENO_V8_FLAGS: "--no-memory-reducer,--no-allocation-site-pretenuring" };
+const ENV = {
+  KEY_UP: "key-of-the-upstream",
+  DENO_V8_FLAGS: "--no-memory-reducer,--no-allocation-site-pretenuring,--max-semi-space-size=64",
+};
 Deno.test({
   name:
     `${ALONE} streams of one process for a minute: no error, cut or lost event, one entry each (needs 20,000 descriptors)`,
