@@ -9,6 +9,7 @@ import {
   findStrings,
   forgetNames,
   type FoundStrings,
+  hasSlashes,
   pieceOf,
   PLAIN,
   readName,
@@ -17,6 +18,7 @@ import {
   tape,
 } from "./json_strings.ts";
 import { type Json, type JsonObject, putMember, rawNumber } from "./json_values.ts";
+import { LITERAL_BYTES, type Literals } from "./json_woven.ts";
 
 const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a;
 const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
@@ -68,6 +70,7 @@ function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits
   const members: Member[] = [];
   /** Of each member, `extra` at the start and at the end of its value. */
   const extras: number[] = [];
+  let literals: Literals | undefined;
   let member: Member | undefined;
   /** What is open, and how many levels are. */
   let list: Json[] | undefined;
@@ -133,15 +136,23 @@ function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits
       extra = words[next + 1] ?? 0;
       const how = words[next + 2] ?? 0;
       next += STRING_WORDS;
-      if (how === PLAIN) value = text.slice(start, at - extra);
+      let string: string;
+      if (how === PLAIN) string = text.slice(start, at - extra);
       else if (how >= 0) {
-        value = copied.slice(said, how);
+        string = copied.slice(said, how);
         said = how + 1;
       } else if (how === ESCAPED) {
-        value = JSON.parse(pieceOf(open - 1, at + 1));
+        string = JSON.parse(pieceOf(open - 1, at + 1));
         isParsed = true;
       } else return undefined;
       at++;
+      if (at - open + 1 >= LITERAL_BYTES && how !== ESCAPED) {
+        literals ??= { values: [], places: [], bytes: 0 };
+        literals.values.push(string);
+        literals.places.push(open - 1, at);
+        literals.bytes += at - open + 1;
+      }
+      value = string;
     } else if (code === OPEN_OBJECT) {
       value = openedObject = {};
     } else if (code === OPEN_ARRAY) {
@@ -211,6 +222,7 @@ function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits
           value: root,
           members: extra === 0 ? members : inText(members, extras),
           utf8Members: members,
+          literals: literals !== undefined && hasSlashes() ? undefined : literals,
           hasRaw,
           isAscii: extra === 0 && !isParsed,
         };

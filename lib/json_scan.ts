@@ -1,5 +1,6 @@
 /** What the readers of JSON have in common: limits, where the parts of a text end, and what can be wrong with it. */
 import type { Json } from "./json_values.ts";
+import type { Literals } from "./json_woven.ts";
 
 /** What a parser accepts at most. */
 export interface JsonLimits {
@@ -33,6 +34,8 @@ export interface ParsedJson {
   members: readonly Member[];
   /** The same members with their places in the UTF-8 of the text, in bytes, where it was read from that. */
   utf8Members?: readonly Member[];
+  /** Long strings, with their places in the same. */
+  literals?: Literals | undefined;
   /** Whether there are raw numbers in it. */
   hasRaw: boolean;
   /** Whether all its strings are ASCII, as far as that is known. */

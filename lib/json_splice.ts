@@ -4,6 +4,7 @@
  */
 
 import { closingQuote, type Member, skipSpace, type Span } from "./json_scan.ts";
+import type { Literals } from "./json_woven.ts";
 
 export type { Member, Span };
 
@@ -33,6 +34,8 @@ export function valueText(body: ObjectText, wanted: string): string | undefined 
 export interface ObjectBytes {
   bytes: Uint8Array<ArrayBuffer>;
   members: readonly Member[];
+  /** Long strings in it. */
+  literals?: Literals | undefined;
 }
 
 /** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */

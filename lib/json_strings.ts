@@ -8,13 +8,14 @@ interface Finder {
   input: WebAssembly.Global;
   output: WebAssembly.Global;
   outputBytes: WebAssembly.Global;
+  slashes: WebAssembly.Global;
   tape: WebAssembly.Global;
   names: WebAssembly.Global;
 }
 
 const wasm = Uint8Array.from(atob(JSON_STRINGS_WASM), (char) => char.charCodeAt(0));
 const finder = new WebAssembly.Instance(new WebAssembly.Module(wasm)).exports as unknown as Finder;
-const { memory: { buffer }, find, input, output, outputBytes, tape: tapeStart, names: namesStart } = finder;
+const { memory: { buffer }, find, input, output, outputBytes, slashes, tape: tapeStart, names: namesStart } = finder;
 
 /** What is to be read: a text, or the UTF-8 of one, without a mark of byte order and maybe with faults. */
 export type Source = string | Uint8Array;
@@ -87,6 +88,11 @@ export function findStrings(source: Source): FoundStrings | undefined {
   if (find(length, 1) < 0) return undefined;
   const copied = textOf(said, 0, outputBytes.value);
   return copied.includes(REPLACED) ? undefined : { length, copied };
+}
+
+/** Whether one of the strings has an escape of one letter that `writeJson` does not write: `\/`. */
+export function hasSlashes(): boolean {
+  return slashes.value !== 0;
 }
 
 /** A piece of the text that was given last. @throws {SyntaxError} of bytes, where it is not UTF-8, or may not be */

@@ -11,6 +11,8 @@
   ;; character with the begin of the next. In UTF-8, and never longer than the text.
   (global $output (export "output") i32 (i32.const 1478720))
   (global $output_bytes (export "outputBytes") (mut i32) (i32.const 0))
+  ;; Whether there is a `\/` in one of them, which needs no backslash.
+  (global $slashes (export "slashes") (mut i32) (i32.const 0))
   ;; What is told of each string, in three words: the offset of its closing quote; how many more bytes than code units
   ;; of UTF-16 are before that; and one of
   ;;   0 and more: it was copied, and ends there in the output, in code units
@@ -53,6 +55,8 @@
     (local $open i32) (local $rest i32) (local $out_open i32)
     ;; Whether it has an escape that is not decoded here.
     (local $other i32)
+    ;; Whether any has an escape of that slash.
+    (local $slashes i32)
     (local $pos i32) (local $k i32)
 
     (local.set $at (global.get $input))
@@ -158,6 +162,7 @@
             (br_if $copy (i32.lt_u (local.get $k) (local.get $out))))
           (local.set $k (i32.load8_u (i32.load8_u offset=1 (local.get $pos))))
           (local.set $other (i32.or (local.get $other) (i32.eqz (local.get $k))))
+          (local.set $slashes (i32.or (local.get $slashes) (i32.eq (local.get $k) (i32.const 0x2f))))
           (i32.store8 (local.get $out) (local.get $k))
           (local.set $out (i32.add (local.get $out) (i32.const 1)))
           (local.set $rest (i32.add (local.get $pos) (i32.const 2)))
@@ -247,6 +252,7 @@
       (br $blocks)))
 
     (if (local.get $open) (then (return (i32.const -1))))
+    (global.set $slashes (local.get $slashes))
     (global.set $output_bytes (i32.sub (local.get $out) (global.get $output)))
     (i32.div_u (i32.sub (local.get $tape) (global.get $tape)) (i32.const 12)))
 )

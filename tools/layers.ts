@@ -16,6 +16,7 @@ const GROUND = [
   "lib/json_plain.ts",
   "lib/json_steps.ts",
   "lib/json_splice.ts",
+  "lib/json_woven.ts",
   "lib/errors.ts",
   "lib/pace.ts",
   "lib/bag.ts",

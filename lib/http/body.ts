@@ -115,7 +115,7 @@ class SoonRead implements ReadBody {
     this.value = objectIn(parsed);
     if (parsed.hasRaw) plainNumbers(this.value, PARAMETER_LEVELS);
     this.members = parsed.members;
-    this.utf8 = { bytes: utf8, members: parsed.utf8Members ?? parsed.members };
+    this.utf8 = { bytes: utf8, members: parsed.utf8Members ?? parsed.members, literals: parsed.literals };
     this.isAscii = parsed.isAscii;
     this.bytes = held.bytes;
   }

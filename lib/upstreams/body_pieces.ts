@@ -1,8 +1,9 @@
 /** Request bodies in pieces: most of one is as its sender wrote it, and need not be made a text and bytes again. */
 import { Buffer } from "node:buffer";
+import { WovenJson } from "../json_woven.ts";
 
-/** A part of a body: bytes, or a text that goes out in UTF-8. */
-export type BodyPiece = string | Uint8Array<ArrayBuffer>;
+/** A part of a body: bytes, a text that goes out in UTF-8, or JSON that is put together where it goes. */
+export type BodyPiece = string | Uint8Array<ArrayBuffer> | WovenJson;
 
 /** A body that is known as a whole, and may be sent more than once. */
 export type WholeBody = string | readonly BodyPiece[];
@@ -39,6 +40,10 @@ export function writePieces(
       const { read, written } = encoder.encodeInto(piece, into.subarray(end));
       if (read < piece.length) return undefined;
       end += written;
+    } else if (piece instanceof WovenJson) {
+      const behind = piece.write(into, end);
+      if (behind === undefined) return undefined;
+      end = behind;
     } else {
       if (end + piece.length > into.length) return undefined;
       into.set(piece, end);

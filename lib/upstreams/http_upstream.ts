@@ -2,9 +2,10 @@
 import type { Prompt, Protocol, Signature } from "../canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import { writeJson } from "../json.ts";
+import { type JsonObject, writeJson } from "../json.ts";
 import { sizeOf } from "../json_splice.ts";
 import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
+import { weaveJson } from "../json_woven.ts";
 import { turn } from "../pace.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { relayedReply } from "../protocols/relay.ts";
@@ -220,7 +221,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const codec = UPSTREAM_CODECS[protocol];
     return {
       protocol,
-      body: sizeOf(call.client.body) > LONG_TEXT ? writeLongJson(body) : writeJson(body),
+      body: sizeOf(call.client.body) > LONG_TEXT ? writeLongJson(body) : writeBody(body, call),
       stream(incoming) {
         const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
         return { type: "events", feed: withEstimates(feed, call) };
@@ -240,6 +241,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     generate,
     close: () => transport.close(),
   };
+}
+
+/** What the client said at length is copied from its own body. */
+function writeBody(body: JsonObject, { client: { body: { utf8 } } }: Call): WholeBody {
+  const woven = utf8 && weaveJson(body, utf8);
+  return woven === undefined ? writeJson(body) : [woven];
 }
 
 /** A request that cannot be written for this upstream was not sent: another one may take it. */

@@ -357,3 +357,28 @@ Deno.test("names of dropped parameters fit a header, whatever they are", async (
   assertEquals(long.status, 200, await long.text());
   assertMatch(long.headers.get("x-sluice-dropped") ?? "", /^x_unknown_0, x_unknown_1, .*, \.\.\.$/);
 });
+
+Deno.test("a long conversation reaches every upstream as it was said, whoever says it", async () => {
+  const said = ["One", "two", "three"].map((word) => `${word} "said" C:\\temp\n\u007f/ 字😀\u2028 `.repeat(60));
+  const turns = said.map((content, index) => ({ role: index === 1 ? "assistant" : "user", content }));
+  const textsOf = (value: unknown): string[] =>
+    typeof value === "string"
+      ? [value]
+      : typeof value === "object" && value !== null
+      ? Object.values(value).flatMap(textsOf)
+      : [];
+  for (const [client, protocol] of PAIRS) {
+    await using server = startScripted(() => json(WHOLE[protocol]));
+    await using gateway = startGateway(oneModel(protocol, server.url));
+    const body = JSON.stringify(prompt(client, client === "responses" ? { input: turns } : { messages: turns }));
+    // The second spelling is another one than the gateway's.
+    for (const spelled of [body, body.replaceAll("/", "\\/")]) {
+      const response = await gateway.ask(client, spelled);
+      assertEquals(response.status, 200, await response.text());
+      const sent = server.requests.at(-1)?.body ?? "";
+      const value = JSON.parse(sent);
+      assertEquals(textsOf(value).filter((text) => text.length > 100), said, `${client} to ${protocol}`);
+      if (client !== protocol) assertEquals(sent, JSON.stringify(value), `${client} to ${protocol}`);
+    }
+  }
+});
