@@ -45,9 +45,10 @@ const encoder = new TextEncoder();
 export function weaveJson(value: Json, { bytes, literals }: LiteralSource): WovenJson | undefined {
   if (literals === undefined || literals.bytes < bytes.length * LEAST_PART) return undefined;
   const finder = new Finder(literals);
-  const rest = JSON.stringify(finder.mark(value));
+  const marked = finder.mark(value);
   const { places } = finder;
   if (places.length === 0) return undefined;
+  const rest = JSON.stringify(marked);
   let marks = 0;
   for (let at = rest.indexOf(MARK); at >= 0; at = rest.indexOf(MARK, at + 1)) marks++;
   // Somebody did write it.
