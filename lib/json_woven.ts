@@ -10,6 +10,8 @@ export const LITERAL_BYTES = 256;
 
 /** Which part of a text its literals must be: to look for them among many other values costs more than it saves. */
 const LEAST_PART = 0.5;
+/** How many bytes they must be together: less is written as fast. */
+const LEAST_BYTES = 2_048;
 
 /** Long strings of a JSON text, in their order, that are spelled there as `writeJson` would. */
 export interface Literals {
@@ -43,7 +45,7 @@ const encoder = new TextEncoder();
  * must not change as long as it may be written.
  */
 export function weaveJson(value: Json, { bytes, literals }: LiteralSource): WovenJson | undefined {
-  if (literals === undefined || literals.bytes < bytes.length * LEAST_PART) return undefined;
+  if (literals === undefined || literals.bytes < Math.max(LEAST_BYTES, bytes.length * LEAST_PART)) return undefined;
   const finder = new Finder(literals);
   const marked = finder.mark(value);
   const { places } = finder;
