@@ -172,6 +172,68 @@ Deno.test("the quick reader sees everything at the borders of its blocks", () =>
   }
 });
 
+/** So many characters, none of which is like those near it. */
+function unlike(length: number): string {
+  return Array.from({ length }, (_, at) => String.fromCharCode(0x30 + at * 7 % 43)).join("").replaceAll("\\", "~");
+}
+
+Deno.test("the quick reader puts everything in its place, wherever escapes are in a block", () => {
+  const said = unlike(200);
+  for (let first = 0; first < 130; first++) {
+    for (const gap of [0, 1, 13, 14, 15, 16, 30, 33, 47, 48, 61, 62, 63, 64]) {
+      for (const [one, other] of [["\\n", '\\"'], ["\\\\", "\\\\"], ["\\t", ""], ["\\/", "\\u0041"]]) {
+        const [begin, middle] = [said.slice(0, first), said.slice(first, first + gap)];
+        const text = `["${begin}${one}${middle}${other}${
+          said.slice(first + gap)
+        }","${one}${begin}",{"${one}":"${middle}"}]`;
+        assertEquals(readQuick(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(readQuick(text, JSON_LIMITS)?.value, JSON.parse(text), text);
+      }
+    }
+  }
+});
+
+Deno.test("the quick reader puts everything in its place, wherever short strings begin and end", () => {
+  for (let before = 0; before < 70; before++) {
+    for (let length = 0; length < 70; length++) {
+      const said = unlike(length);
+      for (
+        const text of [
+          `[${" ".repeat(before)}"${said}","é\\n${said}"]`,
+          `{"${unlike(before)}":"${said}","${said}b":"x"}`,
+        ]
+      ) {
+        assertEquals(readQuick(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(readQuick(text, JSON_LIMITS)?.value, JSON.parse(text), text);
+      }
+    }
+  }
+});
+
+Deno.test("a backslash or a control character is a fault wherever it may not be", () => {
+  const said = unlike(140);
+  for (let at = 0; at < 140; at++) {
+    const space = " ".repeat(at);
+    for (const escape of ["\\", '\\"', "\\n", '\\""', '\\\\"']) {
+      for (
+        const text of [
+          `${space}${escape}["a"]`,
+          `[${space}${escape}"a\\n"]`,
+          `["a",${space}${escape}]`,
+          `["a"]${space}${escape}`,
+        ]
+      ) {
+        assertStrictEquals(assertSame(text), false, text);
+      }
+    }
+    for (const control of ["\n", "\0", "\x1f"]) {
+      assertStrictEquals(assertSame(`\n["b", "${said.slice(0, at)}${control}${said.slice(at)}", "\\n"]\n`), false);
+      assertStrictEquals(assertSame(`\n["字", "${said.slice(0, at)}${control}"]`), false);
+    }
+    assert(assertSame(`\n["b",\n${space}"\x7f${said.slice(at)}",${space}\n"\x7f"\n]`));
+  }
+});
+
 Deno.test("the quick reader reads long texts of every script as the careful one does", () => {
   for (let round = 0; round < 60; round++) {
     const faulty = round % 6 === 0;
@@ -231,6 +293,11 @@ Deno.test("a name of every message is found where it was put, beside the others"
   } finally {
     forgetNames();
   }
+});
+
+Deno.test("only a string that has an escape of another kind is left to a parser", () => {
+  assert(findStrings('["\\n", "\\u0041\\n", "\\n", "a"]') !== undefined);
+  assertEquals([0, 1, 2, 3].map((at) => tape[at * STRING_WORDS + 2]), [1, -2, 3, -1]);
 });
 
 Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
