@@ -35,6 +35,11 @@ const FEW_DIGITS = 15;
 const FEW_DECIMALS = 6;
 const LARGEST_SCALE = 10 ** FEW_DECIMALS;
 
+/** What was read quickly: it always was from UTF-8, and where its members stand there is known. */
+export interface QuickJson extends ParsedJson {
+  utf8Members: readonly Member[];
+}
+
 /** An array or an object around the one that is read; around the outermost there is neither. */
 interface Level {
   list: Json[] | undefined;
@@ -47,9 +52,9 @@ interface Level {
  * Strings of 13 characters and more are parts of the text, or of what all strings of its bytes say: who keeps one keeps all
  * of that.
  */
-export function readQuick(source: Source, limits: JsonLimits): ParsedJson | undefined {
+export function readQuick(source: Source, limits: JsonLimits): QuickJson | undefined {
   const found = findStrings(source);
-  let read: ParsedJson | undefined;
+  let read: QuickJson | undefined;
   try {
     if (found !== undefined) read = walk(typeof source === "string" ? source : "", found, limits);
   } catch (error) {
@@ -61,7 +66,7 @@ export function readQuick(source: Source, limits: JsonLimits): ParsedJson | unde
 }
 
 /** The text is there where strings that stand as they are were not copied. */
-function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): ParsedJson | undefined {
+function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): QuickJson | undefined {
   // What is imported is looked up at each use: that took 27 thousand instructions of 11 KB of tools.
   const codes = bytes;
   const words = tape;

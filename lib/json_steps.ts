@@ -2,7 +2,7 @@
  * JSON for long texts: read and written a piece at a time, with turns for others in between. What comes of it, and what is
  * said of a text that is at fault, is the same as with `readJson` and `writeJson`.
  */
-import { readQuick } from "./json_quick.ts";
+import { type QuickJson, readQuick } from "./json_quick.ts";
 import {
   addName,
   FAULTS,
@@ -56,7 +56,7 @@ interface Level {
  * As `readJson`, of a text that may be long: where it is, or has a fault, nothing is said of it, and it is to be read in
  * turns.
  */
-export function readSoon(source: Source, limits: JsonLimits = JSON_LIMITS): ParsedJson | undefined {
+export function readSoon(source: Source, limits: JsonLimits = JSON_LIMITS): QuickJson | undefined {
   return readQuick(source, limits.nodes > FEW_VALUES ? { ...limits, nodes: FEW_VALUES } : limits);
 }
 

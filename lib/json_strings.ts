@@ -82,12 +82,10 @@ export function findStrings(source: Source): FoundStrings | undefined {
     const { read, written } = encoder.encodeInto(source, room);
     if (read < length) return undefined;
     length = written;
-    return find(length, 0) < 0 ? undefined : { length, copied: textOf(said, 0, outputBytes.value) };
-  }
-  bytes.set(source);
-  if (find(length, 1) < 0) return undefined;
+  } else bytes.set(source);
+  if (find(length, isText ? 0 : 1) < 0) return undefined;
   const copied = textOf(said, 0, outputBytes.value);
-  return copied.includes(REPLACED) ? undefined : { length, copied };
+  return !isText && copied.includes(REPLACED) ? undefined : { length, copied };
 }
 
 /** Whether one of the strings has an escape of one letter that `writeJson` does not write: `\/`. */

@@ -2,6 +2,7 @@
 import { GatewayError } from "../errors.ts";
 import { isObject, JsonError, type JsonObject, type ParsedJson, plainNumbers, plainSteps } from "../json.ts";
 import type { Member, ObjectBytes } from "../json_splice.ts";
+import type { QuickJson } from "../json_quick.ts";
 import { readInTurns, readSoon } from "../json_steps.ts";
 import { MOST_BYTES } from "../json_strings.ts";
 import { inSlices, LONG_STEP, soonInSlices } from "../pace.ts";
@@ -111,11 +112,11 @@ class SoonRead implements ReadBody {
   readonly bytes: number;
   #text: string | undefined;
 
-  constructor(utf8: Uint8Array<ArrayBuffer>, { parsed, held }: { parsed: ParsedJson; held: Held }) {
+  constructor(utf8: Uint8Array<ArrayBuffer>, { parsed, held }: { parsed: QuickJson; held: Held }) {
     this.value = objectIn(parsed);
     if (parsed.hasRaw) plainNumbers(this.value, PARAMETER_LEVELS);
     this.members = parsed.members;
-    this.utf8 = { bytes: utf8, members: parsed.utf8Members ?? parsed.members, literals: parsed.literals };
+    this.utf8 = { bytes: utf8, members: parsed.utf8Members, literals: parsed.literals };
     this.isAscii = parsed.isAscii;
     this.bytes = held.bytes;
   }

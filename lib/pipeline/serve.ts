@@ -90,10 +90,11 @@ async function serveMetered(
   codec.checkHeaders?.(header);
   const body = await context.readJson();
   checkBody(codec.schema, body.value);
-  const writing = sizeOf(body) > LONG_TEXT ? codec.writeTexts?.(body.value) : undefined;
+  const isLong = sizeOf(body) > LONG_TEXT;
+  const writing = isLong ? codec.writeTexts?.(body.value) : undefined;
   const texts = writing === undefined ? undefined : await inSlices(writing);
   const prompt = codec.readPrompt(body.value, texts);
-  if (sizeOf(body) > LONG_TEXT) await writeLongParts(prompt);
+  if (isLong) await writeLongParts(prompt);
   const { wishes, candidates } = findCandidates(prompt, context);
   const admitting = admit(candidates, { meter, context, isAscii: body.isAscii });
   const [lead, ...others] = admitting instanceof Promise ? await admitting : admitting;
