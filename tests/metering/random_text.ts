@@ -61,6 +61,15 @@ export function seeded(seed: number): (bound: number) => number {
   };
 }
 
+/**
+ * The items in another order. Not by `sort()`: how often it asks a comparison that answers by chance depends on which
+ * compiler of V8 has run, and so would everything that is drawn after it.
+ */
+export function shuffled<T>(items: readonly T[], below: (bound: number) => number): T[] {
+  const left = [...items];
+  return items.flatMap(() => left.splice(below(left.length), 1));
+}
+
 /** A text of at most `length` UTF-16 code units, of one to three scripts, with runs. */
 export function randomText(below: (bound: number) => number, length: number): string {
   const scripts = Array.from({ length: 1 + below(3) }, () => SCRIPTS[below(SCRIPTS.length)] ?? []);

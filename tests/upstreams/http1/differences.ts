@@ -56,6 +56,18 @@ export const DIFFERENCES: readonly Difference[] = [
     ...same(hello),
   },
   {
+    name: "a control character in an extension of a chunk",
+    why: "It is not in the grammar, and readers that end a line there see another body",
+    wire: `${CHUNKED}5;a\0\r\nhello\r\n0\r\n\r\n`,
+    ...same(hello),
+  },
+  {
+    name: "a length that is none, of an answer without a body",
+    why: "RFC 9112, 6.3: it is an error of the connection, whatever the status",
+    wire: "HTTP/1.1 304 X\r\ncontent-length: : 0\r\n\r\n",
+    ...same({ status: 304, body: "" }),
+  },
+  {
     name: "a coding that is none of HTTP/1.1",
     why: "Where such a body ends is a guess",
     wire: `${OK}transfer-encoding: identity\r\n\r\nhello`,
@@ -91,6 +103,13 @@ export const DIFFERENCES: readonly Difference[] = [
     why: "It is what is left of an answer that was longer than it said",
     wire: `\r\n${OK}content-length: 5\r\n\r\nhello`,
     ...same(hello),
+  },
+  {
+    name: "a body with 205",
+    why: "RFC 9110, 15.3.6 forbids it; where it is there, it is read as it is framed",
+    wire: "HTTP/1.1 205 X\r\ncontent-length: 5\r\n\r\nhello",
+    fetch: { status: 205, body: "" },
+    http1: { status: 205, body: "hello" },
   },
   {
     name: "a status above 599",
