@@ -5,7 +5,7 @@
  *     deno run -A bench/tokens.ts
  */
 import { loadTokenCounter } from "../lib/metering/tokens.ts";
-import { seeded } from "../tests/metering/random_text.ts";
+import { seeded } from "../tests/random.ts";
 import { watch } from "./watch.ts";
 
 const CHARS = 100_000;
@@ -30,7 +30,7 @@ line(
   `RSS +${(rssMB() - before).toFixed(0)} MB`,
 );
 
-const below = seeded(1);
+const { below } = seeded(1);
 const pick = (length: number, char: () => string) => Array.from({ length }, char).join("");
 const fill = (text: string) => text.repeat(Math.ceil(CHARS / text.length)).slice(0, CHARS);
 const base64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

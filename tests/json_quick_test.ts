@@ -12,9 +12,7 @@ import { readQuick } from "../lib/json_quick.ts";
 import { readSteps } from "../lib/json_steps.ts";
 import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../lib/json_strings.ts";
 import { atOnce } from "../lib/pace.ts";
-import { seeded } from "./metering/random_text.ts";
-
-type Random = (below: number) => number;
+import { type Random, seeded } from "./random.ts";
 
 const encoder = new TextEncoder();
 
@@ -44,7 +42,7 @@ function assertSame(text: string, limits = JSON_LIMITS): boolean {
       assert(quick !== undefined, at);
       assertStrictEquals(writeJson(quick.value), writeJson(careful.value), at);
       assertEquals([quick.members, quick.hasRaw], [careful.members, careful.hasRaw], at);
-      if (random(20) === 0) assertEquals(quick.value, careful.value, at);
+      if (random.below(20) === 0) assertEquals(quick.value, careful.value, at);
       const inBytes = careful.members.map(({ name, before, start, end }) => ({
         name,
         before: encoder.encode(text.slice(0, before)).length,
@@ -65,12 +63,6 @@ function isAscii(text: string): boolean {
 
 const random = seeded(23);
 
-function pick<Item>(items: readonly Item[], random: Random): Item {
-  const item = items[random(items.length)];
-  if (item === undefined) throw new Error("nothing to pick");
-  return item;
-}
-
 /** What strings are made of, as it is written; the last ones are faults. */
 const PARTS = [
   ..."aaaa {}[],:é字😀\u007f\u2028\ufffd\ufeff",
@@ -90,7 +82,7 @@ const FAULTS = 6;
 
 function randomString(random: Random, { most, faulty = false }: { most: number; faulty?: boolean }): string {
   const parts = faulty ? PARTS : PARTS.slice(0, -FAULTS);
-  return `"${Array.from({ length: random(most) }, () => pick(parts, random)).join("")}"`;
+  return `"${Array.from({ length: random.below(most) }, () => random.pick(parts)).join("")}"`;
 }
 
 const NAMES = ["a", "b", "1", "role", "content", "__proto__", "constructor", "\\u0061b", "字", "additionalProperties"];
@@ -108,14 +100,14 @@ const NUMBERS = [
 ];
 
 function randomJson(random: Random, depth: number): string {
-  const space = () => random(8) === 0 ? " \n\t\r".repeat(20).slice(0, random(70)) : "";
-  const many = (make: () => string) => Array.from({ length: random(5) }, make).join(",");
-  const name = () => random(4) === 0 ? randomString(random, { most: 40 }) : `"${pick(NAMES, random)}"`;
-  const kind = random(depth > 0 ? 8 : 4);
+  const space = () => random.below(8) === 0 ? " \n\t\r".repeat(20).slice(0, random.below(70)) : "";
+  const many = (make: () => string) => Array.from({ length: random.below(5) }, make).join(",");
+  const name = () => random.below(4) === 0 ? randomString(random, { most: 40 }) : `"${random.pick(NAMES)}"`;
+  const kind = random.below(depth > 0 ? 8 : 4);
   let text: string;
-  if (kind === 0) text = pick(NUMBERS, random);
-  else if (kind === 1) text = pick(["true", "false", "null"], random);
-  else if (kind < 4) text = randomString(random, { most: pick([3, 20, 90], random) });
+  if (kind === 0) text = random.pick(NUMBERS);
+  else if (kind === 1) text = random.pick(["true", "false", "null"]);
+  else if (kind < 4) text = randomString(random, { most: random.pick([3, 20, 90]) });
   else if (kind === 4) text = `[${many(() => randomJson(random, depth - 1))}]`;
   else text = `{${many(() => `${space()}${name()}${space()}:${randomJson(random, depth - 1)}`)}}`;
   return space() + text + space();
@@ -147,11 +139,11 @@ Deno.test("the quick reader reads what the careful one reads, and nothing that h
   let good = 0;
   for (let round = 0; round < 40_000; round++) {
     let text = randomJson(random, 4);
-    for (let change = random(4) - 1; change > 0; change--) {
-      const at = random(text.length + 1);
-      text = text.slice(0, at) + pick(small, random) + text.slice(at + random(3));
+    for (let change = random.below(4) - 1; change > 0; change--) {
+      const at = random.below(text.length + 1);
+      text = text.slice(0, at) + random.pick(small) + text.slice(at + random.below(3));
     }
-    if (assertSame(text, pick([JSON_LIMITS, JSON_LIMITS, { depth: 3, nodes: 9, keys: 3 }], random))) good++;
+    if (assertSame(text, random.pick([JSON_LIMITS, JSON_LIMITS, { depth: 3, nodes: 9, keys: 3 }]))) good++;
   }
   assertLess(10_000, good);
 });
@@ -272,7 +264,7 @@ Deno.test("names are told apart, however many were seen, also after a text with 
   };
   for (let from = 0; from < 4_000; from += 37) {
     assertSame(text(from));
-    readQuick(text(from + 20).slice(0, -random(200)), JSON_LIMITS);
+    readQuick(text(from + 20).slice(0, -random.below(200)), JSON_LIMITS);
     assertSame(text(from + 20));
   }
   const halves: Json = readJson('{"a":{"\ud83d":1,"\ufffd":2}}').value;
@@ -311,7 +303,9 @@ Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
     const good = encoder.encode(text);
     for (let round = 0; round < 4_000; round++) {
       const bytes = good.slice();
-      for (let changes = 1 + random(2); changes > 0; changes--) bytes[random(bytes.length)] = 0x80 + random(128);
+      for (let changes = 1 + random.below(2); changes > 0; changes--) {
+        bytes[random.below(bytes.length)] = 0x80 + random.below(128);
+      }
       const quick = readQuick(bytes, JSON_LIMITS);
       if (quick === undefined) continue;
       read++;
@@ -329,8 +323,10 @@ Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
 
 Deno.test("numbers with a point are read as the engine reads them", () => {
   for (let round = 0; round < 100_000; round++) {
-    const whole = String(random(10 ** random(10)));
-    const text = `${random(3) === 0 ? "0" : whole}.${String(random(10 ** random(10))).padStart(random(9), "0")}`;
+    const whole = String(random.below(10 ** random.below(10)));
+    const text = `${random.below(3) === 0 ? "0" : whole}.${
+      String(random.below(10 ** random.below(10))).padStart(random.below(9), "0")
+    }`;
     const value = readQuick(`[${text}]`, JSON_LIMITS)?.value;
     assertEquals(writeJson(value ?? null), `[${text}]`);
     if (String(Number(text)) === text) assertEquals(value, [Number(text)]);

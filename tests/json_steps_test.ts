@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertStrictEquals } from "@std/asser
 import { type Json, JSON_LIMITS, JsonError, type JsonLimits, readJson, writeJson } from "../lib/json.ts";
 import { LONG_TEXT, readLongJson, readSteps, SHORT_TEXT, writeLongJson, writeSteps } from "../lib/json_steps.ts";
 import { atOnce } from "../lib/pace.ts";
-import { seeded } from "./metering/random_text.ts";
+import { type Random, seeded } from "./random.ts";
 
 const ROOMY: JsonLimits = { depth: 1000, nodes: 1e6, keys: 1e6 };
 
@@ -71,14 +71,14 @@ Deno.test("readSteps() reads what readJson() reads, and finds the same fault", (
   const random = seeded(11);
   let good = 0;
   for (let round = 0; round < 60_000; round++) {
-    const grown = random(3) > 0;
+    const grown = random.below(3) > 0;
     let text = grown ? randomJson(random, 4) : "";
-    const changes = grown ? random(3) : 1 + random(8);
+    const changes = grown ? random.below(3) : 1 + random.below(8);
     for (let change = 0; change < changes; change++) {
-      const at = random(text.length + 1);
-      text = text.slice(0, at) + SMALL[random(SMALL.length)] + text.slice(at + random(3));
+      const at = random.below(text.length + 1);
+      text = text.slice(0, at) + SMALL[random.below(SMALL.length)] + text.slice(at + random.below(3));
     }
-    const limits = [JSON_LIMITS, { depth: 2, nodes: 6, keys: 2 }][random(2)];
+    const limits = [JSON_LIMITS, { depth: 2, nodes: 6, keys: 2 }][random.below(2)];
     if (changes === 0) good++;
     assertSame(text, limits);
   }
@@ -86,19 +86,21 @@ Deno.test("readSteps() reads what readJson() reads, and finds the same fault", (
 });
 
 /** Text of JSON with everything in it that there is, and spaces. */
-function randomJson(random: (below: number) => number, depth: number): string {
-  const space = () => " \n\t\r".repeat(2).slice(0, random(8) === 0 ? random(8) : 0);
+function randomJson(random: Random, depth: number): string {
+  const space = () => " \n\t\r".repeat(2).slice(0, random.below(8) === 0 ? random.below(8) : 0);
   const spaced = (text: string) => space() + text + space();
-  const many = (make: () => string) => Array.from({ length: random(4) }, make).join(",");
-  const name = () => ['"a"', '"b"', '"c"', '"1"', '"__proto__"', '"\\u0061b"', '"toJSON"', '"字"'][random(8)];
-  switch (random(depth > 0 ? 7 : 4)) {
+  const many = (make: () => string) => Array.from({ length: random.below(4) }, make).join(",");
+  const name = () => ['"a"', '"b"', '"c"', '"1"', '"__proto__"', '"\\u0061b"', '"toJSON"', '"字"'][random.below(8)];
+  switch (random.below(depth > 0 ? 7 : 4)) {
     case 0:
-      return spaced(["0", "-0", "1.0", "2.5", "1e400", "12345678901234567890", "-7", "1E2"][random(8)] ?? "0");
+      return spaced(["0", "-0", "1.0", "2.5", "1e400", "12345678901234567890", "-7", "1E2"][random.below(8)] ?? "0");
     case 1:
-      return spaced(["true", "false", "null"][random(3)] ?? "null");
+      return spaced(["true", "false", "null"][random.below(3)] ?? "null");
     case 2:
     case 3:
-      return spaced(`"${Array.from({ length: random(5) }, () => CHARACTERS[random(CHARACTERS.length)]).join("")}"`);
+      return spaced(
+        `"${Array.from({ length: random.below(5) }, () => CHARACTERS[random.below(CHARACTERS.length)]).join("")}"`,
+      );
     case 4:
       return spaced(`[${many(() => randomJson(random, depth - 1))}]`);
     default:
@@ -128,14 +130,14 @@ Deno.test("strings are cut nowhere that one would see", () => {
       const inside = "x".repeat(shift) + part.repeat(Math.ceil(70_000 / part.length));
       assertSame(`{"a":"${inside}","${inside}":["${inside}"]}`);
       for (const bad of ["\\q", "\\u12x4", "\n"]) {
-        const at = shift + random(70_000 / part.length - 1) * part.length;
+        const at = shift + random.below(70_000 / part.length - 1) * part.length;
         assertSame(`["${inside.slice(0, at)}${bad}${inside.slice(at)}"]`);
       }
       for (const end of ["", "\\", "\\u12", "\\u00e", "\\q"]) assertSame(`["${inside}${end}`);
     }
   }
   for (let round = 0; round < 20; round++) {
-    const inside = Array.from({ length: 60_000 }, () => CHARACTERS[random(CHARACTERS.length)]).join("");
+    const inside = Array.from({ length: 60_000 }, () => CHARACTERS[random.below(CHARACTERS.length)]).join("");
     assertSame(`{"a":"${inside}"}`);
   }
 });

@@ -12,6 +12,7 @@ import {
 } from "../lib/json.ts";
 
 import { objectText } from "../lib/json_splice.ts";
+import { seeded } from "./random.ts";
 
 const ROOMY = { depth: 1000, nodes: 1e6, keys: 1e6 };
 
@@ -24,15 +25,6 @@ function errorOf(text: string, limits = JSON_LIMITS): JsonError | undefined {
     return error;
   }
   return undefined;
-}
-
-/** Random numbers that are the same in every run. */
-function seeded(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return state % below;
-  };
 }
 
 Deno.test("parseJson() and writeJson() keep every number as it was written", () => {
@@ -196,7 +188,7 @@ Deno.test("parseJson() refuses bombs before it spends time on them", () => {
 });
 
 Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the same", () => {
-  const next = seeded(7);
+  const { below } = seeded(7);
   const seeds = [
     '{"model":"a/b","messages":[{"role":"user","content":"hi \\u00e9 \\"x\\" \\\\"}],"n":1,"t":-0.5e-3,"s":null,"b":[true,false,{}]}',
     '[[],[{}],{"a":[]},"",0,-1,1e5,"\\ud83d\\ude00"]',
@@ -205,10 +197,10 @@ Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the sa
   let refused = 0;
   for (let run = 0; run < 30_000; run++) {
     let text = seeds[run % seeds.length] ?? "";
-    for (let edits = 1 + next(3); edits > 0; edits--) {
-      const at = next(text.length);
-      const insert = next(2) === 0 ? "" : alphabet.charAt(next(alphabet.length));
-      text = text.slice(0, at) + insert + text.slice(at + next(3));
+    for (let edits = 1 + below(3); edits > 0; edits--) {
+      const at = below(text.length);
+      const insert = below(2) === 0 ? "" : alphabet.charAt(below(alphabet.length));
+      text = text.slice(0, at) + insert + text.slice(at + below(3));
     }
     let expected: unknown;
     let valid = true;

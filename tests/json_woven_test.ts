@@ -3,11 +3,11 @@ import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../lib/json.
 import { readQuick } from "../lib/json_quick.ts";
 import { LITERAL_BYTES, type LiteralSource, weaveJson, type WovenJson } from "../lib/json_woven.ts";
 import { joinPieces } from "../lib/upstreams/body_pieces.ts";
-import { seeded, shuffled } from "./metering/random_text.ts";
+import { seeded } from "./random.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-const random = seeded(7);
+const { below, shuffled } = seeded(7);
 
 /** A text as it is read of a client. */
 function read(text: string): { value: Json; source: LiteralSource } {
@@ -173,31 +173,31 @@ const PARTS = [...'aaaa {}[],:é字😀\u2028\ufeff\n\r\t\b\f"\\/', "\u0000", "\
 
 function randomString(length: number): string {
   // Most have nothing that keeps them from being copied.
-  const kinds = random(40) === 0 ? PARTS.length : PARTS.length - 4;
-  return Array.from({ length }, () => PARTS[random(kinds)]).join("");
+  const kinds = below(40) === 0 ? PARTS.length : PARTS.length - 4;
+  return Array.from({ length }, () => PARTS[below(kinds)]).join("");
 }
 
 function randomText(): string {
-  return JSON.stringify(randomValue(0)).replace(/\//g, () => random(2_000) === 0 ? "\\/" : "/");
+  return JSON.stringify(randomValue(0)).replace(/\//g, () => below(2_000) === 0 ? "\\/" : "/");
 }
 
 function randomValue(depth: number): Json {
-  const kind = depth === 0 ? 4 + random(2) : random(depth > 4 ? 4 : 6);
-  const length = 1 + random(6);
-  if (kind === 0) return [null, true, false, 0, -1.5, 12345678][random(6)] ?? null;
-  if (kind === 1) return randomString(random(20));
-  if (kind < 4) return randomString(LITERAL_BYTES - 40 + random(random(3) === 0 ? 3_000 : 80));
+  const kind = depth === 0 ? 4 + below(2) : below(depth > 4 ? 4 : 6);
+  const length = 1 + below(6);
+  if (kind === 0) return [null, true, false, 0, -1.5, 12345678][below(6)] ?? null;
+  if (kind === 1) return randomString(below(20));
+  if (kind < 4) return randomString(LITERAL_BYTES - 40 + below(below(3) === 0 ? 3_000 : 80));
   if (kind === 4) return Array.from({ length }, () => randomValue(depth + 1));
   return Object.fromEntries(Array.from({ length }, (_, at) => [`${at}${randomName()}`, randomValue(depth + 1)]));
 }
 
 function randomName(): string {
-  return random(4) === 0 ? "" : random(60) === 0 ? randomString(400) : randomString(8);
+  return below(4) === 0 ? "" : below(60) === 0 ? randomString(400) : randomString(8);
 }
 
 /** The same values in another order. */
 function disordered(value: Json): Json {
-  if (Array.isArray(value)) return shuffled(value.map(disordered), random);
+  if (Array.isArray(value)) return shuffled(value.map(disordered));
   if (typeof value !== "object" || value === null) return value;
   const members: JsonObject = {};
   for (const [name, member] of Object.entries(value).reverse()) members[`_${name}`] = disordered(member ?? null);

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../lib/canonical/types.ts";
-import { createRandom, type Random } from "./metering/simulator/random.ts";
+import { type Random, seeded } from "./random.ts";
 import { model, startGateway, upstream } from "./upstreams/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "./upstreams/said.ts";
 import { events, json, startScripted } from "./upstreams/scripted.ts";
@@ -47,14 +47,14 @@ function bodyOf(protocol: Protocol, random: Random): string {
     random.chance(0.3) ? spelled(name, random) : JSON.stringify(name),
     valueOf(value, random),
   ]);
-  for (let more = random.int(3); more > 0; more--) {
+  for (let more = random.below(3); more > 0; more--) {
     const name = random.pick(Object.keys(OTHERS));
     const written = random.chance(0.5) ? spelled(name, random) : JSON.stringify(name);
-    const place = random.int(members.length + 1);
+    const place = random.below(members.length + 1);
     members.splice(place, 0, [written, valueOf(random.pick(OTHERS[name] ?? []), random)]);
   }
   // What only looks like the members that count.
-  if (random.chance(0.3)) members.splice(random.int(members.length), 0, ['"Model"', '"acme/dear"']);
+  if (random.chance(0.3)) members.splice(random.below(members.length), 0, ['"Model"', '"acme/dear"']);
   if (random.chance(0.3)) members.push(['"metadata"', '{"model":"acme/dear","max_tokens":"9"}']);
   if (random.chance(0.2)) members.push(['"__proto__"', '{"model":"acme/dear"}']);
   if (random.chance(0.1)) members.push(['"model\\u0000"', '"acme/dear"']);
@@ -77,7 +77,7 @@ function valuesOf(body: string, name: string): unknown[] {
 }
 
 Deno.test(`what is judged of a body is what goes on, however it is spelled, SEED=${SEED}`, async () => {
-  const random = createRandom(SEED);
+  const random = seeded(SEED);
   for (const protocol of PROTOCOLS) {
     const bodies: string[] = [];
     await using server = startScripted(({ body }) => {

@@ -2,6 +2,7 @@
  * The clients of the soak, in a process of their own. The first line says whom to ask and how often, each further one
  * wants to know what came of it since the last one, and `stop` lets what is under way come to its end first.
  */
+import { seeded } from "../../tests/random.ts";
 import { type Ask, type Keys, mixOf } from "./mix.ts";
 import { type Message, MessageReader, send } from "./messages.ts";
 
@@ -122,23 +123,12 @@ function bytesOf({ method, path, headers, body }: Ask): Uint8Array {
   return all;
 }
 
-/** The order's own numbers, so that a run can be had again. */
-function randomOf(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = state + 0x6D2B79F5 >>> 0;
-    let mixed = Math.imul(state ^ state >>> 15, state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ mixed >>> 7, mixed | 61);
-    return ((mixed ^ mixed >>> 14) >>> 0) / 4_294_967_296;
-  };
-}
-
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 async function work({ port, perSecond, keys, seed }: Order): Promise<void> {
-  const next = mixOf(keys, randomOf(seed));
+  const next = mixOf(keys, seeded(seed).next);
   const begin = performance.now();
   for (let number = 0; !isStopped;) {
     const due = (performance.now() - begin) / 1000 * perSecond;

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { mixOf, SHARES } from "../../bench/suite/mix.ts";
 import { courseOf, lowsOf, slope } from "../../bench/suite/steady.ts";
+import { seeded } from "../random.ts";
 
 const LEEWAY = { share: 0.03, value: 5 };
 /** That two numbers are the same but for what floats lose. */
@@ -44,9 +45,7 @@ Deno.test("the lows of a saw are what is left after each of its falls", () => {
 });
 
 Deno.test("the mix of the soak has every kind in its share, and bodies that are what they claim", () => {
-  let state = 1;
-  const random = () => (state = state * 16_807 % 2_147_483_647) / 2_147_483_647;
-  const next = mixOf({ clients: ["one", "two"], admin: "admin" }, random);
+  const next = mixOf({ clients: ["one", "two"], admin: "admin" }, seeded(1).next);
   const counts: Record<string, number> = {};
   const asked = 50_000;
   for (let number = 0; number < asked; number++) {

@@ -2,6 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { checkGrammar } from "../../lib/canonical/grammar.ts";
 import { type Lane, Lanes } from "../../lib/canonical/lanes.ts";
 import type { Event } from "../../lib/canonical/types.ts";
+import { seeded } from "../random.ts";
 
 const SIGNATURE = { issuer: "vendor", value: "signed" };
 const CITATION = { from: "chat", value: { url: "a" } } as const;
@@ -97,23 +98,19 @@ Deno.test("waiting weighs what waits, and nothing once it has gone out", () => {
 });
 
 Deno.test("whatever order lanes speak in, each is heard whole and in its own order", () => {
-  let seed = 1;
-  const random = (most: number): number => {
-    seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fff_ffff;
-    return (seed >> 8) % most;
-  };
+  const { below } = seeded(1);
   for (let round = 0; round < 300; round++) {
     const { lanes, events } = gather();
     const entered: { lane: Lane; texts: string[] }[] = [];
     for (let step = 0; step < 60; step++) {
       const alive = entered.filter(({ lane }) => !lane.ended);
-      const chosen = alive[random(alive.length + 1)];
+      const chosen = alive[below(alive.length + 1)];
       if (chosen === undefined) {
         entered.push({ lane: lanes.enter(), texts: [] });
         continue;
       }
       const { lane, texts } = chosen;
-      const act = random(6);
+      const act = below(6);
       if (!lane.opened && act < 5) {
         lane.open({ type: "text" });
         texts.push("");

@@ -3,8 +3,8 @@ import { isObject, parseJson } from "../../lib/json.ts";
 import type { Said } from "../fault/matrix/said.ts";
 import type { Play } from "../fault/matrix/wire.ts";
 import { chunk, END, head, typeOf } from "../fault/matrix/written.ts";
+import type { Random } from "../random.ts";
 import { changeBytes } from "./bytes.ts";
-import { below, pick, type Random } from "./random.ts";
 import { changedJson } from "./values.ts";
 
 const ODD_FRAMES = [
@@ -42,24 +42,24 @@ const TYPES = ["text/event-stream", "application/json", "text/plain", "text/even
 /** How a sound answer is broken: the same chance, the same answer. */
 export function brokenAnswer(random: Random): Play {
   return async (line, said) => {
-    const status = random() < 0.1 ? pick(ODD_STATUSES, random) : 200;
-    const type = random() < 0.05 ? pick(TYPES, random) : typeOf(said)["content-type"];
+    const status = random.chance(0.1) ? random.pick(ODD_STATUSES) : 200;
+    const type = random.chance(0.05) ? random.pick(TYPES) : typeOf(said)["content-type"];
     const bytes = said.stream ? brokenStream(said, random) : brokenWhole(said.whole, random);
-    if (random() < 0.7) {
-      const length = bytes.length + (random() < 0.05 ? below(3, random) - 1 : 0);
+    if (random.chance(0.7)) {
+      const length = bytes.length + (random.chance(0.05) ? random.below(3) - 1 : 0);
       await line.send(
         head({ "content-type": type, "content-length": String(length) }).replace("200 OK", `${status} So`),
       );
       await line.send(bytes);
-      return random() < 0.9 ? "keep" : "close";
+      return random.chance(0.9) ? "keep" : "close";
     }
     await line.send(head({ "content-type": type, "transfer-encoding": "chunked" }).replace("200 OK", `${status} So`));
     for (let at = 0; at < bytes.length;) {
-      const size = 1 + below(700, random);
+      const size = 1 + random.below(700);
       await chunk(line, bytes.subarray(at, at + size));
       at += size;
     }
-    if (random() < 0.1) return "close";
+    if (random.chance(0.1)) return "close";
     await line.send(END);
     return "keep";
   };
@@ -67,28 +67,28 @@ export function brokenAnswer(random: Random): Play {
 
 function brokenStream({ opening, pieces, ending }: Said, random: Random): Uint8Array {
   let frames = [...opening, ...pieces, ...ending];
-  for (let times = below(4, random); times > 0; times--) frames = changeFrames(frames, random);
-  const ended = random() < 0.1 ? frames.map((frame) => frame.replaceAll("\n", "\r\n")) : frames;
+  for (let times = random.below(4); times > 0; times--) frames = changeFrames(frames, random);
+  const ended = random.chance(0.1) ? frames.map((frame) => frame.replaceAll("\n", "\r\n")) : frames;
   const bytes = new TextEncoder().encode(ended.join(""));
-  return random() < 0.15 ? changeBytes(bytes, random) : bytes;
+  return random.chance(0.15) ? changeBytes(bytes, random) : bytes;
 }
 
 /** Leaves out, repeats, moves, adds or changes one event. */
 function changeFrames(frames: readonly string[], random: Random): string[] {
-  const at = below(frames.length, random);
+  const at = random.below(frames.length);
   const frame = frames[at];
-  if (frame === undefined) return [pick(ODD_FRAMES, random)];
-  const change = random();
+  if (frame === undefined) return [random.pick(ODD_FRAMES)];
+  const change = random.next();
   if (change < 0.15) return frames.toSpliced(at, 1);
   if (change < 0.25) return frames.toSpliced(at, 0, frame);
-  if (change < 0.35) return frames.toSpliced(at, 1).toSpliced(below(frames.length, random), 0, frame);
-  if (change < 0.5) return frames.toSpliced(at, 0, pick(ODD_FRAMES, random));
+  if (change < 0.35) return frames.toSpliced(at, 1).toSpliced(random.below(frames.length), 0, frame);
+  if (change < 0.5) return frames.toSpliced(at, 0, random.pick(ODD_FRAMES));
   return frames.with(at, frame.replace(/^data: (\{.*\})$/m, (_, text) => `data: ${changedText(text, random)}`));
 }
 
 function brokenWhole(text: string, random: Random): Uint8Array {
-  const bytes = new TextEncoder().encode(random() < 0.1 ? pick(ODD_WHOLE, random) : changedText(text, random));
-  return random() < 0.1 ? changeBytes(bytes, random) : bytes;
+  const bytes = new TextEncoder().encode(random.chance(0.1) ? random.pick(ODD_WHOLE) : changedText(text, random));
+  return random.chance(0.1) ? changeBytes(bytes, random) : bytes;
 }
 
 function changedText(text: string, random: Random): string {

@@ -1,6 +1,6 @@
 /** Uploads, sound and broken. */
+import type { Random } from "../random.ts";
 import { changeBytes, joined, latin1 } from "./bytes.ts";
-import { below, pick, type Random } from "./random.ts";
 
 /** One part of a form. */
 export interface Part {
@@ -50,28 +50,28 @@ export function file(name: string, bytes: Uint8Array, type = "image/png"): Part 
 /** A form with what is wrong with it, and its type. */
 export function changedForm(sound: readonly Part[], random: Random): { type: string; body: Uint8Array } {
   let parts = [...sound];
-  for (let times = below(3, random); times > 0; times--) parts = changeParts(parts, random);
+  for (let times = random.below(3); times > 0; times--) parts = changeParts(parts, random);
   const written = parts.flatMap(({ head, bytes }) => [
     latin1(`--${BOUNDARY}\r\n${head}\r\n\r\n`),
     bytes,
     latin1("\r\n"),
   ]);
-  const body = joined(...written, ...(random() < 0.95 ? [latin1(`--${BOUNDARY}--\r\n`)] : []));
+  const body = joined(...written, ...(random.chance(0.95) ? [latin1(`--${BOUNDARY}--\r\n`)] : []));
   return {
-    type: random() < 0.1 ? pick(ODD_TYPES, random) : `multipart/form-data; boundary=${BOUNDARY}`,
-    body: random() < 0.15 ? changeBytes(body, random) : body,
+    type: random.chance(0.1) ? random.pick(ODD_TYPES) : `multipart/form-data; boundary=${BOUNDARY}`,
+    body: random.chance(0.15) ? changeBytes(body, random) : body,
   };
 }
 
 function changeParts(parts: readonly Part[], random: Random): Part[] {
-  const at = below(parts.length, random);
+  const at = random.below(parts.length);
   const part = parts[at];
   if (part === undefined) return [field("prompt", "a")];
-  const change = random();
+  const change = random.next();
   if (change < 0.2) return parts.toSpliced(at, 1);
   if (change < 0.35) return [...parts, part];
   if (change < 0.4) return Array.from({ length: 60 }, () => part);
-  if (change < 0.6) return parts.with(at, { ...part, head: pick(ODD_HEADS, random) });
-  if (change < 0.7) return parts.with(at, { ...part, bytes: new Uint8Array(below(100_000, random)) });
+  if (change < 0.6) return parts.with(at, { ...part, head: random.pick(ODD_HEADS) });
+  if (change < 0.7) return parts.with(at, { ...part, bytes: new Uint8Array(random.below(100_000)) });
   return parts.with(at, { ...part, bytes: changeBytes(part.bytes, random) });
 }

@@ -1,8 +1,8 @@
 /** Requests that went wrong in one way or another, from a seed: the same seed, the same requests. */
 import type { JsonObject } from "../../lib/json.ts";
+import type { Random } from "../random.ts";
 import { changeBytes, inChunks, joined, latin1 } from "./bytes.ts";
 import { changedForm, type Part } from "./forms.ts";
-import { pick, type Random } from "./random.ts";
 import { changedJson } from "./values.ts";
 
 /** A request that would be answered. */
@@ -133,14 +133,14 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
   );
   let body = bodyOf(sound, { random, headers });
   let soundHead = true;
-  const change = random();
+  const change = random.next();
   if (change < 0.15) {
     soundHead = false;
-    if (change < 0.03) method = pick(METHODS, random);
-    else if (change < 0.06) path = pick(ODD_TARGETS, random);
+    if (change < 0.03) method = random.pick(METHODS);
+    else if (change < 0.06) path = random.pick(ODD_TARGETS);
     else {
-      const [name, value] = pick(ODD_HEADERS, random);
-      const twice = random() < 0.2 ? headers.get(name) ?? [value] : [];
+      const [name, value] = random.pick(ODD_HEADERS);
+      const twice = random.chance(0.2) ? headers.get(name) ?? [value] : [];
       headers.set(name, [...twice, value]);
     }
   } else if (change < 0.19 && body.length > 0) {
@@ -152,13 +152,13 @@ export async function mutate(sound: Sound, random: Random): Promise<Mutant> {
     // Broken chunks are no matter for the gateway.
     soundHead = false;
     body = inChunks(body, random);
-  } else if (change < 0.25) path = `${path}${pick(["?", "?x=1", "/", "%20", "?a=%zz", ";x", "?a=1&a=2"], random)}`;
+  } else if (change < 0.25) path = `${path}${random.pick(["?", "?x=1", "/", "%20", "?a=%zz", ";x", "?a=1&a=2"])}`;
   if (body.length > 0 && !headers.has("content-length") && !headers.has("transfer-encoding")) {
     headers.set("content-length", [String(body.length)]);
   }
   const lines = [...headers].flatMap(([name, values]) => values.map((value) => `${name}: ${value}\r\n`)).join("");
   const sent = latin1(`${method} ${path} HTTP/1.1\r\n${lines}\r\n`);
-  const broken = random() < 0.01;
+  const broken = random.chance(0.01);
   // A head without an end is waited for: that is a matter of the server's time limits.
   const head = broken ? joined(changeBytes(sent, random), latin1("\r\n\r\n")) : sent;
   return {
@@ -183,19 +183,19 @@ function bodyOf(
     headers.set("content-type", [type]);
     return body;
   }
-  if (json === undefined) return random() < 0.02 ? latin1("{}") : new Uint8Array();
-  if (random() < 0.02) return pick(ODD_BODIES, random);
+  if (json === undefined) return random.chance(0.02) ? latin1("{}") : new Uint8Array();
+  if (random.chance(0.02)) return random.pick(ODD_BODIES);
   const body = new TextEncoder().encode(changedJson(json, random));
-  return random() < 0.2 ? changeBytes(body, random) : body;
+  return random.chance(0.2) ? changeBytes(body, random) : body;
 }
 
 /** Compressed, now and then badly. */
 async function pack(body: Uint8Array, random: Random): Promise<{ coding: string; bytes: Uint8Array }> {
-  const coding = random() < 0.5 ? "gzip" : "deflate";
-  const bomb = random() < 0.1;
+  const coding = random.chance(0.5) ? "gzip" : "deflate";
+  const bomb = random.chance(0.1);
   const stream = new Blob([bomb ? new Uint8Array(2_000_000) : body.slice()]).stream().pipeThrough(
     new CompressionStream(coding),
   );
   const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
-  return { coding, bytes: random() < 0.4 ? changeBytes(bytes, random) : bytes };
+  return { coding, bytes: random.chance(0.4) ? changeBytes(bytes, random) : bytes };
 }

@@ -5,10 +5,10 @@ import { SPOKEN } from "../fault/matrix/said.ts";
 import { startWire, type Wire } from "../fault/matrix/wire.ts";
 import { send } from "../fault/matrix/written.ts";
 import { exchange, head, type RawResponse } from "../http/serve.ts";
+import { type Random, seeded } from "../random.ts";
 import { model } from "../upstreams/gateway.ts";
 import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
 import { complaint } from "./judge.ts";
-import { type Random, randomFrom } from "./random.ts";
 import { type Mutant, mutate, type Sound } from "./requests.ts";
 import { soundRequests } from "./sound.ts";
 
@@ -81,7 +81,7 @@ export async function fuzz(
   { gateway, wire }: FuzzedGateway,
   { seed, requests, patienceMs, every }: FuzzOptions,
 ): Promise<FuzzResult> {
-  const random = randomFrom(seed);
+  const random = seeded(seed);
   const choose = weighted(soundRequests({ key: gateway.keys.good, admin: ADMIN_KEY }));
   const statuses = new Map<number, number>();
   let longestMs = 0;
@@ -93,7 +93,7 @@ export async function fuzz(
     while (made < requests && !failed) {
       made++;
       // What is made of chance is made before anything is waited for: the same seed, the same requests.
-      const own = randomFrom(Math.floor(random() * 2 ** 32));
+      const own = seeded(random.below(2 ** 32));
       const mutant = await mutate(choose(own), own);
       try {
         await check(mutant);
@@ -159,7 +159,7 @@ function tell({ bytes, soundHead, isNative }: Mutant, { status, body }: RawRespo
 function weighted(sounds: readonly Sound[]): (random: Random) => Sound {
   const sum = sounds.reduce((sum, { weight = 1 }) => sum + weight, 0);
   return (random) => {
-    let left = random() * sum;
+    let left = random.next() * sum;
     for (const sound of sounds) {
       left -= sound.weight ?? 1;
       if (left <= 0) return sound;

@@ -6,10 +6,10 @@ import type { Seen } from "../fault/matrix/fault.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";
 import { endOf } from "../fault/matrix/seen.ts";
 import { asking, type Play, startWire } from "../fault/matrix/wire.ts";
+import { seeded } from "../random.ts";
 import { model, startGateway, upstream } from "../upstreams/gateway.ts";
 import { PROTOCOLS } from "../upstreams/said.ts";
 import { brokenAnswer } from "./answers.ts";
-import { below, pick, randomFrom } from "./random.ts";
 
 /** What is tried. */
 export interface AnswersOptions {
@@ -37,17 +37,17 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
     ),
     groups: { default: { key_limits: { concurrency: 100 }, key_budget: { usd: "50000", period: "total" } } },
   });
-  const random = randomFrom(seed);
+  const random = seeded(seed);
   const seens = new Map<Seen, number>();
   let made = 0;
 
   async function play(): Promise<void> {
     while (made < answers) {
       const number = String(made++);
-      const own = below(2 ** 31, random);
-      const chosen = randomFrom(own);
-      const asked = { protocol: pick(PROTOCOLS, chosen), spoken: pick(SPOKEN, chosen), stream: chosen() < 0.6 };
-      plays.set(number, { play: brokenAnswer(randomFrom(own + 1)), resets: false });
+      const own = random.below(2 ** 31);
+      const chosen = seeded(own);
+      const asked = { protocol: chosen.pick(PROTOCOLS), spoken: chosen.pick(SPOKEN), stream: chosen.chance(0.6) };
+      plays.set(number, { play: brokenAnswer(seeded(own + 1)), resets: false });
       const seen = await ask(number, { ...asked, about: `Seed ${seed}, answer ${number}: ${JSON.stringify(asked)}` });
       plays.delete(number);
       seens.set(seen, (seens.get(seen) ?? 0) + 1);

@@ -1,6 +1,6 @@
 /** JSON that went wrong in one way or another: in its values, and in the text they are written as. */
 import { isObject, type Json, type JsonObject } from "../../lib/json.ts";
-import { below, pick, type Random } from "./random.ts";
+import type { Random } from "../random.ts";
 
 const ODD_VALUES: readonly Json[] = [
   null,
@@ -83,11 +83,14 @@ const ODD_TEXTS = [
 export function changedJson(sound: JsonObject, random: Random): string {
   const changed = structuredClone(sound);
   const marks: string[] = [];
-  for (let times = below(4, random); times > 0; times--) changeValue(changed, { random, marks });
+  for (let times = random.below(4); times > 0; times--) changeValue(changed, { random, marks });
   let text = JSON.stringify(changed);
-  for (const mark of marks) text = text.replace(`"${mark}"`, () => pick(ODD_TEXTS, random));
+  for (const mark of marks) text = text.replace(`"${mark}"`, () => random.pick(ODD_TEXTS));
   // Servers differ in which of two members of one name they believe.
-  if (random() < 0.03) text = text.replace("{", () => `{${JSON.stringify(pick(Object.keys(sound), random) ?? "")}:1,`);
+  if (random.chance(0.03)) {
+    const names = Object.keys(sound);
+    text = text.replace("{", () => `{${JSON.stringify(names.length === 0 ? "" : random.pick(names))}:1,`);
+  }
   return text;
 }
 
@@ -100,27 +103,27 @@ interface Change {
 /** Changes one place in a value: replaces, removes, repeats, renames or adds. */
 function changeValue(value: JsonObject, { random, marks }: Change): void {
   const places = [...containers(value)];
-  const place = pick(places, random);
+  const place = random.pick(places);
   const keys = Object.keys(place);
-  const key = keys.length === 0 ? "" : pick(keys, random);
+  const key = keys.length === 0 ? "" : random.pick(keys);
   const set = (name: string, member: Json): void => {
     Object.defineProperty(place, name, { value: member, enumerable: true, writable: true, configurable: true });
   };
-  const odd = (): Json => structuredClone(pick(ODD_VALUES, random));
-  const change = random();
+  const odd = (): Json => structuredClone(random.pick(ODD_VALUES));
+  const change = random.next();
   if (Array.isArray(place)) {
     if (change < 0.3 || place.length === 0) place.push(odd());
     else if (change < 0.5) place.splice(Number(key), 1);
     else if (change < 0.7) place.push(...structuredClone(place));
     else if (change < 0.72) { for (let more = 0; more < 5_000; more++) place.push(structuredClone(place[0] ?? null)); }
     else place[Number(key)] = odd();
-  } else if (change < 0.2) set(pick(ODD_NAMES, random), odd());
+  } else if (change < 0.2) set(random.pick(ODD_NAMES), odd());
   else if (change < 0.35) delete place[key];
   else if (change < 0.45) {
     const mark = `mark ${marks.length}`;
     marks.push(mark);
     set(key, mark);
-  } else if (change < 0.6) set(key, structuredClone(pick(places, random)) as Json);
+  } else if (change < 0.6) set(key, structuredClone(random.pick(places)) as Json);
   else set(key, odd());
 }
 

@@ -5,9 +5,9 @@ import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { auditLedger } from "../../lib/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
 import { readEntries, until } from "../nodes/cluster.ts";
 import { assertTold, createLoad, ENV, KEY, type Load, writeConfig } from "../program/load.ts";
+import { seeded } from "../random.ts";
 import { type Figure, publish } from "./figures.ts";
 
 const CLIENTS = 8;
@@ -394,7 +394,7 @@ Deno.test("a log that was cut or changed, and damaged pages: refused with a word
     const whole = await idsIn(reference);
     assert(paid.every((id) => whole.includes(id)), "what was answered is in the log");
 
-    const below = seeded(SEED);
+    const { below } = seeded(SEED);
     const counts: Record<string, Record<string, number>> = {};
     const count = (what: string, how: string) => {
       const of = counts[what] ??= {};

@@ -8,7 +8,8 @@ import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { RECORDED, type Recorded } from "../golden/recorded.ts";
-import { randomText, seeded } from "../metering/random_text.ts";
+import { randomText } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 import { type Figure, publish } from "./figures.ts";
 
 const SEED = Number(Deno.env.get("SEED") ?? crypto.getRandomValues(new Uint32Array(1))[0]);
@@ -29,10 +30,10 @@ const figures: Record<string, Figure> = { seed: SEED };
 Deno.test(`exactness: ${TEXTS} texts have the tokens that js-tiktoken gives them, SEED=${SEED}`, async () => {
   const counter = await loadTokenCounter();
   const reference = new Tiktoken(vocabulary);
-  const below = seeded(SEED);
+  const random = seeded(SEED);
   let tokens = 0;
   for (let i = 0; i < TEXTS; i++) {
-    const text = randomText(below, i % 50 === 0 ? 400 : 60);
+    const text = randomText(random, i % 50 === 0 ? 400 : 60);
     const expected = reference.encode(text, [], []);
     const told = `text ${i}: ${JSON.stringify(text)}`;
     assertEquals(counter.encode(text), expected, told);
@@ -44,8 +45,8 @@ Deno.test(`exactness: ${TEXTS} texts have the tokens that js-tiktoken gives them
 
 Deno.test("exactness: a million characters of anything are counted soon, a little at a time", async () => {
   const counter = await loadTokenCounter();
-  const below = seeded(SEED + 1);
-  const han = Array.from({ length: LONG }, () => String.fromCharCode(0x4e00 + below(0x5000))).join("");
+  const random = seeded(SEED + 1);
+  const han = Array.from({ length: LONG }, () => String.fromCharCode(0x4e00 + random.below(0x5000))).join("");
   const texts: Record<string, string> = {
     "one letter": "a".repeat(LONG),
     spaces: " ".repeat(LONG),
@@ -54,7 +55,7 @@ Deno.test("exactness: a million characters of anything are counted soon, a littl
     digits: "7".repeat(LONG),
     "lone surrogates": "\ud800".repeat(LONG),
     han,
-    random: randomText(below, LONG),
+    random: randomText(random, LONG),
     prose: "All of it was said before. ".repeat(LONG / 27),
   };
   const told: Record<string, Figure> = {};

@@ -8,8 +8,8 @@ import type { Store } from "../../lib/store/store.ts";
 import { freshDatabase, HAS_POSTGRES } from "../engines/engines.ts";
 import { BUGS } from "../metering/simulator/bugs.ts";
 import { openSqliteDisk, withPostgresDisks } from "../metering/simulator/disk.ts";
-import { createRandom } from "../metering/simulator/random.ts";
 import { firstFailure, runAll, type Search, seedsFrom, shortest, type Tally } from "../metering/simulator/search.ts";
+import { seeded } from "../random.ts";
 import { inFolder } from "../store/in_folder.ts";
 import { type Figure, publish } from "./figures.ts";
 import { mix } from "../money/mix.ts";
@@ -61,7 +61,7 @@ Deno.test("money: planted bugs are found, and their histories made short", async
 });
 
 Deno.test(`money: what clients of a whole gateway see is what they pay, SEED=${SEED}`, async (t) => {
-  const random = createRandom(SEED);
+  const random = seeded(SEED);
   const mixed: Record<string, Figure> = {};
   await t.step("in memory", async () => {
     mixed.memory = await mix(openMemoryStore(), { requests: REQUESTS.memory, random });

@@ -3,9 +3,9 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import type { JsonObject } from "../../lib/json.ts";
 import { formatUsd } from "../../lib/metering/money.ts";
 import { type Engine, HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
 import { assertSound, metric, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
+import { type Random, seeded } from "../random.ts";
 import { type Figure, publish } from "./figures.ts";
 
 /** How long they come and go, in milliseconds. */
@@ -82,16 +82,16 @@ function spend(nodes: readonly Node[], watched: Watched): { stop(): Promise<void
 }
 
 /** Lets engines come and go. Gives how often each way. */
-async function chaos(engines: Record<string, Engine>, random: () => number): Promise<Record<string, number>> {
+async function chaos(engines: Record<string, Engine>, random: Random): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  const between = ({ least, most }: { least: number; most: number }) => least + random() * (most - least);
+  const between = ({ least, most }: { least: number; most: number }) => least + random.next() * (most - least);
   const until = performance.now() + CHAOS_MS;
   // Each in a row of its own, so that at times both are gone.
   await Promise.all(
     Object.entries(engines).map(async ([name, engine]) => {
       while (performance.now() < until) {
         await pause(between(THERE_MS));
-        const how = (["crash", "orderly", "still"] as const)[Math.floor(random() * 3)] ?? "still";
+        const how = random.pick(["crash", "orderly", "still"] as const);
         counts[`${name}_${how}`] = (counts[`${name}_${how}`] ?? 0) + 1;
         if (how === "still") engine.signal("SIGSTOP");
         else await engine.stop(how);
@@ -114,9 +114,8 @@ Deno.test({
   } s: all that was answered is entered once, and exactness is back`,
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   fn: async () => {
-    const below = seeded(SEED);
-    const random = () => below(1_000_000) / 1_000_000;
-    await using load = createLoad(random);
+    const random = seeded(SEED);
+    await using load = createLoad(random.next);
     await using cluster = await startCluster({ config: configFor(load), nodes: NODES, env: ENV });
     const { nodes, postgres, redis } = cluster;
     const watched: Watched = { answered: [], statuses: {}, longestMs: 0 };

@@ -3,10 +3,10 @@ import { assertEquals, assertGreater } from "@std/assert";
 import { formatUsd } from "../../lib/metering/money.ts";
 import { isInstalled } from "../deploy/programs.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
 import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "../nodes/rolling.ts";
 import { createLoad } from "../program/load.ts";
+import { seeded } from "../random.ts";
 import { publish } from "./figures.ts";
 
 const ROUNDS = Number(Deno.env.get("HEAVY_ROUNDS") ?? 3);
@@ -92,8 +92,7 @@ Deno.test({
   name: `three nodes are started anew in turn, ${ROUNDS} times, behind HAProxy: no client sees an error`,
   ignore: !(HAS_POSTGRES && HAS_REDIS && await isInstalled("haproxy")),
   fn: async () => {
-    const below = seeded(SEED);
-    await using load = createLoad(() => below(1_000_000) / 1_000_000);
+    await using load = createLoad(seeded(SEED).next);
     await using counter = startCounter(PAID);
     const config = (index: number, changed: boolean) => ({
       ...configFor({ load, counter }, changed),

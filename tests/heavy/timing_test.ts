@@ -13,7 +13,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import type { Store } from "../../lib/store/store.ts";
-import { createRandom } from "../metering/simulator/random.ts";
+import { seeded } from "../random.ts";
 import { inFolder } from "../store/in_folder.ts";
 import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
 import { type Figure, publish } from "./figures.ts";
@@ -33,7 +33,7 @@ const KEPT = 0.8;
 const SHARED_BYTES = 22;
 
 const SEED = Number(Deno.env.get("SEED") ?? crypto.getRandomValues(new Uint32Array(1))[0]);
-const random = createRandom(SEED);
+const random = seeded(SEED);
 const figures: Record<string, Figure> = { seed: SEED, most_t: MOST_T };
 
 /** Two kinds of wrong keys, and what refuses them. */
@@ -170,7 +170,7 @@ Deno.test(`timing: the admin key, SEED=${SEED}`, async () => {
 /** Keys as long as the real one: half of them are it but for their last six characters. */
 function likeText(real: string): (near: boolean) => string {
   const letters = "abcdefghijklmnopqrstuvwxyz0123456789";
-  const some = (length: number) => Array.from({ length }, () => letters[random.int(letters.length)]).join("");
+  const some = (length: number) => Array.from({ length }, () => letters[random.below(letters.length)]).join("");
   const other = some(real.length);
   return (near) => (near ? real : other).slice(0, -6) + some(6);
 }

@@ -2,7 +2,7 @@ import { assertEquals, assertStrictEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { decode, decodeSteps } from "../../lib/http/decode.ts";
 import { atOnce } from "../../lib/pace.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 
 /** The text, or what is said of the bytes. */
 function told(read: () => string): string {
@@ -14,7 +14,7 @@ function told(read: () => string): string {
 }
 
 Deno.test("decodeSteps() reads and refuses what decode() does, wherever the pieces end", () => {
-  const random = seeded(3);
+  const { below } = seeded(3);
   const parts = ["a", "é", "字", "😀", "\ufeff", "\ufffd"].map((text) => new TextEncoder().encode(text));
   const wrong = [[0xff], [0xc3], [0xe5, 0xad], [0xf0, 0x9f, 0x98], [0x80], [0xed, 0xa0, 0x80], [
     0x80,
@@ -26,8 +26,8 @@ Deno.test("decodeSteps() reads and refuses what decode() does, wherever the piec
   let refused = 0;
   for (let round = 0; round < 20_000; round++) {
     const bytes: number[] = [];
-    for (let left = random(20); left > 0; left--) {
-      bytes.push(...(random(60) === 0 ? wrong[random(wrong.length)] : parts[random(parts.length)]) ?? []);
+    for (let left = below(20); left > 0; left--) {
+      bytes.push(...(below(60) === 0 ? wrong[below(wrong.length)] : parts[below(parts.length)]) ?? []);
     }
     const body = new Uint8Array(bytes);
     const expected = told(() => decode(body));

@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type Coding, inflate, readCoding } from "../../lib/http/inflate.ts";
+import { seeded } from "../random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
 
 const CODINGS: readonly Coding[] = ["gzip", "deflate"];
@@ -16,8 +17,8 @@ function binary(bytes: Uint8Array): string {
 
 /** Bytes that no coding makes smaller, the same each time. */
 function noise(length: number): Uint8Array<ArrayBuffer> {
-  let state = 1;
-  return Uint8Array.from({ length }, () => (state = state * 48_271 % 2_147_483_647) & 0xff);
+  const { below } = seeded(1);
+  return Uint8Array.from({ length }, () => below(256));
 }
 
 Deno.test("readCoding() knows the codings that are read, and says which", () => {

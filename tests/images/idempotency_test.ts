@@ -14,6 +14,7 @@ import { openMemoryClaims } from "../../lib/store/memory_claims.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { createClock } from "../metering/simulator/clock.ts";
+import { seeded } from "../random.ts";
 import { watchTurns } from "../turns.ts";
 
 const HASH = "a".repeat(64);
@@ -635,11 +636,7 @@ async function simulate(
   seen = new Map<string, number>(),
 ): Promise<void> {
   const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
-  let state = seed;
-  const below = (limit: number) => {
-    state = Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
-    return ((state ^ (state >>> 13)) >>> 0) % limit;
-  };
+  const { below } = seeded(seed);
   const [windowMs, maxBytes, maxAnswerBytes, leaseMs] = [100, 60, 30, 50];
   const clock = createClock(0);
   const file = path === undefined ? undefined : openSqliteStore(path);

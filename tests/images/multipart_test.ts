@@ -2,6 +2,7 @@ import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes }
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
 import { createUploadGate } from "../../lib/images/upload_gate.ts";
+import { seeded } from "../random.ts";
 
 const RULES: MultipartRules = {
   totalBytes: 100_000,
@@ -338,12 +339,7 @@ Deno.test("readMultipart() gives a slow body 408: by silence, by rate, by total 
 });
 
 Deno.test("readMultipart() agrees with Request.formData() on well-formed bodies", async () => {
-  let seed = 12_345;
-  const below = (limit: number) => {
-    seed = Math.imul(seed ^ (seed >>> 15), 0x2c1b3c6d) + 0x9e3779b9 | 0;
-    return ((seed ^ (seed >>> 13)) >>> 0) % limit;
-  };
-  const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;
+  const { below, pick } = seeded(12_345);
   const crumbs = [
     "\r",
     "\n",

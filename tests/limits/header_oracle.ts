@@ -1,7 +1,7 @@
 /** Requests at random times under six limits, and what their answers must tell of these, worked out from a list of all of them. */
 import { assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 import { model, startGateway } from "../upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "../upstreams/said.ts";
 
@@ -44,7 +44,7 @@ export interface Compared {
 
 /** Asks so many times, and compares each answer. @throws where one tells something else */
 export async function compareHeaders({ requests, seed }: { requests: number; seed: number }): Promise<Compared> {
-  const below = seeded(seed);
+  const { below } = seeded(seed);
   const file = ({ requests, tokens }: typeof LIMITS.key) => ({
     requests_per_minute: requests,
     tokens_per_minute: tokens,

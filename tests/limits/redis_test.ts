@@ -5,7 +5,7 @@ import type { PresenceParts } from "../../lib/limits/presence.ts";
 import { openSharedLimiter } from "../../lib/limits/shared.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 import { leftOf, limitOf, takeOne } from "./redis_nodes.ts";
 import { testLimiter } from "./behaviours.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
@@ -41,7 +41,7 @@ async function openNodes(monotonic: () => number, change: Partial<PresenceParts>
  * the simulation has to know what was first.
  */
 function anyOf(limiters: readonly Limiter[], before: () => Promise<void> = () => Promise.resolve()): Limiter {
-  const below = seeded(5);
+  const { below } = seeded(5);
   const homes = new Map<string, Limiter>();
   const any = () => limiters[below(limiters.length)] as Limiter;
   let last: Promise<unknown> = Promise.resolve();
@@ -101,7 +101,7 @@ const WAYS: Record<string, { seeds: number; create: CreateLimiter }> = {
     async create({ monotonic }) {
       const { limiters, prefix } = await openNodes(monotonic);
       const redis = new Redis(await someRedis());
-      const below = seeded(7);
+      const { below } = seeded(7);
       async function lose(): Promise<void> {
         const dice = below(8);
         if (dice === 0) await redis.script("FLUSH");

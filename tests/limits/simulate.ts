@@ -1,7 +1,7 @@
 /** Requests of several names come and go by chance, and a limiter is held against the slow reference at every step. */
 import { assert, assertEquals } from "@std/assert";
 import type { Claim, Limiter, LimitUnit, Taking } from "../../lib/limits/limiter.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 import { Reference } from "./reference.ts";
 
 /** A limiter under test. */
@@ -34,8 +34,7 @@ export async function simulate(
   create: CreateLimiter,
   { seen = new Map(), promisesOnly = false }: Watch = {},
 ): Promise<void> {
-  const below = seeded(seed);
-  const pick = <Item>(items: readonly Item[]): Item => items[below(items.length)] ?? items[0] as Item;
+  const { below, pick } = seeded(seed);
   const see = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
   let clock = below(100_000);
   const now = () => Math.floor(clock);

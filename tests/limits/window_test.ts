@@ -1,6 +1,6 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { BUCKET_MS, leaseEnd, Window, WINDOW_MS, windowEnd } from "../../lib/limits/window.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 
 Deno.test("windowEnd() is later than 60 s after the last instant of the bucket, by less than a bucket", () => {
   for (
@@ -82,7 +82,7 @@ Deno.test("a window refuses what is no amount and stays as it is", () => {
 
 Deno.test("no 60 seconds hold more than the limit, and each request that waited came as early as buckets allow", () => {
   for (let seed = 1; seed <= 300; seed++) {
-    const below = seeded(seed);
+    const { below } = seeded(seed);
     const window = new Window();
     const limit = 1 + below(20);
     const taken: { at: number; cost: number }[] = [];

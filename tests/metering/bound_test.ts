@@ -4,8 +4,9 @@ import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } 
 import { countPrompt } from "../../lib/metering/count_prompt.ts";
 import { parseUsd } from "../../lib/metering/money.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import { seeded } from "../random.ts";
 import { SHEET } from "./entries.ts";
-import { randomText, seeded } from "./random_text.ts";
+import { randomText } from "./random_text.ts";
 
 const MODEL = {
   context_length: 200_000,
@@ -29,7 +30,7 @@ Deno.test("mostTokens() is never below what a prompt counts, whatever is in it",
   const counter = await loadTokenCounter();
   const random = seeded(5);
   for (let round = 0; round < 300; round++) {
-    const text = randomText(random, random(400));
+    const text = randomText(random, random.below(400));
     const one = prompt([
       { type: "text", text },
       { type: "tool_call", id: "c", name: "get", arguments: JSON.stringify({ text }) },

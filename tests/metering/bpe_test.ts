@@ -3,13 +3,13 @@ import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { mergeLong, mergeShort } from "../../lib/metering/bpe.ts";
 import { atOnce } from "../../lib/pace.ts";
 import { readRanks } from "../../lib/metering/ranks.ts";
-import { seeded } from "./random_text.ts";
+import { seeded } from "../random.ts";
 
 const SEED = 31_4159;
 const table = atOnce(readRanks(vocabulary.bpe_ranks));
 
 function randomPieces(count: number, length: number): [string, Uint8Array][] {
-  const below = seeded(SEED);
+  const { below } = seeded(SEED);
   const letters = [..."abcdefghijklmnopqrstuvwxyz", ..."ABCDEF", ..."éßж", ..."的一是不", ..."กขค", ..." \n!=-"];
   return Array.from({ length: count }, (_, i) => {
     const alphabet = Array.from({ length: 1 + below(8) }, () => letters[below(letters.length)] ?? "a");

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { imageSize, imageSizeBase64 } from "../../lib/metering/image_size.ts";
-import { seeded } from "./random_text.ts";
+import { seeded } from "../random.ts";
 
 function bytesOf(...parts: (string | number[])[]): Uint8Array {
   return Uint8Array.from(
@@ -88,7 +88,7 @@ Deno.test("imageSize() of a header cut anywhere is undefined", () => {
 });
 
 Deno.test("imageSize() never throws, and agrees with imageSizeBase64(), on damaged headers", () => {
-  const below = seeded(99);
+  const { below } = seeded(99);
   const headers = [PNG, GIF, JPEG, LOSSY, LOSSLESS, EXTENDED];
   for (let i = 0; i < 5000; i++) {
     const bytes = (headers[i % headers.length] ?? PNG).slice();

@@ -1,7 +1,8 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { lastCut, PieceSearch } from "../../lib/metering/pieces.ts";
-import { randomText, seeded } from "./random_text.ts";
+import { seeded } from "../random.ts";
+import { randomText } from "./random_text.ts";
 
 const SEED = 7_1828;
 
@@ -24,9 +25,9 @@ function matches(text: string): string[] {
 }
 
 Deno.test("a search cuts where the vocabulary's expression does", () => {
-  const below = seeded(SEED);
+  const random = seeded(SEED);
   for (let i = 0; i < 20_000; i++) {
-    const text = randomText(below, i % 20 === 0 ? 1000 : 40).toWellFormed();
+    const text = randomText(random, i % 20 === 0 ? 1000 : 40).toWellFormed();
     const expected = matches(text);
     for (const step of [undefined, 1, 2, 5, 16]) {
       assertEquals(pieces(text, step), expected, `text ${i} of seed ${SEED}, step ${step}: ${JSON.stringify(text)}`);
@@ -109,10 +110,10 @@ Deno.test("lastCut() cuts every short sequence of classes so that both sides hav
 });
 
 Deno.test("lastCut() needs to know nothing of what follows", () => {
-  const below = seeded(SEED);
+  const random = seeded(SEED);
   for (let i = 0; i < 20_000; i++) {
-    const text = randomText(below, 60).toWellFormed();
-    const seen = text.slice(0, below(text.length + 1));
+    const text = randomText(random, 60).toWellFormed();
+    const seen = text.slice(0, random.below(text.length + 1));
     const cut = lastCut(seen, seen.length);
     assertEquals(
       [...pieces(text.slice(0, cut)), ...pieces(text.slice(cut))],

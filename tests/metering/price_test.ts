@@ -8,8 +8,8 @@ import { postings, recompute } from "../../lib/metering/postings.ts";
 import { costOfTokens, PRICE_CLASSES, sheetAt, unitPrice } from "../../lib/metering/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, PriceSheet } from "../../lib/store/ledger.ts";
+import { seeded } from "../random.ts";
 import { entryOf, SHEET } from "./entries.ts";
-import { seeded } from "../routing/seeded.ts";
 
 /** Digits of a decimal string, and how many of them stand behind the point. */
 function digitsOf(text: string): { digits: bigint; decimals: number } {
@@ -32,8 +32,7 @@ function fractionOf(tokens: BilledTokens, sheet: PriceSheet): { numerator: bigin
 }
 
 Deno.test("costs are those of exact fractions, in a million random bills", () => {
-  const random = seeded(7);
-  const whole = (below: number) => Math.floor(random() * below);
+  const { below: whole } = seeded(7);
   const price = (decimals: number) => `${whole(50)}.${String(whole(10 ** decimals)).padStart(decimals, "0")}`;
   for (let round = 0; round < 1000; round++) {
     const decimals = 1 + whole(8);
@@ -59,9 +58,9 @@ Deno.test("costs are those of exact fractions, in a million random bills", () =>
 });
 
 Deno.test("an amount is read as it was written, a million times", () => {
-  const random = seeded(11);
+  const { below } = seeded(11);
   for (let round = 0; round < 1_000_000; round++) {
-    const amount = BigInt(Math.floor(random() * 9e15)) * (round % 3 === 0 ? 1n : 1_000n);
+    const amount = BigInt(below(9e15)) * (round % 3 === 0 ? 1n : 1_000n);
     if (parseUsd(formatUsd(amount)) !== amount) assertEquals(formatUsd(amount), "what is read back");
   }
 });
@@ -151,8 +150,8 @@ Deno.test("what was held is the most that is charged; the rest is the house's", 
 Deno.test("an entry's postings balance, whatever was held and spent; what cannot be is refused", () => {
   const random = seeded(3);
   for (let round = 0; round < 2000; round++) {
-    const tokens = { ...NO_TOKENS, prompt: Math.floor(random() * 1000), completion: Math.floor(random() * 1000) };
-    const held = random() < 0.3 ? 0n : BigInt(Math.floor(random() * 2e10));
+    const tokens = { ...NO_TOKENS, prompt: random.below(1000), completion: random.below(1000) };
+    const held = random.chance(0.3) ? 0n : BigInt(random.below(2e10));
     const entry = entryOf("a", { tokens, sheet: SHEET, held, ...charge({ tokens, sheet: SHEET, held }) });
     const sums = new Map<string, bigint>();
     const add = (account: string, amount: bigint) => sums.set(account, (sums.get(account) ?? 0n) + amount);

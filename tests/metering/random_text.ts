@@ -1,4 +1,5 @@
 /** Text of many scripts from a seed. */
+import type { Random } from "../random.ts";
 
 const LANGUAGE: Record<string, string[]> = {
   ascii: chars(0x20, 0x7e),
@@ -49,37 +50,16 @@ function chars(from: number, to: number): string[] {
   return Array.from({ length: to - from + 1 }, (_, i) => String.fromCodePoint(from + i));
 }
 
-/** Whole numbers below `bound`, the same for the same seed. */
-export function seeded(seed: number): (bound: number) => number {
-  let state = seed >>> 0;
-  return (bound) => {
-    // mulberry32
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * bound);
-  };
-}
-
-/**
- * The items in another order. Not by `sort()`: how often it asks a comparison that answers by chance depends on which
- * compiler of V8 has run, and so would everything that is drawn after it.
- */
-export function shuffled<T>(items: readonly T[], below: (bound: number) => number): T[] {
-  const left = [...items];
-  return items.flatMap(() => left.splice(below(left.length), 1));
-}
-
 /** A text of at most `length` UTF-16 code units, of one to three scripts, with runs. */
-export function randomText(below: (bound: number) => number, length: number): string {
-  const scripts = Array.from({ length: 1 + below(3) }, () => SCRIPTS[below(SCRIPTS.length)] ?? []);
-  const wanted = 1 + below(length);
+export function randomText(random: Random, length: number): string {
+  const scripts = Array.from({ length: 1 + random.below(3) }, () => SCRIPTS[random.below(SCRIPTS.length)] ?? []);
+  const wanted = 1 + random.below(length);
   let text = "";
   while (text.length < wanted) {
-    const script = scripts[below(scripts.length)] ?? [];
-    const part = script[below(script.length)] ?? "";
-    text += below(8) === 0 ? part.repeat(1 + below(6)) : part;
-    if (below(6) === 0) text += " ";
+    const script = scripts[random.below(scripts.length)] ?? [];
+    const part = script[random.below(script.length)] ?? "";
+    text += random.below(8) === 0 ? part.repeat(1 + random.below(6)) : part;
+    if (random.below(6) === 0) text += " ";
   }
   return text.slice(0, length);
 }

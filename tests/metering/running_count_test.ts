@@ -5,18 +5,19 @@ import { countReply, type ReplyTokens } from "../../lib/metering/count_prompt.ts
 import { turn } from "../../lib/pace.ts";
 import { RunningCount } from "../../lib/metering/running_count.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
-import { randomText, seeded } from "./random_text.ts";
+import { type Random, seeded } from "../random.ts";
+import { randomText } from "./random_text.ts";
 
 const SEED = 31_4159;
 const counter = await loadTokenCounter();
 
 /** The events of an answer with its texts in deltas of random lengths, which part characters, too. */
-function eventsOf(blocks: Block[], below: (bound: number) => number, usual = 200): Event[] {
+function eventsOf(blocks: Block[], random: Random, usual = 200): Event[] {
   return unfold({ blocks, finish: "end", usage: {} }).flatMap((event): Event[] => {
     if (event.type !== "delta") return [event];
     const deltas: Event[] = [];
     for (let at = 0; at < event.text.length;) {
-      const end = at + 1 + below(below(20) === 0 ? 50_000 : usual);
+      const end = at + 1 + random.below(random.below(20) === 0 ? 50_000 : usual);
       deltas.push({ ...event, text: event.text.slice(at, end) });
       at = end;
     }
@@ -46,9 +47,9 @@ function long(piece: () => string, length = 80_000): string {
 }
 
 Deno.test("RunningCount.finish() agrees with countReply() on answers of all kinds of blocks", async () => {
-  const below = seeded(SEED);
+  const random = seeded(SEED);
   for (let i = 0; i < 300; i++) {
-    const text = () => randomText(below, i % 10 === 0 ? 4000 : 100);
+    const text = () => randomText(random, i % 10 === 0 ? 4000 : 100);
     const kinds: (() => Block)[] = [
       () => ({ type: "text", text: text() }),
       () => ({ type: "reasoning", text: text() }),
@@ -59,9 +60,9 @@ Deno.test("RunningCount.finish() agrees with countReply() on answers of all kind
       () => ({ type: "tool_call", id: "1", name: "f", arguments: "", custom: true }),
       () => ({ type: "foreign", from: "messages", value: { type: "server_tool_use", input: text().toWellFormed() } }),
     ];
-    const blocks = Array.from({ length: below(12) }, () => kinds[below(kinds.length)]?.() as Block);
+    const blocks = Array.from({ length: random.below(12) }, () => kinds[random.below(kinds.length)]?.() as Block);
     assertEquals(
-      await count(eventsOf(blocks, below)),
+      await count(eventsOf(blocks, random)),
       await countReply(blocks, counter),
       `answer ${i} of seed ${SEED}`,
     );
@@ -76,24 +77,26 @@ Deno.test("RunningCount counts a call whose arguments never came as one with an 
 });
 
 Deno.test("RunningCount is exact over long texts, whatever they are of", async () => {
-  const below = seeded(SEED);
-  const char = (from: number, to: number) => String.fromCodePoint(from + below(to - from + 1));
-  const word = () => Array.from({ length: 1 + below(9) }, () => char(0x61, 0x7a)).join("");
+  const random = seeded(SEED);
+  const char = (from: number, to: number) => String.fromCodePoint(from + random.below(to - from + 1));
+  const word = () => Array.from({ length: 1 + random.below(9) }, () => char(0x61, 0x7a)).join("");
   const texts: Record<string, string> = {
     words: long(() => `${word()} `),
     code: long(() =>
-      `${" ".repeat(4 * below(5))}const ${word()} = ${word()}(${below(1000)}, "${word()}"); // ${word()}\n`
+      `${" ".repeat(4 * random.below(5))}const ${word()} = ${word()}(${
+        random.below(1000)
+      }, "${word()}"); // ${word()}\n`
     ),
-    json: JSON.stringify(Array.from({ length: 3000 }, () => ({ [word()]: below(1e9), [word()]: [word()] }))),
-    base64: long(() => [..."ABCDEFabcdefghijkl0123456789+/"][below(30)] ?? ""),
-    hex: long(() => [..."0123456789abcdef"][below(16)] ?? ""),
-    digits: long(() => String(below(1_000_000))),
+    json: JSON.stringify(Array.from({ length: 3000 }, () => ({ [word()]: random.below(1e9), [word()]: [word()] }))),
+    base64: long(() => [..."ABCDEFabcdefghijkl0123456789+/"][random.below(30)] ?? ""),
+    hex: long(() => [..."0123456789abcdef"][random.below(16)] ?? ""),
+    digits: long(() => String(random.below(1_000_000))),
     "astral digits": long(() => char(0x1d7d8, 0x1d7e1)),
     "one digit": "7".repeat(150_001),
-    "capitals and Han": long(() => below(2) === 0 ? char(0x4e00, 0x9fff) : char(0x41, 0x5a)),
-    "Han with punctuation": long(() => below(20) === 0 ? "，" : char(0x4e00, 0x9fff)),
-    "all scripts": long(() => randomText(below, 300)),
-    "lines and spaces": long(() => below(200) === 0 ? "x" : [" ", "\n", "\t", "\r\n"][below(4)] ?? ""),
+    "capitals and Han": long(() => random.below(2) === 0 ? char(0x4e00, 0x9fff) : char(0x41, 0x5a)),
+    "Han with punctuation": long(() => random.below(20) === 0 ? "，" : char(0x4e00, 0x9fff)),
+    "all scripts": long(() => randomText(random, 300)),
+    "lines and spaces": long(() => random.below(200) === 0 ? "x" : [" ", "\n", "\t", "\r\n"][random.below(4)] ?? ""),
     spaces: " ".repeat(80_000),
     "spaces and a word": `${" ".repeat(100_000)}word`,
     lines: "\n".repeat(80_000),
@@ -105,29 +108,31 @@ Deno.test("RunningCount is exact over long texts, whatever they are of", async (
     letters: long(() => char(0x61, 0x7a)),
     "words together": long(word),
     "camel case": long(() => word().replace(/^./, (first) => first.toUpperCase())),
-    emoji: long(() => ["😀", "👍🏽", "👩‍👩‍👧‍👦", "🇩🇪", "❤️", "🏳️‍🌈", "🧑🏿"][below(7)] ?? ""),
+    emoji: long(() => ["😀", "👍🏽", "👩‍👩‍👧‍👦", "🇩🇪", "❤️", "🏳️‍🌈", "🧑🏿"][random.below(7)] ?? ""),
     "one emoji": "👍🏽".repeat(30_000),
-    symbols: long(() => [..."!?.,;:-_=+*#$%^&(){}[]<>|~"][below(26)] ?? ""),
+    symbols: long(() => [..."!?.,;:-_=+*#$%^&(){}[]<>|~"][random.below(26)] ?? ""),
     dashes: "-".repeat(80_000),
     marks: long(() => char(0x300, 0x36f)),
     "lone surrogates": "\ud83d".repeat(100_000),
   };
   for (const [name, text] of Object.entries(texts)) {
-    const type = below(2) === 0 ? "text" : "reasoning";
+    const type = random.below(2) === 0 ? "text" : "reasoning";
     const blocks: Block[] = [{ type: "text", text: "before" }, { type, text }, { type: "text", text: "after" }];
-    const events = eventsOf(blocks, below, 20_000);
+    const events = eventsOf(blocks, random, 20_000);
     assertEquals(await count(events, true), await countReply(blocks, counter), name);
   }
 });
 
 Deno.test("RunningCount may be asked in the middle, and goes on", async () => {
-  const below = seeded(SEED);
-  const text = long(() => randomText(below, 200), 100_000);
+  const random = seeded(SEED);
+  const text = long(() => randomText(random, 200), 100_000);
   const running = new RunningCount();
   void running.push({ type: "open", index: 0, block: { type: "text" } });
   for (let at = 0; at < text.length; at += 9000) {
     void running.push({ type: "delta", index: 0, text: text.slice(at, at + 9000) });
-    if (below(2) === 0) assertEquals((await running.finish()).completion, counter.count(text.slice(0, at + 9000)));
+    if (random.below(2) === 0) {
+      assertEquals((await running.finish()).completion, counter.count(text.slice(0, at + 9000)));
+    }
   }
   assertEquals((await running.finish()).completion, counter.count(text));
 });

@@ -2,7 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { Tiktoken } from "js-tiktoken/lite";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { loadTokenCounter, SHORT_TEXT } from "../../lib/metering/tokens.ts";
-import { randomText, seeded } from "./random_text.ts";
+import { seeded } from "../random.ts";
+import { randomText } from "./random_text.ts";
 
 const SEED = 20_240_513;
 const TEXTS = 6000;
@@ -23,9 +24,9 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
 Deno.test("encode() gives the ids of js-tiktoken for short texts of every script", async () => {
   const counter = await loadTokenCounter();
   const reference = new Tiktoken(vocabulary);
-  const below = seeded(SEED);
+  const random = seeded(SEED);
   for (let i = 0; i < TEXTS; i++) {
-    const text = randomText(below, 60);
+    const text = randomText(random, 60);
     const expected = reference.encode(text, [], []);
     const told = `text ${i} of seed ${SEED}: ${JSON.stringify(text)}`;
     assertEquals(counter.encode(text), expected, told);
@@ -35,9 +36,9 @@ Deno.test("encode() gives the ids of js-tiktoken for short texts of every script
 
 Deno.test("count() agrees with encode() and split() on longer texts, short pieces or long", async () => {
   const counter = await loadTokenCounter();
-  const below = seeded(SEED + 1);
+  const random = seeded(SEED + 1);
   for (let i = 0; i < 300; i++) {
-    const text = randomText(below, 60).repeat(1 + below(40));
+    const text = randomText(random, 60).repeat(1 + random.below(40));
     const told = `text ${i} of seed ${SEED + 1}: ${JSON.stringify(text)}`;
     const count = counter.count(text);
     assertEquals(counter.encode(text).length, count, told);
@@ -50,11 +51,11 @@ Deno.test("count() agrees with encode() and split() on longer texts, short piece
 Deno.test("encode() merges long pieces as js-tiktoken does", async () => {
   const counter = await loadTokenCounter();
   const reference = new Tiktoken(vocabulary);
-  const below = seeded(SEED + 2);
+  const random = seeded(SEED + 2);
   const letters = [..."abcdefghij", ..."ABC", ..."éßж", ..."的一是不", ..."กขค"];
   for (let i = 0; i < 40; i++) {
-    const alphabet = Array.from({ length: 1 + below(5) }, () => letters[below(letters.length)] ?? "a");
-    const text = Array.from({ length: 70 + below(80) }, () => alphabet[below(alphabet.length)]).join("");
+    const alphabet = Array.from({ length: 1 + random.below(5) }, () => letters[random.below(letters.length)] ?? "a");
+    const text = Array.from({ length: 70 + random.below(80) }, () => alphabet[random.below(alphabet.length)]).join("");
     assertEquals(counter.encode(text), reference.encode(text, [], []), `text ${i} of seed ${SEED + 2}: ${text}`);
   }
 });
@@ -112,8 +113,8 @@ Deno.test("loadTokenCounter() loads once, however often it is called", async () 
 
 Deno.test("countLong() of hostile runs is exact and lets the event loop turn", async () => {
   const counter = await loadTokenCounter();
-  const below = seeded(SEED + 3);
-  const han = Array.from({ length: 100_000 }, () => String.fromCodePoint(0x4e00 + below(0x5000))).join("");
+  const random = seeded(SEED + 3);
+  const han = Array.from({ length: 100_000 }, () => String.fromCodePoint(0x4e00 + random.below(0x5000))).join("");
   const cases: [string, string][] = [
     ["a", "a".repeat(100_000)],
     ["Han", han],

@@ -4,9 +4,9 @@ import type { Protocol } from "../../lib/canonical/types.ts";
 import { parseUsd } from "../../lib/metering/money.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
-import type { Random } from "../metering/simulator/random.ts";
 import { checkReports } from "../metering/simulator/reports_checker.ts";
 import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../pipeline/bills.ts";
+import type { Random } from "../random.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { costAt, FATES, openShop, PICTURE_TOKENS, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
 
@@ -96,7 +96,7 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
   one.status = response.status;
   if (fate === "leave" && stream) {
     const reader = response.body?.getReader();
-    for (let pieces = random.int(4); pieces >= 0; pieces--) await reader?.read().catch(() => {});
+    for (let pieces = random.below(4); pieces >= 0; pieces--) await reader?.read().catch(() => {});
     leave.abort();
     await reader?.cancel().catch(() => {});
     return [{ ...one, left: true }];
@@ -114,7 +114,7 @@ async function paint(number: number, { shop, random }: Ways): Promise<Tried[]> {
   const body = JSON.stringify({
     model: "acme/paint",
     prompt: `Number ${number} of many`,
-    n: 1 + random.int(2),
+    n: 1 + random.below(2),
     size: "1024x1024",
     quality: "low",
   });
@@ -138,7 +138,7 @@ async function paint(number: number, { shop, random }: Ways): Promise<Tried[]> {
       ...(shared !== undefined && { shared }),
     };
   };
-  const together = await Promise.all(Array.from({ length: shared === undefined ? 1 : 1 + random.int(2) }, ask));
+  const together = await Promise.all(Array.from({ length: shared === undefined ? 1 : 1 + random.below(2) }, ask));
   return shared === undefined ? together : [...together, await ask()];
 }
 

@@ -5,8 +5,8 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { run } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
 import { assertTold, createLoad, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
+import { seeded } from "../random.ts";
 import { assertSound, end, metric, type Node, readEntries, startCluster, until } from "./cluster.ts";
 
 const OPTIONS = { ignore: !(HAS_POSTGRES && HAS_REDIS) };
@@ -53,11 +53,6 @@ async function askEcho(
   return { status: response.status, ms: performance.now() - begun, text };
 }
 
-function random(): () => number {
-  const below = seeded(11);
-  return () => below(1_000_000) / 1_000_000;
-}
-
 async function complete(load: Load, more: number): Promise<void> {
   const before = count(load);
   await until(() => count(load) >= before + more, { within: 60_000, what: `${more} more complete answers` });
@@ -84,7 +79,7 @@ Deno.test({
   name: "while Postgres is away known keys serve, entries wait and nothing is lost, and all comes back by itself",
   ...OPTIONS,
   fn: async (t) => {
-    await using load = createLoad(random());
+    await using load = createLoad(seeded(11).next);
     await using cluster = await startCluster({ config: configFor(load, {}), nodes: 2, env: ENV });
     const [first, second] = cluster.nodes as [Node, Node];
     const added = await run(["keys", "add", "known"], first.place);
@@ -165,7 +160,7 @@ Deno.test({
   name: "a full journal refuses what costs, and a node that is killed settles its journal when it is started again",
   ...OPTIONS,
   fn: async () => {
-    await using load = createLoad(random());
+    await using load = createLoad(seeded(11).next);
     const config = configFor(load, { journal_entries: 40 });
     await using cluster = await startCluster({ config, nodes: 1, env: ENV });
     const [node] = cluster.nodes as [Node];
@@ -220,7 +215,7 @@ for (const policy of ["local", "closed"] as const) {
     name: `while Redis is away the policy "${policy}" holds, and exact limits are back by themselves`,
     ...OPTIONS,
     fn: async () => {
-      await using load = createLoad(random());
+      await using load = createLoad(seeded(11).next);
       const names = ["crash", "still", "after", "free"];
       const env = { ...ENV, ...Object.fromEntries(names.map((name) => [`KEY_${name}`, `key-of-the-outage-${name}`])) };
       const config = {

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
 import { createLoad, KEY } from "../program/load.ts";
+import { seeded } from "../random.ts";
 import { startBalancer } from "./balancer.ts";
 import { assertSound, type Cluster, type Node, readEntries, startCluster, until } from "./cluster.ts";
 import { assertServed, configFor, ENV, type Mix, startCounter, startTraffic } from "./rolling.ts";
@@ -36,8 +36,7 @@ Deno.test({
     "three nodes are started anew, one after the other, under load: no client sees an error, and all is entered once",
   ignore: !(HAS_POSTGRES && HAS_REDIS),
   fn: async () => {
-    const below = seeded(17);
-    await using load = createLoad(() => below(1_000_000) / 1_000_000);
+    await using load = createLoad(seeded(17).next);
     await using counter = startCounter(PAID);
     const first = { ...configFor({ load, counter }), shutdown: SHUTDOWN };
     const changed = { ...configFor({ load, counter }, true), shutdown: SHUTDOWN };

@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { othersTurns } from "../others_turns.ts";
+import { type Random, seeded } from "../random.ts";
 import { prompt, PROTOCOLS } from "../upstreams/said.ts";
 import { frames, whole } from "./spoken.ts";
 import type { Step } from "./stepped.ts";
@@ -15,22 +16,13 @@ const AT_ONCE = 24;
  */
 const MOMENTS = ["sent", "asked", "answered", "read"] as const;
 
-/** Numbers that look random and are the same every time. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
-    return state / 2_147_483_648;
-  };
-}
-
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
-function* withPauses(steps: readonly string[], random: () => number): Generator<Step> {
+function* withPauses(steps: readonly string[], random: Random): Generator<Step> {
   for (const step of steps) {
-    if (random() < 0.3) yield pause(random() * 8);
+    if (random.chance(0.3)) yield pause(random.next() * 8);
     yield step;
   }
 }
@@ -38,7 +30,7 @@ function* withPauses(steps: readonly string[], random: () => number): Generator<
 for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]) {
   for (const onDisconnect of ["cancel", "drain"] as const) {
     Deno.test(`${way}, ${onDisconnect}: whenever clients leave, every request has one entry and nothing stays taken`, async () => {
-      const random = createRandom(way.length * 7 + onDisconnect.length);
+      const random = seeded(way.length * 7 + onDisconnect.length);
       for (const protocol of PROTOCOLS) {
         /** Told that the model was asked, by the number in the prompt. */
         const asked = new Map<string, () => void>();
@@ -49,12 +41,12 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
           says: ({ stream, body }) => {
             asked.get(/client (\d+)/.exec(JSON.stringify(body))?.[1] ?? "")?.();
             const spoken = spokenBy(protocol, way);
-            const before = random() < 0.5 ? pause(random() * 12) : undefined;
+            const before = random.chance(0.5) ? pause(random.next() * 12) : undefined;
             const head = before === undefined ? {} : { before };
             if (!stream) return { ...head, steps: [whole(spoken, "Hello there", "told")] };
             const { opening, pieces, ending } = frames(spoken, ["one ", "two ", "three"], "told");
             const steps = withPauses([...opening, ...pieces, ...ending], random);
-            return { ...head, steps, cut: random() < 0.1 };
+            return { ...head, steps, cut: random.chance(0.1) };
           },
         });
         const { gateway } = world.gateway;
@@ -63,9 +55,9 @@ for (const way of ["relayed", "translated", "embedded"] as const satisfies Way[]
           while (clients < CLIENTS[way]) {
             const number = String(clients++);
             const leave = new AbortController();
-            const stream = random() < 0.7;
-            const moment = random() < 0.15 ? "never" : MOMENTS[Math.floor(random() * MOMENTS.length)];
-            const ms = random() * (moment === "sent" ? 24 : 4);
+            const stream = random.chance(0.7);
+            const moment = random.chance(0.15) ? "never" : random.pick(MOMENTS);
+            const ms = random.next() * (moment === "sent" ? 24 : 4);
             let timer: ReturnType<typeof setTimeout> | undefined;
             const come = (now: typeof moment) => {
               if (now === moment) timer ??= setTimeout(() => leave.abort(), ms);

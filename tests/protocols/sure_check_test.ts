@@ -4,6 +4,7 @@ import { chatRequest } from "../../lib/protocols/chat/schema.ts";
 import { schema as messagesRequest } from "../../lib/protocols/messages/schema.ts";
 import { schema as responsesRequest } from "../../lib/protocols/responses/schema.ts";
 import { sureCheck } from "../../lib/protocols/sure_check.ts";
+import { type Random, seeded } from "../random.ts";
 
 const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   chat: chatRequest,
@@ -30,35 +31,25 @@ async function bodiesOf(protocol: string): Promise<unknown[]> {
   return bodies;
 }
 
-/** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
-function randomFrom(seed: number): () => number {
-  return () => {
-    seed = (seed + 0x6D2B79F5) | 0;
-    let mixed = Math.imul(seed ^ (seed >>> 15), 1 | seed);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 const STRAY: readonly unknown[] = [null, true, 0, -1, 1.5, 2 ** 53, 1e300, "", "x", "y".repeat(2_000), [], {}, [1], {
   type: "text",
 }, JSON.parse('{"__proto__":1}')];
 
 /** The value with one place of it changed: replaced by something else, taken out, or said under another name. */
-function changed(value: unknown, random: () => number): unknown {
-  const stray = () => STRAY[Math.floor(random() * STRAY.length)];
-  if (typeof value !== "object" || value === null || random() < 0.15) return stray();
+function changed(value: unknown, random: Random): unknown {
+  const stray = () => random.pick(STRAY);
+  if (typeof value !== "object" || value === null || random.chance(0.15)) return stray();
   const names = Object.keys(value);
-  const name = names[Math.floor(random() * names.length)];
-  if (name === undefined) return stray();
+  if (names.length === 0) return stray();
+  const name = random.pick(names);
   if (Array.isArray(value)) return value.map((item, index) => String(index) === name ? changed(item, random) : item);
   const entries = Object.entries(value);
-  if (random() < 0.1) return Object.fromEntries(entries.filter(([other]) => other !== name));
+  if (random.chance(0.1)) return Object.fromEntries(entries.filter(([other]) => other !== name));
   return Object.fromEntries(entries.map(([other, item]) => [other, other === name ? changed(item, random) : item]));
 }
 
 Deno.test("sureCheck() is never sure of a body that the schema refuses", () => {
-  const random = randomFrom(7);
+  const random = seeded(7);
   let [sure, refused] = [0, 0];
   for (const [protocol, bodies] of BODIES) {
     const schema = SCHEMAS[protocol];

@@ -1,5 +1,6 @@
 /** Good configurations made bad: each mutant is one that must be refused, and the member that its refusal must name. */
 import { isObject, type Json, type JsonObject } from "../../lib/json.ts";
+import type { Random } from "../random.ts";
 
 /** Secrets of the good file, and an empty one. */
 export const SECRETS = {
@@ -41,15 +42,15 @@ export interface Mutant {
   names: string;
 }
 
-/** Makes a mutant; `below` gives whole numbers under a bound. */
-export function mutantOf(below: (bound: number) => number): Mutant {
+/** Makes a mutant, by chance. */
+export function mutantOf(random: Random): Mutant {
   const kinds = [broken, wrongType, wrongType, wrongType, unknownMember, unknownMember, wrongReference, wrongReference];
-  const kind = kinds[below(kinds.length)] ?? broken;
-  return kind(below);
+  const kind = kinds[random.below(kinds.length)] ?? broken;
+  return kind(random);
 }
 
 /** Text that is no configuration at all. */
-function broken(below: (bound: number) => number): Mutant {
+function broken(random: Random): Mutant {
   const text = JSON.stringify(goodFile(), null, 2);
   const texts = [
     "",
@@ -59,9 +60,9 @@ function broken(below: (bound: number) => number): Mutant {
     '"sluice"',
     "[".repeat(50_000),
     "\0",
-    text.slice(0, 1 + below(text.length - 2)),
+    text.slice(0, 1 + random.below(text.length - 2)),
   ];
-  const chosen = texts[below(texts.length)] ?? "";
+  const chosen = texts[random.below(texts.length)] ?? "";
   const isJson = ["null", "[]", '"sluice"'].includes(chosen);
   return { text: chosen, names: isJson ? "Expected an object" : "sluice.jsonc:" };
 }
@@ -91,10 +92,10 @@ function valueAt({ holder, name }: Place): Json | undefined {
   return Reflect.get(holder, name);
 }
 
-function wrongType(below: (bound: number) => number): Mutant {
+function wrongType(random: Random): Mutant {
   const file = goodFile();
   const places = placesIn(file);
-  const place = places[below(places.length)];
+  const place = places[random.below(places.length)];
   if (place === undefined) throw new RangeError("The good file is empty");
   const value = valueAt(place);
   const wrong: Json[] = typeof value === "string"
@@ -106,11 +107,11 @@ function wrongType(below: (bound: number) => number): Mutant {
     : ["x", [], 7];
   // Nothing here may be null.
   const all = [...wrong, null];
-  Reflect.set(place.holder, place.name, all[below(all.length)]);
+  Reflect.set(place.holder, place.name, all[random.below(all.length)]);
   return { text: JSON.stringify(file), names: place.path };
 }
 
-function unknownMember(below: (bound: number) => number): Mutant {
+function unknownMember(random: Random): Mutant {
   const file = goodFile();
   const objects = [
     { value: file as Json, path: "" },
@@ -119,8 +120,8 @@ function unknownMember(below: (bound: number) => number): Mutant {
       path: `${place.path}.`,
     })),
   ].filter(({ value }) => isObject(value));
-  const { value, path } = objects[below(objects.length)] ?? { value: file, path: "" };
-  const name = `zz_${below(1000)}`;
+  const { value, path } = objects[random.below(objects.length)] ?? { value: file, path: "" };
+  const name = `zz_${random.below(1000)}`;
   Reflect.set(value as JsonObject, name, 1);
   return { text: JSON.stringify(file), names: `${path}${name}` };
 }
@@ -128,7 +129,7 @@ function unknownMember(below: (bound: number) => number): Mutant {
 type Change = [path: string, value: Json, names?: string];
 
 /** Members that are well formed, and wrong beside the others. */
-function wrongReference(below: (bound: number) => number): Mutant {
+function wrongReference(random: Random): Mutant {
   const file = goodFile();
   const changes: Change[] = [
     ["models[0].pricing.prompt", "0.0000000000001"],
@@ -153,7 +154,7 @@ function wrongReference(below: (bound: number) => number): Mutant {
     ["groups.team.limits.requests_per_minute", 0],
     ["groups.team.models[0]", ""],
   ];
-  const [path, value, names = path] = changes[below(changes.length)] ?? ["keep_alive_seconds", 0];
+  const [path, value, names = path] = changes[random.below(changes.length)] ?? ["keep_alive_seconds", 0];
   const place = placesIn(file).find((place) => place.path === path);
   if (place === undefined) throw new RangeError(`The good file has no "${path}"`);
   Reflect.set(place.holder, place.name, value);

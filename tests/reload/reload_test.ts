@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import { shownAddress } from "../../lib/config/address.ts";
 import type { JsonObject } from "../../lib/json.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
 import { startReloadable } from "./world.ts";
 
@@ -12,7 +12,7 @@ Deno.test("under load, 2,000 bad files change nothing, and each is told with the
   await using world = await startReloadable(goodFile(), SECRETS);
   const { gateway, logs } = world;
   const before = gateway();
-  const below = seeded(20_261_121);
+  const random = seeded(20_261_121);
   let over = false;
   const statuses = new Map<number, number>();
   const clients = Promise.all(Array.from({ length: 4 }, async () => {
@@ -23,7 +23,7 @@ Deno.test("under load, 2,000 bad files change nothing, and each is told with the
     }
   }));
   for (let number = 0; number < MUTANTS; number++) {
-    const { text, names } = mutantOf(below);
+    const { text, names } = mutantOf(random);
     world.write(text);
     logs.length = 0;
     const reloaded = await before.reloader.reload("file");

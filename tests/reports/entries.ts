@@ -2,6 +2,7 @@
 import { recompute } from "../../lib/metering/postings.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, Entry, PriceSheet } from "../../lib/store/ledger.ts";
+import { seeded } from "../random.ts";
 
 /** 2026-11-20T00:00:00Z in Unix milliseconds. */
 export const DAY_ONE = Date.UTC(2026, 10, 20);
@@ -63,11 +64,7 @@ export function freeEntryOf(change: Partial<Entry> = {}): Entry {
 
 /** A ledger's worth of entries of several keys, groups, models and days; the same for the same seed. */
 export function someEntries(count: number, { seed = 1, firstId = 0 } = {}): Entry[] {
-  let state = seed;
-  const below = (limit: number): number => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return (state >>> 8) % limit;
-  };
+  const { below } = seeded(seed);
   return Array.from({ length: count }, (_, index) => {
     const key = below(7);
     const common = {

@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Admission, Asked, Health, HealthChange, Outcome, Pass, Place } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/memory_health.ts";
+import { seeded } from "../random.ts";
 import { BREAKER } from "./breaker.ts";
 import { ReferenceHealth, type ReferencePass } from "./health_reference.ts";
-import { oneOf, seeded } from "./seeded.ts";
 
 const SUCCESS: Outcome = { type: "success" };
 const FAILURE: Outcome = { type: "failure" };
@@ -88,13 +88,13 @@ Deno.test("health does what the reference does, over 10,000 histories", () => {
     const health = createHealth({ breaker: BREAKER, monotonic: () => reference.now, now: () => 0, random: () => 0.5 });
     const open: [Pass, ReferencePass][] = [];
     // Most histories are of failures, so that breakers move.
-    const failing = random();
+    const failing = random.next();
     for (let step = 0; step < 60; step++) {
-      const roll = random();
-      if (roll < 0.15) reference.now += random() < 0.7 ? random() * 2_000 : random() * 70_000;
+      const roll = random.next();
+      if (roll < 0.15) reference.now += random.chance(0.7) ? random.next() * 2_000 : random.next() * 70_000;
       else if (roll < 0.6 || open.length === 0) {
-        const model = oneOf(random() < 0.5 ? models.slice(0, 1) : models, random);
-        const target = oneOf(model.targets, random);
+        const model = random.pick(random.chance(0.5) ? models.slice(0, 1) : models);
+        const target = random.pick(model.targets);
         const given = health.admit({ model, target });
         const expected = reference.admit({ model, target });
         assertEquals(
@@ -105,10 +105,10 @@ Deno.test("health does what the reference does, over 10,000 histories", () => {
         if (given.admitted && "pass" in expected) open.push([given.pass, expected.pass]);
         if (!given.admitted) reached.add(`${given.why} refuses`);
       } else {
-        const at = Math.floor(random() * open.length);
+        const at = random.below(open.length);
         const [[pass, referencePass] = []] = open.splice(at, 1);
         assert(pass !== undefined && referencePass !== undefined);
-        const outcome = random() < failing ? oneOf([FAILURE, UNREACHABLE], random) : oneOf(outcomes, random);
+        const outcome = random.chance(failing) ? random.pick([FAILURE, UNREACHABLE]) : random.pick(outcomes);
         health.report(pass, outcome);
         reference.report(referencePass, outcome);
       }

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { type Choice, planChoices, type PlanParts, type TargetFacts } from "../../lib/routing/plan.ts";
 import { NO_WISHES, type Wishes } from "../../lib/routing/wishes.ts";
-import { oneOf, seeded } from "./seeded.ts";
+import { seeded } from "../random.ts";
 
 /** A target of the upstream of this name. */
 function target(upstream: string, more: Partial<Target> = {}): Target {
@@ -47,11 +47,11 @@ Deno.test("a plan has every target once, by priority", () => {
   const random = seeded(1);
   for (let round = 0; round < 2_000; round++) {
     const targets = Array.from(
-      { length: 1 + Math.floor(random() * 6) },
-      (_, index) => target(`u${index}`, { priority: Math.floor(random() * 3), weight: Math.floor(random() * 3) }),
+      { length: 1 + random.below(6) },
+      (_, index) => target(`u${index}`, { priority: random.below(3), weight: random.below(3) }),
     );
     const row = model("acme/one", targets);
-    const planned = planAll([{ model: row, price: { prompt: 1n, completion: 1n } }], { random });
+    const planned = planAll([{ model: row, price: { prompt: 1n, completion: 1n } }], { random: random.next });
     assertEquals(row.targets, targets);
     assertEquals(planned.length, targets.length);
     assertEquals(new Set(planned.map((choice) => choice.target)), new Set(row.targets));
@@ -73,7 +73,7 @@ Deno.test("targets of one priority come first in proportion to their weights", (
   const first = weights.map(() => 0);
   const second = weights.map(() => 0);
   for (let round = 0; round < rounds; round++) {
-    const [one, two] = plan([...targets, late], { random }).split(" ").map(Number);
+    const [one, two] = plan([...targets, late], { random: random.next }).split(" ").map(Number);
     first[one ?? -1] = (first[one ?? -1] ?? 0) + 1;
     if (one === 0) second[two ?? -1] = (second[two ?? -1] ?? 0) + 1;
   }
@@ -101,7 +101,7 @@ Deno.test("among equals the client's own protocol goes first, but weights are ke
   const facts = { messages: { isNative: true } };
   let heavy = 0;
   for (let round = 0; round < 3_000; round++) {
-    const names = plan(targets, { facts, random }).split(" ");
+    const names = plan(targets, { facts, random: random.next }).split(" ");
     assert(names.indexOf("messages") < names.indexOf("chat") && names.indexOf("messages") < names.indexOf("other"));
     if (names[0] === "heavy") heavy++;
   }
@@ -161,16 +161,18 @@ Deno.test("a plan follows the client's wishes", () => {
 Deno.test("a plan never asks whom the client does not want, and keeps its order, over random wishes", () => {
   const random = seeded(4);
   const names = ["a", "b", "c", "d"];
-  const some = () => names.filter(() => random() < 0.4);
+  const some = () => names.filter(() => random.chance(0.4));
   for (let round = 0; round < 5_000; round++) {
-    const targets = names.filter(() => random() < 0.8).map((name) => target(name, { priority: oneOf([0, 1], random) }));
+    const targets = names.filter(() => random.chance(0.8)).map((name) =>
+      target(name, { priority: random.pick([0, 1]) })
+    );
     if (targets.length === 0) continue;
-    const order = random() < 0.5 ? undefined : some();
-    const only = random() < 0.5 ? undefined : new Set(some());
+    const order = random.chance(0.5) ? undefined : some();
+    const only = random.chance(0.5) ? undefined : new Set(some());
     const ignore = new Set(some());
-    const allowFallbacks = random() < 0.5;
+    const allowFallbacks = random.chance(0.5);
     const wishes = { ...(order && { order }), ...(only && { only }), ignore, allowFallbacks };
-    const planned = plan(targets, { wishes, random }).split(" ").filter((name) => name !== "");
+    const planned = plan(targets, { wishes, random: random.next }).split(" ").filter((name) => name !== "");
     for (const name of planned) assert((only?.has(name) ?? true) && !ignore.has(name));
     const listed = order === undefined ? [] : order.filter((name) => planned.includes(name));
     assertEquals(planned.slice(0, listed.length), listed);

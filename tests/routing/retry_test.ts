@@ -6,8 +6,8 @@ import { createHealth } from "../../lib/routing/memory_health.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
 import { type Attempt, attempt, backoffMs } from "../../lib/routing/retry.ts";
 import { createRetryBudgets, RetryBudget, type RetryBudgets } from "../../lib/routing/retry_budget.ts";
+import { seeded } from "../random.ts";
 import { BREAKER } from "./breaker.ts";
-import { seeded } from "./seeded.ts";
 import { VirtualTime } from "./virtual_time.ts";
 
 /** A model with a target at each of these upstreams. */
@@ -40,7 +40,7 @@ interface World {
   send(choices: readonly Choice[], more?: Partial<Parameters<typeof attempt>[0]>): Promise<string>;
 }
 
-function world(scripts: Record<string, Script>, random = seeded(1)): World {
+function world(scripts: Record<string, Script>, { next: random } = seeded(1)): World {
   const time = new VirtualTime();
   const monotonic = () => time.now;
   const self: World = {

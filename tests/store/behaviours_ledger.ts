@@ -12,6 +12,7 @@ import type {
   PriceSheet,
   UsageBy,
 } from "../../lib/store/ledger.ts";
+import { seeded } from "../random.ts";
 
 /** 2026-11-21, in days since 1970-01-01, and its midnight. */
 export const DAY = 20_778;
@@ -607,19 +608,9 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
   },
 };
 
-/** Numbers from 0 up to, not including, 1; the same for the same seed. */
-function randomOf(seed: number): () => number {
-  let state = seed * 2_654_435_761 >>> 0;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
-
 /** Random steps, each compared with what a list of entries and a list of holds say. */
 async function wander(ledger: LedgerStore, seed: number): Promise<void> {
-  const random = randomOf(seed);
-  const pick = (count: number) => Math.floor(random() * count);
+  const { below } = seeded(seed);
   const entered: Entry[] = [];
   let open: Hold[] = [];
   const keys = ["a", "b", "c"].map((name) => `${seed}-${name}`);
@@ -643,12 +634,12 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
   }
 
   for (let step = 0; step < 150; step++) {
-    now += pick(600_000);
-    const keyId = keys[pick(3)] ?? "";
-    const [group, since] = [groupOf(keyId), [0, DAY, DAY + 1][pick(3)] ?? 0];
+    now += below(600_000);
+    const keyId = keys[below(3)] ?? "";
+    const [group, since] = [groupOf(keyId), [0, DAY, DAY + 1][below(3)] ?? 0];
     const claims = [
-      ...(pick(4) > 0 ? [ofKey(BigInt(pick(300)), { id: keyId, since })] : []),
-      ...(pick(2) > 0 ? [ofGroup(BigInt(pick(500)), { id: group, since })] : []),
+      ...(below(4) > 0 ? [ofKey(BigInt(below(300)), { id: keyId, since })] : []),
+      ...(below(2) > 0 ? [ofGroup(BigInt(below(500)), { id: group, since })] : []),
     ];
     const wish = hold({
       id: `${seed}-${step}`,
@@ -656,23 +647,23 @@ async function wander(ledger: LedgerStore, seed: number): Promise<void> {
       keyId,
       group,
       claims,
-      amount: BigInt(pick(60)),
-      leaseUntil: now + pick(3_000_000),
+      amount: BigInt(below(60)),
+      leaseUntil: now + below(3_000_000),
     });
-    const action = pick(10);
+    const action = below(10);
     if (action < 5) {
       const answer = expected(wish);
       assertEquals(await ledger.hold(wish), answer);
       if (answer.held) open.push(wish);
     } else if (action < 8) {
-      const ends = open.filter(() => pick(3) === 0).map(({ id, at, keyId, group, amount: held }) =>
-        entry({ id, at, keyId, group, held, cost: pick(2) === 0 ? held : 0n })
+      const ends = open.filter(() => below(3) === 0).map(({ id, at, keyId, group, amount: held }) =>
+        entry({ id, at, keyId, group, held, cost: below(2) === 0 ? held : 0n })
       );
       assertEquals(await ledger.append(ends), ends.map(() => true));
       entered.push(...ends);
       open = open.filter(({ id }) => ends.every((end) => end.id !== id));
     } else if (action === 8) {
-      const renewed = open.filter(() => pick(2) === 0);
+      const renewed = open.filter(() => below(2) === 0);
       await ledger.renew(renewed.map(({ id }) => id), now + 1_000_000);
       for (const each of renewed) each.leaseUntil = Math.max(each.leaseUntil, now + 1_000_000);
     } else {

@@ -4,7 +4,7 @@ import { auditLedger } from "../../lib/reports/audit.ts";
 import type { BudgetClaim, Entry, LedgerStore } from "../../lib/store/ledger.ts";
 import type { Sql } from "../../lib/store/postgres/client.ts";
 import { HAS_POSTGRES } from "../engines/engines.ts";
-import { seeded } from "../metering/random_text.ts";
+import { seeded } from "../random.ts";
 import { entryOf, SHEET } from "../reports/entries.ts";
 import { DAY, hold, MIDNIGHT, ofKey, readChain } from "./behaviours_ledger.ts";
 import { type Ledgers, withLedgers } from "./postgres_ledgers.ts";
@@ -59,7 +59,7 @@ Deno.test({
   ...OPTIONS,
   fn: () =>
     withLedgers(NODES, async (ledgers) => {
-      const below = seeded(7);
+      const { below } = seeded(7);
       // Each node enters its own share of the ids, and some of everybody's, at other prices each.
       const batches = ledgers.map((_, node) =>
         Array.from({ length: 30 }, (_, batch) =>
@@ -152,7 +152,7 @@ Deno.test({
       const amount = 9_000_000_000n;
       const paid = new Map<string, bigint>();
       await Promise.all(ledgers.map(async (ledger, node) => {
-        const below = seeded(node + 1);
+        const { below } = seeded(node + 1);
         await Promise.all(Array.from({ length: 12 }, async (_, client) => {
           for (let turn = 0; turn < 12; turn++) {
             const [keyId, group] = [`key_${below(4)}`, `group_${below(2)}`];

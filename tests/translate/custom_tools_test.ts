@@ -4,7 +4,8 @@ import type { Event } from "../../lib/canonical/types.ts";
 import { adapt } from "../../lib/translate/adapt.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../lib/translate/custom_tools.ts";
 import { inputDecoder } from "../../lib/translate/input_decoder.ts";
-import { pieces, seeded } from "./random_prompt.ts";
+import { type Random, seeded } from "../random.ts";
+import { pieces } from "./random_prompt.ts";
 import { user } from "../canonical/messages.ts";
 import { promptOf, targetOf } from "./targets.ts";
 
@@ -49,13 +50,13 @@ Deno.test("the input of a wrapped call is decoded the same in pieces of every si
 });
 
 Deno.test("the input of a wrapped call comes out whatever it is, and never with half a character", () => {
-  const below = seeded(7);
+  const random = seeded(7);
   const alphabet = ["a", "é", "😀", "\\", '"', "\n", "\u0001", "{", "}", "\\u"];
   for (let round = 0; round < 500; round++) {
-    const input = Array.from({ length: below(20) }, () => alphabet[below(alphabet.length)]).join("");
-    const source = escapeSome(JSON.stringify({ input }), below);
+    const input = Array.from({ length: random.below(20) }, () => alphabet[random.below(alphabet.length)]).join("");
+    const source = escapeSome(JSON.stringify({ input }), random);
     const decoder = inputDecoder();
-    const given = [...pieces(source, below).map((piece) => decoder.push(piece)), decoder.end()];
+    const given = [...pieces(source, random).map((piece) => decoder.push(piece)), decoder.end()];
     assertEquals(given.join(""), input, source);
     for (const piece of given) assertEquals(piece.isWellFormed(), true, source);
   }
@@ -176,9 +177,9 @@ Deno.test("an error in the middle of a wrapped call passes", () => {
 });
 
 /** JSON text with some of its characters written as escapes. */
-function escapeSome(json: string, below: (limit: number) => number): string {
+function escapeSome(json: string, random: Random): string {
   return json.replace(
     /[aé\ud800-\udfff]/g,
-    (unit) => below(2) === 0 ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}` : unit,
+    (unit) => random.below(2) === 0 ? `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}` : unit,
   );
 }

@@ -6,7 +6,8 @@ import { GatewayError } from "../../lib/errors.ts";
 import { chain } from "../../lib/translate/chain.ts";
 import { settleFinish } from "../../lib/translate/finish.ts";
 import { enforceStops, shareStops } from "../../lib/translate/stops.ts";
-import { pieces, seeded } from "./random_prompt.ts";
+import { seeded } from "../random.ts";
+import { pieces } from "./random_prompt.ts";
 import { call, text } from "../canonical/messages.ts";
 import { promptOf, targetOf } from "./targets.ts";
 
@@ -60,9 +61,9 @@ Deno.test("an answer ends at the stop sequence that is complete first", () => {
     ["a\n\nb", ["\n\n"], "a", "\n\n"],
     ["no stop here", ["###", "STOP"], "no stop here", undefined],
   ];
-  const below = seeded(3);
+  const random = seeded(3);
   for (const [said, stops, left, stop] of cases) {
-    for (const cut of [[said], [...said].flatMap((character) => character.split("")), pieces(said, below)]) {
+    for (const cut of [[said], [...said].flatMap((character) => character.split("")), pieces(said, random)]) {
       const events = pass(say(...cut), chain([enforceStops(stops)]));
       const reply = fold(events);
       assertEquals(reply.blocks, [text(left)], said);

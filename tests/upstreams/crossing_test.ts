@@ -1,5 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
+import { seeded } from "../random.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "./gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "./said.ts";
 import { events, json, startScripted } from "./scripted.ts";
@@ -8,18 +9,10 @@ import { events, json, startScripted } from "./scripted.ts";
 const PER_HEAD = 50;
 const HEADS = 4;
 
-/** Letters and digits from a seed: the same at every run. */
-function words(seed: number): () => string {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state.toString(36).padStart(7, "0");
-  };
-}
-
 /** 200 headers that nobody knows, in heads; names and values can be told from all others. */
 function strangers(seed: number, prefix: string): Record<string, string>[] {
-  const word = words(seed);
+  const { below } = seeded(seed);
+  const word = () => below(2 ** 32).toString(36).padStart(7, "0");
   return Array.from(
     { length: HEADS },
     () => Object.fromEntries(Array.from({ length: PER_HEAD }, () => [`${prefix}-${word()}`, `crosses-${word()}`])),

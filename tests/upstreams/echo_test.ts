@@ -9,6 +9,7 @@ import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { NOTHING } from "../../lib/upstreams/embedded/answer.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
 import { assistant, call, result, system, user } from "../canonical/messages.ts";
+import { seeded } from "../random.ts";
 import { callOf, echoFeed, echoModel, eventsOf, png, promptOf, tool } from "./prompts.ts";
 
 async function replyOf(messages: Message[], more: Partial<Prompt> = {}): Promise<Reply> {
@@ -195,18 +196,8 @@ Deno.test("echo lets others have a turn during a very long answer", async () => 
   }
 });
 
-/** Numbers in [0, below), the same in every run. */
-function dice(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return Math.floor(state / 2 ** 32 * below);
-  };
-}
-
 function randomPrompt(seed: number): Prompt {
-  const roll = dice(seed);
-  const pick = <T>(values: readonly T[]): T => values[roll(values.length)] as T;
+  const { below: roll, pick } = seeded(seed);
   const words = [
     "weather",
     "time",

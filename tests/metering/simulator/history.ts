@@ -2,8 +2,8 @@
  * Histories: what a run does, step by step. Each step has chance of its own, so that a history with fewer steps is one, too:
  * one that fails is made shorter until nothing more can be dropped.
  */
+import { seeded } from "../../random.ts";
 import { moodOf } from "./mood.ts";
-import { createRandom } from "./random.ts";
 
 /** What a run does. */
 export interface History {
@@ -21,13 +21,13 @@ const MOST_TRIES = 600;
 
 /** The whole history of a seed. */
 export function historyOf(seed: number): History {
-  const { steps } = moodOf(createRandom(seed));
+  const { steps } = moodOf(seeded(seed));
   return { seed, steps: Array.from({ length: steps }, (_, step) => step) };
 }
 
 /** The seed of a step's chance. */
 export function seedOf(seed: number, step: number): number {
-  return createRandom(Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 2, 0x85ebca6b)).int(2 ** 32);
+  return seeded(Math.imul(seed, 0x9e3779b1) ^ Math.imul(step + 2, 0x85ebca6b)).below(2 ** 32);
 }
 
 /** A history as `readHistory` reads it: `12` is a whole one, `12:0,7,9` has three steps. */

@@ -2,9 +2,9 @@
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Delivered, Meter, Wish } from "../../../lib/metering/meter.ts";
 import type { BilledTokens } from "../../../lib/store/ledger.ts";
+import type { Random } from "../../random.ts";
 import { Away } from "./calls.ts";
 import { must } from "./checker.ts";
-import type { Random } from "./random.ts";
 import { sheetOf } from "./shop.ts";
 import { tokensOf, type Truth } from "./truth.ts";
 
@@ -117,8 +117,8 @@ async function repeat(truth: Truth): Promise<void> {
 async function stream(truth: Truth, { meter, road }: { meter: Meter; road: Road }): Promise<void> {
   const { random, gate } = road;
   meter.first();
-  for (let chunks = random.int(4); chunks > 0; chunks--) {
-    truth.sent += 1 + random.int(20);
+  for (let chunks = random.below(4); chunks > 0; chunks--) {
+    truth.sent += 1 + random.below(20);
     truth.got = true;
     await gate();
     if (meter.ended) return;
@@ -149,17 +149,17 @@ function conclude(truth: Truth, outcome: "failed" | "complete"): void {
 function answerOf(truth: Truth, random: Random): Delivered {
   const { endpoint, prompt, sent } = truth;
   if (endpoint === "images.generations") {
-    const images = 1 + random.int(3);
+    const images = 1 + random.below(3);
     const ending = images === 3 ? "done" : "partial";
     return { status: 200, ending, tokens: tokensOf(prompt, images * 20), source: "formula", images };
   }
   const overshoot = random.chance(0.08) ? 500 : 0;
-  const tokens: BilledTokens = tokensOf(prompt, sent + random.int(20) + overshoot);
+  const tokens: BilledTokens = tokensOf(prompt, sent + random.below(20) + overshoot);
   if (random.chance(0.3)) {
     tokens.input_cache_read = tokens.prompt;
-    tokens.input_cache_write_5m = random.int(5);
-    tokens.input_cache_write_1h = random.int(5);
-    tokens.prompt = random.int(10);
+    tokens.input_cache_write_5m = random.below(5);
+    tokens.input_cache_write_1h = random.below(5);
+    tokens.prompt = random.below(10);
     tokens.reasoning = Math.min(3, tokens.completion);
   }
   const ending = random.pick(["end", "length", "tool_use", "stop_sequence", "refusal", "pause"] as const);

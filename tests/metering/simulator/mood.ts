@@ -1,5 +1,5 @@
 /** How a run goes: each seed has its own mood, so that rare things come together in some and are absent from others. */
-import type { Random } from "./random.ts";
+import type { Random } from "../../random.ts";
 import { type Customer, CUSTOMERS } from "./shop.ts";
 
 /** What is likely in a run. */
@@ -22,10 +22,10 @@ export interface Mood {
 
 /** The mood of a seed. */
 export function moodOf(random: Random): Mood {
-  const few = Array.from({ length: 1 + random.int(3) }, () => random.pick(CUSTOMERS));
+  const few = Array.from({ length: 1 + random.below(3) }, () => random.pick(CUSTOMERS));
   return {
-    steps: 120 + random.int(200),
-    requests: 8 + random.int(40),
+    steps: 120 + random.below(200),
+    requests: 8 + random.below(40),
     fails: random.pick([0, 0, 0, 0.01, 0.05, 0.3]),
     crashes: random.pick([0, 0.002, 0.01, 0.03]),
     jumps: random.chance(0.4),

@@ -8,9 +8,9 @@ import { explainEntry } from "../../../lib/reports/explain.ts";
 import { USAGE_BY, usageReport } from "../../../lib/reports/usage.ts";
 import { openMemoryKeys } from "../../../lib/store/memory_keys.ts";
 import type { KeptEntry, LedgerStore, UsageBy } from "../../../lib/store/ledger.ts";
+import type { Random } from "../../random.ts";
 import { must } from "./checker.ts";
 import type { Clock } from "./clock.ts";
-import type { Random } from "./random.ts";
 
 /** What reports are compared with. */
 export interface Known {
@@ -38,10 +38,10 @@ export async function checkReports(ledger: LedgerStore, { entries, clock, random
     // Cut at entries, at midnights, and anywhere.
     const edge = () =>
       random.chance(0.4)
-        ? random.pick(moments) + random.int(2)
+        ? random.pick(moments) + random.below(2)
         : random.chance(0.4)
-        ? Math.floor(random.pick(moments) / DAY_MS + random.int(2)) * DAY_MS
-        : first + random.int(last - first + 1);
+        ? Math.floor(random.pick(moments) / DAY_MS + random.below(2)) * DAY_MS
+        : first + random.below(last - first + 1);
     await checkSpan(ledger, { entries, goneDay, since: edge(), until: edge() });
   }
   for (const entry of entries) checkExplained(entry);

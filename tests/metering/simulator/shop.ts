@@ -5,7 +5,7 @@ import type { Claim, LimitUnit } from "../../../lib/limits/limiter.ts";
 import { budgetClaims } from "../../../lib/metering/budgets.ts";
 import { sheetAt } from "../../../lib/metering/price.ts";
 import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/ledger.ts";
-import type { Random } from "./random.ts";
+import type { Random } from "../../random.ts";
 import { type Arriving, type Asked, tokensOf } from "./truth.ts";
 
 /** Price of a token of each class, in 1e-12 USD, as the checker knows it: never parsed from a string. */
@@ -227,9 +227,9 @@ const LEAST_COMPLETION = 10;
 export function arrivalOf(customer: Customer, { random, at }: { random: Random; at: number }): Arriving {
   const sold = WARES.filter((ware) => isSold(ware, customer));
   const ware = random.pick(sold);
-  const prompt = 1 + random.int(200);
+  const prompt = 1 + random.below(200);
   const picos = picosAt(ware, at);
-  const others: Asked[] = Array.from({ length: random.chance(0.3) ? 1 + random.int(2) : 0 }, () => random.pick(sold))
+  const others: Asked[] = Array.from({ length: random.chance(0.3) ? 1 + random.below(2) : 0 }, () => random.pick(sold))
     .map((ware) => ({ ware, picos: picosAt(ware, at) }));
   const dearest = (completion: number) => {
     const tokens = { ...tokensOf(0, completion), input_cache_write_1h: prompt + 10 };
@@ -261,7 +261,7 @@ export function arrivalOf(customer: Customer, { random, at }: { random: Random; 
     ...(!repeats && random.chance(0.3) && { within }),
     repeats,
     drains: random.chance(0.1),
-    forMs: 10_000 + random.int(120_000),
+    forMs: 10_000 + random.below(120_000),
     claims: repeats ? [] : customer.claims(ware, prompt + MOST_COMPLETION),
     budgets: customer.budgets(at),
     prompt,

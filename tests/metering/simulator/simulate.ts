@@ -5,6 +5,7 @@ import { createLedger, type Ledger } from "../../../lib/metering/ledger.ts";
 import { type MeterParts, openMeter } from "../../../lib/metering/meter.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import type { Ending } from "../../../lib/store/ledger.ts";
+import { type Random, seeded } from "../../random.ts";
 import { Away, borderOf, type Call, limiterBeyond, storeBeyond, watchHolds } from "./calls.ts";
 import { Checker, must, Violation } from "./checker.ts";
 import { type Clock, createClock, settle } from "./clock.ts";
@@ -13,7 +14,6 @@ import { type History, historyOf, LAST_STEP, seedOf, writeHistory } from "./hist
 import { failBroken, leave, live, type Road } from "./life.ts";
 import { LimitsChecker } from "./limits_checker.ts";
 import { type Mood, moodOf } from "./mood.ts";
-import { createRandom, type Random } from "./random.ts";
 import { checkReports } from "./reports_checker.ts";
 import { arrivalOf, sheetOf } from "./shop.ts";
 import type { Truth } from "./truth.ts";
@@ -113,9 +113,9 @@ class World {
 
   constructor(history: History, { variant, clock, disk }: { variant: Variant; clock: Clock; disk: Disk }) {
     this.#history = history;
-    this.#random = createRandom(seedOf(history.seed, LAST_STEP));
+    this.#random = seeded(seedOf(history.seed, LAST_STEP));
     this.#variant = variant;
-    this.#mood = moodOf(createRandom(history.seed));
+    this.#mood = moodOf(seeded(history.seed));
     this.#clock = clock;
     this.#disk = disk;
     this.#checker = new Checker(this.#disk, clock.monotonic);
@@ -125,12 +125,12 @@ class World {
   async run(): Promise<Summary> {
     const { seed, steps } = this.#history;
     for (const step of steps) {
-      this.#random = createRandom(seedOf(seed, step));
+      this.#random = seeded(seedOf(seed, step));
       await this.#step();
       await this.#check();
       this.steps++;
     }
-    this.#random = createRandom(seedOf(seed, LAST_STEP));
+    this.#random = seeded(seedOf(seed, LAST_STEP));
     await this.#end();
     const entries = [...this.#checker.entries.values()];
     return {
@@ -167,14 +167,14 @@ class World {
   async #step(): Promise<void> {
     const random = this.#random;
     const { gates, calls, ledger } = this.#process;
-    const dice = random.int(100);
+    const dice = random.below(100);
     if (dice < 40 && calls.length > 0) return await this.#call();
     if (dice < 72 && gates.length > 0) return this.#open();
     if (dice < 87 && this.#truths.length < this.#mood.requests) return this.#arrive();
-    if (dice < 91) return await this.#pass(random.chance(0.1) ? 15_000 + random.int(50_000) : random.int(1_500));
+    if (dice < 91) return await this.#pass(random.chance(0.1) ? 15_000 + random.below(50_000) : random.below(1_500));
     if (dice < 95 && this.#live.length > 0) return this.#leave();
-    if (dice === 95 && this.#mood.fails > 0) this.#outage = random.int(40);
-    if (dice === 96 && this.#mood.jumps) this.#clock.jump((random.int(97) - 24) * random.pick([1_000, 3_600_000]));
+    if (dice === 95 && this.#mood.fails > 0) this.#outage = random.below(40);
+    if (dice === 96 && this.#mood.jumps) this.#clock.jump((random.below(97) - 24) * random.pick([1_000, 3_600_000]));
     if (dice === 97 && random.chance(this.#mood.crashes * 5)) return await this.#crash();
     if (dice === 98) void ledger.sweep();
     if (dice === 99 && random.chance(0.3)) return await this.#prune();
@@ -185,7 +185,7 @@ class World {
   /** A call comes through, in any order: it works, it fails, or the process dies before it, or before it hears of it. */
   async #call(): Promise<void> {
     const { calls } = this.#process;
-    const [call] = calls.splice(this.#random.int(calls.length), 1);
+    const [call] = calls.splice(this.#random.below(calls.length), 1);
     if (call === undefined) return;
     if (this.#random.chance(this.#mood.crashes)) {
       if (this.#random.chance(0.5)) await attempt(call);
@@ -203,7 +203,7 @@ class World {
 
   #open(): void {
     const { gates } = this.#process;
-    const [open] = gates.splice(this.#random.int(gates.length), 1);
+    const [open] = gates.splice(this.#random.below(gates.length), 1);
     open?.();
   }
 
@@ -246,7 +246,7 @@ class World {
       ...(within !== undefined && { within: (left: bigint) => truth.wished = within(left) }),
     };
     const road: Road = {
-      random: createRandom(random.int(2 ** 32)),
+      random: seeded(random.below(2 ** 32)),
       gate: () => new Promise((resolve) => gates.push(resolve)),
       monotonic: this.#clock.monotonic,
       broken: this.#variant.broken ?? failBroken,

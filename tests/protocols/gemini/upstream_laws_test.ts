@@ -7,6 +7,7 @@ import type { Codec, Frame } from "../../../lib/protocols/codec.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
+import { type Random, seeded } from "../../random.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, partsOf, read, signedBefore, whole } from "./pieces.ts";
 import { targetOf } from "./prompts.ts";
 
@@ -25,11 +26,11 @@ Deno.test("a reply unfolds into events that fold into it", () => {
 });
 
 Deno.test("whatever happens to a stream, its events obey the grammar", () => {
-  const random = generator(20_261_121);
+  const random = seeded(20_261_121);
   for (let round = 0; round < 4_000; round++) {
-    const name = NAMES[Math.floor(random() * NAMES.length)] ?? "";
+    const name = random.pick(NAMES);
     let frames = framesOf(name);
-    for (let change = Math.floor(random() * 3); change >= 0; change--) frames = damage(frames, random);
+    for (let change = random.below(3); change >= 0; change--) frames = damage(frames, random);
     // It throws where the grammar does not hold, where there is no end, and where the reader throws.
     const events = read(frames);
     const ends = events.filter(({ type }) => type === "finish" || type === "error");
@@ -38,9 +39,9 @@ Deno.test("whatever happens to a stream, its events obey the grammar", () => {
 });
 
 Deno.test("a whole answer that was damaged is a reply or an error of ours", () => {
-  const random = generator(7);
+  const random = seeded(7);
   for (let round = 0; round < 1_000; round++) {
-    const body = whole(framesOf(ANSWERS[Math.floor(random() * ANSWERS.length)] ?? ""));
+    const body = whole(framesOf(random.pick(ANSWERS)));
     const damaged = parseJson(damageValue(writeJson(body), random));
     if (!isObject(damaged)) continue;
     try {
@@ -128,13 +129,13 @@ function withoutIds(parts: readonly JsonObject[]): Json {
 }
 
 /** A stream with something wrong: a frame lost, doubled, moved, cut, or with another value in it. */
-function damage(frames: readonly Frame[], random: () => number): Frame[] {
-  const at = Math.floor(random() * frames.length);
+function damage(frames: readonly Frame[], random: Random): Frame[] {
+  const at = random.below(frames.length);
   const frame = frames[at];
   if (frame === undefined) return [...frames];
   const before = frames.slice(0, at);
   const after = frames.slice(at + 1);
-  switch (Math.floor(random() * 7)) {
+  switch (random.below(7)) {
     case 0:
       return [...before, ...after];
     case 1:
@@ -142,12 +143,12 @@ function damage(frames: readonly Frame[], random: () => number): Frame[] {
     case 2:
       return [frame, ...before, ...after];
     case 3:
-      return [...before, { data: frame.data.slice(0, Math.floor(random() * frame.data.length)) }, ...after];
+      return [...before, { data: frame.data.slice(0, random.below(frame.data.length)) }, ...after];
     case 4:
       return before;
     case 5: {
-      const place = Math.floor(random() * frame.data.length);
-      const junk = '{}[]",:0a\u0000\ud800'.charAt(Math.floor(random() * 11));
+      const place = random.below(frame.data.length);
+      const junk = '{}[]",:0a\u0000\ud800'.charAt(random.below(11));
       return [...before, { data: frame.data.slice(0, place) + junk + frame.data.slice(place + 1) }, ...after];
     }
     default:
@@ -158,7 +159,7 @@ function damage(frames: readonly Frame[], random: () => number): Frame[] {
 const JUNK: readonly Json[] = [null, true, 0, -1, 1.5, "", "x", [], {}, [[]], { error: {} }, [null], { text: 7 }];
 
 /** JSON text with one value, anywhere in it, replaced by another; the text as it is where it is no JSON. */
-function damageValue(text: string, random: () => number): string {
+function damageValue(text: string, random: Random): string {
   let value: Json;
   try {
     value = parseJson(text);
@@ -167,15 +168,14 @@ function damageValue(text: string, random: () => number): string {
   }
   const holders: (JsonObject | Json[])[] = [];
   collect(value, holders);
-  const holder = holders[Math.floor(random() * holders.length)];
-  const junk = JUNK[Math.floor(random() * JUNK.length)] ?? null;
-  if (holder === undefined) return text;
+  if (holders.length === 0) return text;
+  const holder = random.pick(holders);
+  const junk = random.pick(JUNK);
   if (Array.isArray(holder)) {
-    if (holder.length > 0) holder[Math.floor(random() * holder.length)] = junk;
+    if (holder.length > 0) holder[random.below(holder.length)] = junk;
   } else {
     const names = Object.keys(holder);
-    const name = names[Math.floor(random() * names.length)];
-    if (name !== undefined) holder[name] = junk;
+    if (names.length > 0) holder[random.pick(names)] = junk;
   }
   return writeJson(value);
 }
@@ -184,17 +184,6 @@ function collect(value: Json, holders: (JsonObject | Json[])[]): void {
   if (!Array.isArray(value) && !isObject(value)) return;
   holders.push(value);
   for (const member of Object.values(value)) collect(member ?? null, holders);
-}
-
-/** Numbers from 0 to 1, always the same for a seed (mulberry32). */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 Deno.test("the same prompt makes the same bytes", () => {

@@ -5,6 +5,7 @@ import type { Event } from "../../../lib/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
+import { type Random, seeded } from "../../random.ts";
 import { accumulate } from "./accumulate.ts";
 import { ANSWERS, fixtureNames, framesOf, ORIGIN, SOUND } from "./upstream_answers.ts";
 
@@ -132,11 +133,11 @@ Deno.test("reader() keeps no more of an answer than it may", () => {
 });
 
 Deno.test("reader() obeys the grammar whatever becomes of a stream", async () => {
-  const random = generator(20_231);
+  const random = seeded(20_231);
   const pool = (await Promise.all(Object.keys(ANSWERS).map(framesOf))).filter((frames) => frames.length > 2);
   for (let round = 0; round < 20_000; round++) {
-    const frames = [...pick(pool, random)];
-    for (let times = 1 + Math.floor(random() * 4); times > 0; times--) mutate(frames, pool, random);
+    const frames = [...random.pick(pool)];
+    for (let times = 1 + random.below(4); times > 0; times--) mutate(frames, pool, random);
     try {
       checkEvents(read(frames));
     } catch (error) {
@@ -147,10 +148,10 @@ Deno.test("reader() obeys the grammar whatever becomes of a stream", async () =>
 });
 
 /** One thing that can go wrong on the way. */
-function mutate(frames: Frame[], pool: readonly Frame[][], random: () => number): void {
-  const at = Math.floor(random() * (frames.length + 1));
+function mutate(frames: Frame[], pool: readonly Frame[][], random: Random): void {
+  const at = random.below(frames.length + 1);
   const chosen = frames[at] ?? { data: "{}" };
-  switch (Math.floor(random() * 7)) {
+  switch (random.below(7)) {
     case 0:
       frames.splice(at, 1);
       break;
@@ -162,14 +163,14 @@ function mutate(frames: Frame[], pool: readonly Frame[][], random: () => number)
       break;
     case 3:
       frames.splice(at, 1);
-      frames.splice(Math.floor(random() * (frames.length + 1)), 0, chosen);
+      frames.splice(random.below(frames.length + 1), 0, chosen);
       break;
     case 4:
-      frames.splice(at, 0, pick(pick(pool, random), random));
+      frames.splice(at, 0, random.pick(random.pick(pool)));
       break;
     case 5: {
-      const place = Math.floor(random() * chosen.data.length);
-      const byte = String.fromCharCode(32 + Math.floor(random() * 95));
+      const place = random.below(chosen.data.length);
+      const byte = String.fromCharCode(32 + random.below(95));
       frames.splice(at, 1, { ...chosen, data: chosen.data.slice(0, place) + byte + chosen.data.slice(place + 1) });
       break;
     }
@@ -179,30 +180,23 @@ function mutate(frames: Frame[], pool: readonly Frame[][], random: () => number)
 }
 
 /** Another value of some type in place of one in the data. */
-function swapValue(data: string, random: () => number): string {
+function swapValue(data: string, random: Random): string {
   const values = [...data.matchAll(/:("(?:[^"\\]|\\.)*"|\d+|null|\{\}|\[\])/g)];
   if (values.length === 0) return data;
-  const { index, 0: found } = pick(values, random);
-  const other = pick(
-    ["null", "0", "-1", "1e999", '""', '"x"', "{}", "[]", '{"toString":1}', "9007199254740993"],
-    random,
-  );
+  const { index, 0: found } = random.pick(values);
+  const other = random.pick([
+    "null",
+    "0",
+    "-1",
+    "1e999",
+    '""',
+    '"x"',
+    "{}",
+    "[]",
+    '{"toString":1}',
+    "9007199254740993",
+  ]);
   return `${data.slice(0, index)}:${other}${data.slice(index + found.length)}`;
-}
-
-function pick<T>(from: readonly T[], random: () => number): T {
-  const chosen = from[Math.floor(random() * from.length)];
-  if (chosen === undefined) throw new RangeError("Cannot pick: there is nothing");
-  return chosen;
-}
-
-/** A linear congruential generator: the same numbers in every run. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
 }
 
 function read(frames: readonly Frame[]): Event[] {

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertGreater, assertLessOrEqual, assertRejects }
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { type Journal, type JournalParts, openJournal } from "../../../lib/store/outage/journal.ts";
 import { StoreError } from "../../../lib/store/store.ts";
-import { seeded } from "../../metering/random_text.ts";
+import { seeded } from "../../random.ts";
 import { entry, SHEET } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 
@@ -112,7 +112,7 @@ Deno.test("wherever the last write was cut off, all before it is there, and the 
     }
     await journal.close();
     const bytes = await Deno.readFile(path);
-    const below = seeded(5);
+    const { below } = seeded(5);
     for (let length = 0; length <= bytes.length; length += length < 40 || length > bytes.length - 10 ? 1 : below(20)) {
       await Deno.writeFile(path, bytes.subarray(0, length));
       const cut = await open(path);
@@ -139,7 +139,7 @@ Deno.test("what has changed since it was written is left out and told, a copy st
     await journal.close();
     const bytes = await Deno.readFile(path);
     const [one = 0, two = 0] = sizes;
-    const below = seeded(9);
+    const { below } = seeded(9);
     for (let at = start; at < bytes.length - 1; at += 1 + below(12)) {
       const damaged = bytes.slice();
       damaged[at] = (damaged[at] ?? 0) ^ (1 << below(8));

@@ -5,7 +5,7 @@ import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
 import { openJournal } from "../../../lib/store/outage/journal.ts";
 import { journaled, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
 import { type Clock, createClock } from "../../metering/simulator/clock.ts";
-import { seeded } from "../../metering/random_text.ts";
+import { seeded } from "../../random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";
 
@@ -317,7 +317,7 @@ Deno.test("a store that can be read but not written is not up, and entries wait 
 
 /** Plays outages, lost answers and restarts against appends by chance. */
 async function simulate(seed: number): Promise<void> {
-  const below = seeded(seed);
+  const { below } = seeded(seed);
   await inWorld(async (world) => {
     let ledger = await world.open({ maxEntries: 60 });
     const acked: string[] = [];

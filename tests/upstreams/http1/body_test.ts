@@ -2,7 +2,7 @@ import { assert, assertEquals, assertThrows } from "@std/assert";
 import { type Body, createBody, type Inbox } from "../../../lib/upstreams/http1/body.ts";
 import { BrokenAnswer, ConnectionEnded } from "../../../lib/upstreams/http1/broken_answer.ts";
 import type { Framing } from "../../../lib/upstreams/http1/framing.ts";
-import { seeded } from "../../metering/random_text.ts";
+import { seeded } from "../../random.ts";
 
 const bytesOf = (text: string) => Uint8Array.from(text, (char) => char.charCodeAt(0));
 const textOf = (bytes: Uint8Array) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
@@ -82,7 +82,7 @@ Deno.test("a body that its connection ends is everything until then", () => {
 });
 
 Deno.test("chunks of random sizes in pieces of random sizes are what they were", () => {
-  const below = seeded(11);
+  const { below } = seeded(11);
   for (let round = 0; round < 300; round++) {
     let wire = "";
     let text = "";

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { createHttp1Transport } from "../../../lib/upstreams/http1_transport.ts";
 import { createFetchTransport, type Transport } from "../../../lib/upstreams/transport.ts";
-import { seeded, shuffled } from "../../metering/random_text.ts";
+import { type Random, seeded } from "../../random.ts";
 import { soon } from "../../soon.ts";
 import { request } from "../transports.ts";
 import { DIFFERENCES } from "./differences.ts";
@@ -35,10 +35,6 @@ async function sayOfKept(transport: Transport, url: string, body: string): Promi
   }
 }
 
-type Below = (limit: number) => number;
-
-const pick = <T>(below: Below, values: readonly [T, ...T[]]): T => values[below(values.length)] ?? values[0];
-
 /** An answer of the generator: its bytes, in the pieces in which they are sent. */
 interface Made {
   pieces: string[];
@@ -58,83 +54,85 @@ const WORDS = [
   " ",
 ] as const;
 
-function makeBody(below: Below): string {
-  if (below(40) === 0) return "y".repeat(below(200_000));
-  return Array.from({ length: below(30) }, () => pick(below, WORDS)).join("");
+function makeBody(random: Random): string {
+  if (random.below(40) === 0) return "y".repeat(random.below(200_000));
+  return Array.from({ length: random.below(30) }, () => random.pick(WORDS)).join("");
 }
 
-function cased(below: Below, name: string): string {
-  return pick(below, [name, name.toUpperCase(), name.replace(/^./, (char) => char.toUpperCase())]);
+function cased(random: Random, name: string): string {
+  return random.pick([name, name.toUpperCase(), name.replace(/^./, (char) => char.toUpperCase())]);
 }
 
 /** An answer that is right, wrong, or right in an unusual way. */
-function makeAnswer(below: Below): Made {
-  const status = pick(below, [200, 200, 200, 200, 201, 204, 304, 400, 404, 429, 500, 503, 529, 307]);
-  const version = below(12) === 0 ? "1.0" : "1.1";
-  const first = `HTTP/${version} ${status}${pick(below, [" OK", " ", "", " \xe4 b"])}`;
-  const lines = Array.from({ length: below(6) }, () => {
-    const value = pick(below, [
+function makeAnswer(random: Random): Made {
+  const status = random.pick([200, 200, 200, 200, 201, 204, 304, 400, 404, 429, 500, 503, 529, 307]);
+  const version = random.below(12) === 0 ? "1.0" : "1.1";
+  const first = `HTTP/${version} ${status}${random.pick([" OK", " ", "", " \xe4 b"])}`;
+  const lines = Array.from({ length: random.below(6) }, () => {
+    const value = random.pick([
       "",
       "1",
       "a b",
       "\xe9",
       "text/event-stream; charset=utf-8",
-      "x".repeat(below(3_000)),
+      "x".repeat(random.below(3_000)),
       "a, b",
     ]);
-    return `${cased(below, pick(below, ["content-type", "upgrade", "retry-after-ms", "x-three", "retry-after"]))}:${
-      pick(below, ["", " ", "\t "])
-    }${value}${pick(below, ["", "", " \t"])}`;
+    return `${cased(random, random.pick(["content-type", "upgrade", "retry-after-ms", "x-three", "retry-after"]))}:${
+      random.pick(["", " ", "\t "])
+    }${value}${random.pick(["", "", " \t"])}`;
   });
-  if (below(8) === 0) lines.push(pick(below, ["connection: close", "Connection: keep-alive", "keep-alive: timeout=5"]));
-  const body = status === 204 || status === 304 ? "" : makeBody(below);
-  const kind = version === "1.0"
-    ? pick(below, ["length", "close"])
-    : pick(below, ["length", "length", "chunked", "chunked", "close"]);
-  let wire = body;
-  if (kind === "length" && status !== 204) lines.push(`${cased(below, "content-length")}: ${body.length}`);
-  if (kind === "chunked" && status !== 204 && status !== 304) {
-    lines.push(`${cased(below, "transfer-encoding")}: ${cased(below, "chunked")}`);
-    wire = chunksOf(below, body);
+  if (random.below(8) === 0) {
+    lines.push(random.pick(["connection: close", "Connection: keep-alive", "keep-alive: timeout=5"]));
   }
-  let all = `${first}\r\n${shuffled(lines, below).map((line) => `${line}\r\n`).join("")}\r\n${wire}`;
-  if (below(10) === 0) all = `HTTP/1.1 ${pick(below, [100, 102, 103])} Wait\r\nupgrade: no\r\n\r\n${all}`;
+  const body = status === 204 || status === 304 ? "" : makeBody(random);
+  const kind = version === "1.0"
+    ? random.pick(["length", "close"])
+    : random.pick(["length", "length", "chunked", "chunked", "close"]);
+  let wire = body;
+  if (kind === "length" && status !== 204) lines.push(`${cased(random, "content-length")}: ${body.length}`);
+  if (kind === "chunked" && status !== 204 && status !== 304) {
+    lines.push(`${cased(random, "transfer-encoding")}: ${cased(random, "chunked")}`);
+    wire = chunksOf(random, body);
+  }
+  let all = `${first}\r\n${random.shuffled(lines).map((line) => `${line}\r\n`).join("")}\r\n${wire}`;
+  if (random.below(10) === 0) all = `HTTP/1.1 ${random.pick([100, 102, 103])} Wait\r\nupgrade: no\r\n\r\n${all}`;
   let then: Then = kind === "close" ? "close" : "keep";
-  if (below(10) === 0 && all.length > 1) {
-    all = all.slice(0, below(all.length));
+  if (random.below(10) === 0 && all.length > 1) {
+    all = all.slice(0, random.below(all.length));
     then = "close";
-  } else if (below(12) === 0) {
-    all = broken(below, all);
+  } else if (random.below(12) === 0) {
+    all = broken(random, all);
     then = "close";
   }
   const pieces: string[] = [];
-  const size = pick(below, [1 << 30, 1 << 30, 1_000, 50]);
+  const size = random.pick([1 << 30, 1 << 30, 1_000, 50]);
   for (let at = 0; at < all.length && pieces.length < 20; at += size) pieces.push(all.slice(at, at + size));
   pieces.push(all.slice(pieces.join("").length));
   return { pieces, then };
 }
 
-function chunksOf(below: Below, body: string): string {
+function chunksOf(random: Random, body: string): string {
   let wire = "";
   for (let at = 0; at < body.length;) {
-    const size = Math.min(1 + below(pick(below, [4, 100, 20_000])), body.length - at);
-    const hex = pick(below, [size.toString(16), size.toString(16).toUpperCase(), `0${size.toString(16)}`]);
-    wire += `${hex}${pick(below, ["", "", "", ";a", ";a=b"])}\r\n${body.slice(at, at + size)}\r\n`;
+    const size = Math.min(1 + random.below(random.pick([4, 100, 20_000])), body.length - at);
+    const hex = random.pick([size.toString(16), size.toString(16).toUpperCase(), `0${size.toString(16)}`]);
+    wire += `${hex}${random.pick(["", "", "", ";a", ";a=b"])}\r\n${body.slice(at, at + size)}\r\n`;
     at += size;
   }
-  return `${wire}0\r\n${pick(below, ["", "", "x-sum: 1\r\n"])}\r\n`;
+  return `${wire}0\r\n${random.pick(["", "", "x-sum: 1\r\n"])}\r\n`;
 }
 
 /** One byte more, less or another. */
-function broken(below: Below, wire: string): string {
-  const at = below(Math.min(wire.length, 400));
-  const byte = pick(below, ["\r", "\n", "\0", " ", ":", "x", "5", "\t", ""]);
-  return wire.slice(0, at) + byte + wire.slice(at + below(2));
+function broken(random: Random, wire: string): string {
+  const at = random.below(Math.min(wire.length, 400));
+  const byte = random.pick(["\r", "\n", "\0", " ", ":", "x", "5", "\t", ""]);
+  return wire.slice(0, at) + byte + wire.slice(at + random.below(2));
 }
 
 Deno.test("what fetch and we make of an answer is the same, but where we are stricter", async () => {
-  const below = seeded(20_261);
-  const answers = Array.from({ length: 3_000 }, () => makeAnswer(below));
+  const random = seeded(20_261);
+  const answers = Array.from({ length: 3_000 }, () => makeAnswer(random));
   await using server = startKeeping(async (socket, { body }) => {
     const made = answers[Number(body)];
     if (made === undefined) return "close";
