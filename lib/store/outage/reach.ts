@@ -112,6 +112,8 @@ export function createReach(
   }
 
   async function within<T>(answer: Promise<T>): Promise<T> {
+    // Where it fails when nobody waits for it any more, nothing is wrong.
+    answer.catch(() => {});
     if (isClosed) throw new LateError("Cannot wait for the store: it is being closed");
     const late = Promise.withResolvers<never>();
     const give = () => late.reject(new LateError("Cannot wait any longer: the store does not answer"));
@@ -123,7 +125,6 @@ export function createReach(
     } finally {
       waiting.delete(give);
       off();
-      answer.catch(() => {});
     }
   }
 

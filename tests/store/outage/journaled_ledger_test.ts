@@ -315,6 +315,26 @@ Deno.test("a store that can be read but not written is not up, and entries wait 
     assertEquals(await idsIn(world.far), ["a"]);
   }));
 
+Deno.test("what the store answers when nobody waits for it any more disturbs nobody", () =>
+  inWorld(async (world) => {
+    world.mood = "refuses";
+    const before = await world.open();
+    await before.append([entry({ id: "a" })]);
+    await before.close();
+    world.mood = "up";
+    let closing: Promise<void> | undefined;
+    const append = () => {
+      closing = closed.close();
+      return Promise.reject(new Unreachable("connection lost"));
+    };
+    const closed = await world.open({ ledger: { ...world.far, append } });
+    await world.until(() => closing !== undefined);
+    await closing;
+    const after = await world.open();
+    await world.until(() => after.reach().waiting === 0);
+    assertEquals(await idsIn(world.far), ["a"]);
+  }));
+
 /** Plays outages, lost answers and restarts against appends by chance. */
 async function simulate(seed: number): Promise<void> {
   const { below } = seeded(seed);
