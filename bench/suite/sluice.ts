@@ -2,6 +2,7 @@
 import type { Protocol } from "./bodies.ts";
 import { PLAYS } from "./answers.ts";
 import { type Command, firstLine, type Target } from "./targets.ts";
+import { V8_FLAGS } from "./v8_flags.ts";
 
 /** How Sluice is run. */
 export interface SluiceOptions {
@@ -82,14 +83,7 @@ function commandOf({ executable, preload = [] }: SluiceOptions, args: readonly s
   return {
     program: Deno.execPath(),
     args: [
-      // The flag is that of the tasks.
-      ...[
-        "run",
-        "--quiet",
-        "--no-check",
-        "--no-prompt",
-        "--v8-flags=--no-memory-reducer,--no-allocation-site-pretenuring,--max-semi-space-size=64",
-      ],
+      ...["run", "--quiet", "--no-check", "--no-prompt", `--v8-flags=${V8_FLAGS}`],
       ...["--config", `${ROOT}deno.json`],
       // What runs beside it may look at the whole process.
       ...(preload.length > 0 ? ["--allow-all"] : ["--allow-net", "--allow-env", "--allow-read", "--allow-write"]),

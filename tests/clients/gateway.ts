@@ -3,7 +3,7 @@ import denoJson from "../../deno.json" with { type: "json" };
 
 const ROOT = `${import.meta.dirname}/../..`;
 /** What the program may do when it is started from source; the task finds out where packages are, and so does this. */
-const PERMISSIONS = denoJson.tasks.start.command.replace(/\$\(.*?\)/, await npmCache()).match(/--allow-\S+/g) ?? [];
+const PERMISSIONS = denoJson.tasks.sluice.command.replace(/\$\(.*?\)/, await npmCache()).match(/--allow-\S+/g) ?? [];
 
 async function npmCache(): Promise<string> {
   const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output();

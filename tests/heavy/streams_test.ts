@@ -1,6 +1,7 @@
 /** As many streams as a process can have descriptors for, held for a minute: not an event is lost, and the bill is right. */
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
+import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
@@ -256,10 +257,7 @@ async function addKey(folder: string, env: Record<string, string> = {}): Promise
 }
 
 /** The engine runs as in the program that is released. */
-const ENV = {
-  KEY_UP: "key-of-the-upstream",
-  DENO_V8_FLAGS: "--no-memory-reducer,--no-allocation-site-pretenuring,--max-semi-space-size=64",
-};
+const ENV = { KEY_UP: "key-of-the-upstream", DENO_V8_FLAGS: V8_FLAGS };
 Deno.test({
   name:
     `${ALONE} streams of one process for a minute: no error, cut or lost event, one entry each (needs 20,000 descriptors)`,
