@@ -13,7 +13,7 @@
 import type { Block, Media, Prompt } from "../canonical/types.ts";
 import { atOnce, inSlices, turn } from "../pace.ts";
 import { blockParts, fixedParts, mediaTokens, type Part, TOKENS_OF_PRIMER, TOKENS_PER_MESSAGE } from "./parts.ts";
-import { SHORT_TEXT, type TokenCounter } from "./tokens.ts";
+import { COUNTED_AT_ONCE, type TokenCounter } from "./tokens.ts";
 
 /** What a part costs beside its characters, in characters: a prompt may have very many very short ones. */
 const EFFORT_PER_PART = 64;
@@ -72,9 +72,9 @@ class Tally {
     let sum = 0;
     for (const part of parts) {
       // Those that are long give others a turn by themselves.
-      const length = typeof part === "string" && part.length <= SHORT_TEXT ? part.length : 0;
+      const length = typeof part === "string" && part.length <= COUNTED_AT_ONCE ? part.length : 0;
       this.#effort += EFFORT_PER_PART + length;
-      if (this.#effort > SHORT_TEXT) {
+      if (this.#effort > COUNTED_AT_ONCE) {
         this.#effort = 0;
         await turn();
       }
@@ -87,7 +87,7 @@ class Tally {
   async #countMedia(media: Media): Promise<number> {
     if (media.kind === "bytes" && media.mediaType.startsWith("text/")) {
       const work = decodeText(media.base64);
-      const text = media.base64.length <= SHORT_TEXT ? atOnce(work) : await inSlices(work);
+      const text = media.base64.length <= COUNTED_AT_ONCE ? atOnce(work) : await inSlices(work);
       if (text !== undefined) return await this.#counter.countLong(text);
     }
     return mediaTokens(media);

@@ -11,7 +11,7 @@ import type { Block, Event, OpenBlock } from "../canonical/types.ts";
 import { countReply, type ReplyTokens } from "./count_prompt.ts";
 import { turn } from "../pace.ts";
 import { lastCut } from "./pieces.ts";
-import { loadTokenCounter, SHORT_TEXT, type TokenCounter } from "./tokens.ts";
+import { COUNTED_AT_ONCE, loadTokenCounter, type TokenCounter } from "./tokens.ts";
 
 /** What is kept uncounted, in UTF-16 code units: 64 KiB. */
 const KEPT = 32_768;
@@ -158,8 +158,8 @@ function cutBeginning(part: Part, counter: TokenCounter): Part {
 /** The last place near the beginning of a text at which a token ends, `OVERLAP` before the end of what was looked at. */
 function cutWithin(text: string, counter: TokenCounter): number {
   let cut = 0;
-  for (const piece of counter.split(text.slice(0, SHORT_TEXT))) {
-    if (cut > 0 && cut + piece.length > SHORT_TEXT - OVERLAP) break;
+  for (const piece of counter.split(text.slice(0, COUNTED_AT_ONCE))) {
+    if (cut > 0 && cut + piece.length > COUNTED_AT_ONCE - OVERLAP) break;
     cut += piece.length;
   }
   return cut;

@@ -6,7 +6,7 @@ import { type RankTable, readRanks } from "./ranks.ts";
 import { encodeSteps } from "../utf8_steps.ts";
 
 /** Texts up to this length, in UTF-16 code units, are counted at once: a few milliseconds at worst. */
-export const SHORT_TEXT = 8192;
+export const COUNTED_AT_ONCE = 8192;
 /** Bytes counted between two pauses, where no single piece is longer. */
 const BYTES_PER_STEP = 1024;
 
@@ -46,7 +46,7 @@ function counterOf(table: RankTable): TokenCounter {
   const count = (text: string) => atOnce(tokens(table, text));
   return {
     count,
-    countLong: async (text) => text.length <= SHORT_TEXT ? count(text) : await inSlices(tokens(table, text)),
+    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await inSlices(tokens(table, text)),
     encode(text) {
       const bytes = utf8(text);
       const ends: number[] = [];
@@ -69,7 +69,7 @@ function utf8(text: string): Uint8Array {
 
 /** Number of tokens of a text, with pauses. Its UTF-8 is made when the first step is taken. */
 function* tokens(table: RankTable, text: string): Generator<void, number> {
-  return yield* tokenize(table, text.length <= SHORT_TEXT ? utf8(text) : yield* encodeSteps(text));
+  return yield* tokenize(table, text.length <= COUNTED_AT_ONCE ? utf8(text) : yield* encodeSteps(text));
 }
 
 /** Number of tokens of well-formed UTF-8, with pauses. Adds the ends of the tokens to `ends`. */

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Tiktoken } from "js-tiktoken/lite";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
-import { loadTokenCounter, SHORT_TEXT } from "../../lib/metering/tokens.ts";
+import { COUNTED_AT_ONCE, loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { seeded } from "../random.ts";
 import { randomText } from "./random_text.ts";
 
@@ -144,6 +144,6 @@ Deno.test("countLong() pauses within one huge piece", async () => {
 
 Deno.test("countLong() of many texts at once is right for each", async () => {
   const counter = await loadTokenCounter();
-  const texts = Array.from({ length: 8 }, (_, i) => `word${i} `.repeat(SHORT_TEXT / 2 + i));
+  const texts = Array.from({ length: 8 }, (_, i) => `word${i} `.repeat(COUNTED_AT_ONCE / 2 + i));
   assertEquals(await Promise.all(texts.map(counter.countLong)), texts.map(counter.count));
 });

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../errors.ts";
 import type { Incoming } from "../transport.ts";
 import { type Body, createBody } from "./body.ts";
-import type { Call, Reached } from "./call.ts";
+import type { Call } from "./call.ts";
 import type { Connection } from "./connection.ts";
 import type { Watch } from "./deadlines.ts";
 import type { Following } from "./framing.ts";
@@ -24,6 +24,14 @@ export interface Shared {
   closed: boolean;
 }
 
+/** An answer whose head has come, and the connection that the rest comes on. */
+export interface BegunAnswer {
+  head: Head;
+  following: Following;
+  connection: Connection;
+  sending: Sending;
+}
+
 const decoder = new TextDecoder();
 
 /** An answer, read off its connection when somebody asks for it and not before. */
@@ -40,7 +48,7 @@ export class Answer implements Incoming {
   #over = false;
 
   constructor(
-    { head, following, connection, sending }: Reached,
+    { head, following, connection, sending }: BegunAnswer,
     { call, pool, shared }: { call: Call; pool: Pool; shared: Shared },
   ) {
     this.#head = head;

@@ -84,14 +84,6 @@ const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
  */
 const STALE_MS = 1_000;
 
-/** An answer whose head has come, and the connection that it comes on. */
-export interface Reached {
-  connection: Connection;
-  sending: Sending;
-  head: Head;
-  following: Following;
-}
-
 /** What a call goes with. */
 export interface Going {
   pool: Pool;
