@@ -1,51 +1,29 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
-import type { JsonObject } from "../../lib/json.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
-import type { BilledTokens, Ending, KeptEntry, UsageSource } from "../../lib/store/ledger.ts";
-import { othersTurns } from "../others_turns.ts";
-import type { GatewayOptions } from "../upstreams/gateway.ts";
-import { errorBody, errorFrame, prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
-import { soon } from "../soon.ts";
-import { assertSameBill, streamedBill, usd, wholeBill } from "./bills.ts";
-import { frames, TOLD, type Told, whole } from "./spoken.ts";
-import type { Said, Step } from "./stepped.ts";
+import type { Ending } from "../../lib/store/ledger.ts";
+import { errorBody, errorFrame, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
+import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";
 import {
-  chargeOf,
-  gatedStore,
-  priceOf,
-  spokenBy,
-  startWorld,
-  tokens,
-  type Way,
-  type World,
-  type WorldOptions,
-} from "./world.ts";
+  answers,
+  ask,
+  checkEntry,
+  COMPLETE,
+  departure,
+  type Expected,
+  HTTP,
+  leavesAfter,
+  PIECES,
+  type Planned,
+  stepsOf,
+  streamsThen,
+} from "./exchange.ts";
+import { frames, TOLD } from "./spoken.ts";
+import { spokenBy, startWorld, tokens, type Way, type World, type WorldOptions } from "./world.ts";
 
-const PIECES = ["alpha beta ", "gamma delta ", "epsilon zeta ", "eta theta"];
-const TEXT = PIECES.join("");
 const counter = await loadTokenCounter();
 /** o200k tokens of a prompt that says "Hello", in any protocol: 1, 3 for the message, and 3 for the answer's beginning. */
 const INPUT = 7;
-
-/** What must be in the ledger. */
-interface Expected {
-  status: number;
-  ending: Ending;
-  /** Absent: nothing is charged. */
-  tokens?: BilledTokens;
-  source?: UsageSource;
-  /** Absent: one. */
-  attempts?: number;
-}
-
-/** A world before its start. */
-interface Planned {
-  protocol: Protocol;
-  way: Way;
-  /** Resolves when the gateway's server has seen the client leave, and whoever wants to be told has been. */
-  gone: () => Promise<void>;
-}
 
 /** One ending of a request, in every protocol and every way it is possible in. */
 interface Case {
@@ -56,10 +34,7 @@ interface Case {
   act(world: World): Promise<{ response?: Response; expected: Expected }>;
 }
 
-const HTTP: readonly Way[] = ["relayed", "translated"];
-const ALL: readonly Way[] = [...HTTP, "embedded"];
 const FAILED: Pick<Expected, "ending"> = { ending: "failed" };
-const COMPLETE: Expected = { status: 200, ending: "end", tokens: tokens(TOLD), source: "upstream" };
 const COUNTED: Expected = { ...COMPLETE, tokens: tokens({ prompt: INPUT, completion: counted(4) }), source: "counted" };
 
 function counted(pieces: number): number {
@@ -78,45 +53,6 @@ function left(protocol: Protocol, way: Way, pieces: number): Expected {
     tokens: tokens({ ...input, completion: counted(pieces) }),
     source: "counted",
   };
-}
-
-/** An upstream that answers as it is asked, streamed or whole. */
-function answers(told: Told): (world: Pick<Planned, "protocol" | "way">) => Partial<WorldOptions> {
-  return ({ protocol, way }) => ({ says: ({ stream }) => ({ steps: stepsOf(spokenBy(protocol, way), stream, told) }) });
-}
-
-function stepsOf(spoken: Protocol, stream: boolean, told: Told): string[] {
-  if (!stream) return [whole(spoken, TEXT, told)];
-  const { opening, pieces, ending } = frames(spoken, PIECES, told);
-  return [...opening, ...pieces, ...ending];
-}
-
-/** An upstream that streams, with other steps in place of what follows so many pieces. */
-function streamsThen(
-  count: number,
-  rest: (frames: { ending: string[]; pieces: string[]; spoken: Protocol } & Pick<Planned, "gone">) => Step[],
-  more: Partial<Said> = {},
-): (world: Planned) => Partial<WorldOptions> {
-  return ({ protocol, way, gone }) => {
-    const spoken = spokenBy(protocol, way);
-    const { opening, pieces, ending } = frames(spoken, PIECES, "told");
-    const steps = () => [
-      ...opening,
-      ...pieces.slice(0, count),
-      ...rest({ ending, pieces: pieces.slice(count), spoken, gone }),
-    ];
-    return { says: () => ({ steps: steps(), ...more }) };
-  };
-}
-
-function asking(protocol: Protocol, stream: boolean): JsonObject {
-  const options = protocol === "chat" && stream ? { stream_options: { include_usage: true } } : {};
-  return prompt(protocol, { stream, ...options });
-}
-
-function ask(world: World, stream: boolean, signal?: AbortSignal): Promise<Response> {
-  const { gateway, protocol } = world;
-  return gateway.ask(protocol, asking(protocol, stream), signal === undefined ? {} : { signal });
 }
 
 /** A whole exchange: the client reads to the end and is told the bill that is kept. */
@@ -154,26 +90,6 @@ function fails(stream: boolean, status: number, ending: Ending = "failed"): Case
     assertEquals(response.headers.get("x-sluice-cost"), "0");
     return { response, expected: { status: native, ending, ...(ending === "refused" && { attempts: 0 }) } };
   };
-}
-
-/** Reads until a text has come, lets something else happen then, and leaves; gives what has come. */
-async function leavesAfter(
-  response: Response,
-  text: string,
-  { leave, then }: { leave: AbortController; then?: () => Promise<void> },
-): Promise<string> {
-  let got = "";
-  const decoder = new TextDecoder();
-  const reader = response.body?.getReader();
-  while (!got.includes(text)) {
-    const read = await reader?.read();
-    if (read?.value === undefined) throw new Error(`Expected "${text}" in ${got}`);
-    got += decoder.decode(read.value, { stream: true });
-  }
-  await then?.();
-  leave.abort();
-  await reader?.cancel().catch(() => {});
-  return got;
 }
 
 /** The client leaves when it has got so many pieces. */
@@ -373,40 +289,6 @@ const CASES: readonly Case[] = [
   },
 ];
 
-function check(
-  entry: KeptEntry,
-  { world, expected, about }: { world: World; expected: Expected; about: string },
-): void {
-  const { protocol, way } = world;
-  const attempts = expected.attempts ?? 1;
-  const billed = expected.tokens ?? tokens({});
-  assertEquals(chargeOf(entry), {
-    status: expected.status,
-    ending: expected.ending,
-    tokens: billed,
-    source: expected.source ?? "none",
-    cost: priceOf(billed),
-    attempts,
-  }, about);
-  const upstream = attempts === 0 ? "" : way === "embedded" ? "embedded" : attempts === 1 ? "one" : "two";
-  assertEquals([entry.endpoint, entry.model, entry.upstream, entry.images], [protocol, "acme/one", upstream, 0], about);
-  assertEquals([entry.keyId, entry.group], [world.gateway.key.id, "default"], about);
-  assertEquals(entry.sheet === undefined, expected.tokens === undefined, about);
-  assertEquals(entry.overrun, 0n, about);
-  assert(entry.held >= entry.cost && entry.held > 0n, about);
-  assert(expected.tokens === undefined || entry.firstMs !== undefined, `${about}: when it began is not told`);
-}
-
-/** Tells when the client of the one request has gone, and what a gateway is to be started with for that. */
-function departure(): Pick<Planned, "gone"> & { gateway: GatewayOptions } {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  // Of a whole answer the gateway itself asks a little later whether its client is there.
-  return {
-    gone: () => promise.then(() => othersTurns()),
-    gateway: { arriving: ({ signal }) => signal.addEventListener("abort", () => resolve(), { once: true }) },
-  };
-}
-
 for (const { name, ways, options, act } of CASES) {
   Deno.test(`${name}: one entry with its exact charge, and nothing stays taken`, async () => {
     await Promise.all(ways.flatMap((way) =>
@@ -417,80 +299,9 @@ for (const { name, ways, options, act } of CASES) {
         const { response, expected } = await act(world);
         const entry = await world.entry();
         if (response !== undefined) assertEquals(response.headers.get("x-request-id"), `req_${entry.id}`, about);
-        check(entry, { world, expected, about });
+        checkEntry(entry, { world, expected, about });
         await world.assertSettled(entry, about);
       })
     ));
   });
 }
-
-Deno.test("a client that leaves while its complete answer is being entered pays for all of it, once", async () => {
-  for (const way of HTTP) {
-    for (const protocol of PROTOCOLS) {
-      for (const onDisconnect of ["cancel", "drain"] as const) {
-        const about = `${protocol} ${way} ${onDisconnect}`;
-        const { store, arrived, open } = gatedStore();
-        const { gone, gateway } = departure();
-        // What is read together with the ending waits for the entry with it.
-        const read = Promise.withResolvers<void>();
-        await using world = startWorld({
-          protocol,
-          way,
-          onDisconnect,
-          ...streamsThen(4, ({ ending }) => [read.promise, ...ending])({ protocol, way, gone }),
-          gateway: { ...gateway, store },
-        });
-        const leave = new AbortController();
-        const response = await ask(world, true, leave.signal);
-        const then = () => {
-          read.resolve();
-          return soon(`${about}: the entry`, arrived);
-        };
-        const got = await leavesAfter(response, "theta", { leave, then });
-        await soon(`${about}: the client's leaving`, gone());
-        open();
-        const entry = await world.entry();
-        assert(!got.includes(SUCCESS[protocol]), about);
-        assertEquals(got.includes("sluice_cost"), false, about);
-        check(entry, { world, expected: { ...COMPLETE, ending: entry.ending }, about });
-        await world.assertSettled(entry, about);
-      }
-    }
-  }
-});
-
-Deno.test("nothing that ends an answer goes out before its entry is there", async () => {
-  for (const way of ALL) {
-    for (const protocol of PROTOCOLS) {
-      for (const stream of [false, true]) {
-        const about = `${protocol} ${way} ${stream}`;
-        const { store, arrived, open } = gatedStore();
-        await using world = startWorld({
-          protocol,
-          way,
-          gateway: { store },
-          ...answers("told")({ protocol, way }),
-        });
-        let got = "";
-        let answered = false;
-        const reading = ask(world, stream).then(async (response) => {
-          answered = true;
-          for await (const bytes of response.body ?? []) got += new TextDecoder().decode(bytes);
-        });
-        await soon(`${about}: the entry`, arrived);
-        await othersTurns();
-        assertEquals([answered && !stream, got.includes(SUCCESS[protocol])], [false, false], about);
-        for (const word of ['"usage":{', "sluice_cost", "[DONE]"]) {
-          // The beginning of a message tells its input.
-          const later = protocol === "messages" ? got.slice(got.indexOf("content_block_start")) : got;
-          assert(!later.includes(word), `${about}: ${word} in ${got}`);
-        }
-        open();
-        await reading;
-        assert(!stream || got.includes(SUCCESS[protocol]), about);
-        const { cost } = await world.entry();
-        assert(!stream || got.includes(`"sluice_cost":"${usd(cost)}"`), about);
-      }
-    }
-  }
-});
