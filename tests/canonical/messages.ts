@@ -1,5 +1,10 @@
-/** Messages of prompts, in few words. */
-import type { Block, Message } from "../../lib/canonical/types.ts";
+/** Prompts and their messages, in few words. */
+import type { Block, Message, Prompt } from "../../lib/canonical/types.ts";
+
+/** A prompt of the chat protocol with nothing but messages, unless told otherwise. */
+export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
+  return { protocol: "chat", model: "test/model", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
+}
 
 /** A user message of texts and blocks. */
 export function user(...said: (string | Block)[]): Message {

@@ -4,6 +4,7 @@ import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } 
 import { countPrompt } from "../../lib/metering/count_prompt.ts";
 import { parseUsd } from "../../lib/metering/money.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import { promptOf, user } from "../canonical/messages.ts";
 import { seeded } from "../random.ts";
 import { SHEET } from "./entries.ts";
 import { randomText } from "./random_text.ts";
@@ -14,16 +15,7 @@ const MODEL = {
 };
 
 function prompt(blocks: Block[], members: Partial<Prompt> = {}): Prompt {
-  return {
-    protocol: "chat",
-    model: "acme/one",
-    messages: [{ role: "user", blocks }],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-    ...members,
-  };
+  return promptOf([user(...blocks)], members);
 }
 
 Deno.test("mostTokens() is never below what a prompt counts, whatever is in it", async () => {

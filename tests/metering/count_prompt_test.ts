@@ -3,17 +3,14 @@ import type { Block, Message, Prompt } from "../../lib/canonical/types.ts";
 import { countMessages, countPrompt, countReply } from "../../lib/metering/count_prompt.ts";
 import { blockParts, fixedParts, writeLongParts } from "../../lib/metering/parts.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import { promptOf, user } from "../canonical/messages.ts";
 
 const counter = await loadTokenCounter();
 const tokens = counter.count;
 
-function promptOf(prompt: Partial<Prompt>): Prompt {
-  return { protocol: "chat", model: "m", messages: [], tools: [], stop: [], sampling: {}, stream: false, ...prompt };
-}
-
 /** Tokens of one user message with these blocks, without its frame. */
 async function blocksTokens(...blocks: Block[]): Promise<number> {
-  const { messages } = await countMessages(promptOf({ messages: [{ role: "user", blocks }] }), counter);
+  const { messages } = await countMessages(promptOf([{ role: "user", blocks }]), counter);
   return (messages[0] ?? NaN) - 3;
 }
 
@@ -24,17 +21,17 @@ function png(width: number, height: number): string {
 }
 
 Deno.test("countPrompt() is 3 for each message, 3 for the answer, and the tokens of the texts", async () => {
-  assertEquals(await countPrompt(promptOf({}), counter), 3);
+  assertEquals(await countPrompt(promptOf([]), counter), 3);
   const messages: Message[] = [
     { role: "system", blocks: [{ type: "text", text: "Be brief." }] },
     { role: "user", blocks: [{ type: "text", text: "Hello, world!" }, { type: "text", text: "Hi" }] },
     { role: "assistant", blocks: [] },
   ];
-  assertEquals(await countMessages(promptOf({ messages }), counter), {
+  assertEquals(await countMessages(promptOf(messages), counter), {
     fixed: 3,
     messages: [3 + tokens("Be brief."), 3 + 4 + tokens("Hi"), 3],
   });
-  assertEquals(await countPrompt(promptOf({ messages }), counter), 3 + 9 + tokens("Be brief.") + 4 + tokens("Hi"));
+  assertEquals(await countPrompt(promptOf(messages), counter), 3 + 9 + tokens("Be brief.") + 4 + tokens("Hi"));
 });
 
 Deno.test("countMessages() counts what the model reads of each kind of block", async () => {
@@ -85,7 +82,7 @@ Deno.test("countMessages() counts tools and the form of the answer as fixed", as
     [{ format: { type: "json_object" } }, 0],
   ];
   for (const [prompt, expected] of cases) {
-    assertEquals(await countMessages(promptOf(prompt), counter), { fixed: 3 + expected, messages: [] });
+    assertEquals(await countMessages(promptOf([], prompt), counter), { fixed: 3 + expected, messages: [] });
   }
 });
 
@@ -133,7 +130,7 @@ Deno.test("countPrompt() lets the event loop turn, be it many short texts or one
   for (const messages of [short, long]) {
     let turns = 0;
     let done = false;
-    const counting = countPrompt(promptOf({ messages }), counter).finally(() => done = true);
+    const counting = countPrompt(promptOf(messages), counter).finally(() => done = true);
     while (!done) {
       await new Promise((resolve) => setTimeout(resolve, 0));
       turns++;
@@ -161,7 +158,7 @@ Deno.test("what was written beforehand counts as what is not", async () => {
   const odd = { a: '"\ud800'.repeat(40_000), b: [1, { c: null }], __proto__: {} };
   const value = () => ({ type: "x", ...odd });
   const make = () =>
-    promptOf({
+    promptOf([user({ type: "foreign", from: "messages", value: value() })], {
       tools: [
         { type: "function", name: "f", parameters: value() },
         { type: "function", name: "none" },
@@ -169,12 +166,11 @@ Deno.test("what was written beforehand counts as what is not", async () => {
         { type: "hosted", from: "responses", value: value() },
       ],
       format: { type: "json_schema", schema: value() },
-      messages: [{ role: "user", blocks: [{ type: "foreign", from: "messages", value: value() }] }],
     });
   const written = make();
   await writeLongParts(written);
   assertEquals([...fixedParts(written)], [...fixedParts(make())]);
   const blocks = (prompt: Prompt) => prompt.messages.flatMap((message) => [...blockParts(message.blocks)]);
   assertEquals(blocks(written), blocks(make()));
-  await writeLongParts(promptOf({}));
+  await writeLongParts(promptOf([]));
 });

@@ -4,8 +4,8 @@ import type { Prompt, Protocol, Reasoning } from "../../lib/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { checkModelRules } from "../../lib/pipeline/rules.ts";
-import { assistant, call, result, user } from "../canonical/messages.ts";
-import { png, promptOf, tool } from "../upstreams/prompts.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { png, tool } from "../upstreams/prompts.ts";
 
 type Row = Partial<Pick<Model, "reasoning" | "supported_parameters">> & { input?: string[] };
 

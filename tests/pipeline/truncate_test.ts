@@ -1,8 +1,7 @@
 import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import type { Message } from "../../lib/canonical/types.ts";
 import { truncate } from "../../lib/pipeline/truncate.ts";
-import { assistant, call, result, system, user } from "../canonical/messages.ts";
-import { promptOf } from "../upstreams/prompts.ts";
+import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
 
 /** Every message is 10 tokens, everything else 5. Gives the indices that are kept. */
 function kept(messages: Message[], limit: number): number[] | undefined {

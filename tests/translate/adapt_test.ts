@@ -6,8 +6,8 @@ import { adapt } from "../../lib/translate/adapt.ts";
 import { isLegal } from "../../lib/translate/hash.ts";
 import type { AdaptTarget } from "../../lib/translate/target.ts";
 import { type Callable, randomAnswer, randomPrompt } from "./random_prompt.ts";
-import { user } from "../canonical/messages.ts";
-import { KINDS, promptOf, targetOf } from "./targets.ts";
+import { promptOf, user } from "../canonical/messages.ts";
+import { KINDS, targetOf } from "./targets.ts";
 
 const SEEDS = Array.from({ length: 400 }, (_, seed) => seed);
 

@@ -1,8 +1,8 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import { legalCallId, legalizeCallIds } from "../../lib/translate/call_ids.ts";
 import { hashText, isLegal } from "../../lib/translate/hash.ts";
-import { assistant, call, result, user } from "../canonical/messages.ts";
-import { DIALECTS, promptOf } from "./targets.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { DIALECTS } from "./targets.ts";
 
 const ANTHROPIC = DIALECTS.messages.dialect.callId;
 const MISTRAL = DIALECTS.mistral.dialect.callId;

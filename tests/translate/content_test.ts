@@ -8,8 +8,8 @@ import { dropEmpty, flattenContent } from "../../lib/translate/content.ts";
 import { moveMediaOut } from "../../lib/translate/media.ts";
 import { requireAll } from "../../lib/translate/require_all.ts";
 import { dropRest } from "../../lib/translate/rest.ts";
-import { assistant, call, result, system, text, user } from "../canonical/messages.ts";
-import { type Kind, picture, promptOf, targetOf } from "./targets.ts";
+import { assistant, call, promptOf, result, system, text, user } from "../canonical/messages.ts";
+import { type Kind, picture, targetOf } from "./targets.ts";
 
 function foreign(from: Protocol, value: JsonObject): BlockOf<"foreign"> {
   return { type: "foreign", from, value };

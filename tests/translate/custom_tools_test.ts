@@ -6,8 +6,8 @@ import { unwrapCustomCalls, wrapCustomTools } from "../../lib/translate/custom_t
 import { inputDecoder } from "../../lib/translate/input_decoder.ts";
 import { type Random, seeded } from "../random.ts";
 import { pieces } from "./random_prompt.ts";
-import { user } from "../canonical/messages.ts";
-import { promptOf, targetOf } from "./targets.ts";
+import { promptOf, user } from "../canonical/messages.ts";
+import { targetOf } from "./targets.ts";
 
 /** Arguments as a model sends them, and the input they mean. */
 const INPUTS: [string, string][] = [

@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
 import type { Block, Message, Reasoning, ToolChoice } from "../../lib/canonical/types.ts";
 import { dropForeignReasoning, settleReasoning } from "../../lib/translate/reasoning.ts";
-import { assistant, call, result, user } from "../canonical/messages.ts";
-import { type Kind, promptOf, targetOf } from "./targets.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { type Kind, targetOf } from "./targets.ts";
 
 const OWN: Block = { type: "reasoning", text: "a", signature: { issuer: "anthropic", value: "s" } };
 const HIDDEN: Block = { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "h" } };

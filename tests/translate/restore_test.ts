@@ -8,8 +8,8 @@ import { settleFinish } from "../../lib/translate/finish.ts";
 import { enforceStops, shareStops } from "../../lib/translate/stops.ts";
 import { seeded } from "../random.ts";
 import { pieces } from "./random_prompt.ts";
-import { call, text } from "../canonical/messages.ts";
-import { promptOf, targetOf } from "./targets.ts";
+import { call, promptOf, text } from "../canonical/messages.ts";
+import { targetOf } from "./targets.ts";
 
 function pass(events: readonly Event[], machine: Machine<Event, Event>): Event[] {
   const grammar = checkGrammar();

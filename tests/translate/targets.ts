@@ -1,6 +1,6 @@
 /** Targets that differ in what they take. */
 import { Dropped } from "../../lib/canonical/dropped.ts";
-import type { Block, Message, Prompt } from "../../lib/canonical/types.ts";
+import type { Block } from "../../lib/canonical/types.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import type { Dialect } from "../../lib/protocols/upstream_codec.ts";
 import type { AdaptTarget } from "../../lib/translate/target.ts";
@@ -111,11 +111,6 @@ export function targetOf(
     dialect: { ...DIALECTS[kind].dialect, ...dialect },
     dropped: new Dropped(),
   };
-}
-
-/** A prompt with nothing but messages, unless told otherwise. */
-export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
-  return { protocol: "chat", model: "test/model", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
 }
 
 /** A picture. */

@@ -5,8 +5,8 @@ import { adapt } from "../../lib/translate/adapt.ts";
 import { isLegal } from "../../lib/translate/hash.ts";
 import { renameTools } from "../../lib/translate/tool_names.ts";
 import { selectTools } from "../../lib/translate/tools.ts";
-import { assistant, call, result, user } from "../canonical/messages.ts";
-import { DIALECTS, promptOf, targetOf } from "./targets.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { DIALECTS, targetOf } from "./targets.ts";
 
 const SEARCH: Tool = { type: "hosted", from: "messages", value: { type: "web_search_20250305", name: "web_search" } };
 const A: Tool = { type: "function", name: "a" };

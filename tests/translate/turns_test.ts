@@ -1,8 +1,8 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
 import type { Block, Message } from "../../lib/canonical/types.ts";
 import { orderTurns } from "../../lib/translate/turns.ts";
-import { assistant, call, result, system, user } from "../canonical/messages.ts";
-import { type Kind, picture, promptOf, targetOf } from "./targets.ts";
+import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
+import { type Kind, picture, targetOf } from "./targets.ts";
 
 const MISSING = "There is no result: the call was not carried out";
 const ORPHAN = "Result of a tool call that is no longer part of this conversation:";

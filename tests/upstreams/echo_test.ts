@@ -8,9 +8,9 @@ import { countReply } from "../../lib/metering/count_prompt.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
 import { NOTHING } from "../../lib/upstreams/embedded/answer.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
-import { assistant, call, result, system, user } from "../canonical/messages.ts";
+import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
 import { seeded } from "../random.ts";
-import { callOf, echoFeed, echoModel, eventsOf, png, promptOf, tool } from "./prompts.ts";
+import { callOf, echoFeed, echoModel, eventsOf, png, tool } from "./prompts.ts";
 
 async function replyOf(messages: Message[], more: Partial<Prompt> = {}): Promise<Reply> {
   return fold(await eventsOf(promptOf(messages, more)));

@@ -3,7 +3,8 @@ import type { Block, Message, Protocol } from "../../lib/canonical/types.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
-import { promptOf, said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
+import { promptOf } from "../canonical/messages.ts";
+import { said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { errorBody, prompt, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";
@@ -43,7 +44,7 @@ function called(text: string, more: Partial<Extract<Block, { type: "tool_call" }
 
 /** What is written to each protocol that wants objects, as text. */
 function written(messages: Message[]): string[] {
-  const gemini = geminiUpstream.writePrompt(promptOf({ messages }), {
+  const gemini = geminiUpstream.writePrompt(promptOf(messages), {
     ...targetOf(),
     issuer: "google",
     dialect: geminiUpstream.dialect,
@@ -54,7 +55,7 @@ function written(messages: Message[]): string[] {
 Deno.test("arguments that were read beforehand are written as those that are not", async () => {
   for (const [name, text, isRead] of ARGUMENTS) {
     const messages = called(text);
-    const read = await readLongInputs(promptOf({ messages }), "messages");
+    const read = await readLongInputs(promptOf(messages), "messages");
     const call = read.messages[1]?.blocks[1];
     assert(call?.type === "tool_call" && call.input !== undefined, name);
     assertEquals(isObject(call.input), isRead, name);
@@ -77,7 +78,7 @@ Deno.test("results that were read beforehand are written as those that are not",
     const half = text.indexOf(",");
     for (const texts of [[text], ["", text], half < 0 ? [text, ""] : [text.slice(0, half), text.slice(half)]]) {
       const messages = answered(...texts);
-      const read = await readLongInputs(promptOf({ messages }), "gemini");
+      const read = await readLongInputs(promptOf(messages), "gemini");
       const result = read.messages[2]?.blocks[0];
       assert(result?.type === "tool_result", name);
       assertEquals(isObject(result.output), isRead, name);
@@ -88,14 +89,12 @@ Deno.test("results that were read beforehand are written as those that are not",
 });
 
 Deno.test("results stay text where the protocol wants text, and where they tell of an error", async () => {
-  const prompt = promptOf({ messages: answered(`{"a":"${LONG}"}`) });
+  const prompt = promptOf(answered(`{"a":"${LONG}"}`));
   assertStrictEquals(await readLongInputs(prompt, "messages"), prompt);
-  const failed = promptOf({
-    messages: prompt.messages.map((message) => ({
-      ...message,
-      blocks: message.blocks.map((block) => block.type === "tool_result" ? { ...block, isError: true } : block),
-    })),
-  });
+  const failed = promptOf(prompt.messages.map((message) => ({
+    ...message,
+    blocks: message.blocks.map((block) => block.type === "tool_result" ? { ...block, isError: true } : block),
+  })));
   assertStrictEquals(await readLongInputs(failed, "gemini"), failed);
 });
 
@@ -104,7 +103,7 @@ Deno.test("many short arguments and results are read beforehand, with turns for 
   const messages = Array.from({ length: 24 }, () => [...called(zeros), ...answered(zeros)]).flat();
   let turns = 0;
   const timer = setInterval(() => turns++, 0);
-  const { messages: read } = await readLongInputs(promptOf({ messages }), "gemini");
+  const { messages: read } = await readLongInputs(promptOf(messages), "gemini");
   clearInterval(timer);
   assertGreater(turns, 2);
   const objects = read.flatMap(({ blocks }) =>
@@ -118,22 +117,22 @@ Deno.test("many short arguments and results are read beforehand, with turns for 
 
 Deno.test("blank arguments are no arguments, however long they are", async () => {
   const messages = called(" \n".repeat(40_000));
-  const read = await readLongInputs(promptOf({ messages }), "gemini");
+  const read = await readLongInputs(promptOf(messages), "gemini");
   assertEquals(written(read.messages), written(called("")));
   assertEquals(written(messages), written(called("")));
 });
 
 Deno.test("what is not to be read beforehand stays the same prompt", async () => {
-  const long = promptOf({ messages: called(`{"a":"${LONG}"}`) });
+  const long = promptOf(called(`{"a":"${LONG}"}`));
   for (const protocol of ["chat", "responses"] as const) assertStrictEquals(await readLongInputs(long, protocol), long);
-  const short = promptOf({ messages: called(`{"a":"${LONG.slice(0, 65_528)}"}`) });
+  const short = promptOf(called(`{"a":"${LONG.slice(0, 65_528)}"}`));
   assertStrictEquals(await readLongInputs(short, "messages"), short);
-  const custom = promptOf({ messages: called(`{"a":"${LONG}"}`, { custom: true }) });
+  const custom = promptOf(called(`{"a":"${LONG}"}`, { custom: true }));
   assertStrictEquals(await readLongInputs(custom, "messages"), custom);
 });
 
 Deno.test("other calls, messages and blocks stay what they are", async () => {
-  const asked = promptOf({ messages: [...called("{}"), ...called(`{"a":"${LONG}"}`)] });
+  const asked = promptOf([...called("{}"), ...called(`{"a":"${LONG}"}`)]);
   const { messages } = await readLongInputs(asked, "gemini");
   for (const at of [0, 2, 3, 5]) assertStrictEquals(messages[at], asked.messages[at]);
   assertStrictEquals(messages[4]?.blocks[0], asked.messages[4]?.blocks[0]);

@@ -17,6 +17,7 @@ import { openrouter, openrouterIssuer } from "../../lib/upstreams/mends/openrout
 import { qwen } from "../../lib/upstreams/mends/qwen.ts";
 import { vllm } from "../../lib/upstreams/mends/vllm.ts";
 import { xai } from "../../lib/upstreams/mends/xai.ts";
+import { promptOf } from "../canonical/messages.ts";
 
 /** A body as it is written before it is mended, what became of it, and what was asked. */
 interface Case {
@@ -28,24 +29,11 @@ interface Case {
 
 const CALL = { id: "call_A1", type: "function", function: { name: "add", arguments: "{}" } };
 
-function promptOf(members: Partial<Prompt> = {}): Prompt {
-  return {
-    protocol: "messages",
-    model: "a",
-    messages: [],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-    ...members,
-  };
-}
-
 function check(mend: Mend, cases: readonly Case[]): void {
   for (const { body, mended, prompt, dropped = [] } of cases) {
     const before = structuredClone(body);
     const names = new Dropped();
-    assertEquals(mend.body?.(body, promptOf(prompt), names) ?? body, mended);
+    assertEquals(mend.body?.(body, promptOf([], { protocol: "messages", ...prompt }), names) ?? body, mended);
     assertEquals(names.names, dropped);
     assertEquals(body, before, "a mend changes nothing in place");
   }
@@ -88,7 +76,7 @@ Deno.test("mends give back the same values where there is nothing to reword", ()
   ];
   const body: JsonObject = { model: "a", messages, tools: [{ type: "function", function: { name: "add" } }] };
   for (const [name, mend] of Object.entries(MENDS)) {
-    const mended = mend.body?.(body, promptOf({ protocol: "chat" }), new Dropped()) ?? body;
+    const mended = mend.body?.(body, promptOf([]), new Dropped()) ?? body;
     for (const member of Object.keys(body)) assertStrictEquals(mended[member], body[member], `${name} ${member}`);
   }
 });

@@ -1,6 +1,6 @@
 /** Prompts for tests of the embedded model, and a way to have them answered. */
 import { Dropped } from "../../lib/canonical/dropped.ts";
-import type { Block, Event, Message, Prompt, Tool } from "../../lib/canonical/types.ts";
+import type { Block, Event, Prompt, Tool } from "../../lib/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
 import type { Call, EventFeed } from "../../lib/upstreams/upstream.ts";
@@ -17,11 +17,6 @@ export function echoModel(maxCompletionTokens = 32_768): Model {
     reasoning: { modes: ["manual", "adaptive"] },
     targets: [{ upstream: "embedded", model: "echo" }],
   });
-}
-
-/** A prompt of the chat protocol with nothing but messages, unless told otherwise. */
-export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
-  return { protocol: "chat", model: "test/echo", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
 }
 
 /** A function tool. */

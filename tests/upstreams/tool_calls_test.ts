@@ -3,8 +3,7 @@ import type { Message, Prompt, Tool, ToolChoice } from "../../lib/canonical/type
 import { GatewayError } from "../../lib/errors.ts";
 import { readLastTurn } from "../../lib/upstreams/embedded/last_turn.ts";
 import { chooseCalls } from "../../lib/upstreams/embedded/tool_calls.ts";
-import { assistant, call, result, user } from "../canonical/messages.ts";
-import { promptOf } from "./prompts.ts";
+import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
 
 const weather: Tool = {
   type: "function",

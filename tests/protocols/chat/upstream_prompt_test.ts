@@ -6,27 +6,15 @@ import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
 import { effortOfBudget } from "../../../lib/protocols/chat/write_reasoning.ts";
+import { promptOf, user } from "../../canonical/messages.ts";
 import agent from "../../fixtures/chat/agent.json" with { type: "json" };
 import functions from "../../fixtures/chat/functions.json" with { type: "json" };
 import routed from "../../fixtures/chat/routed.json" with { type: "json" };
 import { request } from "./requests.ts";
 import { targetOf } from "./targets.ts";
 
-function promptOf(members: Partial<Prompt> = {}): Prompt {
-  return {
-    protocol: "messages",
-    model: "acme/thinker",
-    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-    ...members,
-  };
-}
-
 function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): JsonObject {
-  return chatUpstream.writePrompt(promptOf(members), target);
+  return chatUpstream.writePrompt(promptOf([user("Hi")], { protocol: "messages", ...members }), target);
 }
 
 function writeMessages(messages: Message[], target?: WriteTarget): Json | undefined {

@@ -5,6 +5,7 @@ import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+import { promptOf, user } from "../../canonical/messages.ts";
 
 /** A catalog row that takes every parameter, and the members given. */
 export function rowOf(members: Partial<Model> = {}): Model {
@@ -38,26 +39,12 @@ export function targetOf(row: Model = rowOf()): WriteTarget {
   return { model: "gemini", row, issuer: "google", dialect: geminiUpstream.dialect, dropped: new Dropped() };
 }
 
-/** A prompt with one word of the user's, and the members given. */
-export function promptOf(members: Partial<Prompt> = {}): Prompt {
-  return {
-    protocol: "chat",
-    model: "google/gemini",
-    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-    ...members,
-  };
-}
-
 /** What is written of a prompt, and the names of what is not. */
 export function write(
   members: Partial<Prompt>,
   row?: Partial<Model>,
 ): { body: JsonObject; dropped: readonly string[] } {
-  const prompt = promptOf(members);
+  const prompt = promptOf([user("Hi")], members);
   const target = targetOf(rowOf(row));
   const body = geminiUpstream.writePrompt(prompt, target);
   return { body, dropped: target.dropped.names };

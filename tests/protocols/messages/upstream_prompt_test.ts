@@ -2,7 +2,8 @@ import { assertEquals, assertThrows } from "@std/assert";
 import type { Block, Message, Prompt, Tool } from "../../../lib/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json.ts";
-import { promptOf, said, targetOf, write } from "./upstream_targets.ts";
+import { promptOf } from "../../canonical/messages.ts";
+import { said, targetOf, write } from "./upstream_targets.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
@@ -17,11 +18,7 @@ Deno.test("writePrompt() writes the least request there is", () => {
 });
 
 Deno.test("writePrompt() writes the same bytes for the same prompt", () => {
-  const prompt = promptOf({
-    messages: [said("system", "Be brief"), said("user", "Hi", LOOK)],
-    tools: [TOOL],
-    stream: true,
-  });
+  const prompt = promptOf([said("system", "Be brief"), said("user", "Hi", LOOK)], { tools: [TOOL], stream: true });
   const texts = [1, 2].map(() => JSON.stringify(messagesUpstream.writePrompt(structuredClone(prompt), targetOf())));
   assertEquals(texts[0], texts[1]);
 });

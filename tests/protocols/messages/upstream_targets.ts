@@ -5,6 +5,7 @@ import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
+import { promptOf } from "../../canonical/messages.ts";
 
 /** Every parameter that a row can list and this protocol has. */
 export const PARAMETERS: readonly string[] = [
@@ -44,20 +45,6 @@ export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
   };
 }
 
-/** A prompt of the chat protocol that says "Hi", save what is said. */
-export function promptOf(members: Partial<Prompt> = {}): Prompt {
-  return {
-    protocol: "chat",
-    model: "vendor/model",
-    messages: [said("user", "Hi")],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-    ...members,
-  };
-}
-
 /** A message of texts and blocks. */
 export function said(role: Message["role"], ...blocks: (string | Block)[]): Message {
   return { role, blocks: blocks.map((block) => typeof block === "string" ? { type: "text", text: block } : block) };
@@ -69,6 +56,6 @@ export function write(
   row?: Record<string, unknown>,
 ): { body: JsonObject; dropped: readonly string[] } {
   const target = targetOf(row);
-  const body = messagesUpstream.writePrompt(promptOf(members), target);
+  const body = messagesUpstream.writePrompt(promptOf([said("user", "Hi")], members), target);
   return { body, dropped: target.dropped.names };
 }

@@ -8,6 +8,7 @@ import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec
 import { listOf, objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
+import { promptOf, user } from "../../canonical/messages.ts";
 
 const EVERYTHING = [
   "temperature",
@@ -43,22 +44,8 @@ function targetOf(row: Model = rowOf(), dialect: Partial<Dialect> = {}): WriteTa
   };
 }
 
-/** A prompt of another protocol's client. */
-function promptOf(members: Partial<Prompt> = {}): Prompt {
-  return {
-    protocol: "chat",
-    model: "vendor/model-1",
-    messages: [{ role: "user", blocks: [{ type: "text", text: "Hi" }] }],
-    tools: [],
-    stop: [],
-    sampling: {},
-    stream: false,
-    ...members,
-  };
-}
-
 function write(members: Partial<Prompt>, target: WriteTarget = targetOf()): { body: JsonObject; dropped: string[] } {
-  const body = responsesUpstream.writePrompt(promptOf(members), target);
+  const body = responsesUpstream.writePrompt(promptOf([user("Hi")], members), target);
   return { body, dropped: [...target.dropped.names] };
 }
 
