@@ -1,5 +1,5 @@
 /** The tokens that an answer in text is charged for. */
-import type { Reply, Usage } from "../canonical/types.ts";
+import type { FinishReason, Reply, Usage } from "../canonical/types.ts";
 import { readUsage, type UsageReading } from "../metering/billed.ts";
 import { countReply, type ReplyTokens } from "../metering/count_prompt.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
@@ -19,14 +19,23 @@ export interface Charged {
   source: UsageSource;
 }
 
+/** An answer that is over. */
+export interface Ended {
+  usage: Usage;
+  /** Absent: it was given up. */
+  finish?: FinishReason;
+}
+
 /**
  * What the upstream says, and where it says nothing, or nothing that can be, what the gateway counts. An answer of no
- * token is believed only where the gateway counts none either: some hosts say 0 for what they do not know.
+ * token is believed only where the gateway counts none either: some hosts say 0 for what they do not know. One that was
+ * refused is believed beside a prompt that has tokens: the words in it may be those of the vendor, not of the model.
  */
-export function readTokens(usage: Usage, counts: Counts): Charged | Promise<Charged> {
+export function readTokens({ usage, finish }: Ended, counts: Counts): Charged | Promise<Charged> {
   const reading = readUsage(usage);
   const { tokens, missing, counted } = reading;
-  if (missing.input || tokens.completion === 0) return countMissing(reading, counts);
+  const isDoubtful = tokens.completion === 0 && (missing.output || finish !== "refusal");
+  if (missing.input || isDoubtful) return countMissing(reading, counts);
   return { tokens, source: counted ? "counted" : "upstream" };
 }
 
@@ -44,11 +53,11 @@ async function countMissing(
 
 /** The tokens of a whole answer. */
 export function readReplyTokens(
-  { usage, blocks }: Reply,
+  reply: Reply,
   { countInput }: Pick<Counts, "countInput">,
 ): Charged | Promise<Charged> {
-  return readTokens(usage, {
+  return readTokens(reply, {
     countInput,
-    countOutput: async () => await countReply(blocks, await loadTokenCounter()),
+    countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
   });
 }

@@ -9,7 +9,7 @@ import { RunningCount } from "../metering/running_count.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { StopSignal } from "../stop.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
-import { type Charged, type Counts, readTokens } from "./billed_tokens.ts";
+import { type Charged, type Counts, type Ended, readTokens } from "./billed_tokens.ts";
 import { LEFT } from "./metered.ts";
 
 /** What a stream is charged by. */
@@ -116,7 +116,7 @@ export function meteredFeed(
   async function finish(step: Step, { usage, reason }: { usage: Usage; reason: FinishReason }): Promise<Step> {
     complete = true;
     for (const events of [...unsent.splice(0), step.events]) observe(events);
-    const charged = await read(usage);
+    const charged = await read({ usage, finish: reason });
     stopCounting();
     const absent = gone || hasLeft();
     const cost = await meter.deliver({
@@ -130,9 +130,9 @@ export function meteredFeed(
   }
 
   /** What cannot be counted cannot be charged. */
-  async function read(usage: Usage): Promise<Charged> {
+  async function read(ended: Ended): Promise<Charged> {
     try {
-      return await readTokens(usage, { countInput, countOutput });
+      return await readTokens(ended, { countInput, countOutput });
     } catch (error) {
       await meter.fail(200);
       throw error;
@@ -194,7 +194,7 @@ export function meteredFeed(
 
   async function abandon(): Promise<void> {
     if (!got) return await meter.fail(LEFT);
-    await meter.deliver({ status: 200, ending: "abandoned", ...await read(input) });
+    await meter.deliver({ status: 200, ending: "abandoned", ...await read({ usage: input }) });
   }
 
   return {

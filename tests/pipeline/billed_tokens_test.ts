@@ -27,9 +27,26 @@ Deno.test("tokens that are not told are counted, and so are zeros where the gate
     ["an answer of nothing, and no word of it", { prompt: 7 }, "", { prompt: 7 }, "counted"],
   ];
   for (const [name, usage, says, expected, source] of cases) {
-    const charged = await readTokens(usage, {
+    const charged = await readTokens({ usage, finish: "end" }, {
       countInput: () => Promise.resolve(COUNTED.prompt),
       countOutput: () => Promise.resolve(says === "" ? { completion: 0, reasoning: 0 } : output),
+    });
+    assertEquals(charged, { tokens: tokens(expected), source }, name);
+  }
+});
+
+Deno.test("a refusal of no token is believed, as its words may be the vendor's, unless the prompt has none either", async () => {
+  const { prompt, ...output } = COUNTED;
+  const cases: [name: string, usage: Usage, expected: Usage, source: string][] = [
+    ["an output of zero", { prompt: 7, completion: 0 }, { prompt: 7 }, "upstream"],
+    ["an output of some tokens", { prompt: 7, completion: 3 }, { prompt: 7, completion: 3 }, "upstream"],
+    ["no word of the output", { prompt: 7 }, { prompt: 7, ...output }, "counted"],
+    ["all zeros", { prompt: 0, completion: 0 }, { prompt, ...output }, "counted"],
+  ];
+  for (const [name, usage, expected, source] of cases) {
+    const charged = await readTokens({ usage, finish: "refusal" }, {
+      countInput: () => Promise.resolve(prompt),
+      countOutput: () => Promise.resolve(output),
     });
     assertEquals(charged, { tokens: tokens(expected), source }, name);
   }
