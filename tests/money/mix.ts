@@ -6,7 +6,7 @@ import type { KeptEntry } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { checkReports } from "../metering/simulator/reports_checker.ts";
 import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../pipeline/bills.ts";
-import type { Random } from "../random.ts";
+import { type Random, seeded } from "../random.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { costAt, FATES, openShop, PICTURE_TOKENS, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
 
@@ -38,11 +38,12 @@ export type Mixed = Readonly<Record<"requests" | "complete", number>> & {
 export async function mix(store: Store, { requests, random }: { requests: number; random: Random }): Promise<Mixed> {
   await using shop = await openShop(store);
   const tried: Tried[] = [];
-  let numbers = 0;
+  // Each has chance of its own: the same seed makes the same requests, however they overtake one another.
+  const all = Array.from({ length: requests }, () => seeded(random.below(2 ** 32))).entries();
   const client = async () => {
-    while (numbers < requests) {
-      const number = numbers++;
-      tried.push(...await (random.chance(0.15) ? paint(number, { shop, random }) : write(number, { shop, random })));
+    for (const [number, own] of all) {
+      const ways = { shop, random: own };
+      tried.push(...await (own.chance(0.15) ? paint(number, ways) : write(number, ways)));
     }
   };
   await Promise.all(Array.from({ length: CLIENTS }, client));
