@@ -12,7 +12,8 @@ import {
   type Tolerance,
 } from "../reports/invoice.ts";
 import type { Period } from "../reports/period.ts";
-import { sumUpstreams, type UpstreamSum } from "../reports/upstreams.ts";
+import { upstreamReport } from "../reports/upstream_report.ts";
+import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../reports/upstreams.ts";
 import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -57,14 +58,13 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
       });
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      writeErr(`${error.message}\n`);
+      if (!(error instanceof UpstreamQueryError)) writeErr(`${error.message}\n`);
+      else if (error.param === "upstream") throw new UsageError(error.message, { cause: error });
+      else writeErr(`${error.message}; ask with --since ${error.from}\n`);
       return 1;
     }
-    if (upstream !== undefined && sums.length === 0 && !Object.hasOwn(config.upstreams, upstream)) {
-      throw new UsageError(`Cannot find an upstream "${upstream}": none is configured, and nothing went to one`);
-    }
     if (comparison === undefined) {
-      writeOut(sumsText(sums, { format, period }));
+      writeOut(await sumsText(sums, { format, period }));
       return 0;
     }
     const lines = compareInvoice(sums, comparison);
@@ -119,11 +119,11 @@ function parse<Read>(text: string, reader: (text: string) => Read): Read {
   }
 }
 
-function sumsText(sums: readonly UpstreamSum[], { format, period }: { format: Format; period: Period }): string {
-  if (format === "json") {
-    const [since, until] = [period.since, period.until].map((at) => new Date(at).toISOString());
-    return `${JSON.stringify({ since, until, by: "upstream", lines: sums.map(toJson) }, null, 2)}\n`;
-  }
+async function sumsText(
+  sums: readonly UpstreamSum[],
+  { format, period }: { format: Format; period: Period },
+): Promise<string> {
+  if (format === "json") return `${JSON.stringify(await upstreamReport(sums, period), null, 2)}\n`;
   const names = ["upstream", "model", "day", "requests", "attempts", "failed", "counted"];
   const header = [...names, ...TOKEN_CLASSES, "images", "upstream_usd", "cost_usd"];
   if (format === "csv") {
@@ -152,10 +152,6 @@ function nameCells({ upstream, model, day, requests, attempts, failed, counted }
 
 function endCells({ images, upstreamCost, cost }: UpstreamSum): string[] {
   return [String(images), formatUsd(upstreamCost), formatUsd(cost)];
-}
-
-function toJson({ day, upstreamCost, cost, ...sum }: UpstreamSum) {
-  return { ...sum, day: dayName(day), upstream_usd: formatUsd(upstreamCost), cost_usd: formatUsd(cost) };
 }
 
 /** Every number beside ours, and what neither can tell. */

@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import type { Amount } from "../metering/money.ts";
 import { costOfTokens } from "../metering/price.ts";
-import { turn } from "../pace.ts";
+import { sortInSlices, turn } from "../pace.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../store/days.ts";
 import type { BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../store/ledger.ts";
 import type { Period } from "./period.ts";
@@ -43,26 +43,45 @@ export interface UpstreamQuery extends Period {
   prices?: UpstreamPrices;
 }
 
+/** A question that cannot be answered, by what is wrong with it. */
+export class UpstreamQueryError extends RangeError {
+  override name = "UpstreamQueryError";
+  readonly param: "since" | "upstream";
+  /** The first day that can be asked for, as `2026-11-21`; absent where the period is not what is wrong. */
+  readonly from?: string;
+
+  constructor(message: string, { param, from }: Pick<UpstreamQueryError, "param" | "from">) {
+    super(message);
+    this.param = param;
+    if (from !== undefined) this.from = from;
+  }
+}
+
 /** Entries read between two turns of the event loop. */
 const PAGE = 1000;
 
 /**
  * Sums by upstream, model and day, in the order of these.
- * @throws {RangeError} where single entries of the period are gone: sums per day do not know of upstreams
+ * @throws {UpstreamQueryError} where single entries of the period are gone, as sums per day do not know of upstreams, and
+ * for an upstream that nothing knows of
  */
 export async function sumUpstreams(
-  { ledger, config }: { ledger: Pick<LedgerStore, "entries" | "start">; config: Pick<Config, "models"> },
+  { ledger, config }: {
+    ledger: Pick<LedgerStore, "entriesWithin" | "start">;
+    config: Pick<Config, "models" | "upstreams">;
+  },
   { since, until, upstream, prices }: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
   const sums = new Map<string, UpstreamSum>();
   const modelOf = upstreamModels(config);
   const costOf = listCost(prices);
+  await requireEntries(ledger, since);
   let page: KeptEntry[] = [];
   do {
-    page = await ledger.entries({ after: page.at(-1)?.seq ?? 0, limit: PAGE });
+    const last = page.at(-1);
+    page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE });
     for (const entry of page) {
-      if (entry.upstream === "" || entry.at < since || entry.at >= until) continue;
-      if (upstream !== undefined && entry.upstream !== upstream) continue;
+      if (entry.upstream === "" || (upstream !== undefined && entry.upstream !== upstream)) continue;
       const model = modelOf(entry);
       const day = dayOf(entry.at);
       const name = [entry.upstream, model, day].join("\n");
@@ -72,17 +91,28 @@ export async function sumUpstreams(
     }
     await turn();
   } while (page.length === PAGE);
-  // Asked at last: what is forgotten while others are read is missing as well.
-  const { day: gone } = await ledger.start();
-  if (dayOf(since) <= gone) {
-    const from = dayName(gone + 1);
-    throw new RangeError(
-      `Cannot sum up by upstream: single requests are kept from ${from} on; ask with --since ${from}`,
+  // Once more: what is forgotten while others are read is missing as well.
+  await requireEntries(ledger, since);
+  if (upstream !== undefined && sums.size === 0 && !Object.hasOwn(config.upstreams, upstream)) {
+    throw new UpstreamQueryError(
+      `Cannot find an upstream "${upstream}": none is configured, and nothing went to one`,
+      { param: "upstream" },
     );
   }
-  return [...sums.values()].sort((one, other) =>
-    compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day
+  return await sortInSlices(
+    [...sums.values()],
+    (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
   );
+}
+
+async function requireEntries(ledger: Pick<LedgerStore, "start">, since: number): Promise<void> {
+  const { day: gone } = await ledger.start();
+  if (dayOf(since) > gone) return;
+  const from = dayName(gone + 1);
+  throw new UpstreamQueryError(`Cannot sum up by upstream: single requests are kept from ${from} on`, {
+    param: "since",
+    from,
+  });
 }
 
 function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {

@@ -208,6 +208,11 @@ export interface LedgerStore {
   find(id: string): Promise<KeptEntry | undefined>;
   /** Entries in their order, from after `seq` on; at most `limit`. */
   entries(from: { after: number; limit: number }): Promise<KeptEntry[]>;
+  /**
+   * Entries of requests that came in from one moment up to, not including, another (Unix milliseconds), in the order of
+   * these moments, and of their places within one; of those of the first moment, the ones after `after`. At most `limit`.
+   */
+  entriesWithin(span: { since: number; after: number; until: number; limit: number }): Promise<KeptEntry[]>;
   /** Sums from one moment up to, not including, another; Unix milliseconds. By day where single entries are gone. */
   usage(query: { since: number; until: number; by: UsageBy }): Promise<UsageSum[]>;
   /**

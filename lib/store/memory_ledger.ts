@@ -14,6 +14,8 @@ const SUMMED_AT_ONCE = 1000;
 /** Opens an empty ledger. */
 export function openMemoryLedger(): LedgerStore {
   const entries: KeptEntry[] = [];
+  /** The same in the order in which the requests came in. */
+  let byTime: KeptEntry[] = [];
   const byId = new Map<string, KeptEntry>();
   const priceVersions = new Map<string, number>();
   const days = new Map<string, DaySum>();
@@ -46,6 +48,8 @@ export function openMemoryLedger(): LedgerStore {
     };
     const kept = { ...entry, check: checkSum(entry, check) };
     entries.push(kept);
+    // Few came in before others that ended earlier.
+    byTime.splice(byTime.findLastIndex(({ at }) => at <= kept.at) + 1, 0, kept);
     byId.set(kept.id, kept);
     addToDay(kept);
     accounts.enter(kept);
@@ -125,6 +129,11 @@ export function openMemoryLedger(): LedgerStore {
       const from = after > start.seq ? after - start.seq : 0;
       return Promise.resolve(entries.slice(from, from + limit).map((entry) => structuredClone(entry)));
     },
+    entriesWithin({ since, after, until, limit }) {
+      const from = byTime.findIndex(({ at, seq }) => at > since || (at === since && seq > after));
+      const page = from === -1 ? [] : byTime.slice(from, from + limit).filter(({ at }) => at < until);
+      return Promise.resolve(page.map((entry) => structuredClone(entry)));
+    },
     usage: async (query) => (await inSlices(usage(query))).list(),
     async days(since, enough = Infinity) {
       const later = [...days.values()].filter(({ day }) => day >= since);
@@ -140,6 +149,7 @@ export function openMemoryLedger(): LedgerStore {
         byId.delete(id);
         start = { seq, check, day: Math.max(start.day, dayOf(at)) };
       }
+      byTime = byTime.filter(({ seq }) => seq > start.seq);
       return Promise.resolve(old > ENTRIES_AT_ONCE);
     },
     start: () => Promise.resolve({ ...start }),

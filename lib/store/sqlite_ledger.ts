@@ -24,7 +24,10 @@ export interface LedgerRows {
 }
 
 /** What can be done with a ledger without owning it. */
-export type LedgerReader = Pick<LedgerStore, "find" | "entries" | "usage" | "days" | "prune" | "start">;
+export type LedgerReader = Pick<
+  LedgerStore,
+  "find" | "entries" | "entriesWithin" | "usage" | "days" | "prune" | "start"
+>;
 
 /** What the sums over a span of time are asked with. */
 export type Usage = LedgerStore["usage"];
@@ -59,6 +62,8 @@ export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: Ledg
     find: async (id) => entries.find(id),
     // deno-lint-ignore require-await -- what is thrown here must reject
     entries: async ({ after, limit }) => entries.after(after, limit),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    entriesWithin: async (span) => entries.within(span),
     usage,
     days: (since, enough = Infinity) => inSlices(sums.days(since, enough)),
     prune,

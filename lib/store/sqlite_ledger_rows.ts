@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { TOKEN_CLASSES, tokenCounts } from "./days.ts";
 import { type EntryRow, toEntry } from "./entry_row.ts";
-import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "./ledger.ts";
+import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "./ledger.ts";
 import { prepareInsert, type Value } from "./sqlite_insert.ts";
 
 const COLUMNS = [
@@ -43,6 +43,8 @@ export interface EntryRows {
   find(id: string): KeptEntry | undefined;
   /** Entries after a place, in their order. */
   after(seq: number, limit: number): KeptEntry[];
+  /** As `LedgerStore.entriesWithin`. */
+  within(span: Parameters<LedgerStore["entriesWithin"]>[0]): KeptEntry[];
   /** The last ones, in their order. */
   last(limit: number): KeptEntry[];
 }
@@ -59,6 +61,9 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
   const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
   const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
   const after = db.prepare(`SELECT ${SELECTED} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
+  const within = db.prepare(
+    `SELECT ${SELECTED} FROM entries WHERE (at, seq) > (?, ?) AND at < ? ORDER BY at, seq LIMIT ?`,
+  );
   const last = db.prepare(`SELECT ${SELECTED} FROM entries ORDER BY seq DESC LIMIT ?`);
 
   function toEntries(rows: unknown[]): KeptEntry[] {
@@ -75,6 +80,7 @@ export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
       return row === undefined ? undefined : toEntry(row as unknown as EntryRow, sheets.reader());
     },
     after: (seq, limit) => toEntries(after.all(seq, limit)),
+    within: ({ since, after, until, limit }) => toEntries(within.all(since, after, until, limit)),
     last: (limit) => toEntries(last.all(limit).reverse()),
   };
 }

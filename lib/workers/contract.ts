@@ -129,6 +129,7 @@ export const OWNER = {
     holds: true,
     find: true,
     entries: true,
+    entriesWithin: true,
     usage: true,
     days: true,
     prune: true,

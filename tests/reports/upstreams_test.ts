@@ -2,7 +2,7 @@ import { assertEquals, assertRejects } from "@std/assert";
 import type { Config } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { readUpstreamPrices } from "../../lib/reports/invoice.ts";
-import { sumUpstreams } from "../../lib/reports/upstreams.ts";
+import { sumUpstreams, UpstreamQueryError } from "../../lib/reports/upstreams.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
@@ -10,7 +10,7 @@ import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entrie
 const WHOLE = { since: DAY_ONE, until: DAY_ONE + 2 * DAY_MS };
 const FIRST_DAY = DAY_ONE / DAY_MS;
 
-function configOf(targets: Record<string, string[]>): Pick<Config, "models"> {
+function configOf(targets: Record<string, string[]>): Pick<Config, "models" | "upstreams"> {
   return parseConfig({
     upstreams: { acme: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
     models: Object.entries(targets).map(([id, models]) => ({
@@ -83,17 +83,57 @@ Deno.test("sumUpstreams() refuses a period of which single requests are forgotte
   ]);
   while (await ledger.prune(FIRST_DAY + 1));
   const config = configOf({});
-  await assertRejects(
+  const { message, param, from } = await assertRejects(
     () => sumUpstreams({ ledger, config }, WHOLE),
-    RangeError,
-    "single requests are kept from 2026-11-21 on",
+    UpstreamQueryError,
   );
+  assertEquals([message, param, from], [
+    "Cannot sum up by upstream: single requests are kept from 2026-11-21 on",
+    "since",
+    "2026-11-21",
+  ]);
   const sums = await sumUpstreams({ ledger, config }, { ...WHOLE, since: DAY_ONE + DAY_MS });
   assertEquals(sums.map(({ requests, day }) => [requests, day]), [[1, FIRST_DAY + 1]]);
 });
 
-Deno.test("sumUpstreams() reads ledgers of several pages to the end", async () => {
-  const ledger = await ledgerOf(Array.from({ length: 2500 }, (_, index) => entryOf({ id: `r${index}` })));
-  const [sum] = await sumUpstreams({ ledger, config: configOf({}) }, WHOLE);
-  assertEquals([sum?.requests, sum?.tokens.prompt], [2500, 2500 * 1234]);
+Deno.test("sumUpstreams() refuses a period whose first requests are forgotten while it reads", async () => {
+  const ledger = await ledgerOf([entryOf({ id: "a" }), entryOf({ id: "b", at: DAY_ONE + DAY_MS })]);
+  const pruned = {
+    start: ledger.start,
+    async entriesWithin(span: Parameters<typeof ledger.entriesWithin>[0]) {
+      while (await ledger.prune(FIRST_DAY + 1));
+      return await ledger.entriesWithin(span);
+    },
+  };
+  await assertRejects(() => sumUpstreams({ ledger: pruned, config: configOf({}) }, WHOLE), UpstreamQueryError);
+});
+
+Deno.test("sumUpstreams() knows upstreams that are configured, and those that were asked once", async () => {
+  const parts = { ledger: await ledgerOf([entryOf({ id: "a", upstream: "former" })]), config: configOf({}) };
+  assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "acme" })).length, 0);
+  assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "former" })).length, 1);
+  for (const upstream of ["nobody", "", "constructor"]) {
+    const error = await assertRejects(() => sumUpstreams(parts, { ...WHOLE, upstream }), UpstreamQueryError);
+    assertEquals([error.param, error.from], ["upstream", undefined]);
+  }
+});
+
+Deno.test("sumUpstreams() reads periods of several pages to the end, and nothing outside of them", async () => {
+  // As many at one moment as are more than a page, and others before and after.
+  const at = [DAY_ONE - 1, DAY_ONE, DAY_ONE + 5, WHOLE.until];
+  const ledger = await ledgerOf(
+    Array.from({ length: 6000 }, (_, index) => entryOf({ id: `r${index}`, at: at[index % 4] as number })),
+  );
+  const read: number[] = [];
+  const watched = {
+    start: ledger.start,
+    async entriesWithin(span: Parameters<typeof ledger.entriesWithin>[0]) {
+      const page = await ledger.entriesWithin(span);
+      read.push(...page.map(({ at }) => at));
+      return page;
+    },
+  };
+  const [sum] = await sumUpstreams({ ledger: watched, config: configOf({}) }, WHOLE);
+  assertEquals([sum?.requests, sum?.tokens.prompt], [3000, 3000 * 1234]);
+  assertEquals(read.map((at) => at - DAY_ONE), [...Array(1500).fill(0), ...Array(1500).fill(5)]);
 });

@@ -397,6 +397,34 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     assertEquals(await page(100, 3), []);
     assertEquals((await readChain(ledger, 2)).length, 7);
   },
+  "gives the entries of a span of time in pages, in the order in which they came in": async (ledger) => {
+    const came = [5, 3, 4, 3, 3, 9, 2];
+    await ledger.append(came.map((at, index) => entry({ id: `r${index + 1}`, at: MIDNIGHT + at })));
+    const page = async (span: { since: number; after?: number; until: number; limit?: number }) => {
+      const { since, after = 0, until, limit = 9 } = span;
+      const found = await ledger.entriesWithin({ since: MIDNIGHT + since, after, until: MIDNIGHT + until, limit });
+      return found.map(({ id, seq, at }) => `${id} ${seq} ${at - MIDNIGHT}`);
+    };
+    const all = ["r7 7 2", "r2 2 3", "r4 4 3", "r5 5 3", "r3 3 4", "r1 1 5", "r6 6 9"];
+    assertEquals(await page({ since: 0, until: 10 }), all);
+    // What came in at the end is not part of it.
+    assertEquals(await page({ since: 3, until: 9 }), all.slice(1, 6));
+    assertEquals(await page({ since: 3, until: 9, limit: 2 }), all.slice(1, 3));
+    // Of the first moment those after a place, of later ones all.
+    assertEquals(await page({ since: 3, after: 4, until: 9, limit: 2 }), all.slice(3, 5));
+    assertEquals(await page({ since: 3, after: 5, until: 9 }), all.slice(4, 6));
+    assertEquals(await page({ since: 10, until: 20 }), []);
+    assertEquals(await page({ since: 6, until: 9 }), []);
+    assertEquals(
+      (await ledger.entriesWithin({ since: 0, after: 0, until: MIDNIGHT + 3, limit: 9 }))[0],
+      await ledger.find("r7"),
+    );
+    await ledger.append([entry({ id: "late", at: MIDNIGHT + 4 })]);
+    await ledger.append([entry({ id: "next", at: MIDNIGHT + 25 * HOUR })]);
+    assertEquals(await page({ since: 4, until: 9 }), ["r3 3 4", "late 8 4", "r1 1 5"]);
+    await pruneAll(ledger, DAY + 1);
+    assertEquals(await page({ since: 0, until: 26 * HOUR }), [`next 9 ${25 * HOUR}`]);
+  },
   "chains entries by their check sums, from one call to the next": async (ledger) => {
     for (let index = 0; index < 5; index++) {
       await ledger.append([entry({ id: `a${index}` }), failed({ id: `b${index}` })]);
@@ -592,7 +620,13 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     given.tokens.prompt = 999;
     if (given.sheet !== undefined) given.sheet.prompt = "9";
     claims.pop();
-    for (const found of [await ledger.find("r1"), (await ledger.entries({ after: 0, limit: 1 }))[0]]) {
+    for (
+      const found of [
+        await ledger.find("r1"),
+        ...await ledger.entries({ after: 0, limit: 1 }),
+        ...await ledger.entriesWithin({ since: 0, after: 0, until: MIDNIGHT * 2, limit: 1 }),
+      ]
+    ) {
       assertEquals([found?.tokens.prompt, found?.sheet?.prompt], [10, SHEET.prompt]);
       if (found !== undefined) found.tokens.prompt = 1;
     }

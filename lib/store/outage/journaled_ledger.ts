@@ -128,6 +128,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     holds: () => reach.askLong(() => ledger.holds()),
     find: (id) => reach.ask(() => ledger.find(id)),
     entries: (from) => reach.askLong(() => ledger.entries(from)),
+    entriesWithin: (span) => reach.askLong(() => ledger.entriesWithin(span)),
     usage: (query) => reach.askLong(() => ledger.usage(query)),
     days: (since, enough) => reach.askLong(() => ledger.days(since, enough)),
     prune: (beforeDay) => reach.askLong(() => ledger.prune(beforeDay)),

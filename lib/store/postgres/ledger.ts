@@ -6,7 +6,7 @@ import type { Sql } from "./client.ts";
 import { createServerClock } from "./ledger_clock.ts";
 import { openHolding } from "./ledger_holds.ts";
 import { retryConflicts } from "./ledger_retry.ts";
-import { findEntry, readEntries, readHolds, readOverdue } from "./ledger_rows.ts";
+import { findEntry, readEntries, readEntriesWithin, readHolds, readOverdue } from "./ledger_rows.ts";
 import { readDays, readLeft, readUsage } from "./ledger_sums.ts";
 import { assertEntryTexts, assertInstant, isKept } from "./ledger_texts.ts";
 import { ChainWriter } from "./ledger_writer.ts";
@@ -104,6 +104,7 @@ export function openPostgresLedger(
     },
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
     entries: (from) => readEntries(sql, from),
+    entriesWithin: (span) => readEntriesWithin(sql, span),
     usage: (query) => readUsage(sql, query),
     days: (since, enough = Infinity) => readDays(sql, since, enough),
     async prune(beforeDay) {

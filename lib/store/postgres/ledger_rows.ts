@@ -1,6 +1,6 @@
 /** Entries, price sheets and holds as rows of the database. */
 import { type EntryRow, toEntry } from "../entry_row.ts";
-import type { BudgetClaim, Hold, KeptEntry, MeteredEndpoint, PriceSheet } from "../ledger.ts";
+import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
 
 /** A row of `price_sheets`. */
@@ -60,22 +60,44 @@ interface Page {
   sheets: SheetRow[];
 }
 
+/** Which entries are read, and how they are ordered. */
+interface Which {
+  condition: ReturnType<Sql>;
+  order: "seq" | "at, seq";
+  limit: number;
+}
+
 /** Entries after a place, in their order. */
 export async function readEntries(sql: Sql, { after, limit }: { after: number; limit: number }): Promise<KeptEntry[]> {
-  return await readPage(sql, sql`seq > ${after} ORDER BY seq LIMIT ${limit}`);
+  return await readPage(sql, { condition: sql`seq > ${after}`, order: "seq", limit });
+}
+
+/** As `LedgerStore.entriesWithin`. */
+export async function readEntriesWithin(
+  sql: Sql,
+  { since, after, until, limit }: Parameters<LedgerStore["entriesWithin"]>[0],
+): Promise<KeptEntry[]> {
+  return await readPage(sql, {
+    condition: sql`(at, seq) > (${since}, ${after}) AND at < ${until}`,
+    order: "at, seq",
+    limit,
+  });
 }
 
 /** The entry of a request. */
 export async function findEntry(sql: Sql, id: string): Promise<KeptEntry | undefined> {
-  const [entry] = await readPage(sql, sql`id = ${id}`);
+  const [entry] = await readPage(sql, { condition: sql`id = ${id}`, order: "seq", limit: 1 });
   return entry;
 }
 
 /** Reads each sheet once, anew for every page: what lives longer would not see that the database is damaged. */
-async function readPage(sql: Sql, which: ReturnType<Sql>): Promise<KeptEntry[]> {
+async function readPage(sql: Sql, { condition, order, limit }: Which): Promise<KeptEntry[]> {
+  const ordered = sql.unsafe(`ORDER BY ${order}`);
   const [page] = await sql<Page[]>`
-    WITH page AS MATERIALIZED (SELECT ${sql.unsafe(COLUMNS)} FROM entries WHERE ${which})
-    SELECT (SELECT coalesce(json_agg(page ORDER BY seq), '[]') FROM page) AS entries,
+    WITH page AS MATERIALIZED (
+      SELECT ${sql.unsafe(COLUMNS)} FROM entries WHERE ${condition} ${ordered} LIMIT ${limit}
+    )
+    SELECT (SELECT coalesce(json_agg(page ${ordered}), '[]') FROM page) AS entries,
       (SELECT coalesce(json_agg(price_sheets), '[]') FROM price_sheets
         WHERE version IN (SELECT price_version FROM page)) AS sheets`;
   if (page === undefined) throw new Error("Cannot read the ledger: the database said nothing");
