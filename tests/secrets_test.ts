@@ -92,6 +92,7 @@ const OPERATOR_PATHS = [
   "GET /admin/v1/keys",
   "GET /admin/v1/keys/first",
   "GET /admin/v1/usage",
+  "GET /admin/v1/usage?by=upstream",
   "GET /admin/v1/usage/req_nothing",
   "POST /admin/v1/audit",
   "GET /admin/v1/health",

@@ -37,7 +37,8 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     query: {
       since: `Beginning: ${MOMENT}; absent: the present month`,
       until: `End, not included: ${MOMENT}; absent: the end of the present day`,
-      by: "key (the default), group, model or day",
+      by: "key (the default), group, model, day or upstream; by upstream each of its models and days is a line",
+      upstream: "Name of the only one, with by=upstream; absent: all",
     },
     reply: usageSchema,
   },

@@ -6,6 +6,7 @@ import type { ConfigAnswer, ReloadAnswer } from "./config.ts";
 import type { HealthAnswer } from "./health.ts";
 import type { AuditReport } from "../reports/audit.ts";
 import type { Explanation } from "../reports/explain.ts";
+import type { UpstreamReport } from "../reports/upstream_report.ts";
 import type { UsageReport } from "../reports/usage.ts";
 
 const time = z.iso.datetime();
@@ -58,10 +59,10 @@ const figures = {
   overrun_usd: usd.describe("Costs beyond what was held: paid by the house"),
 };
 
-/** The bill of a period. */
-export const usageSchema: z.ZodType<UsageReport> = z.strictObject({
-  since: time,
-  until: time.describe("Not part of the period"),
+const period = { since: time, until: time.describe("Not part of the period") };
+
+const bill = z.strictObject({
+  ...period,
   by: z.enum(["key", "group", "model", "day"]),
   lines: z.array(z.strictObject({
     id: z.string().optional().describe("Id of the key, where the lines are by key"),
@@ -70,6 +71,29 @@ export const usageSchema: z.ZodType<UsageReport> = z.strictObject({
   })),
   total: z.strictObject(figures),
 });
+
+const upstreamSums = z.strictObject({
+  ...period,
+  by: z.literal("upstream"),
+  lines: z.array(z.strictObject({
+    upstream: z.string(),
+    model: z.string().describe(
+      "The upstream's own id of it; the public one where today's targets name none or several",
+    ),
+    day: z.iso.date().describe("By UTC, on which the requests came in"),
+    requests: count.describe("Those that it was the last to be asked for"),
+    attempts: count.describe("All that was asked for them, here or at others before"),
+    failed: count.describe("Requests that came to nothing; they have no tokens here"),
+    counted: count.describe("Requests whose numbers of tokens are the gateway's own"),
+    tokens,
+    images: count,
+    upstream_usd: usd.describe("What the tokens cost at the prices of the catalog, without the factors of groups"),
+    cost_usd: usd.describe("What customers pay"),
+  })),
+});
+
+/** The bill of a period, or what went to upstreams in it. */
+export const usageSchema: z.ZodType<UsageReport | UpstreamReport> = z.discriminatedUnion("by", [bill, upstreamSums]);
 
 const priceLine = z.strictObject({
   class: z.enum(["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h", "completion"]),

@@ -3,25 +3,45 @@ import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
 import { explainRequest } from "../reports/explain.ts";
 import { type Period, readPeriod } from "../reports/period.ts";
+import { type UpstreamReport, upstreamReport } from "../reports/upstream_report.ts";
+import { sumUpstreams, UpstreamQueryError } from "../reports/upstreams.ts";
 import { USAGE_BY, usageReport } from "../reports/usage.ts";
 import { adminAnswer, longAdminAnswer } from "./answer.ts";
 import { readQuery } from "./input.ts";
 
 type Ends = Parameters<typeof readPeriod>[0];
 
+/** What the sums can be asked by. */
+const KNOWN_BY = [...USAGE_BY, "upstream"] as const;
+
 /** Sums from `since` to `until`, by key unless `by` says otherwise. @throws {GatewayError} `invalid` */
 export async function sumUsage(request: Request, { gateway }: RouteContext): Promise<Response> {
-  const { by: asked = "key", ...ends } = readQuery(request, ["since", "until", "by"]);
-  const by = USAGE_BY.find((name) => name === asked);
+  const { by: asked = "key", upstream, ...ends } = readQuery(request, ["since", "until", "by", "upstream"]);
+  const by = KNOWN_BY.find((name) => name === asked);
   if (by === undefined) {
-    throw new GatewayError("invalid", `Cannot sum up by "${asked}": expected one of ${USAGE_BY.join(", ")}`, {
+    throw new GatewayError("invalid", `Cannot sum up by "${asked}": expected one of ${KNOWN_BY.join(", ")}`, {
       param: "by",
     });
   }
+  if (upstream !== undefined && by !== "upstream") {
+    throw new GatewayError("invalid", 'Cannot use "upstream" without "by=upstream"', { param: "upstream" });
+  }
   const { store, config, now } = gateway;
+  const { ledger, keys } = store;
   const period = periodOf(ends, now());
-  const report = await usageReport({ ledger: store.ledger, keys: store.keys, config }, { ...period, by });
+  const report = by === "upstream"
+    ? await reportUpstreams({ ledger, config }, { ...period, ...(upstream !== undefined && { upstream }) })
+    : await usageReport({ ledger, keys, config }, { ...period, by });
   return await longAdminAnswer(report);
+}
+
+async function reportUpstreams(...[parts, query]: Parameters<typeof sumUpstreams>): Promise<UpstreamReport> {
+  try {
+    return await upstreamReport(await sumUpstreams(parts, query), query);
+  } catch (error) {
+    if (!(error instanceof UpstreamQueryError)) throw error;
+    throw new GatewayError("invalid", error.message, { param: error.param, cause: error });
+  }
 }
 
 /** One request and its price, line by line. @throws {GatewayError} `not_found` where the ledger does not know it */

@@ -38,7 +38,7 @@ Deno.test("the description has every row of the admin side and nothing else, all
   const rotation = OPERATIONS.get("POST /admin/v1/keys/[key]/rotate")?.requestBody;
   assert(isObject(rotation) && rotation.required === false);
   const query = (OPERATIONS.get("GET /admin/v1/usage")?.parameters as JsonObject[]).map(({ name }) => name);
-  assertEquals(query, ["since", "until", "by"]);
+  assertEquals(query, ["since", "until", "by", "upstream"]);
 });
 
 async function chat({ origin, keys }: WholeGateway, model: string): Promise<string> {
@@ -72,7 +72,9 @@ Deno.test("what the admin side answers has the shapes and the statuses that are 
     ["DELETE /admin/v1/keys/[key]", "/keys/a", error, 400],
     ["GET /admin/v1/usage", "/usage", schemas.usageSchema, 200],
     ["GET /admin/v1/usage", "/usage?by=day", schemas.usageSchema, 200],
+    ["GET /admin/v1/usage", "/usage?by=upstream", schemas.usageSchema, 200],
     ["GET /admin/v1/usage", "/usage?by=hour", error, 400],
+    ["GET /admin/v1/usage", "/usage?by=upstream&upstream=nobody", error, 400],
     ["GET /admin/v1/usage/[request_id]", `/usage/${good}`, schemas.explanationSchema, 200],
     ["GET /admin/v1/usage/[request_id]", `/usage/${failed}`, schemas.explanationSchema, 200],
     ["GET /admin/v1/usage/[request_id]", "/usage/nobody", error, 404],

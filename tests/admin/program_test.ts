@@ -51,6 +51,34 @@ Deno.test("a program with an admin side of its own: two listeners, one store, on
     for (const secret of [ADMIN_KEY, key]) assert(!`${out}${err}`.includes(secret));
   }));
 
+Deno.test("what went to upstreams is told as the command tells it", () =>
+  inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
+    const added = await run(["keys", "add", "ci"], { folder, env: ENV });
+    const gateway = await start([], { folder, env: ENV });
+    for (const content of ["one", "two words"]) {
+      const answer = await fetch(`${gateway.origin}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${added.out.trim()}` },
+        body: JSON.stringify({ model: "sluice/echo", messages: [{ role: "user", content }] }),
+      });
+      await answer.text();
+      assertEquals(answer.status, 200);
+    }
+    const [since, until] = [-1, 1].map((days) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10));
+    const answer = await fetch(`${adminSideOf(gateway)}/usage?by=upstream&since=${since}&until=${until}`, {
+      headers: { authorization: `Bearer ${ADMIN_KEY}` },
+    });
+    const told = await answer.json();
+    assertEquals(told.lines.map(({ upstream, requests }: Record<string, unknown>) => [upstream, requests]), [
+      ["embedded", 2],
+    ]);
+    const flags = ["--by", "upstream", "--since", `${since}`, "--until", `${until}`, "--json"];
+    assertEquals((await run(["usage", ...flags], { folder, env: ENV })).out, `${JSON.stringify(told, null, 2)}\n`);
+    gateway.kill("SIGTERM");
+    assertEquals((await gateway.ended).code, 0);
+  }));
+
 Deno.test("at SIGTERM both listeners close at once, while an answer under way is finished", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));

@@ -90,16 +90,75 @@ Deno.test("sums are of the period asked for, by what is asked for, exact to the 
   }
 });
 
+Deno.test("by upstream a line is what one of its models did on one day, and pruned days cannot be asked for", async () => {
+  await using gateway = startAdmin();
+  const { ledger } = gateway.store;
+  await ledger.append([
+    entry("a", { at: "2026-03-01T10:00:00Z", cost: 3n }),
+    entry("b", { at: "2026-03-02T10:00:00Z", cost: 10n }),
+    { ...entry("c", { at: "2026-03-02T11:00:00Z", cost: 100n }), source: "counted", attempts: 2 },
+    { ...entry("d", { at: "2026-03-02T11:00:00Z", cost: 1000n }), upstream: "other" },
+    { ...entry("e", { at: "2026-03-02T12:00:00Z", cost: 0n }), upstream: "", ending: "refused", attempts: 0 },
+    entry("f", { at: "2026-03-03T00:00:00Z", cost: 10_000n }),
+  ]);
+  const line = (change: JsonObject) => ({
+    upstream: "acme",
+    model: "acme/one",
+    requests: 1,
+    attempts: 1,
+    failed: 0,
+    counted: 0,
+    tokens: { ...NO_TOKENS, prompt: 1 },
+    images: 0,
+    upstream_usd: "0",
+    ...change,
+  });
+  const [one, two, other] = [
+    line({ day: "2026-03-01", cost_usd: "0.000000000003" }),
+    line({
+      ...{ requests: 2, attempts: 3, counted: 1, tokens: { ...NO_TOKENS, prompt: 2 } },
+      ...{ day: "2026-03-02", cost_usd: "0.00000000011" },
+    }),
+    line({ upstream: "other", day: "2026-03-02", cost_usd: "0.000000001" }),
+  ];
+  const until = "until=2026-03-03";
+  const both = await ask(gateway, `GET /usage?by=upstream&since=2026-03-01&${until}`);
+  assertEquals([both.status, both.headers.get("cache-control")], [200, "no-store"]);
+  assertEquals(both.body, {
+    since: "2026-03-01T00:00:00.000Z",
+    until: "2026-03-03T00:00:00.000Z",
+    by: "upstream",
+    lines: [one, two, other],
+  });
+  const single = await ask(gateway, `GET /usage?by=upstream&upstream=other&since=2026-03-01&${until}`);
+  assertEquals(single.body.lines, [other]);
+  // One that is configured, and that nothing went to.
+  assertEquals((await ask(gateway, "GET /usage?by=upstream&upstream=embedded")).body.lines, []);
+
+  while (await ledger.prune(Date.parse("2026-03-02") / 86_400_000));
+  assertEquals(errorOf(await ask(gateway, `GET /usage?by=upstream&since=2026-03-01&${until}`)), [
+    400,
+    "since",
+    "Cannot sum up by upstream: single requests are kept from 2026-03-02 on",
+  ]);
+  assertEquals((await ask(gateway, `GET /usage?by=upstream&since=2026-03-02&${until}`)).body.lines, [two, other]);
+});
+
 Deno.test("a question about usage that is wrong says which parameter", async () => {
   await using gateway = startAdmin();
   const cases: [query: string, param: string, message: string][] = [
-    ["by=hour", "by", "expected one of key, group, model, day"],
+    ["by=hour", "by", "expected one of key, group, model, day, upstream"],
     ["since=yesterday", "since", 'Cannot read the moment "yesterday"'],
     ["until=7x", "until", 'Cannot read the time "7x"'],
     ["since=2026-03-02&until=2026-03-01", "until", "the period ends at 2026-03-01"],
     ["since=2026-02-30", "since", "Cannot read the moment"],
-    ["group=default", "group", "known here: since, until, by"],
+    ["group=default", "group", "known here: since, until, by, upstream"],
     ["by=key&by=day", "by", 'two values of "by"'],
+    ["upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
+    ["by=key&upstream=embedded", "upstream", 'Cannot use "upstream" without "by=upstream"'],
+    ["by=upstream&upstream=nobody", "upstream", 'Cannot find an upstream "nobody": none is configured'],
+    ["by=upstream&upstream=", "upstream", 'Cannot find an upstream ""'],
+    ["by=upstream&until=7x", "until", 'Cannot read the time "7x"'],
   ];
   for (const [query, param, message] of cases) {
     const [status, at, text] = errorOf(await ask(gateway, `GET /usage?${query}`));

@@ -50,6 +50,8 @@ const ODD_TARGETS = [
   "/admin/v1/usage?since=99999999999999999999d",
   "/admin/v1/usage?since=-1&until=%00&by=__proto__",
   "/admin/v1/usage?by=constructor",
+  "/admin/v1/usage?by=upstream&upstream=__proto__",
+  "/admin/v1/usage?by=upstream&upstream=%00",
   "/admin/v1/usage?since=2026-02-30&until=0",
   "/admin/v1/usage?%ff=%fe&&=&",
   "*",

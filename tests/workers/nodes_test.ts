@@ -102,6 +102,17 @@ Deno.test({
       assertGreaterOrEqual(answered, 100 + 50 + 100 + 40);
       assertEquals(entries.length <= asked, true);
       await assertSound(cluster);
+      // By whichever process, and whichever of its isolates.
+      const counted = entries.filter(({ upstream }) => upstream === "embedded").length;
+      for (const { origin } of [first, second, first, second]) {
+        const told = await fetch(`${origin}/admin/v1/usage?by=upstream&since=1d`, {
+          client,
+          headers: { authorization: `Bearer ${ADMIN_KEY}` },
+        });
+        const { lines } = await told.json();
+        const requests = lines.reduce((sum: number, line: { requests: number }) => sum + line.requests, 0);
+        assertEquals([told.status, requests], [200, counted]);
+      }
     });
   },
 });
