@@ -1,4 +1,4 @@
-/** UTF-8 of long texts. */
+/** UTF-8 of texts that are long, or come in pieces. */
 import { wholeEnd } from "./surrogates.ts";
 
 /** Characters of a piece: some 0.5 ms where each takes three bytes. */
@@ -26,4 +26,19 @@ export function* encodeSteps(text: string, pieceChars: number = PIECE_CHARS): Ge
     yield;
   }
   return bytes;
+}
+
+/**
+ * Decodes UTF-8 that comes in pieces; without one, what is left. A byte order mark at the very beginning is dropped. The
+ * runtime's decoder also drops one where a later piece begins.
+ */
+export function pieceDecoder(): (piece?: Uint8Array) => string {
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  let begun = false;
+  return (piece) => {
+    const text = piece === undefined ? decoder.decode() : decoder.decode(piece, { stream: true });
+    if (begun || text === "") return text;
+    begun = true;
+    return text.startsWith("\ufeff") ? text.slice(1) : text;
+  };
 }

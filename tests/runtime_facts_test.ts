@@ -118,3 +118,12 @@ Deno.test("runtime: fetch unpacks what it asked for by itself, and nothing where
   assertEquals(await (await fetch(url)).text(), "hello");
   assertEquals(await (await fetch(url, { headers: { "accept-encoding": "identity" } })).bytes(), packed);
 });
+
+// lib/upstreams keeps byte order marks when it decodes piece by piece, and drops the one at the beginning itself.
+Deno.test("runtime: a decoder of a stream that drops byte order marks drops them at the beginning of later pieces, too", () => {
+  const pieces = ["ab", "\ufeffc", "\ufeffd"].map((text) => new TextEncoder().encode(text));
+  const decode = (decoder: TextDecoder) => pieces.map((piece) => decoder.decode(piece, { stream: true })).join("");
+  assertEquals(decode(new TextDecoder("utf-8", { ignoreBOM: true })), "ab\ufeffc\ufeffd");
+  // It should be the same, as the mark is not the first thing in it.
+  assertEquals(decode(new TextDecoder()), "abc\ufeffd");
+});

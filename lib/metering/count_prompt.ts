@@ -12,6 +12,7 @@
  */
 import type { Block, Media, Prompt } from "../canonical/types.ts";
 import { atOnce, inSlices, turn } from "../pace.ts";
+import { pieceDecoder } from "../utf8_steps.ts";
 import { blockParts, fixedParts, mediaTokens, type Part, TOKENS_OF_PRIMER, TOKENS_PER_MESSAGE } from "./parts.ts";
 import { COUNTED_AT_ONCE, type TokenCounter } from "./tokens.ts";
 
@@ -96,15 +97,15 @@ class Tally {
 
 /** The UTF-8 text in base64, with pauses; undefined where it is not base64. */
 function* decodeText(base64: string): Generator<void, string | undefined> {
-  const decoder = new TextDecoder();
+  const decode = pieceDecoder();
   let text = "";
   for (let start = 0; start < base64.length; start += DIGITS_PER_STEP) {
     const bytes = decodeBase64(base64.slice(start, start + DIGITS_PER_STEP));
     if (bytes === undefined) return undefined;
-    text += decoder.decode(bytes, { stream: true });
+    text += decode(bytes);
     yield;
   }
-  return text + decoder.decode();
+  return text + decode();
 }
 
 function decodeBase64(base64: string): Uint8Array<ArrayBuffer> | undefined {

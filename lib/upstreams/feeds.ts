@@ -35,7 +35,8 @@ export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
     incoming.cancel();
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a stream of events");
   }
-  const decoder = new TextDecoder();
+  // The reader drops a byte order mark at the beginning; the decoder would drop others, too, where pieces begin.
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const sse = sseReader();
   let over = false;
 

@@ -3,6 +3,7 @@ import { isPieces, joinPieces, type WholeBody } from "./body_pieces.ts";
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
 import type { StopSignal } from "../stop.ts";
+import { pieceDecoder } from "../utf8_steps.ts";
 import type { AnswerHeader } from "./http1/head.ts";
 import { createHosts, type Host } from "./reach.ts";
 
@@ -195,7 +196,7 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
       }
     },
     async text(limitBytes) {
-      const decoder = new TextDecoder();
+      const decode = pieceDecoder();
       let text = "";
       let bytes = 0;
       for (let piece = await incoming.read(); piece !== undefined; piece = await incoming.read()) {
@@ -204,9 +205,9 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
           incoming.cancel();
           throw new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
         }
-        text += decoder.decode(piece, { stream: true });
+        text += decode(piece);
       }
-      return text + decoder.decode();
+      return text + decode();
     },
     release() {
       if (over) return;

@@ -1,4 +1,4 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "./gateway.ts";
@@ -126,6 +126,35 @@ for (const protocol of PROTOCOLS) {
     }
   });
 }
+
+Deno.test("a byte order mark within a text reaches the client, also where the upstream's bytes are cut before it", async () => {
+  for (const spoken of PROTOCOLS) {
+    const said = STREAMED[spoken].join("").replaceAll(" th\\u00e9re", "\ufeffthere");
+    const bytes = new TextEncoder().encode(`: ${" ".repeat(said.length)}\n\n${said}`);
+    const cut = new TextEncoder().encode(new TextDecoder().decode(bytes).split("\ufeff")[0]).length;
+    let heard = Promise.withResolvers<void>();
+    await using server = startScripted(() => ({
+      headers: { "content-type": "text/event-stream" },
+      body: bytes,
+      chunkBytes: cut,
+      beforeLast: heard.promise,
+    }));
+    for (const transport of ["http1", "fetch"]) {
+      await using gateway = startGateway(oneModel(spoken, server.url, { transport }));
+      for (const protocol of PROTOCOLS) {
+        heard = Promise.withResolvers();
+        const response = await gateway.ask(protocol, prompt(protocol, { stream: true }));
+        const got: number[] = [];
+        for await (const piece of response.body ?? []) {
+          got.push(...piece);
+          heard.resolve();
+        }
+        const text = new TextDecoder().decode(Uint8Array.from(got));
+        assertMatch(text, /"\ufeffthere 🙂"/, `${protocol} from ${spoken} over ${transport}`);
+      }
+    }
+  }
+});
 
 Deno.test("relayed chat: what is no JSON is an error, also where spaces that JSON does not know are around it", async () => {
   const [first = "", ...others] = STREAMED.chat;
