@@ -20,6 +20,14 @@ Deno.test("parsePlain() reads a name as it is written, whatever was read before"
   }
 });
 
+Deno.test("parsePlain() reads numbers as doubles, whether a name has an escape or not", () => {
+  const numbers = ["1.0", "-0", "429e0", "12345678901234567890", "1e400", "0.10", "7"];
+  for (const name of ["n", "\\u006e", "__proto__", "__proto_\\u005f"]) {
+    const text = `{"${name}":[${numbers}],"m":{"${name}":1.0}}`;
+    assertEquals(parsePlain(text), JSON.parse(text), text);
+  }
+});
+
 Deno.test("parsePlain() reads all else as the runtime does, and leaves nothing behind for it to guess", () => {
   for (const text of ['{"a":1.0,"a":[2,"\\n","\\\\"]}', '"\\":"', '["\\":",":"]', '{"a":"\\"","b":"\\\\"}', " 1 "]) {
     assertEquals(parsePlain(text), JSON.parse(text), text);
