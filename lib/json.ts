@@ -49,13 +49,17 @@ export function* plainSteps(value: Json, levels: number): Generator<void, void> 
   for (const [key, member] of Object.entries(value)) {
     yield;
     if (!isRawNumber(member)) yield* plainSteps(member ?? null, levels - 1);
-    else if (isSameNumber(member.rawJSON)) Object.defineProperty(value, key, { value: Number(member.rawJSON) });
+    else {
+      const number = plainNumber(member);
+      if (number !== undefined) Object.defineProperty(value, key, { value: number });
+    }
   }
 }
 
-/** Whether a double holds the value that the text says. */
-function isSameNumber(text: string): boolean {
-  return spell(String(Number(text))) === spell(text);
+/** What a raw number is as a double; `undefined` where a double does not hold the value that the text says. */
+export function plainNumber({ rawJSON }: RawNumber): number | undefined {
+  const number = Number(rawJSON);
+  return spell(String(number)) === spell(rawJSON) ? number : undefined;
 }
 
 /** One spelling for all decimal texts of one value. */

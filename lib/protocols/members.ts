@@ -1,14 +1,15 @@
 /** Members of a body as the kinds they should have. A schema has judged before; what is of another kind is absent. */
-import { isObject, type Json, type JsonObject } from "../json.ts";
+import { isObject, isRawNumber, type Json, type JsonObject, plainNumber } from "../json.ts";
 
 /** The value where it is a string. */
 export function stringOf(value: Json | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** The value where it is a number. */
+/** The value where it is a number, however it is spelled: some servers write counts and indices with a fraction of zero. */
 export function numberOf(value: Json | undefined): number | undefined {
-  return typeof value === "number" ? value : undefined;
+  if (typeof value === "number") return value;
+  return typeof value === "object" && isRawNumber(value) ? plainNumber(value) : undefined;
 }
 
 /** The value where it is a boolean. */

@@ -2,7 +2,7 @@
 import { GatewayError } from "../../errors.ts";
 import { type Json, type JsonObject, writeJson } from "../../json.ts";
 import { COUNTS } from "../fields.ts";
-import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { readCallSignature } from "./call_signatures.ts";
 import { type JsonEnd, jsonEnd } from "./json_end.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
@@ -172,7 +172,8 @@ function innerOf(entry: JsonObject): JsonObject {
 }
 
 function indexOf(entry: JsonObject): number | undefined {
-  return typeof entry.index === "number" && Number.isInteger(entry.index) ? entry.index : undefined;
+  const index = numberOf(entry.index);
+  return index !== undefined && Number.isInteger(index) ? index : undefined;
 }
 
 function isBlank(value: Json | undefined): boolean {

@@ -7,7 +7,7 @@ import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";
 import { alikeChunks } from "./alike_chunks.ts";
-import { objectOf, objectsOf, stringOf } from "../members.ts";
+import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
@@ -102,7 +102,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
 
 /** The choice that is read: there is one answer, whatever else was sent. */
 export function firstChoice(body: JsonObject): JsonObject | undefined {
-  return objectsOf(body.choices).find(({ index }) => index === 0 || typeof index !== "number");
+  return objectsOf(body.choices).find(({ index }) => (numberOf(index) ?? 0) === 0);
 }
 
 /** Id of an answer, "" where there is none. */

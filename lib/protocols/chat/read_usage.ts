@@ -1,7 +1,7 @@
 /** Usage as the many chat upstreams report it. */
 import type { Usage } from "../../canonical/types.ts";
-import { isRawNumber, type Json, type JsonObject } from "../../json.ts";
-import { objectOf } from "../members.ts";
+import type { Json, JsonObject } from "../../json.ts";
+import { numberOf, objectOf } from "../members.ts";
 
 /** More tokens than any answer has: what is above is a mistake. */
 const MAX_TOKENS = 1_000_000_000;
@@ -61,6 +61,6 @@ function readOutput(usage: JsonObject, read: Usage): void {
 }
 
 function countOf(value: Json | undefined): number | undefined {
-  const count = typeof value !== "number" && isRawNumber(value) ? Number(value.rawJSON) : value;
-  return typeof count === "number" && Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS ? count : undefined;
+  const count = numberOf(value);
+  return count !== undefined && Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS ? count : undefined;
 }

@@ -3,7 +3,7 @@ import { fold } from "../../canonical/fold.ts";
 import type { Event, Machine, OpenBlock, Reply, Signature, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { objectsOf } from "../members.ts";
+import { numberOf, objectsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { CallReader } from "./calls.ts";
 import { errorIn } from "./errors.ts";
@@ -136,7 +136,7 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
     const blockReason = wordsOf(objectOf(piece.promptFeedback).blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
     // Only one answer is ever asked for.
-    const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => index === 0) ?? {};
+    const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
     for (const part of objectsOf(objectOf(candidate.content).parts)) events.push(...readPart(part));
     const reason = wordsOf(candidate.finishReason);
     if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") finishReason = reason;

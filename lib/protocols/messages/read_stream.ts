@@ -6,6 +6,7 @@ import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../.
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";
+import { numberOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { alikeDeltas } from "./alike_deltas.ts";
 import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
@@ -163,12 +164,13 @@ export function eventReader({ issuer, texts }: Origin): Machine<Json | undefined
   function take(body: Json | undefined): void {
     if (!isObject(body)) throw broken("an event is not a JSON object");
     if (body.type === "error" || isObject(body.error)) throw errorOf(body.error);
-    const index = typeof body.index === "number" ? body.index : lastIndex;
+    const named = numberOf(body.index);
+    const index = named ?? lastIndex;
     switch (body.type) {
       case "message_start":
         return startMessage(body.message);
       case "content_block_start":
-        return startBlock(typeof body.index === "number" ? body.index : lastIndex + 1, body.content_block);
+        return startBlock(named ?? lastIndex + 1, body.content_block);
       case "content_block_delta":
         return continueBlock(index, body.delta);
       case "content_block_stop":

@@ -1,6 +1,7 @@
 /** Reads token counts. */
 import type { Usage } from "../../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { numberOf } from "../members.ts";
 
 /** Collects the token counts of one answer. */
 export interface UsageReader {
@@ -122,6 +123,6 @@ function sum({ prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input
 
 /** A count of tokens. Some servers write it as text; null says nothing. */
 function count(value: Json | undefined): number | undefined {
-  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
-  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : numberOf(value);
+  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }

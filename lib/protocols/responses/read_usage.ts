@@ -1,7 +1,7 @@
 /** Token counts as upstreams of this protocol report them. */
 import type { Usage } from "../../canonical/types.ts";
-import { isRawNumber, type Json } from "../../json.ts";
-import { objectOf, present } from "../members.ts";
+import type { Json } from "../../json.ts";
+import { numberOf, objectOf, present } from "../members.ts";
 
 /**
  * Reads token counts into classes that do not overlap. The protocol counts cached tokens as input and reasoning as
@@ -36,12 +36,8 @@ export function readUsage(value: Json | undefined): Usage {
   });
 }
 
-/** A count; some servers write it as a string or with a fraction of zero. */
+/** A count; some servers write it as a string. */
 function countOf(value: Json | undefined): number | undefined {
-  const number = isRawNumber(value)
-    ? Number(value.rawJSON)
-    : typeof value === "string" && /^\d{1,15}$/.test(value)
-    ? Number(value)
-    : value;
-  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : numberOf(value);
+  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }

@@ -1,0 +1,44 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Event } from "../../lib/canonical/types.ts";
+import { isObject, parseJson } from "../../lib/json.ts";
+import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
+import { RECORDED, type Recorded } from "../golden/recorded.ts";
+import { WHOLE } from "../upstreams/said.ts";
+
+/** Indices and counts of every protocol; those of citations are passed on as they are. */
+const NUMBERS = /("(?:(?:output_|content_|summary_)?index|\w+_tokens|\w+TokenCount)": ?)(\d+)(?=[,}\]])/g;
+
+function eventsOf({ protocol, frames }: Recorded, spell: (data: string) => string): readonly Event[] {
+  const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "vendor" });
+  return [...frames.flatMap((frame) => reader.push({ ...frame, data: spell(frame.data) })), ...reader.end()];
+}
+
+/** Errors by their words: where they came from differs. */
+function said(events: readonly Event[]): unknown {
+  return events.map((event) => event.type === "error" ? { ...event, error: event.error.message } : event);
+}
+
+Deno.test("streams say the same with indices and counts that have a fraction of zero, or an exponent", () => {
+  let spelled = 0;
+  for (const stream of RECORDED) {
+    for (const spelling of ["$1$2.0", "$1$2e0"]) {
+      const spell = (data: string) => {
+        const other = data.replaceAll(NUMBERS, spelling);
+        if (other !== data) spelled++;
+        return other;
+      };
+      assertEquals(said(eventsOf(stream, spell)), said(eventsOf(stream, (data) => data)), stream.name);
+    }
+  }
+  assert(spelled > 1_000, `${spelled} events`);
+});
+
+Deno.test("whole answers have the usage that they tell, also with a fraction of zero", () => {
+  for (const protocol of ["chat", "responses", "messages"] as const) {
+    const text = JSON.stringify(WHOLE[protocol]).replaceAll(NUMBERS, "$1$2.0");
+    const body = parseJson(text);
+    assert(isObject(body));
+    const reply = UPSTREAM_CODECS[protocol].readReply(body, { issuer: "vendor" });
+    assertEquals([reply.usage.prompt, reply.usage.completion], [7, 2], protocol);
+  }
+});
