@@ -27,15 +27,11 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
     writeErr(`Cannot listen on ${hostname}:${port}: ${error.message}\n`);
     return 1;
   }
-  const signals = stopSignals();
+  const { first } = stopSignals();
   writeOut(banner(server, word));
-  try {
-    await signals.first;
-    return 0;
-  } finally {
-    signals.forget();
-    await server[Symbol.asyncDispose]();
-  }
+  await first;
+  await server[Symbol.asyncDispose]();
+  return 0;
 }
 
 function banner({ url }: FaultServer, always: string | undefined): string {

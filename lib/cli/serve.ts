@@ -26,7 +26,7 @@ import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./pruning.ts";
 import { openOrigin } from "./origin.ts";
 import { startLive, startReloading } from "./reload.ts";
-import { type Outcome, shutDown, stopSignals } from "./shutdown.ts";
+import { type Outcome, shutDown, type StopSignals, stopSignals } from "./shutdown.ts";
 
 /** Time between two rounds of what is done from time to time, in milliseconds. */
 const SWEEP_MS = 60_000;
@@ -74,35 +74,39 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const drain = createDrain();
   const sweeping = setInterval(() => void sweep(current()), SWEEP_MS);
   const endPruning = startPruning(current);
-  let isCut = false;
+  let signals: StopSignals | undefined;
+  let code = 0;
   try {
     if (config.store.kind === "sqlite") await readGroupBudgets({ ledger: store.ledger, config, now: Date.now() });
     const open = await openAll(current, { routes, drain, senders: doors.senders, crew });
-    const signals = stopSignals();
+    signals = stopSignals();
+    const { first, second } = signals;
     const endReloading = startReloading(current(), path);
     try {
       await welcome({ gateway: current(), store, ...originsOf(config, open.places), flags });
-      const isStuck = await Promise.race([signals.first.then(() => false), crew?.stuck.then(() => true) ?? never]);
+      const isStuck = await Promise.race([first.then(() => false), crew?.stuck.then(() => true) ?? never]);
       endReloading();
-      isCut = await end(current(), { open, drain, second: signals.second }) === "cut";
-      return isCut || isStuck ? 1 : 0;
+      const outcome = await end(current(), { open, drain, second });
+      if (outcome === "cut" || isStuck) code = 1;
     } finally {
       endReloading();
-      signals.forget();
     }
   } catch (error) {
     if (!(error instanceof ListenError)) throw error;
     writeErr(`${error.message}\n`);
-    return 1;
+    code = 1;
   } finally {
     forget();
     clearInterval(sweeping);
     endPruning();
     endLoopWatch();
-    const closing = close(current());
-    await (isCut ? Promise.race([closing, new Promise((resolve) => setTimeout(resolve, CUT_MS))]) : closing);
+    // The listeners of signals stay: a repetition of the first, which comes about now, would kill what writes here.
+    const cut = signals?.second.then(() => new Promise<void>((resolve) => setTimeout(resolve, CUT_MS)));
+    const isClosed = await Promise.race([close(current()).then(() => true), cut?.then(() => false) ?? never]);
+    if (!isClosed) code = 1;
     await lines.flush();
   }
+  return code;
 }
 
 /** How this process gets along without a store that it shares with others. */

@@ -18,7 +18,7 @@ export interface StopSignals {
   first: Promise<void>;
   /** Resolves at the next one that is no repetition of the first. */
   second: Promise<void>;
-  /** Takes the listeners away. */
+  /** Takes the listeners away; a process that ends keeps them to its last, as the next signal would kill it. */
   forget: () => void;
 }
 
