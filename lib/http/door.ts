@@ -181,5 +181,8 @@ function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
 
 /** What is said of a path that is not there, or that must not be seen to be. */
 export function noSuchRoute(): GatewayError {
-  return new GatewayError("not_found", "Cannot find this path: no such route");
+  return new GatewayError(
+    "not_found",
+    "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic",
+  );
 }

@@ -77,7 +77,7 @@ export function readShared(
 ): Omit<ImageRequest, "kind" | "requestedSize" | "size" | "images" | "mask"> {
   const quality = body.quality ?? fallback;
   if (quality === undefined) {
-    throw new GatewayError("invalid", "Missing required parameter: quality", {
+    throw new GatewayError("invalid", 'Missing required parameter: quality, such as "high"', {
       param: "quality",
       code: "missing_required_parameter",
     });

@@ -139,7 +139,7 @@ const BAD: readonly [what: string, Record<string, string | undefined>, readonly 
   ["two masks", {}, [ONE, ["mask", png(1024, 1024)], ["mask", png(1024, 1024)]], "mask", /sent twice/],
   ["no model", { model: undefined }, [ONE], "model", /Missing required parameter: model/],
   ["no prompt", { prompt: undefined }, [ONE], "prompt", /Missing required parameter: prompt/],
-  ["no quality", { quality: undefined }, [ONE], "quality", /Missing required parameter: quality/],
+  ["no quality", { quality: undefined }, [ONE], "quality", /Missing required parameter: quality, such as "high"/],
   ["quality auto", { quality: "auto" }, [ONE], "quality", /"low"\|"medium"\|"high"/],
   ["n in words", { n: "two" }, [ONE], "n", /expected number/],
   ["n 11", { n: "11" }, [ONE], "n", /<=10/],
