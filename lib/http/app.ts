@@ -248,7 +248,9 @@ export function createApp(options: AppOptions): App {
     } catch (thrown) {
       // Until a response exists, an aborted signal can only mean that the client has gone.
       if (request.signal.aborted) {
-        observer.failed(record, toGatewayError(thrown));
+        const error = toGatewayError(thrown);
+        // To give up what nobody wants any more is no failure of anybody's.
+        if (!isGivenUp(error.cause)) observer.failed(record, error);
         observer.answered(record, 499);
         return new Response(null, { status: 499 });
       }
@@ -298,6 +300,10 @@ function checkAccess(routes: readonly Route[], access: AccessTable): void {
 }
 
 function nothing(): void {}
+
+function isGivenUp(cause: unknown): boolean {
+  return cause instanceof DOMException && cause.name === "AbortError";
+}
 
 /** A server that ends is alive, and not ready; at last it takes nothing else. */
 function turnsAway({ phase }: Drain, path: string): boolean {

@@ -152,6 +152,28 @@ Deno.test("failures name their kind: before the answer, within it, of the upstre
   hang.resolve();
 });
 
+Deno.test("a client that leaves before its answer is nobody's failure", async () => {
+  for (const stream of [false, true]) {
+    const hang = Promise.withResolvers<void>();
+    const leave = new AbortController();
+    await using server = startScripted(() => {
+      leave.abort();
+      return json(WHOLE.chat, { before: hang.promise });
+    });
+    await using gateway = startGateway(oneModel("chat", server.url));
+    const asked = fetch(`${gateway.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${gateway.key.key}` },
+      body: JSON.stringify(prompt("chat", { stream })),
+      signal: leave.signal,
+    });
+    assertEquals(await asked.then(({ status }) => status, ({ name }) => name), "AbortError");
+    const [line] = await lines(gateway, 1);
+    assertEquals([line?.status, line?.ending, line?.level, line?.kind], [499, "failed", "info", undefined]);
+    hang.resolve();
+  }
+});
+
 Deno.test("log.requests leaves lines out, and metrics count all the same", async () => {
   const cases = [["all", 2], ["errors", 1], ["none", 0]] as const;
   for (const [requests, expected] of cases) {
