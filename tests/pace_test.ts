@@ -1,5 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import { mapInSlices, soonInSlices, sortInSlices, turn } from "../lib/pace.ts";
+import { inSlices, mapInSlices, soonInSlices, sortInSlices, turn } from "../lib/pace.ts";
+import { Stop } from "../lib/stop.ts";
 import { seeded } from "./random.ts";
 
 Deno.test("sortInSlices() sorts as the runtime does, and leaves what is equal in its order", async () => {
@@ -50,6 +51,23 @@ Deno.test("soonInSlices() ends short work at once, and gives others their turn i
   assertEquals(turns >= 2, true, `${turns} turns`);
   clearInterval(timer);
   await Promise.all(waiting);
+});
+
+Deno.test("work in slices that is given up ends before the next of them, with the reason", async () => {
+  for (const run of [inSlices, soonInSlices]) {
+    const stop = new Stop();
+    let steps = 0;
+    const endless = function* (): Generator<void, never> {
+      for (;;) {
+        if (++steps === 3) stop.abort(new RangeError("gone"));
+        yield;
+      }
+    };
+    await assertRejects(() => run(endless(), stop), RangeError, "gone");
+    const once = steps;
+    await assertRejects(() => run(endless(), stop), RangeError, "gone");
+    assertEquals(steps, once);
+  }
 });
 
 function* work(ms: number): Generator<void, string> {

@@ -1,25 +1,61 @@
 /** The audit of the ledger, over HTTP. */
 import type { RouteContext } from "../http/router.ts";
 import { auditLedger, type AuditReport } from "../reports/audit.ts";
+import { Stop, type StopSignal } from "../stop.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminAnswer } from "./answer.ts";
 
-/** Audits under way, by their ledgers. */
-const running = new WeakMap<LedgerStore, Promise<AuditReport>>();
+/** An audit under way. */
+interface Running {
+  report: Promise<AuditReport>;
+  stop: Stop;
+  /** Clients that want its report. */
+  waiting: number;
+}
+
+/** Audits under way that nobody has given up, by their ledgers. */
+const running = new WeakMap<LedgerStore, Running>();
 
 /** Audits the ledger. What is wrong with it is in the answer, whose status is 200 all the same. */
-export async function audit(_request: Request, { gateway }: RouteContext): Promise<Response> {
-  return adminAnswer(await auditOnce(gateway.store.ledger, gateway.now));
+export async function audit({ signal }: Request, { gateway }: RouteContext): Promise<Response> {
+  return adminAnswer(await auditOnce(gateway.store.ledger, { now: gateway.now, signal }));
 }
 
 /**
- * Audits a ledger, one audit at a time, as each reads all of it: who asks during an audit gets the report of that one.
- * `now` in Unix milliseconds.
+ * Audits a ledger, one audit at a time, as each reads all of it: who asks during an audit gets the report of that one. It
+ * ends where all of them have left. `now` in Unix milliseconds.
+ * @throws the reason of the signal, once it is given up
  */
-export function auditOnce(ledger: LedgerStore, now: () => number): Promise<AuditReport> {
-  const under = running.get(ledger);
-  if (under !== undefined) return under;
-  const report = auditLedger(ledger, { now }).finally(() => running.delete(ledger));
-  running.set(ledger, report);
-  return report;
+export async function auditOnce(
+  ledger: LedgerStore,
+  { now, signal }: { now: () => number; signal: StopSignal },
+): Promise<AuditReport> {
+  signal.throwIfAborted();
+  const audit = running.get(ledger) ?? begin(ledger, now);
+  const gone = Promise.withResolvers<never>();
+  const leave = { handleEvent: () => gone.reject(signal.reason) };
+  signal.addEventListener("abort", leave);
+  audit.waiting++;
+  try {
+    return await Promise.race([audit.report, gone.promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+    if (--audit.waiting === 0) {
+      forget(ledger, audit);
+      audit.stop.abort(signal.reason);
+    }
+  }
+}
+
+function begin(ledger: LedgerStore, now: () => number): Running {
+  const stop = new Stop();
+  const report = auditLedger(ledger, { now, signal: stop }).finally(() => forget(ledger, audit));
+  const audit: Running = { report, stop, waiting: 0 };
+  running.set(ledger, audit);
+  return audit;
+}
+
+/** Who asks from now on has another one begun. */
+function forget(ledger: LedgerStore, audit: Running): void {
+  if (running.get(ledger) === audit) running.delete(ledger);
 }

@@ -45,10 +45,13 @@ export const rotationSchema = z.strictObject({
 });
 
 /** Every key of the store, oldest first; each as it is when its page is read. */
-export async function listKeys(_request: Request, { gateway }: RouteContext): Promise<Response> {
+export async function listKeys({ signal }: Request, { gateway }: RouteContext): Promise<Response> {
   const now = gateway.now();
   const data: PublicKey[] = [];
-  for await (const page of keyPages(gateway.store.keys)) data.push(...page.map((key) => publicKey(key, now)));
+  for await (const page of keyPages(gateway.store.keys)) {
+    signal.throwIfAborted();
+    data.push(...page.map((key) => publicKey(key, now)));
+  }
   return await longAdminAnswer({ object: "list", data });
 }
 

@@ -28,10 +28,11 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   }
   const { store, config, now } = gateway;
   const { ledger, keys } = store;
+  const { signal } = request;
   const period = periodOf(ends, now());
   const report = by === "upstream"
-    ? await reportUpstreams({ ledger, config }, { ...period, ...(upstream !== undefined && { upstream }) })
-    : await usageReport({ ledger, keys, config }, { ...period, by });
+    ? await reportUpstreams({ ledger, config }, { ...period, signal, ...(upstream !== undefined && { upstream }) })
+    : await usageReport({ ledger, keys, config }, { ...period, signal, by });
   return await longAdminAnswer(report);
 }
 

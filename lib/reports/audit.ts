@@ -1,4 +1,5 @@
 /** The audit: everything in the ledger that can be worked out anew is, and compared. */
+import type { StopSignal } from "../stop.ts";
 import type { LedgerStart, LedgerStore } from "../store/ledger.ts";
 import { checkDays, type DayCounts } from "./audit_days.ts";
 import { type Difference, Findings } from "./audit_findings.ts";
@@ -39,16 +40,28 @@ export interface AuditOptions {
   turn?: () => Promise<void>;
   /** What is known to be wrong with the file that the ledger is kept in. */
   damage?: readonly string[];
+  /** Whether anybody wants it still. */
+  signal?: StopSignal;
 }
 
-/** Audits a ledger, which may be in use meanwhile. Whatever is wrong with it is in the report. */
+/**
+ * Audits a ledger, which may be in use meanwhile. Whatever is wrong with it is in the report.
+ * @throws the reason of the signal before the next page, where it is given up
+ */
 export async function auditLedger(
   ledger: LedgerStore,
-  { now = Date.now, turn = nextTurn, damage = [] }: AuditOptions = {},
+  { now = Date.now, turn: others = nextTurn, damage = [], signal }: AuditOptions = {},
 ): Promise<AuditReport> {
+  async function turn(): Promise<void> {
+    await others();
+    signal?.throwIfAborted();
+  }
+
   const { walk, findings } = await walkAll(ledger, turn);
   for (const message of damage) findings.add({ kind: "file", message });
   const days = await findings.attempt("the sums per day", () => checkDays(ledger, { walk, findings, turn }));
+  // Where it was given up there, that stands in the findings.
+  signal?.throwIfAborted();
   const holds = await findings.attempt("the holds", () => checkHolds(ledger, { findings, now: now() }));
   return {
     ok: findings.count === 0,

@@ -3,6 +3,7 @@ import type { Config } from "../config.ts";
 import type { Amount } from "../metering/money.ts";
 import { costOfTokens } from "../metering/price.ts";
 import { sortInSlices, turn } from "../pace.ts";
+import type { StopSignal } from "../stop.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../store/days.ts";
 import type { BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../store/ledger.ts";
 import type { Period } from "./period.ts";
@@ -41,6 +42,8 @@ export interface UpstreamQuery extends Period {
   /** The only one; absent: all. */
   upstream?: string;
   prices?: UpstreamPrices;
+  /** Whether anybody wants it still. */
+  signal?: StopSignal;
 }
 
 /** A question that cannot be answered, by what is wrong with it. */
@@ -63,14 +66,14 @@ const PAGE = 1000;
 /**
  * Sums by upstream, model and day, in the order of these.
  * @throws {UpstreamQueryError} where single entries of the period are gone, as sums per day do not know of upstreams, and
- * for an upstream that nothing knows of
+ * for an upstream that nothing knows of; the reason of the signal before the next page, where it is given up
  */
 export async function sumUpstreams(
   { ledger, config }: {
     ledger: Pick<LedgerStore, "entriesWithin" | "start">;
     config: Pick<Config, "models" | "upstreams">;
   },
-  { since, until, upstream, prices }: UpstreamQuery,
+  { since, until, upstream, prices, signal }: UpstreamQuery,
 ): Promise<UpstreamSum[]> {
   const sums = new Map<string, UpstreamSum>();
   const modelOf = upstreamModels(config);
@@ -90,6 +93,7 @@ export async function sumUpstreams(
       add(sum, entry, costOf(model, entry));
     }
     await turn();
+    signal?.throwIfAborted();
   } while (page.length === PAGE);
   // Once more: what is forgotten while others are read is missing as well.
   await requireEntries(ledger, since);

@@ -2,6 +2,7 @@
 import type { Config } from "../config.ts";
 import { formatUsd } from "../metering/money.ts";
 import { mapInSlices, sortInSlices, turn } from "../pace.ts";
+import type { StopSignal } from "../stop.ts";
 import { addFigures, byName, NO_TOKENS } from "../store/days.ts";
 import type { KeyStore } from "../store/keys.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../store/ledger.ts";
@@ -53,12 +54,23 @@ export interface UsageParts {
 /** Ids whose names are asked for at once. */
 const NAMES_AT_ONCE = 500;
 
-/** Makes the bill of a period, a slice at a time: there may be as many lines as keys. */
+/** Which bill is made. */
+export interface UsageQuery extends Period {
+  by: UsageBy;
+  /** Whether anybody wants it still. */
+  signal?: StopSignal;
+}
+
+/**
+ * Makes the bill of a period, a slice at a time: there may be as many lines as keys.
+ * @throws the reason of the signal, where it is given up
+ */
 export async function usageReport(
   { ledger, keys, config }: UsageParts,
-  { since, until, by }: Period & { by: UsageBy },
+  { since, until, by, signal }: UsageQuery,
 ): Promise<UsageReport> {
-  const sums = await ledger.usage({ since, until, by });
+  const sums = await ledger.usage({ since, until, by }, signal);
+  signal?.throwIfAborted();
   const names = by === "key" ? await keyNames({ keys, config }, sums.map(({ name }) => name)) : undefined;
   const ordered = await sortInSlices(sums, by === "day" ? byName : byCost);
   const total = emptySum();

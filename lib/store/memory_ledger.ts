@@ -134,7 +134,7 @@ export function openMemoryLedger(): LedgerStore {
       const page = from === -1 ? [] : byTime.slice(from, from + limit).filter(({ at }) => at < until);
       return Promise.resolve(page.map((entry) => structuredClone(entry)));
     },
-    usage: async (query) => (await inSlices(usage(query))).list(),
+    usage: async (query, signal) => (await inSlices(usage(query), signal)).list(),
     async days(since, enough = Infinity) {
       const later = [...days.values()].filter(({ day }) => day >= since);
       const found = await sortInSlices(later, (a, b) => a.day - b.day);

@@ -1,6 +1,7 @@
 /** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
 import { DatabaseSync } from "node:sqlite";
 import { inSlices } from "../pace.ts";
+import type { StopSignal } from "../stop.ts";
 import type { ReadCharged, Spender } from "./accounts.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "./days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "./entry_row.ts";
@@ -43,25 +44,26 @@ export function openSqliteUsage(file: string): SqliteUsage {
     }
   }
 
-  async function run<T>(begin: (work: Work) => Generator<void, T>): Promise<T> {
+  async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: StopSignal): Promise<T> {
+    signal?.throwIfAborted();
     // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
     const { db, work } = await whenFree(open);
     db.exec("BEGIN");
     try {
-      return await inSlices(begin(work));
+      return await inSlices(begin(work), signal);
     } finally {
       if (db.isOpen) db.exec("ROLLBACK");
     }
   }
 
-  function inTurn<T>(begin: (work: Work) => Generator<void, T>): Promise<T> {
-    const done = last.then(() => run(begin));
+  function inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: StopSignal): Promise<T> {
+    const done = last.then(() => run(begin, signal));
     last = done.catch(() => {});
     return done;
   }
 
   return {
-    usage: async (query) => (await inTurn(({ sumUp }) => sumUp(query))).list(),
+    usage: async (query, signal) => (await inTurn(({ sumUp }) => sumUp(query), signal)).list(),
     charged: (spender, begun) => inTurn(({ charge }) => charge(spender, begun)),
     close() {
       isClosed = true;

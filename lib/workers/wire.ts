@@ -1,5 +1,6 @@
 /** Calls between two isolates: what one of them offers, the other calls as if it were its own. */
 import { turn } from "../pace.ts";
+import { Stop, type StopSignal } from "../stop.ts";
 import { packThrown, type Thrown, unpackThrown } from "./thrown.ts";
 
 /** Where messages go to and come from: a worker, or its global scope. */
@@ -44,7 +45,7 @@ export interface Wire {
   offer<T extends Offer>(desk: Desk<T>, target: Remote<T>, instead?: Partial<Remote<T>>): void;
   /**
    * What the other side offers: methods that give promises. They reject with what was thrown there, and with the reason of
-   * `close`.
+   * `close`. A signal that is given last has one over there given up with it, for another reason; so does `close` there.
    */
   remote<T extends Offer>(desk: Desk<T>): Remote<T>;
   /** The same, for calls whose outcome nobody wants to know. */
@@ -55,7 +56,16 @@ export interface Wire {
 
 /** What goes over a wire. A call without an id is not answered. */
 type Message =
-  | { type: "call"; id?: number; name: string; method: string; args: unknown[] }
+  | {
+    type: "call";
+    id?: number;
+    name: string;
+    method: string;
+    args: unknown[]; /** It has a signal, too. */
+    stops?: true;
+  }
+  /** Whoever made the call has given it up. */
+  | { type: "stop"; id: number }
   /** The beginning, or more, of a list that is too long to be sent at once; the rest of it comes with `done`. */
   | { type: "part"; id: number; items: unknown[] }
   | { type: "done"; id: number; value: unknown }
@@ -78,6 +88,8 @@ export function openWire(port: Port): Wire {
   const waiting = new Map<number, PromiseWithResolvers<unknown>>();
   /** What came so far of lists that are the answers to calls. */
   const begun = new Map<number, unknown[]>();
+  /** Signals of calls of the other side. */
+  const stops = new Map<number, Stop>();
   let count = 0;
   let closed: Error | undefined;
 
@@ -114,14 +126,28 @@ export function openWire(port: Port): Wire {
     const id = count++;
     const answer = Promise.withResolvers<unknown>();
     waiting.set(id, answer);
-    post({ type: "call", id, name, method, args }, (cause) => settle(id, ({ reject }) => reject(cause)));
-    return answer.promise;
+    const refused = (cause: unknown) => settle(id, ({ reject }) => reject(cause));
+    const signal = args.at(-1);
+    if (!isStopSignal(signal)) {
+      post({ type: "call", id, name, method, args }, refused);
+      return answer.promise;
+    }
+    post({ type: "call", id, name, method, args: args.slice(0, -1), stops: true }, refused);
+    const stop = { handleEvent: () => post({ type: "stop", id }) };
+    if (signal.aborted) stop.handleEvent();
+    else signal.addEventListener("abort", stop);
+    return answer.promise.finally(() => signal.removeEventListener("abort", stop));
   }
 
-  async function answer({ id, name, method, args }: Message & { type: "call" }): Promise<void> {
+  async function answer({ id, name, method, args, stops: hasStop }: Message & { type: "call" }): Promise<void> {
     const fail = (thrown: unknown) => {
       if (id !== undefined) post({ type: "failed", id, thrown: packThrown(thrown) });
     };
+    if (id !== undefined && hasStop === true) {
+      const stop = new Stop();
+      stops.set(id, stop);
+      args.push(stop);
+    }
     try {
       const value = await find(name, method)(...args);
       if (id === undefined) return;
@@ -129,6 +155,8 @@ export function openWire(port: Port): Wire {
       post({ type: "done", id, value: isLong ? await sendParts(value, { id, fail }) : value }, fail);
     } catch (thrown) {
       fail(thrown);
+    } finally {
+      if (id !== undefined) stops.delete(id);
     }
   }
 
@@ -167,6 +195,7 @@ export function openWire(port: Port): Wire {
 
   function take(message: Message): void {
     if (message.type === "call") void answer(message);
+    else if (message.type === "stop") stops.get(message.id)?.abort();
     else if (message.type === "part") begin(message);
     else if (message.type === "done") finish(message);
     else settle(message.id, ({ reject }) => reject(unpackThrown(message.thrown)));
@@ -202,8 +231,13 @@ export function openWire(port: Port): Wire {
       for (const { reject } of waiting.values()) reject(reason);
       waiting.clear();
       begun.clear();
+      for (const stop of stops.values()) stop.abort(reason);
     },
   };
+}
+
+function isStopSignal(value: unknown): value is StopSignal {
+  return value instanceof Stop || value instanceof AbortSignal;
 }
 
 function stubs(methods: object, call: (method: string, args: unknown[]) => unknown): Record<string, Method> {

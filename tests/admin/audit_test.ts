@@ -1,7 +1,9 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertRejects } from "@std/assert";
 import { auditOnce } from "../../lib/admin/audit.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import { Stop } from "../../lib/stop.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { someEntries } from "../reports/entries.ts";
 import { ask, startAdmin } from "./ask.ts";
 
 Deno.test("the audit tells what it checked and that all is well", async () => {
@@ -31,11 +33,52 @@ Deno.test("auditOnce() runs one audit at a time, and a new one when that has end
       return ledger.entries(from);
     },
   });
-  const [one, other] = [auditOnce(counted, Date.now), auditOnce(counted, Date.now)];
-  assert(one === other);
-  const report = await one;
+  const how = { now: Date.now, signal: new Stop() };
+  const [report, other] = await Promise.all([auditOnce(counted, how), auditOnce(counted, how)]);
+  assert(report === other);
   const once = reads;
   assert(report.ok && once > 0);
-  assert(await auditOnce(counted, Date.now) !== report);
+  assert(await auditOnce(counted, how) !== report);
   assertEquals(reads, 2 * once);
+});
+
+Deno.test("auditOnce() goes on while anybody waits; when the last has left it ends, and who comes then has another", async () => {
+  const ledger = openMemoryLedger();
+  await ledger.append(someEntries(10_000));
+  let reads = 0;
+  let seen = Promise.withResolvers<void>();
+  const counted = Object.assign(Object.create(ledger), {
+    entries(from: Parameters<typeof ledger.entries>[0]) {
+      reads++;
+      seen.resolve();
+      return ledger.entries(from);
+    },
+  });
+  const client = () => {
+    const signal = new Stop();
+    return { signal, report: auditOnce(counted, { now: Date.now, signal }) };
+  };
+  const whole = (await client().report).checked.entries;
+  const all = reads;
+
+  const [leaves, stays] = [client(), client()];
+  leaves.signal.abort(new RangeError("gone"));
+  await assertRejects(() => leaves.report, RangeError, "gone");
+  assertEquals([(await stays.report).checked.entries, reads], [whole, 2 * all]);
+
+  seen = Promise.withResolvers();
+  const [one, last] = [client(), client()];
+  await seen.promise;
+  one.signal.abort();
+  last.signal.abort();
+  await Promise.all([one, last].map(({ report }) => assertRejects(() => report, DOMException)));
+  const begun = reads;
+  const next = client();
+  // The one that was given up has noticed it by then.
+  while (reads < begun + 3) await new Promise((resolve) => setTimeout(resolve, 0));
+  const beside = client();
+  assertEquals((await next.report).checked.entries, whole);
+  assert(await beside.report === await next.report);
+  assertEquals(reads, begun + all);
+  await assertRejects(() => auditOnce(counted, { now: Date.now, signal: last.signal }), DOMException);
 });

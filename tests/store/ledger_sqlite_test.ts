@@ -1,6 +1,7 @@
 /** What the ledger in the SQLite file promises beside what every ledger does. */
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
+import { Stop } from "../../lib/stop.ts";
 import { MIGRATIONS } from "../../lib/store/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { StoreError } from "../../lib/store/store.ts";
@@ -144,6 +145,40 @@ Deno.test("the SQLite ledger sums up what is there when it begins, also while ol
     assertEquals((await store.ledger.usage(query)).reduce((sum, each) => sum + each.requests, 0), whole);
     await store.close();
   }));
+
+Deno.test("SQLite sums that are given up end, before their turn and under way, and those behind them have theirs", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await store.ledger.append(many(5));
+    const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
+    for (const looks of [0, 1, 2]) {
+      const stop = new GivenUpAt(looks);
+      const [, given, last] = await Promise.allSettled([
+        store.ledger.usage(query),
+        store.ledger.usage(query, stop),
+        store.ledger.usage(query),
+      ]);
+      assertEquals(given.status, looks < 2 ? "rejected" : "fulfilled");
+      if (given.status === "rejected") assertEquals(given.reason, stop.reason);
+      assert(last.status === "fulfilled" && last.value[0]?.requests === 5);
+    }
+    await store.close();
+  }));
+
+/** Given up when it was looked at so often. */
+class GivenUpAt extends Stop {
+  #looks: number;
+
+  constructor(looks: number) {
+    super();
+    this.#looks = looks;
+  }
+
+  override throwIfAborted(): void {
+    if (this.#looks-- === 0) this.abort();
+    super.throwIfAborted();
+  }
+}
 
 Deno.test("a SQLite store that is closed ends sums that are under way", () =>
   inFolder(async (folder) => {

@@ -3,6 +3,7 @@ import { ListenError } from "../../lib/cli/listen.ts";
 import { ConfigError } from "../../lib/config.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { StoreError } from "../../lib/store/store.ts";
+import { Stop, type StopSignal } from "../../lib/stop.ts";
 import { deskOf } from "../../lib/workers/wire.ts";
 import { openWires } from "./wires.ts";
 
@@ -186,6 +187,45 @@ Deno.test("what cannot be sent does not keep from going what is sent beside it",
   const outcomes = await Promise.allSettled([remote.take(1), remote.take(() => {}), remote.take(2)]);
   assertEquals(outcomes.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
   assertEquals(counter.seen, [[1], [2]]);
+});
+
+Deno.test("a signal that a call is given last is there over there: before, while it is answered, and at the wire's end", async () => {
+  using wires = openWires();
+  const seen: unknown[] = [];
+  let asked = Promise.withResolvers<void>();
+  const desk = deskOf<{ wait(name: string, signal?: StopSignal): Promise<void> }>("desk", { wait: true });
+  wires.other.offer(desk, {
+    wait(name, signal) {
+      const given = Promise.withResolvers<void>();
+      const handleEvent = () => {
+        seen.push(name);
+        given.reject(signal?.reason);
+      };
+      if (signal === undefined) given.resolve();
+      signal?.addEventListener("abort", { handleEvent });
+      asked.resolve();
+      return given.promise;
+    },
+  });
+  const { wait } = wires.one.remote(desk);
+  await wait("none");
+  await wait("none", undefined);
+  const [before, meanwhile, never] = [new Stop(), new AbortController(), new Stop()];
+  before.abort();
+  await assertRejects(() => wait("before", before), DOMException);
+  asked = Promise.withResolvers();
+  const answer = wait("meanwhile", meanwhile.signal);
+  await asked.promise;
+  assertEquals(seen, ["before"]);
+  meanwhile.abort();
+  assertEquals((await assertRejects(() => answer, DOMException)).name, "AbortError");
+  asked = Promise.withResolvers();
+  const left = wait("end", never);
+  await asked.promise;
+  wires.other.close(new RangeError("It has ended"));
+  assertEquals(seen, ["before", "meanwhile", "end"]);
+  wires.one.close(new RangeError("It has ended"));
+  await assertRejects(() => left, RangeError);
 });
 
 Deno.test("a wire that is closed tells the reason to all who wait, and calls nothing any more", async () => {

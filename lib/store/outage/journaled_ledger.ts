@@ -129,7 +129,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     find: (id) => reach.ask(() => ledger.find(id)),
     entries: (from) => reach.askLong(() => ledger.entries(from)),
     entriesWithin: (span) => reach.askLong(() => ledger.entriesWithin(span)),
-    usage: (query) => reach.askLong(() => ledger.usage(query)),
+    usage: (query, signal) => reach.askLong(() => ledger.usage(query, signal)),
     days: (since, enough) => reach.askLong(() => ledger.days(since, enough)),
     prune: (beforeDay) => reach.askLong(() => ledger.prune(beforeDay)),
     start: () => reach.ask(() => ledger.start()),

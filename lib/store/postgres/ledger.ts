@@ -105,6 +105,7 @@ export function openPostgresLedger(
     find: async (id) => isKept(id) ? await findEntry(sql, id) : undefined,
     entries: (from) => readEntries(sql, from),
     entriesWithin: (span) => readEntriesWithin(sql, span),
+    // One statement, which runs to its end: to call it off by its connection could hit the next one there.
     usage: (query) => readUsage(sql, query),
     days: (since, enough = Infinity) => readDays(sql, since, enough),
     async prune(beforeDay) {
