@@ -15,6 +15,9 @@ const TYPES: Readonly<Record<string, string>> = {
   boolean: "true or false",
 };
 
+/** Members of an object up to which all of them are told where something else stands in its place. */
+const MOST_MEMBERS_TOLD = 4;
+
 /** `models[1].pricing.prompt`; a name that is no word is quoted: `groups["a b"]`. */
 export function pathText(path: Path): string {
   let text = "";
@@ -58,7 +61,7 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
         key,
       ) => [[...path, key], `Unknown member; known here: ${membersOf(schema, found).join(", ")}`]);
     case "invalid_type":
-      return [[path, `Expected ${TYPES[issue.expected] ?? issue.expected}, not ${showOther(found, issue.expected)}`]];
+      return [[path, `Expected ${typeText(issue.expected, schema)}, not ${showOther(found, issue.expected)}`]];
     case "invalid_value":
       return [[path, `Expected one of ${issue.values.map(show).join(", ")}, not ${show(found)}`]];
     case "invalid_union":
@@ -72,6 +75,14 @@ function explain(issue: z.core.$ZodIssue, shape: JsonObject, root: unknown): [Pa
     default:
       return [[path, isSecretive(path) ? issue.message : `${issue.message}, not ${show(found)}`]];
   }
+}
+
+/** A type as it is called; of a small object, such as `{ "env": "NAME" }`, also what is in it. */
+function typeText(expected: string, schema: JsonObject | undefined): string {
+  const text = TYPES[expected] ?? expected;
+  const isOne = schema?.oneOf === undefined && schema?.anyOf === undefined;
+  const known = expected === "object" && isOne ? membersOf(schema, undefined) : [];
+  return known.length === 0 || known.length > MOST_MEMBERS_TOLD ? text : `${text} with ${known.join(", ")}`;
 }
 
 /** A key written in place of a variable's name, or a password within an address, must not reach the console. */
@@ -128,17 +139,17 @@ function schemaAt(root: JsonObject, { path, value }: { path: Path; value: unknow
   return isObject(schema) ? schema : undefined;
 }
 
-/** Of the options of a union, the one the value chose by its fixed members, such as `vendor`. */
+/** Of the options of a union, the one the value chose by its fixed members, such as `vendor`; without them the last. */
 function optionFor(schema: JsonObject, value: unknown): JsonObject {
   const options = [schema.oneOf, schema.anyOf].flat().filter(isObject)
     .filter((option) => option.properties ?? option.items ?? option.additionalProperties);
-  return options.find((option) => fits(option, value)) ?? options[0] ?? schema;
+  return options.findLast((option) => fits(option, value)) ?? options[0] ?? schema;
 }
 
 function fits({ properties }: JsonObject, value: unknown): boolean {
   if (!isObject(properties) || !isObject(value)) return false;
   return Object.entries(properties).every(([name, property]) => {
-    if (!isObject(property)) return true;
+    if (!isObject(property) || value[name] === undefined) return true;
     const allowed = property.const !== undefined ? [property.const] : property.enum;
     return !Array.isArray(allowed) || allowed.some((option) => option === value[name]);
   });

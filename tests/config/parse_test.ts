@@ -286,7 +286,7 @@ Deno.test("parseConfig() names what is wrong with a key and never shows it", () 
       'keys[1].name: "ci" is already keys[0]',
     ],
     ["value", [key(), key({ name: "b" })], { CI_KEY: good }, "keys[1].key: The same key is already keys[0]"],
-    ["literal", [key({ key: good })], {}, "keys[0].key: Expected an object, not a string"],
+    ["literal", [key({ key: good })], {}, "keys[0].key: Expected an object with env, not a string"],
     [
       "literal as a name",
       [key({ key: { env: "sk-literal-key" } })],

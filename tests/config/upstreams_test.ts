@@ -58,7 +58,7 @@ Deno.test("upstreams of every kind are read, with defaults", () => {
 Deno.test("every mistake in an upstream is named", () => {
   const address = 'upstreams.one.base_url: Expected an address such as "https://api.example.com/v1": no query, no user';
   const local: JsonObject = { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" };
-  const cases: [name: string, row: JsonObject, problem: string | RegExp][] = [
+  const cases: [name: string, row: Json, problem: string | RegExp][] = [
     ["no key", { vendor: "openai" }, 'upstreams.one.api_key: Missing: vendor "openai" wants a key'],
     ["no key", { vendor: "gemini" }, 'upstreams.one.api_key: Missing: vendor "gemini" wants a key'],
     [
@@ -123,9 +123,19 @@ Deno.test("every mistake in an upstream is named", () => {
       { vendor: "openai", api_key: { env: "LONG_KEY" } },
       /^upstreams\.one\.api_key\.env: The environment variable "LONG_KEY" must/,
     ],
-    ["a key in the file", { vendor: "openai", api_key: SECRET }, /^upstreams\.one\.api_key: Expected an object/],
+    [
+      "a key in the file",
+      { vendor: "openai", api_key: SECRET },
+      /^upstreams\.one\.api_key: Expected an object with env, not a str/,
+    ],
+    ["no vendor", { base_url: "http://127.0.0.1/v1" }, /^upstreams\.one\.vendor: Missing \(Whose dialect it speaks/],
+    ["no object", "http://127.0.0.1/v1", /^upstreams\.one: Expected an object, not a string$/],
     ["an unknown vendor", { vendor: "acme" }, /^upstreams\.one\.vendor: /],
-    ["an unknown member", { ...local, headers: {} }, /^upstreams\.one\.headers: Unknown member/],
+    [
+      "an unknown member",
+      { ...local, headers: {} },
+      /^upstreams\.one\.headers: Unknown member; known here: vendor, base_u/,
+    ],
     ["a key of the embedded one", { vendor: "embedded", api_key: KEY }, /^upstreams\.one\.api_key: Unknown member/],
     ["a timeout of nothing", { ...local, timeouts: { idle_ms: 0 } }, /^upstreams\.one\.timeouts\.idle_ms: Expected/],
     ["an unknown timeout", { ...local, timeouts: { idle: 5 } }, /^upstreams\.one\.timeouts\.idle: Unknown member/],
