@@ -5,9 +5,21 @@ import { keyRulesSchema } from "../config.ts";
 import type { ConfigAnswer, ReloadAnswer } from "./config.ts";
 import type { HealthAnswer } from "./health.ts";
 import type { AuditReport } from "../reports/audit.ts";
+import { DIFFERENCE_KINDS } from "../reports/audit_findings.ts";
 import type { Explanation } from "../reports/explain.ts";
 import type { UpstreamReport } from "../reports/upstream_report.ts";
 import type { UsageReport } from "../reports/usage.ts";
+
+/** A type with every member that it may have. */
+type Whole<T> = T extends object ? { [Name in keyof T]-?: Whole<T[Name]> } : T;
+
+/** `unknown` where all that is of the one type is of the other, and neither has members that the other lacks; else `never`. */
+type Same<One, Other> = [One, Whole<One>, Whole<Other>] extends [Other, Whole<Other>, Whole<One>] ? unknown : never;
+
+/** A schema that takes all values of a type that is answered, and knows all its members: a mere annotation asks for neither. */
+function exactly<T>(): <S extends z.ZodType<T>>(schema: S & Same<T, z.output<S>>) => z.ZodType<T> {
+  return (schema) => schema;
+}
 
 const time = z.iso.datetime();
 const count = z.number().int().min(0);
@@ -27,19 +39,19 @@ const keyMembers = {
 };
 
 /** A key. */
-export const keySchema: z.ZodType<PublicKey> = z.strictObject(keyMembers);
+export const keySchema = exactly<PublicKey>()(z.strictObject(keyMembers));
 
 /** A key with its secret, once. */
-export const shownKeySchema: z.ZodType<PublicKey & { key: string }> = z.strictObject({
+export const shownKeySchema = exactly<PublicKey & { key: string }>()(z.strictObject({
   ...keyMembers,
   key: z.string().describe("The key itself. It is in this answer and nowhere else"),
-});
+}));
 
 /** All keys. */
-export const keyListSchema: z.ZodType<{ object: "list"; data: PublicKey[] }> = z.strictObject({
+export const keyListSchema = exactly<{ object: "list"; data: PublicKey[] }>()(z.strictObject({
   object: z.literal("list"),
   data: z.array(keySchema),
-});
+}));
 
 const tokens = z.strictObject({
   prompt: count,
@@ -93,7 +105,7 @@ const upstreamSums = z.strictObject({
 });
 
 /** The bill of a period, or what went to upstreams in it. */
-export const usageSchema: z.ZodType<UsageReport | UpstreamReport> = z.discriminatedUnion("by", [bill, upstreamSums]);
+export const usageSchema = exactly<UsageReport | UpstreamReport>()(z.discriminatedUnion("by", [bill, upstreamSums]));
 
 const priceLine = z.strictObject({
   class: z.enum(["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h", "completion"]),
@@ -157,10 +169,10 @@ const runningRequest = z.strictObject({
 });
 
 /** One request and its price. */
-export const explanationSchema: z.ZodType<Explanation> = z.discriminatedUnion("state", [endedRequest, runningRequest]);
+export const explanationSchema = exactly<Explanation>()(z.discriminatedUnion("state", [endedRequest, runningRequest]));
 
 /** What an audit found. */
-export const auditSchema: z.ZodType<AuditReport> = z.strictObject({
+export const auditSchema = exactly<AuditReport>()(z.strictObject({
   ok: z.boolean().describe("True where there is no difference"),
   checked: z.strictObject({
     entries: count,
@@ -173,12 +185,12 @@ export const auditSchema: z.ZodType<AuditReport> = z.strictObject({
   }),
   difference_count: count,
   differences: z.array(z.strictObject({
-    kind: z.enum(["gap", "check", "number", "cost", "day_sum", "hold", "unreadable"]),
+    kind: z.enum(DIFFERENCE_KINDS),
     seq: z.number().int().optional(),
     id: z.string().optional(),
     message: z.string(),
   })),
-});
+}));
 
 const configStatus = {
   version: z.number().int().min(1).describe("1 at the start; grows with every reload that changes something"),
@@ -195,14 +207,14 @@ const configStatus = {
 };
 
 /** The configuration in force. */
-export const configStateSchema: z.ZodType<ConfigAnswer> = z.strictObject({
+export const configStateSchema = exactly<ConfigAnswer>()(z.strictObject({
   object: z.literal("config"),
   ...configStatus,
   config: z.record(z.string(), z.unknown()).describe("As the file says it, every default filled in, without secrets"),
-});
+}));
 
 /** The health of the gateway. */
-export const gatewayHealthSchema: z.ZodType<HealthAnswer> = z.strictObject({
+export const gatewayHealthSchema = exactly<HealthAnswer>()(z.strictObject({
   object: z.literal("health"),
   status: z.enum(["ok", "degraded", "unavailable"]).describe("As /readyz tells it"),
   store: z.boolean().describe("Whether the store of keys answers"),
@@ -230,12 +242,12 @@ export const gatewayHealthSchema: z.ZodType<HealthAnswer> = z.strictObject({
   uptime_seconds: count,
   loop_lag_ms: count.describe("Longest delay of the event loop in the last 15 seconds"),
   memory: z.strictObject({ rss_bytes: count, heap_used_bytes: count }),
-});
+}));
 
 /** What became of a reload. */
-export const reloadSchema: z.ZodType<ReloadAnswer> = z.strictObject({
+export const reloadSchema = exactly<ReloadAnswer>()(z.strictObject({
   object: z.literal("reload"),
   outcome: z.enum(["changed", "unchanged"]),
   ignored: z.array(z.string()).describe("Members whose change needs a new start"),
   ...configStatus,
-});
+}));

@@ -29,7 +29,7 @@ export interface AuditReport {
   };
   difference_count: number;
   /** The first 100 of them. */
-  differences: readonly Difference[];
+  differences: Difference[];
 }
 
 /** What an audit may be given. */

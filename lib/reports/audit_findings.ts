@@ -4,9 +4,31 @@ import { messageOf } from "../errors.ts";
 /** Differences that are told one by one; more are counted. */
 const MOST_TOLD = 100;
 
+/** What can differ. */
+export const DIFFERENCE_KINDS = [
+  /** An entry is missing, or there twice. */
+  "gap",
+  /** An entry, or the one before it, is not what was entered. */
+  "check",
+  /** A number cannot be. */
+  "number",
+  /** Tokens and prices make another cost. */
+  "cost",
+  /** The entries of a day make other sums. */
+  "day_sum",
+  /** Something is held that should not be. */
+  "hold",
+  /** The place that the entries start at makes no sense. */
+  "start",
+  /** Something cannot be read. */
+  "unreadable",
+  /** The file is damaged. Only the command looks at it. */
+  "file",
+] as const;
+
 /** Something that is not as it must be. */
 export interface Difference {
-  kind: "gap" | "check" | "number" | "cost" | "day_sum" | "hold" | "start" | "unreadable" | "file";
+  kind: typeof DIFFERENCE_KINDS[number];
   /** Place in the ledger, where it is about an entry. */
   seq?: number;
   /** Id of the request, where it is about one. */
