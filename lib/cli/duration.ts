@@ -26,6 +26,7 @@ export function readMoment(text: string, now: number): number {
   // `Date.parse` takes the 31st of February for a day in March.
   const isDay = Number.isFinite(Date.parse(text.slice(0, 10))) &&
     new Date(text.slice(0, 10)).toISOString().slice(0, 10) === text.slice(0, 10);
-  if (Number.isFinite(moment) && isDay) return moment;
+  // With an offset it may be in the year 10000 or -1 by UTC, which no RFC 3339 date can say.
+  if (Number.isFinite(moment) && isDay && /^\d/.test(new Date(moment).toISOString())) return moment;
   throw new RangeError(`Cannot read the moment "${text}": expected a span such as 30d, or a day such as 2027-01-01`);
 }

@@ -36,5 +36,9 @@ Deno.test("readMoment() reads a day, an exact time, or a span from now", () => {
 Deno.test("readMoment() refuses everything else, days that are not in the calendar included", () => {
   const cases = ["", "2027", "2027-01", "2027-02-31", "2027-13-01", "2027-01-01T25:00Z", "01/02/2027", "1", "tomorrow"];
   for (const text of cases) assertThrows(() => readMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
+  // By UTC these are in the years 10000 and -1.
+  for (const text of ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00+01:00"]) {
+    assertThrows(() => readMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
+  }
   assertThrows(() => readMoment("5w", 0), RangeError, 'Cannot read the time "5w"');
 });
