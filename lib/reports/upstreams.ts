@@ -111,7 +111,8 @@ export async function sumUpstreams(
 
 async function requireEntries(ledger: Pick<LedgerStore, "start">, since: number): Promise<void> {
   const { day: gone } = await ledger.start();
-  if (dayOf(since) > gone) return;
+  // -1 where none are gone, whatever days there were before 1970.
+  if (gone < 0 || dayOf(since) > gone) return;
   const from = dayName(gone + 1);
   throw new UpstreamQueryError(`Cannot sum up by upstream: single requests are kept from ${from} on`, {
     param: "since",
