@@ -25,9 +25,9 @@ export interface Operation {
 }
 
 /** Statuses an operation with a key may answer with. */
-const WITH_KEY = [400, 401, 403, 500, 503];
+const WITH_KEY = [400, 401, 403, 429, 500, 503];
 /** Statuses an operation with a body may answer with, too. */
-const WITH_BODY = [404, 408, 413, 415, 429];
+const WITH_BODY = [404, 408, 413, 415];
 
 /** The member `paths` of a document, for operations by `METHOD path`. */
 export function describePaths(operations: Readonly<Record<string, Operation>>): Record<string, JsonObject> {
