@@ -2,7 +2,7 @@
 import { issueKey } from "../lib/access/keys.ts";
 import type { KeyRules } from "../lib/config.ts";
 import { parseConfig } from "../lib/config/parse.ts";
-import { closeGateway, createGateway, type Gateway, type LogEntry } from "../lib/gateway.ts";
+import { closeGateway, createGateway, type Gateway, type LogEntry, type Parts } from "../lib/gateway.ts";
 import { createApp } from "../lib/http/app.ts";
 import { listenersOf } from "../lib/http/surface.ts";
 import type { Json } from "../lib/json.ts";
@@ -38,7 +38,9 @@ export interface WholeGateway extends AsyncDisposable {
 /** Starts a gateway with this configuration and a key in every state. */
 export function startGateway(
   file: Record<string, Json> = {},
-  { adminKey = ADMIN_KEY, store = openMemoryStore() }: { adminKey?: string; store?: Store } = {},
+  { adminKey = ADMIN_KEY, store = openMemoryStore(), ...more }:
+    & { adminKey?: string; store?: Store }
+    & Pick<Parts, "health" | "reloader"> = {},
 ): WholeGateway {
   const config = parseConfig(
     { ...file, groups: { poor: { endpoints: [] }, speechless: { protocols: [] } } },
@@ -60,6 +62,7 @@ export function startGateway(
     store,
     now: Date.now,
     log: (entry) => (entry.event === "request" ? requestLines : logs).push(entry),
+    ...more,
   });
   const [server, ...others] = listenersOf(config).map(({ surface }) => {
     const app = createApp({ routes, surface, gateway: () => gateway });

@@ -17,12 +17,17 @@ export function startAdmin(): WholeGateway {
   return startGateway(APART);
 }
 
-/** Asks as the operator: `POST /keys` is that of `/admin/v1`. */
-export async function ask(gateway: Pick<WholeGateway, "adminOrigin">, name: string, body?: Json): Promise<Answer> {
+/** Asks as the operator, where no header says otherwise: `POST /keys` is that of `/admin/v1`. */
+export async function ask(
+  gateway: Pick<WholeGateway, "adminOrigin">,
+  name: string,
+  body?: Json,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   const [method = "", path = ""] = name.split(" ");
   const response = await fetch(`${gateway.adminOrigin}/admin/v1${path}`, {
     method,
-    headers: { authorization: `Bearer ${ADMIN_KEY}` },
+    headers: { authorization: `Bearer ${ADMIN_KEY}`, ...headers },
     ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   return { status: response.status, headers: response.headers, body: await response.json() };

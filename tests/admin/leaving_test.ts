@@ -73,7 +73,7 @@ async function until(is: () => boolean, what: string): Promise<void> {
 }
 
 const WALKS = [
-  ...["key", "group", "model", "day", "upstream"].map((by) => `GET /usage?by=${by}&since=2026-11-01`),
+  ...["key", "group", "model", "day", "upstream"].map((by) => `GET /usage?by=${by}&since=1d`),
   "POST /audit",
   "GET /keys",
 ];

@@ -1,0 +1,72 @@
+/** What the description of the admin side says of an answer. */
+import { assert, assertEquals } from "@std/assert";
+import type { z } from "zod";
+import { adminDocument } from "../../lib/admin/document.ts";
+import * as schemas from "../../lib/admin/schemas.ts";
+import type { Json, JsonObject } from "../../lib/json.ts";
+import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
+import type { WholeGateway } from "../whole_gateway.ts";
+import { ask } from "./ask.ts";
+
+/** Operations by `METHOD path`, as the access table names them. */
+export const OPERATIONS: ReadonlyMap<string, JsonObject> = new Map(
+  Object.entries(adminDocument().paths as Record<string, JsonObject>).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) =>
+      [
+        `${method.toUpperCase()} ${path.replaceAll("{", "[").replaceAll("}", "]")}`,
+        operation as JsonObject,
+      ] as const
+    )
+  ),
+);
+
+/** What each of them answers where nothing is wrong. */
+const REPLIES: Readonly<Record<string, z.ZodType>> = {
+  "GET /admin/v1/openapi.json": describedSchema,
+  "GET /admin/v1/keys": schemas.keyListSchema,
+  "POST /admin/v1/keys": schemas.shownKeySchema,
+  "GET /admin/v1/keys/[key]": schemas.keySchema,
+  "PATCH /admin/v1/keys/[key]": schemas.keySchema,
+  "DELETE /admin/v1/keys/[key]": schemas.keySchema,
+  "POST /admin/v1/keys/[key]/rotate": schemas.shownKeySchema,
+  "GET /admin/v1/usage": schemas.usageSchema,
+  "GET /admin/v1/usage/[request_id]": schemas.explanationSchema,
+  "GET /admin/v1/health": schemas.gatewayHealthSchema,
+  "GET /admin/v1/config": schemas.configStateSchema,
+  "POST /admin/v1/reload": schemas.reloadSchema,
+  "POST /admin/v1/audit": schemas.auditSchema,
+};
+
+/** What is asked of a gateway, and the status that must come of it. */
+export interface Question {
+  status: number;
+  body?: Json;
+  headers?: Record<string, string>;
+}
+
+/** Asks as `ask()` does, and holds what comes against the description. Gives the operation, too. */
+export async function askDescribed(
+  gateway: Pick<WholeGateway, "adminOrigin">,
+  what: string,
+  { status, body, headers }: Question,
+): Promise<{ name: string; body: JsonObject }> {
+  const name = nameOf(what);
+  const answer = await ask(gateway, what, body, headers);
+  assertEquals(answer.status, status, `${what}: ${JSON.stringify(answer.body)}`);
+  const described = OPERATIONS.get(name)?.responses as JsonObject;
+  assert(Object.hasOwn(described, String(status)), `${name} does not describe ${status}`);
+  const schema = status < 300 ? REPLIES[name] : openaiErrorSchema;
+  assertEquals(schema?.safeParse(answer.body).error?.issues, undefined, `${what}: ${JSON.stringify(answer.body)}`);
+  return { name, body: answer.body };
+}
+
+/** `GET /keys/good` is `GET /admin/v1/keys/[key]`. */
+function nameOf(what: string): string {
+  const asked = what.replace(" ", " /admin/v1").replace(/\?.*/, "");
+  const named = [...OPERATIONS.keys()].filter((name) =>
+    new RegExp(`^${name.replaceAll(/\[\w+\]/g, "[^/]+")}$`).test(asked)
+  );
+  const found = named.find((name) => name === asked) ?? named[0];
+  assert(found !== undefined, `Nothing describes ${what}`);
+  return found;
+}
