@@ -31,6 +31,7 @@ Deno.test("where a body ends, and whether its connection can be used again", () 
     [OK, ["connection: keep-alive"], close, false],
     [OLD, ["content-length: 5"], five, false],
     [OLD, ["content-length: 5", "connection: keep-alive"], five, true],
+    [OLD, ["content-length: 5", "connection: x-kept"], five, false],
     [OLD, [], close, false],
     ["HTTP/1.1 204 No Content", [], none, true],
     ["HTTP/1.1 204 No Content", ["content-length: 0"], none, true],
