@@ -42,8 +42,8 @@ export function readUsage(usage: Usage): UsageReading {
   const input_cache_read = read("input_cache_read") ?? 0;
   const input_cache_write_5m = read("input_cache_write_5m") ?? 0;
   const input_cache_write_1h = read("input_cache_write_1h") ?? 0;
-  const input = (prompt ?? 0) + input_cache_read + input_cache_write_5m + input_cache_write_1h;
-  const isInputTold = prompt !== undefined && absurd.length === 0 && input > 0;
+  const cached = input_cache_read + input_cache_write_5m + input_cache_write_1h;
+  const isInputTold = prompt !== undefined && absurd.length === 0 && prompt + cached > 0;
   const completion = read("completion");
   const reasoning = completion === undefined ? 0 : read("reasoning", completion) ?? 0;
   return {

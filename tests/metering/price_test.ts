@@ -174,6 +174,10 @@ Deno.test("usage that cannot be counts as not told", () => {
   const told = { prompt: 5, completion: 7 };
   assertEquals(readUsage(told).tokens, { ...NO_TOKENS, ...told });
   assertEquals(readUsage(told).missing, { input: false, output: false });
+  const caches = { input_cache_read: 2, input_cache_write_5m: 3, input_cache_write_1h: 4 };
+  const all = { ...caches, prompt: 1, completion: 7, reasoning: 7 };
+  assertEquals(readUsage(all).tokens, all);
+  assertEquals(readUsage({ ...all, prompt: -1 }).tokens, { ...NO_TOKENS, completion: 7, reasoning: 7 });
   const cases: [Parameters<typeof readUsage>[0], { input: boolean; output: boolean }, string[]][] = [
     [{}, { input: true, output: true }, []],
     [{ completion: 7 }, { input: true, output: false }, []],
@@ -184,6 +188,10 @@ Deno.test("usage that cannot be counts as not told", () => {
     [{ ...told, reasoning: 8 }, { input: false, output: false }, ["reasoning"]],
     [{ prompt: 0, completion: 7 }, { input: true, output: false }, []],
     [{ prompt: 0, input_cache_read: 1, completion: 7 }, { input: false, output: false }, []],
+    [{ prompt: 0, input_cache_write_5m: 1, completion: 7 }, { input: false, output: false }, []],
+    [{ prompt: 0, input_cache_write_1h: 1, completion: 7 }, { input: false, output: false }, []],
+    [{ prompt: 1e9, completion: 1e9 }, { input: false, output: false }, []],
+    [{ prompt: 1e9 + 1, completion: 1e9 + 1 }, { input: true, output: true }, ["prompt", "completion"]],
   ];
   for (const [usage, missing, absurd] of cases) {
     const reading = readUsage(usage);

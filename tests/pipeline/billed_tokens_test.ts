@@ -23,13 +23,14 @@ Deno.test("tokens that are not told are counted, and so are zeros where the gate
       prompt: 7,
       ...output,
     }, "counted"],
+    ["an output of zero, of one token", { prompt: 7, completion: 0 }, "a", { prompt: 7, completion: 1 }, "counted"],
     ["an answer of nothing", { prompt: 7, completion: 0 }, "", { prompt: 7 }, "upstream"],
     ["an answer of nothing, and no word of it", { prompt: 7 }, "", { prompt: 7 }, "counted"],
   ];
   for (const [name, usage, says, expected, source] of cases) {
     const charged = await readTokens({ usage, finish: "end" }, {
       countInput: () => Promise.resolve(COUNTED.prompt),
-      countOutput: () => Promise.resolve(says === "" ? { completion: 0, reasoning: 0 } : output),
+      countOutput: () => Promise.resolve(says === "text" ? output : { completion: says.length, reasoning: 0 }),
     });
     assertEquals(charged, { tokens: tokens(expected), source }, name);
   }
