@@ -175,9 +175,9 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
     if (isRefusal(cause)) return;
     if (!failing) log({ level: "error", event: "ledger_failed", cause: nameOf(cause), waiting: queue.length });
     failing = true;
-    const late = queue.filter((queued) => now - queued.since >= patience(queued));
-    if (late.length === 0) return;
-    queue = queue.filter((queued) => now - queued.since < patience(queued));
+    const isLate = (queued: Queued) => now - queued.since >= patience(queued);
+    const late = queue.filter(isLate);
+    queue = queue.filter((queued) => !isLate(queued));
     for (const queued of late) giveUp(queued, cause);
   }
 
