@@ -124,6 +124,10 @@ function migrate(db: DatabaseSync, { file, own }: { file: string; own: boolean }
     // Looked at again within the transaction: two processes that start together must not both run a step.
     atomically(db, () => {
       const version = knownVersion(db);
+      // Steps and their number are written together, so what is in a file of no version is somebody else's.
+      if (version === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined) {
+        throw new Error("it is a database of another program, with tables of its own");
+      }
       // A gateway that is serving relies on the shape that it found. A file that has none yet is nobody's.
       if (!own && version > 0 && version < MIGRATIONS.length) taken.push(takeOutdated(file));
       for (const step of MIGRATIONS.slice(version)) db.exec(step);

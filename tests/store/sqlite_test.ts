@@ -83,6 +83,20 @@ Deno.test("the SQLite store brings a file of the first shape up to date", () =>
     await store.close();
   }));
 
+Deno.test("a SQLite file of another program gets no tables of ours", () =>
+  inFolder((folder) => {
+    const path = `${folder}/books.db`;
+    const db = new DatabaseSync(path);
+    db.exec("CREATE TABLE books (title TEXT)");
+    const why = "it is a database of another program, with tables of its own";
+    for (const own of [true, false]) {
+      assertThrows(() => openSqliteStore(path, { own }), StoreError, `Cannot open the store "${path}": ${why}`);
+    }
+    assertEquals(db.prepare("SELECT name FROM sqlite_schema").all().map(({ name }) => name), ["books"]);
+    db.close();
+    return Promise.resolve();
+  }));
+
 Deno.test("a SQLite file of an older shape stays as it is while a gateway serves from it", () =>
   inFolder(async (folder) => {
     const path = `${folder}/sluice.db`;
