@@ -143,9 +143,18 @@ export function readArguments(args: readonly string[]): Invocation {
   const words = args[0] === "keys" && args[1] !== undefined && !args[1].startsWith("-") ? 2 : 1;
   const command = args.slice(0, words).join(" ");
   if (!isCommand(command)) {
-    throw new UsageError(`Unknown command "${command}"; known: ${Object.keys(COMMANDS).join(", ")}`);
+    if (asksForHelp(args)) return HELP;
+    const names = Object.keys(COMMANDS);
+    const near = names.filter((name) => name.startsWith(`${args[0]} `));
+    throw new UsageError(`Unknown command "${command}"; known: ${(near.length > 0 ? near : names).join(", ")}`);
   }
   return readFlags(command, args.slice(words));
+}
+
+const HELP: Invocation = { command: "help", operand: "", values: {}, switches: new Set() };
+
+function asksForHelp(args: readonly string[]): boolean {
+  return args.includes("--help") || args.includes("-h");
 }
 
 function isCommand(text: string): text is CommandName {
@@ -157,9 +166,7 @@ function isSwitch(flag: Flag): flag is Switch {
 }
 
 function readFlags(command: CommandName, args: readonly string[]): Invocation {
-  if (args.includes("--help") || args.includes("-h")) {
-    return { command: "help", operand: "", values: {}, switches: new Set() };
-  }
+  if (asksForHelp(args)) return HELP;
   const { flags, operand }: Syntax = COMMANDS[command];
   const { values, positionals } = parse(command, { args, flags });
   const [word, extra] = positionals;

@@ -35,6 +35,7 @@ Deno.test("readArguments() finds the command, its operand and its flags", () => 
     ["--help", "help", "", {}, []],
     ["-h", "help", "", {}, []],
     ["keys add --help", "help", "", {}, []],
+    ["keys --help", "help", "", {}, []],
     ["--version", "version", "", {}, []],
   ];
   for (const [line, command, operand, values, switches] of cases) {
@@ -47,7 +48,7 @@ Deno.test("readArguments() finds the command, its operand and its flags", () => 
 Deno.test("readArguments() says in one line what it does not know", () => {
   const cases: [string, string][] = [
     ["start", 'Unknown command "start"; known: serve, keys add'],
-    ["keys", 'Unknown command "keys"'],
+    ["keys", 'Unknown command "keys"; known: keys add, keys list'],
     ["keys drop ci", 'Unknown command "keys drop"'],
     ["constructor", 'Unknown command "constructor"'],
     ["serve --prot 1", 'Unknown flag "--prot" of "serve"; known: --config, --store, --limits-store'],
