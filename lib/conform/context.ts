@@ -98,7 +98,8 @@ export class Context {
   async #askOnce(ask: Ask): Promise<Answer> {
     const { response, end } = await this.#send(ask);
     try {
-      const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
+      // As it came: a byte order mark at the beginning is a fault, which strict clients stumble over.
+      const reader = response.body?.pipeThrough(new TextDecoderStream("utf-8", { ignoreBOM: true })).getReader();
       let text = "";
       for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
         text += piece.value;

@@ -25,7 +25,10 @@ export interface WireStream {
 export function readWire(text: string): WireStream {
   const stream: WireStream = { events: [], comments: [], faults: [] };
   const faults = new Set<string>();
-  if (text.startsWith("\ufeff")) faults.add("a byte order mark at the beginning");
+  if (text.startsWith("\ufeff")) {
+    faults.add("a byte order mark at the beginning");
+    text = text.slice(1);
+  }
   if (text.includes("\r")) faults.add("line ends with CR");
   let name: string | undefined;
   let data: string[] = [];

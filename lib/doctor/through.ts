@@ -104,7 +104,7 @@ async function paceThrough(
       return undefined;
     }
     let last = performance.now();
-    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    for await (const piece of response.body?.pipeThrough(new TextDecoderStream("utf-8", { ignoreBOM: true })) ?? []) {
       const now = performance.now();
       silenceMs = Math.max(silenceMs, now - last);
       last = now;

@@ -3,6 +3,7 @@ import { isObject, type JsonObject } from "../json.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
 import { addressOf, type Vendor, vendorOf } from "../upstreams/vendors.ts";
 import { clientFor } from "../upstreams/way.ts";
+import { pieceDecoder } from "../utf8_steps.ts";
 import { baseUrlOf, type Host } from "./address.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 import { reach, type Steps, tlsFails } from "./reach.ts";
@@ -102,9 +103,10 @@ async function ask(
       },
       ...(body !== undefined && { body }),
     });
+    const decode = pieceDecoder();
     let text = "";
-    for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
-      text += piece;
+    for await (const piece of response.body ?? []) {
+      text += decode(piece);
       if (text.length > LIST_LENGTH) break;
     }
     const ended = look.now();

@@ -74,6 +74,9 @@ const CHAT: Fault[] = [
   fault("chat", "CRLF", ["stream.lines"], (passing) => {
     if (isPlain(passing) && passing.asked.stream === true) passing.text = passing.text.replaceAll("\n", "\r\n");
   }),
+  fault("chat", "a byte order mark before a stream", ["stream.lines"], (passing) => {
+    if (isPlain(passing) && passing.asked.stream === true) passing.text = `\ufeff${passing.text}`;
+  }),
   fault("chat", "no blank line at the end", ["stream.lines", "stream.done"], (passing) => {
     if (isPlain(passing) && passing.asked.stream === true) passing.text = passing.text.trimEnd();
   }),
