@@ -12,7 +12,10 @@ import {
 import type { Config } from "../config.ts";
 import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
+import type { KeyRecord } from "../store/keys.ts";
 import { type CommandName, type Invocation, UsageError } from "./arguments.ts";
+import { doubtText } from "./doubts/doubt.ts";
+import { keyDoubts } from "./doubts/groups.ts";
 import { readDuration } from "./duration.ts";
 import { typedExpiry, typedRules } from "./key_rules.ts";
 import { keysTable, keyText } from "./key_text.ts";
@@ -27,11 +30,12 @@ export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 /** What a command was told, and where the keys are. */
 interface Job extends Pick<Invocation, "operand" | "values" | "switches"> {
   admin: KeyAdmin;
+  config: Config;
 }
 
 /** What each command does. Each says what it did; a new key alone goes to standard output, so that a script can take it. */
 const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
-  async "keys add"({ admin, operand: name, values, switches }) {
+  async "keys add"({ admin, config, operand: name, values, switches }) {
     const group = values.group ?? "default";
     const rules = typedRules({ values, switches }, {});
     const expiresAt = typedExpiry(values.expires, admin.now()) ?? undefined;
@@ -41,6 +45,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
       ...(rules !== undefined && { rules }),
       ...(expiresAt !== undefined && { expiresAt }),
     });
+    tellDoubts(config, record);
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
   },
@@ -52,7 +57,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
     const key = publicKey(await findKey(admin.store, operand), admin.now());
     writeOut(switches.has("json") ? jsonText(key) : keyText(key));
   },
-  async "keys change"({ admin, operand, values, switches }) {
+  async "keys change"({ admin, config, operand, values, switches }) {
     // A change of nothing says of a key that cannot be changed what the change itself would say.
     const { rules: present } = await changeKey(admin, operand, {});
     const rules = typedRules({ values, switches }, present);
@@ -63,7 +68,9 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
       ...(expiresAt !== undefined && { expiresAt }),
     };
     if (Object.keys(change).length === 0) throw new UsageError("Expected what to change, such as --group or --rpm");
-    writeOut(keyText(publicKey(await changeKey(admin, operand, change), admin.now())));
+    const record = await changeKey(admin, operand, change);
+    tellDoubts(config, record);
+    writeOut(keyText(publicKey(record, admin.now())));
   },
   async "keys disable"({ admin, operand }) {
     const { name, id } = await changeKey(admin, operand, { disabled: true });
@@ -102,7 +109,7 @@ export async function keys(
   }
   const store = await openStore(config.store);
   try {
-    await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
+    await ACTIONS[command]({ admin: { config, store, now: Date.now }, config, operand, values, switches });
     return 0;
   } catch (error) {
     if (error instanceof GatewayError) return refuse(error.message);
@@ -110,6 +117,11 @@ export async function keys(
   } finally {
     await store.close();
   }
+}
+
+/** Says what may be a mistake: models may be added later, so it is not refused. */
+function tellDoubts(config: Config, record: KeyRecord): void {
+  for (const doubt of keyDoubts(config, record)) writeErr(`Doubt: ${doubtText(doubt)}\n`);
 }
 
 function readOverlap(text: string): number {

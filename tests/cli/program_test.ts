@@ -121,6 +121,23 @@ Deno.test("keys add, list and revoke say what they did and what they cannot do",
     );
   }));
 
+Deno.test("keys add and change say what of a rule matches nothing, and obey", () =>
+  inFolder(async (folder) => {
+    const added = await run(["keys", "add", "ci", "--models", "sluice/echo,nope/x"], { folder });
+    assertEquals(added.code, 0);
+    assertMatch(
+      added.err,
+      /^Doubt: models\[1\]: "nope\/x" matches no model: correct it, or take it out\nAdded key "ci"/,
+    );
+    assertMatch(added.out, /^sk-\S+\n$/);
+    const changed = await run(["keys", "change", "ci", "--models", "nope/*"], { folder });
+    assertMatch(changed.err, /^Doubt: models: None of the models of group "default" is left: name some of them\n$/);
+    assertEquals([changed.code, (await run(["keys", "change", "ci", "--rpm", "5", "--models", "*"], { folder })).err], [
+      0,
+      "",
+    ]);
+  }));
+
 Deno.test("a running gateway obeys at the next request the rules, the expiry and the rotation of a key", () =>
   inFolder(async (folder) => {
     const gateway = await start([], { folder });

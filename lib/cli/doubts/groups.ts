@@ -1,7 +1,7 @@
 /** Doubts about groups and keys: what they may do. */
 import { mayCall, mayUse } from "../../access/permissions.ts";
 import { createCatalog } from "../../catalog/catalog.ts";
-import { type Config, ENDPOINTS, type Group, groupOf, groupSchema } from "../../config.ts";
+import { type Config, ENDPOINTS, type Group, groupOf, groupSchema, type KeyRules } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import type { Doubt } from "./doubt.ts";
 
@@ -50,28 +50,46 @@ function oneKey(config: Config, { index, ids }: { index: number; ids: readonly s
   const key = config.keys[index];
   const group = key === undefined ? undefined : groupOf(config, key.group);
   if (key === undefined || group === undefined) return [];
-  const { rules } = key;
   const path = ["keys", index];
+  const doubts = rulesDoubts(key, { group, path, ids });
+  if (key.group !== "default" || Object.keys(config.groups).length < 2 || !isOpen(group)) return doubts;
+  return [{
+    path: pathText([...path, "group"]),
+    message: 'It is in "default", which may do everything: name a group, or say what "default" may',
+  }, ...doubts];
+}
+
+/** Doubts about what a key of the store may do. */
+export function keyDoubts(config: Config, key: Ruled): Doubt[] {
+  const group = groupOf(config, key.group);
+  const ids = createCatalog(config).models.map(({ id }) => id);
+  return group === undefined ? [] : rulesDoubts(key, { group, path: [], ids });
+}
+
+/** What of a key is about what it may do. */
+interface Ruled {
+  group: string;
+  rules: KeyRules;
+}
+
+function rulesDoubts(
+  { group: name, rules }: Ruled,
+  { group, path, ids }: { group: Group; path: (string | number)[]; ids: readonly string[] },
+): Doubt[] {
   const doubts: Doubt[] = [];
-  if (key.group === "default" && Object.keys(config.groups).length > 1 && isOpen(group)) {
-    doubts.push({
-      path: pathText([...path, "group"]),
-      message: 'It is in "default", which may do everything: name a group, or say what "default" may',
-    });
-  }
   if (rules.models !== undefined) {
     const allowed = ids.filter((id) => mayUse({ group, rules: {} }, id));
     if (!allowed.some((id) => mayUse({ group, rules }, id))) {
       doubts.push({
         path: pathText([...path, "models"]),
-        message: `None of the models of group "${key.group}" is left: name some of them`,
+        message: `None of the models of group "${name}" is left: name some of them`,
       });
     } else doubts.push(...globDoubts(rules.models, { path: [...path, "models"], ids: allowed }));
   }
   if (rules.endpoints !== undefined && !ENDPOINTS.some((endpoint) => mayCall({ group, rules }, endpoint))) {
     doubts.push({
       path: pathText([...path, "endpoints"]),
-      message: `Nothing of group "${key.group}" is left to be called: name some of its endpoints`,
+      message: `Nothing of group "${name}" is left to be called: name some of its endpoints`,
     });
   }
   return doubts;
