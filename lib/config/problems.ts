@@ -103,8 +103,12 @@ function sizeOf(value: unknown): string {
   return typeof value === "string" || Array.isArray(value) ? String(value.length) : show(value);
 }
 
-/** Text where an object belongs may be a secret that was written out: only its type is shown. */
+/**
+ * Text where an object belongs may be a secret that was written out: only its type is shown. A number where a string
+ * belongs, as prices are written in most places, only lacks its quotes.
+ */
 function showOther(value: unknown, expected: string): string {
+  if (expected === "string" && typeof value === "number") return `${show(value)} without quotes`;
   return expected === "object" && typeof value === "string" ? "a string" : show(value);
 }
 

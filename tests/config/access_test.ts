@@ -62,7 +62,7 @@ Deno.test("parseConfig() names the mistakes in groups and keys", () => {
     ],
     [group({ ips: ["10.0.0.0/33"] }), `groups.g.ips[0]: ${network}`],
     [group({ ips: ["localhost"] }), `groups.g.ips[0]: ${network}`],
-    [group({ price_factor: 1 }), "groups.g.price_factor: Expected a string, not 1"],
+    [group({ price_factor: 1 }), "groups.g.price_factor: Expected a string, not 1 without quotes"],
     [
       group({ price_factor: "1,5" }),
       'groups.g.price_factor: Expected a factor as a decimal string with at most 6 decimals, such as "1.25"',
@@ -76,7 +76,7 @@ Deno.test("parseConfig() names the mistakes in groups and keys", () => {
       group({ budget: { usd: "5.0000000000001" } }),
       'groups.g.budget.usd: Expected USD as a decimal string with at most 12 decimals, such as "50"',
     ],
-    [group({ budget: { usd: 5 } }), "groups.g.budget.usd: Expected a string, not 5"],
+    [group({ budget: { usd: 5 } }), "groups.g.budget.usd: Expected a string, not 5 without quotes"],
     [group({ key_budget: {} }), "groups.g.key_budget.usd: Missing (Amount in USD, as a decimal string)"],
     [
       group({ key_budget: { usd: "5", period: "year" } }),

@@ -131,7 +131,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "a price as a number",
       model({ pricing: { prompt: 0.1, completion: "0" } }),
-      "models[0].pricing.prompt: Expected a string, not 0.1",
+      "models[0].pricing.prompt: Expected a string, not 0.1 without quotes",
     ],
     [
       "a price with a sign",
