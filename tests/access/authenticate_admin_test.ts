@@ -20,6 +20,11 @@ Deno.test("authenticateAdmin() compares whole hashes", () => {
     const headers = new Headers({ authorization: `Bearer ${KEY}${round}` });
     assertThrows(() => authenticateAdmin(headers, ADMIN), GatewayError, "The admin key is not valid");
   }
+  const other = new Headers({ authorization: `Bearer ${KEY}`, "x-api-key": `${KEY}0` });
+  assertThrows(() => authenticateAdmin(other, ADMIN), GatewayError, "The admin key is not valid");
+  const long = KEY.padEnd(257, "x");
+  const headers = new Headers({ authorization: `Bearer ${long}` });
+  assertThrows(() => authenticateAdmin(headers, { hash: hashKey(long) }), GatewayError, "The admin key is not valid");
   const short = { hash: ADMIN.hash.slice(0, 10) };
   assertThrows(() => authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}` }), short), GatewayError);
 });

@@ -41,6 +41,8 @@ Deno.test("addresses are counted as their owners are: an IPv6 network of 64 bits
     ["2001:db8::1", "2001:db8:0:1::1", false],
     ["::ffff:192.0.2.7", "192.0.2.7", true],
     ["192.0.2.7", "192.0.2.8", false],
+    // Of the other family, and the same number.
+    ["1.2.3.4", "0:0:102:304::1", false],
     ["not an address", "not an address", true],
   ];
   for (const [counted, asks, same] of cases) {
@@ -63,7 +65,7 @@ Deno.test("a key that has worked from a watched address goes on working there, a
   const failures = createFailures({ monotonic: () => 0 });
   failures.worked("192.0.2.1", "before anybody watched");
   fail(failures, "192.0.2.1", 1);
-  failures.worked("192.0.2.1", "good");
+  assertEquals([1, 2].map(() => failures.worked("192.0.2.1", "good")), [true, false]);
   fail(failures, "192.0.2.1", 50);
   fail(failures, "192.0.2.2", 50);
   assert(isAdmitted(failures, "192.0.2.1", "good"));
@@ -88,4 +90,19 @@ Deno.test("at most 10,000 addresses are watched: the oldest goes, the others sta
   assert(isAdmitted(failures, address(0)));
   assert(!isAdmitted(failures, address(1)));
   assert(!isAdmitted(failures, address(10_000)));
+});
+
+Deno.test("an address that is new pushes out those whose minute is over, and no other", () => {
+  let now = 1_000_000;
+  const failures = createFailures({ monotonic: () => now });
+  fail(failures, "192.0.2.1", 20);
+  now += 30_000;
+  fail(failures, "192.0.2.2", 20);
+  assertEquals(["192.0.2.1", "192.0.2.2"].map((address) => isAdmitted(failures, address)), [false, false]);
+  now += 30_000;
+  fail(failures, "192.0.2.3", 20);
+  assertEquals(["192.0.2.2", "192.0.2.3"].map((address) => isAdmitted(failures, address)), [false, false]);
+  now += 60_000;
+  assertEquals(["192.0.2.2", "192.0.2.3"].map((address) => isAdmitted(failures, address)), [true, true]);
+  assertEquals(failures.watching, false);
 });

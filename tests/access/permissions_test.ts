@@ -28,6 +28,8 @@ Deno.test("mayUse() matches whole ids, with * for any text", () => {
     [["*a*b*"], "xxbxxaxx", false],
     [["a*b*c"], "abc", true],
     [["a*bc*c"], "abc", false],
+    [["*ab*ab*"], "abab", true],
+    [["*ab*ab*"], "aba", false],
     [["**"], "acme/one", true],
     [["Acme/*"], "acme/one", false],
     [["a.me/*"], "acme/one", false],
