@@ -175,6 +175,9 @@ const BEHAVIOURS: Record<string, (limiter: Limiter, clock: Clock) => Promise<voi
     await assertRejects(async () => await limiter.take({ id: "r", claims, forMs: 1000 }), RangeError, "before");
     await assertRejects(async () => await limiter.end("r", NaN), RangeError);
     assertEquals(await left(limiter, ...claims), [2, 1]);
+    await limiter.take({ id: "slot", claims: [claim("concurrency")], forMs: 1000 });
+    await assertRejects(async () => await limiter.end("slot", -1), RangeError);
+    assertEquals(await left(limiter, ...claims), [2, 1]);
   },
 };
 
