@@ -39,7 +39,8 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
     entryOf({ id: "c", tokens, source: "counted", ending: "abandoned" }),
     freeEntryOf({ id: "d" }),
     entryOf({ id: "e", at: next, tokens }),
-    entryOf({ id: "f", upstream: "other", tokens }),
+    entryOf({ id: "f", upstream: "other", tokens, images: 2 }),
+    entryOf({ id: "k", upstream: "other", tokens, images: 3 }),
     // Two targets there: nobody can tell which.
     entryOf({ id: "g", model: "acme/either", tokens }),
     freeEntryOf({ id: "h", upstream: "", ending: "refused", attempts: 0 }),
@@ -63,10 +64,12 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
       ...row,
       upstream: "other",
       model: "acme/one",
-      requests: 1,
-      tokens: [100, 5],
-      upstreamCost: list,
-      cost: list * 4n / 5n,
+      requests: 2,
+      attempts: 2,
+      tokens: [200, 10],
+      images: 5,
+      upstreamCost: 2n * list,
+      cost: 2n * list * 4n / 5n,
     },
   ]);
 

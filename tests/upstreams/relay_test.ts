@@ -15,9 +15,9 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
       '  "messages":[ {"content":"caf\\u00e9 \\ud83d\\ude00 é","role":"user","x":null} ] ,"seed":9007199254740991 }\n',
     ],
     [
-      '{"provider":{"order":["one"]},"models":["acme/one"],"mod\\u0065l":"acme/one","messages":[{"role":"user","content":' +
+      '{"provider":{"order":["one"]},"models":["acme/one"],"fallbacks":[1.0],"mod\\u0065l":"acme/one","messages":[{"role":"user","content":' +
       '[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"stream":false}',
-      '{"mod\\u0065l":"real-one","messages":[{"role":"user","content":' +
+      '{"fallbacks":[1.0],"mod\\u0065l":"real-one","messages":[{"role":"user","content":' +
       '[{"type":"text","text":"a","cache_control":{"type":"ephemeral"}}]}],"stream":false}',
     ],
     [
@@ -65,6 +65,16 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
       '[{"type":"tool_use","id":"toolu_1","name":"f","input":{"id":12345678901234567890,"x":1.0}}]},{"role":"user",' +
       '"content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"ok"}]}],"tools":[{"name":"f",' +
       '"input_schema":{"type":"object"},"x_new":true}],"x_future":null}',
+    ],
+    [
+      '{"fallbacks":[{"model":"acme/one"}],"model":"acme/one","max_tokens":9,"messages":[{"role":"user","content":"a"}],' +
+      '"models":["acme/one"]}',
+      '{"model":"real-one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
+    ],
+    // The vendor's own of that name.
+    [
+      '{"fallbacks":{"x":1.0},"model":"acme/one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
+      '{"fallbacks":{"x":1.0},"model":"real-one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
     ],
   ],
 };
