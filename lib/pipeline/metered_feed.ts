@@ -148,7 +148,7 @@ export function meteredFeed(
         index === last ? { ...frame, data: codec.withUsage(frame.data, tokens) } : frame
       );
     }
-    const end = frames.findIndex(({ data }) => !data.startsWith("{"));
+    const end = frames.findIndex((frame) => !isObject(frame));
     const like = frames.findLast(isObject) ?? latest;
     if (!wantsUsage || codec.usageFrame === undefined || like === undefined || end < 0) return frames;
     return frames.toSpliced(end, 0, codec.usageFrame(like, tokens));
@@ -229,7 +229,7 @@ export function meteredFeed(
   };
 }
 
-/** False for a mark. */
+/** False for a mark. Upstreams may write space before an object, which is relayed as it came. */
 function isObject({ data }: Frame): boolean {
-  return data.startsWith("{");
+  return data.startsWith("{") || /^[ \t\r\n]*\{/.test(data);
 }

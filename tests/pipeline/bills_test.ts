@@ -92,6 +92,28 @@ Deno.test("a chat stream that tells its usage nowhere tells it at the end to tho
   }
 });
 
+Deno.test("a chat stream tells its usage once, behind all else, however the upstream spells and cuts it", async () => {
+  const spellings: [told: "told" | "missing", spell: (frame: string) => string][] = [
+    ["missing", (frame) => frame.replace("data: {", "data:  { ")],
+    ["told", (frame) => frame.replace('"usage"', '"\\u0075s\\u0061ge"')],
+    ["told", (frame) => frame.replace('"usage":', '"usage" : ').replace("data: {", "data:\t{")],
+  ];
+  for (const [told, spell] of spellings) {
+    const { opening, pieces, ending } = frames("chat", ["alpha ", "beta"], told);
+    const steps = [...opening, ...pieces, ...ending].map(spell);
+    for (const cut of [steps, [steps.join("")]]) {
+      await using world = startChat(cut);
+      const text = await (await world.gateway.ask("chat", ASKED)).text();
+      const bodies = text.split("\n\n").slice(0, -2).map((frame) => JSON.parse(frame.slice("data:".length)));
+      const tells = bodies.map(({ usage }) => usage !== undefined && usage !== null);
+      assertEquals(tells, bodies.map((_, index) => index === bodies.length - 1), text);
+      assertEquals(bodies.map(({ sluice_cost }) => sluice_cost !== undefined), tells, text);
+      const plain = bodies.map((body) => `data: ${JSON.stringify(body)}\n\n`).join("");
+      assertSameBill(streamedBill("chat", plain), await world.entry(), text);
+    }
+  }
+});
+
 Deno.test("what is left of a whole answer is as the upstream wrote it where its usage is made right", async () => {
   for (const protocol of PROTOCOLS) {
     for (const told of ["missing", "absurd"] as const) {

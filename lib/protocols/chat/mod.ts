@@ -9,6 +9,9 @@ import { chatRequest } from "./schema.ts";
 import { writer } from "./stream.ts";
 import { writeUsage } from "./usage.ts";
 
+/** The member of that name, also where its letters are escaped. Quotes inside a text are: it can be nothing else. */
+const USAGE = /"(?:u|\\u0075)(?:s|\\u0073)(?:a|\\u0061)(?:g|\\u0067)(?:e|\\u0065)"\s*:\s*\{/;
+
 /** The chat protocol. */
 export const chat: Codec = {
   protocol: "chat",
@@ -16,8 +19,7 @@ export const chat: Codec = {
   readPrompt,
   writeReply,
   writer,
-  // Quotes inside a text are escaped: this can only be a member.
-  tellsUsage: ({ data }) => /"usage"\s*:\s*\{/.test(data),
+  tellsUsage: ({ data }) => USAGE.test(data),
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   usageFrame: (like, usage) => ({
     ...like,
