@@ -139,6 +139,7 @@ const ledgerSchema = z.strictObject({
 const logSchema = z.strictObject({
   level: z.enum(["info", "warn", "error"]).default("info").describe("Lines below this level are not written"),
   requests: z.enum(["all", "errors", "none"]).default("all").describe("Which requests get a line when they are over"),
+  probes: z.boolean().default(true).describe("Whether good answers of health and /metrics get one"),
   client_address: z.boolean().default(false).describe("Whether the line of a request holds the client's address"),
 });
 

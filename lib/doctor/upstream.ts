@@ -194,6 +194,12 @@ async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
   if (heard.status === 429 || heard.status >= 500) {
     return notes.doubt(`It answers ${heard.status} at the moment`, "Try again later, and look at its status page");
   }
+  if (heard.status < 300) {
+    return notes.doubt(
+      `It answers an empty request with ${heard.status}, as hosts of models do not`,
+      "Look at base_url: something else may answer there",
+    );
+  }
   notes.ok(`It refuses an empty request with ${heard.status}, and not the key`);
 }
 

@@ -114,7 +114,11 @@ export function createApp(options: AppOptions): App {
     const limits = options.limits ?? bodyLimits(config, isolates);
     return latest = {
       gateway,
-      watching: { log: (line) => isStranger(line) ? strangers(line, log) : log(line), logged: config.log.requests },
+      watching: {
+        log: (line) => isStranger(line) ? strangers(line, log) : log(line),
+        logged: config.log.requests,
+        probes: config.log.probes,
+      },
       origins: surface === "admin" ? [] : config.cors.origins,
       limits,
       adminLimits: { ...limits, jsonBytes: Math.min(limits.jsonBytes, ADMIN_BODY_BYTES) },

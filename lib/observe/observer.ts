@@ -3,7 +3,7 @@ import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 import { createLoopWatch, type LoopWatch } from "./loop_watch.ts";
 import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
-import type { RequestRecord } from "./record.ts";
+import { isProbe, type RequestRecord } from "./record.ts";
 import { createRegistry } from "./registry.ts";
 import { requestLine } from "./request_line.ts";
 import { listenTo } from "./told_body.ts";
@@ -21,6 +21,8 @@ type Log = (
 export interface Watching {
   log: Log;
   logged: Logged;
+  /** Whether good answers of health and metrics have a line where all requests have one. */
+  probes: boolean;
 }
 
 /** What only the rest of the gateway can tell. */
@@ -247,10 +249,10 @@ class RequestObserver implements Observer {
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.#counts.count(record, ms / 1000);
     endTrace(record, { ms, now: this.#now });
-    const { log, logged } = open.watching;
+    const { log, logged, probes } = open.watching;
     if (logged === "none") return;
-    const line = requestLine(record, { ms, ending: endingOf(record) });
     const isError = record.kind !== undefined || record.status >= 400;
-    if (logged === "all" || isError) log(line);
+    if (!isError && (logged === "errors" || !probes && isProbe(record.route))) return;
+    log(requestLine(record, { ms, ending: endingOf(record) }));
   }
 }

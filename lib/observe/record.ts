@@ -59,6 +59,12 @@ export function endpointOf(route: string): ObservedEndpoint {
   return /^(?:\/v1|\/anthropic\/v1)\/models(?:\/|$)/.test(route) ? "models" : "other";
 }
 
+/** Whether a route is there for those who watch over the gateway, and ask again and again. */
+export function isProbe(route: string): boolean {
+  const endpoint = endpointOf(route);
+  return endpoint === "health" || endpoint === "metrics";
+}
+
 const ENDPOINTS: Readonly<Record<string, ObservedEndpoint>> = {
   "/v1/chat/completions": "chat",
   "/v1/responses": "responses",

@@ -35,7 +35,7 @@ function context(
   const gateway = createGateway({ config, store: openMemoryStore(), now: () => 0, log: () => {} });
   return {
     gateway,
-    record: gateway.observer.began({ id: "test", method: "GET" }, { log: () => {}, logged: "none" }),
+    record: gateway.observer.began({ id: "test", method: "GET" }, { log: () => {}, logged: "none", probes: true }),
     requestId: "r",
     params,
     caller: {

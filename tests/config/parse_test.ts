@@ -51,7 +51,7 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     groups: { default: { models: ["*"], endpoints: ["*"], protocols: ["*"], price_factor: "1" } },
     keys: [],
     ledger: { keep_days: 90 },
-    log: { level: "info", requests: "all", client_address: false },
+    log: { level: "info", requests: "all", probes: true, client_address: false },
     metrics: { public: false },
     trusted_proxies: [],
     cors: { origins: [] },

@@ -76,6 +76,11 @@ const CASES: Case[] = [
     says: ["ok: It refuses an empty request with 400, and not the key"],
   },
   {
+    name: "something that answers whatever it is asked",
+    play: ({ method }) => method === "GET" ? json(LIST) : json({}),
+    says: ["doubt: It answers an empty request with 200, as hosts of models do not", "ok: It knows every model"],
+  },
+  {
     name: "no list, and a refused key",
     play: ({ method }) => method === "GET" ? json({}, { status: 404 }) : refusal,
     says: ["wrong: It refuses the key: 401"],

@@ -187,6 +187,19 @@ Deno.test("log.requests leaves lines out, and metrics count all the same", async
   }
 });
 
+Deno.test("log.probes leaves out health and metrics that are well, and nothing else", async () => {
+  for (const [probes, expected] of [[true, 4], [false, 2]] as const) {
+    await using gateway = startGateway({ log: { probes } });
+    for (const path of ["/healthz", "/metrics", "/v1/models", "/no-such"]) {
+      await (await fetch(`${gateway.url}${path}`, { headers: { authorization: `Bearer ${gateway.key.key}` } })).text();
+    }
+    const endpoints = (await lines(gateway, expected)).map(({ endpoint }) => endpoint);
+    assertEquals(endpoints, probes ? ["health", "metrics", "models", "other"] : ["models", "other"]);
+    await (await fetch(`${gateway.url}/healthz`, { method: "POST" })).text();
+    assertEquals((await lines(gateway, expected + 1)).at(-1)?.status, 405, "what is refused is told");
+  }
+});
+
 Deno.test("metrics agree with the ledger, to the last digit, and are well-formed", async () => {
   await using server = startScripted(() => json(WHOLE.chat));
   await using gateway = startGateway({

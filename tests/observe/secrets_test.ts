@@ -56,7 +56,7 @@ Deno.test("no secret and no word of a prompt or an answer is in a log line, a me
   await using server = startScripted(() => play);
   await using gateway = startGateway({
     ...oneModel("chat", server.url),
-    log: { level: "info", requests: "all", client_address: true },
+    log: { level: "info", requests: "all", probes: true, client_address: true },
   });
   const stranger = mintKey();
   const words = [...WORDS, gateway.key.key.replace("sk-sluice-", ""), stranger.replace("sk-sluice-", "")];
