@@ -4,6 +4,7 @@ import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } 
 import { countPrompt } from "../../lib/metering/count_prompt.ts";
 import { parseUsd } from "../../lib/metering/money.ts";
 import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { promptOf, user } from "../canonical/messages.ts";
 import { seeded } from "../random.ts";
 import { SHEET } from "./entries.ts";
@@ -80,6 +81,47 @@ Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it s
     const more = mostTokens(prompt([block]), MODEL).input - bare;
     assert(more >= least && more <= most, `${more} for ${JSON.stringify(block).slice(0, 80)}`);
   }
+});
+
+/** Prompts with a text outside of blocks, and whether estimates count it, too. */
+const OUTSIDE: [place: string, isEstimated: boolean, members: (text: string) => Partial<Prompt>][] = [
+  ["a tool's name", true, (name) => ({ tools: [{ type: "function", name }] })],
+  ["a tool's description", true, (description) => ({ tools: [{ type: "function", name: "f", description }] })],
+  ["its parameters", true, (title) => ({ tools: [{ type: "function", name: "f", parameters: { title } }] })],
+  ["what its vendor knows", false, (title) => ({ tools: [{ type: "function", name: "f", rest: chat({ title }) }] })],
+  ["the answer's form", true, (title) => ({ format: { type: "json_schema", schema: { title } } })],
+  ["what the message's vendor knows", false, (title) => ({ messages: [{ ...user(), rest: chat({ title }) }] })],
+  ["what the prompt's vendor knows", false, (title) => ({ rest: chat({ title }) })],
+];
+
+function chat(members: JsonObject): NonNullable<Prompt["rest"]> {
+  return { from: "chat", members };
+}
+
+Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateTokens() four of what models read", () => {
+  for (const [place, isEstimated, members] of OUTSIDE) {
+    const [short, long] = ["", "x".repeat(2_000)].map((text) => prompt([], members(text)));
+    assert(short !== undefined && long !== undefined);
+    assertEquals(mostTokens(long, MODEL).input - mostTokens(short, MODEL).input, 2_000, place);
+    const [least, more] = [short, long].map((one) => estimateTokens(one, { model: MODEL }).input);
+    assertEquals((more ?? 0) - (least ?? 0), isEstimated ? 500 : 0, place);
+  }
+});
+
+Deno.test("estimateTokens() adds up all blocks of all messages, media by their size", () => {
+  const text: Block = { type: "text", text: "x".repeat(400) };
+  const picture: Block = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
+  const result: Block = { type: "tool_result", callId: "c", blocks: [text, picture] };
+  const input = (...messages: Block[][]) =>
+    estimateTokens(promptOf(messages.map((blocks) => user(...blocks))), { model: MODEL }).input;
+  const bare = input([]);
+  assertEquals([[text], [text, text], [picture], [result]].map((blocks) => input(blocks) - bare), [
+    100,
+    200,
+    1600,
+    1700,
+  ]);
+  assertEquals(input([text], [text]) - input([], []), 200);
 });
 
 Deno.test("mostTokens() and estimateTokens() take no longer than a look at the bytes", () => {

@@ -129,6 +129,15 @@ Deno.test("meter: a request takes limits, then holds, then is charged, and every
   });
 });
 
+Deno.test("meter: tokens of every class count against limits, but for those read from a cache", async () => {
+  const tokens = { input_cache_read: 500, reasoning: 16, prompt: 1, input_cache_write_5m: 2, input_cache_write_1h: 4 };
+  const { open, wish, limiter } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish());
+  await meter.deliver({ ...ANSWER, tokens: { ...tokens, completion: 32 } });
+  assertEquals(await remaining(limiter), [4, 1_000 - 39, 2]);
+});
+
 Deno.test("meter: without limits and budgets, and where nothing can cost, nobody is asked", async () => {
   const refuse = () => Promise.reject(new Error("Nobody should ask"));
   const { open, wish, store } = benchOf({
