@@ -1,7 +1,7 @@
 /** Finding the final head of an answer. */
 import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
-import { findHeadEnd, type Head, HEAD_BYTES, parseHead } from "./head.ts";
+import { findHeadEnd, type Head, parseHead } from "./head.ts";
 
 /** Bytes of an HTTP/2 frame's own head, and types of frames (RFC 9113, 4.1 and 6). */
 const FRAME_BYTES = 9;
@@ -37,7 +37,7 @@ export class HeadSearch {
   }
 }
 
-/** The next head, where all of it is there. */
+/** The next head, where all of it is there. One that is too long never is: a connection keeps no more than `HEAD_BYTES`. */
 function takeHead(connection: Connection, seen: number): Head | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
@@ -45,7 +45,6 @@ function takeHead(connection: Connection, seen: number): Head | undefined {
     throw new BrokenAnswer("The peer does not speak HTTP/1");
   }
   const after = findHeadEnd(buffer, { start, seen: start + seen, end });
-  if ((after < 0 ? end : after) - start > HEAD_BYTES) throw new BrokenAnswer("The head is too long");
   if (after < 0) return undefined;
   connection.start = after;
   return parseHead(buffer, { start, end: after });
