@@ -210,6 +210,30 @@ Deno.test("how long a connection may lie idle depends on what its host usually b
   }
 });
 
+Deno.test("a connection is taken up before its time is over, and never after it or where its pool is closed", async () => {
+  await using server = startSame();
+  const { hostname, port } = new URL(server.url);
+  const pool = new Pool({ hostname, port: Number(port), tls: false }, { idleConnections: 5 });
+  const open = () => pool.open(new AbortController().signal);
+  // By its peer it has 3 seconds, less the one before the end.
+  for (const [keepsMs, idleMs] of [[3_000, 2_000], [undefined, 4_000]] as const) {
+    const connection = await open();
+    const before = performance.now();
+    pool.put(connection, keepsMs);
+    assert(connection.idleSince >= before);
+    assert(pool.take(connection.idleSince + idleMs - 1) === connection);
+    pool.put(connection, keepsMs);
+    assertEquals(pool.take(connection.idleSince + idleMs + 1), undefined);
+  }
+  await soon("old ones closed", server.ended(2));
+  const late = await open();
+  pool.close();
+  assertEquals(pool.keeps, false);
+  pool.put(late);
+  assertEquals(pool.take(), undefined);
+  await soon("the last one closed", server.ended(3));
+});
+
 Deno.test("a request that could not leave whole is sent once more, on a new connection", async () => {
   const large = "x".repeat(20_000_000);
   let whole = 0;
