@@ -1,5 +1,8 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
+import { Alarms } from "../../lib/http/alarms.ts";
+import { readJsonBody } from "../../lib/http/body.ts";
+import { BodyBudget } from "../../lib/http/body_limits.ts";
 import { type Coding, inflate, readCoding } from "../../lib/http/inflate.ts";
 import { seeded } from "../random.ts";
 import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
@@ -118,4 +121,18 @@ Deno.test("a body that inflates to more than the limit is 413, and leaves nothin
   }
   const over = binary(await compress(`${exact} `, "gzip"));
   assertEquals((await exchange(server.port, [post("/v1/echo", over, { "content-encoding": "gzip" })])).status, 413);
+});
+
+Deno.test("a body that is no JSON when it is inflated gives back what it took, once", async () => {
+  const budget = new BodyBudget();
+  const alarms = new Alarms();
+  for (const coding of CODINGS) {
+    const request = new Request("http://a/", {
+      method: "POST",
+      body: await compress(`{"a":"${"b".repeat(9000)}"`, coding),
+    });
+    const headers = new Headers({ "content-encoding": coding });
+    await assertRejects(() => readJsonBody(request, { headers, limits: TEST_LIMITS, budget, alarms }), GatewayError);
+    assertEquals(budget.usedBytes, 0, coding);
+  }
 });
