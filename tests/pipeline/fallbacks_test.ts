@@ -174,6 +174,19 @@ Deno.test("each model has limits of its own: where the first is full the next an
   ]);
 });
 
+Deno.test("where no model has room the refusal of the first one is told", async () => {
+  await using server = startScripted(twoModels({}));
+  await using gateway = start(server.url, {
+    cheap: { limits: { requests_per_minute: 1 } },
+    dear: { limits: { tokens_per_minute: 1 } },
+  });
+  const asked = async () => {
+    const response = await gateway.ask("chat", askFor("chat", ["acme/cheap", "acme/dear"]));
+    return [response.status, (await response.json()).error?.type];
+  };
+  assertEquals([await asked(), await asked()], [[200, undefined], [429, "requests"]]);
+});
+
 Deno.test("a model in place of another takes of its own limits, and gives them back", async () => {
   await using server = startScripted(twoModels({ cheap: BROKEN }));
   await using gateway = start(server.url, { dear: { limits: { requests_per_minute: 2, concurrency: 1 } } });
