@@ -2,6 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../upstreams/said.ts";
 import { events, json, type Played, type Script, startScripted } from "../upstreams/scripted.ts";
@@ -185,6 +186,27 @@ Deno.test("where no model has room the refusal of the first one is told", async 
     return [response.status, (await response.json()).error?.type];
   };
   assertEquals([await asked(), await asked()], [[200, undefined], [429, "requests"]]);
+});
+
+Deno.test("while the ledger takes nothing, a model that may cost is not asked, and a free one is, without any budget", async () => {
+  await using server = startScripted(twoModels({}));
+  const store = openMemoryStore();
+  const file = {
+    upstreams: { main: upstream("openai-compatible", server.url) },
+    models: ["free", "dear"].map((name) =>
+      model(`acme/${name}`, [{ upstream: "main", model: name }], name === "dear" ? { pricing: DEAR } : {})
+    ),
+  };
+  await using gateway = startGateway(file, { store: { ...store, ledger: { ...store.ledger, takes: false } } });
+  const asked = async (...ids: [string, ...string[]]) => {
+    const response = await gateway.ask("chat", askFor("chat", ids));
+    await response.body?.cancel();
+    return [response.status, server.requests.length];
+  };
+  assertEquals(await asked("acme/free"), [200, 1]);
+  assertEquals(await asked("acme/dear"), [503, 1]);
+  // The second one may cost.
+  assertEquals(await asked("acme/free", "acme/dear"), [503, 1]);
 });
 
 Deno.test("a model in place of another takes of its own limits, and gives them back", async () => {
