@@ -77,6 +77,32 @@ Deno.test("runtime: the signal of a request that was answered is quiet, that of 
   assertEquals(signals.map(({ aborted }) => aborted), [false, true]);
 });
 
+// docs/upstreams.md says so. Where this fails, clients are noticed that were not: it may go, and so may what is said there.
+Deno.test("runtime: a client that leaves before its answer is noticed only where its request came in one short piece", async () => {
+  const signals = new Map<number, AbortSignal>();
+  const left = Promise.withResolvers<void>();
+  let arrived = Promise.withResolvers<void>();
+  await using server = serve(async (request) => {
+    const length = (await request.bytes()).length;
+    signals.set(length, request.signal);
+    if (length === 10) request.signal.addEventListener("abort", () => left.resolve(), { once: true });
+    arrived.resolve();
+    await left.promise;
+    return new Response();
+  });
+  // The short one comes last: that it is noticed says that the other had its time.
+  for (const length of [2_000, 10]) {
+    arrived = Promise.withResolvers();
+    const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
+    const head = `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: ${length}\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(head + "x".repeat(length)));
+    await arrived.promise;
+    connection.close();
+  }
+  await left.promise;
+  assertEquals([...signals].map(([length, { aborted }]) => [length, aborted]), [[2_000, false], [10, true]]);
+});
+
 // The readers of lib/json.ts refuse doubled members, and keep such a number as its text.
 Deno.test("runtime: JSON.parse takes the last of two members, and makes infinity of a large number", () => {
   assertEquals(JSON.parse('{"model":"a","model":"b"}'), { model: "b" });
