@@ -33,8 +33,12 @@ const KEEP_ALIVE_SECONDS = 3_600;
 /** What a request is played with. */
 interface Play {
   gateway: TestGateway;
+  /** Connections that end with the play, however it ends: the gateway's own end waits for them. */
+  connections: DisposableStack;
   /** Resolves when so much simulated time has passed. */
   pause(ms: number): Promise<void>;
+  /** Resolves when so much real time has passed. */
+  settle(ms: number): Promise<void>;
 }
 
 /** A phase whose limit is known. */
@@ -78,8 +82,8 @@ function asks(more: JsonObject): Phase["client"] {
 
 /** Sends the beginning of a request, and pieces of its body that never make it whole. */
 function writes(target: string, { bytes, everyMs }: { bytes: number; everyMs: number }): Phase["client"] {
-  return async ({ gateway }) => {
-    using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+  return async ({ gateway, connections }) => {
+    using connection = connections.use(await Deno.connect({ hostname: "127.0.0.1", port: gateway.port }));
     const type = target.includes("images") ? "multipart/form-data; boundary=x" : "application/json";
     await say(
       connection,
@@ -103,17 +107,26 @@ function writes(target: string, { bytes, everyMs }: { bytes: number; everyMs: nu
   };
 }
 
-/** Asks for a stream and reads so many bytes of it at a time, which may be none; tells how the ledger has it. */
+/**
+ * Asks for a stream and reads so many bytes of it at a time, which may be none; tells how the ledger has it. It goes on where
+ * time stands still: a stream that is cut ends when its reader has made room for what tells so.
+ */
 function reads(bytes: number): Phase["client"] {
-  return async ({ gateway }) => {
-    using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+  return async ({ gateway, connections, pause, settle }) => {
+    using connection = connections.use(await Deno.connect({ hostname: "127.0.0.1", port: gateway.port }));
+    let rest = Promise.resolve();
     await say(connection, gateway.raw("chat", prompt("chat", { stream: true })));
     for (;;) {
       await gateway.gateway.ledger.flush();
       const [entry] = await gateway.store.ledger.entries({ after: 0, limit: 1 });
-      if (entry !== undefined) return entry.ending;
+      if (entry !== undefined) {
+        // The last of the real timers: none is left behind.
+        await rest;
+        return entry.ending;
+      }
       if (bytes > 0) await connection.read(new Uint8Array(bytes));
-      await pause(READ_EVERY_MS);
+      rest = settle(2 * READ_EVERY_MS);
+      await Promise.race([pause(READ_EVERY_MS), rest]);
     }
   };
 }
@@ -296,8 +309,12 @@ async function playAt(
     keep_alive_seconds: KEEP_ALIVE_SECONDS,
     routing: { attempts: 1 },
   }, { now: time.now });
+  using connections = new DisposableStack();
   let told: string | undefined;
-  void phase.client({ gateway, pause }).then((text) => told = text, (error) => told = String(error));
+  void phase.client({ gateway, connections, pause, settle: time.settle }).then(
+    (text) => told = text,
+    (error) => told = String(error),
+  );
   await time.settle(phase.settleMs ?? SETTLE_MS);
   await time.pass(phase.limitMs - NEAR_MS);
   await time.settle(SETTLE_MS);
