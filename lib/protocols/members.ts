@@ -12,6 +12,17 @@ export function numberOf(value: Json | undefined): number | undefined {
   return typeof value === "object" && isRawNumber(value) ? plainNumber(value) : undefined;
 }
 
+/** The value where it is a count: an integer from 0 on. */
+export function countOf(value: Json | undefined): number | undefined {
+  const number = numberOf(value);
+  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}
+
+/** The same, also where it is written as text, as some servers do. */
+export function spelledCountOf(value: Json | undefined): number | undefined {
+  return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : countOf(value);
+}
+
 /** The value where it is a boolean. */
 export function booleanOf(value: Json | undefined): boolean | undefined {
   return typeof value === "boolean" ? value : undefined;

@@ -1,7 +1,7 @@
 /** Usage as the many chat upstreams report it. */
 import type { Usage } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { numberOf, objectOf } from "../members.ts";
+import { countOf, objectOf } from "../members.ts";
 
 /** More tokens than any answer has: what is above is a mistake. */
 const MAX_TOKENS = 1_000_000_000;
@@ -21,11 +21,11 @@ export function readUsage(value: Json | undefined): Usage | undefined {
 
 function readInput(usage: JsonObject, read: Usage): void {
   const details = objectOf(usage.prompt_tokens_details) ?? {};
-  const all = countOf(usage.prompt_tokens);
+  const all = tokensOf(usage.prompt_tokens);
   // DeepSeek and Moonshot report what was read from their caches beside the details.
-  const cached = countOf(details.cached_tokens) ?? countOf(usage.prompt_cache_hit_tokens) ??
-    countOf(usage.cached_tokens);
-  const written = countOf(details.cache_write_tokens);
+  const cached = tokensOf(details.cached_tokens) ?? tokensOf(usage.prompt_cache_hit_tokens) ??
+    tokensOf(usage.cached_tokens);
+  const written = tokensOf(details.cache_write_tokens);
   const apart = (cached ?? 0) + (written ?? 0);
   const beside = excludesCache(usage, apart);
   // No part is more than its whole: nobody knows what these numbers count.
@@ -38,29 +38,29 @@ function readInput(usage: JsonObject, read: Usage): void {
 
 /** Some count the prompt without its cached part; then their total tells. */
 function excludesCache(usage: JsonObject, apart: number): boolean {
-  const total = countOf(usage.total_tokens);
-  const sum = (countOf(usage.prompt_tokens) ?? 0) + (countOf(usage.completion_tokens) ?? 0);
+  const total = tokensOf(usage.total_tokens);
+  const sum = (tokensOf(usage.prompt_tokens) ?? 0) + (tokensOf(usage.completion_tokens) ?? 0);
   return apart > 0 && total !== undefined && total === sum + apart;
 }
 
 function readOutput(usage: JsonObject, read: Usage): void {
-  const completion = countOf(usage.completion_tokens);
-  const reasoning = countOf(objectOf(usage.completion_tokens_details)?.reasoning_tokens);
+  const completion = tokensOf(usage.completion_tokens);
+  const reasoning = tokensOf(objectOf(usage.completion_tokens_details)?.reasoning_tokens);
   if (completion !== undefined) read.completion = completion;
   if (completion === undefined || reasoning === undefined) {
     if (reasoning !== undefined) read.reasoning = reasoning;
     return;
   }
   // xAI counts reasoning apart; where it gives no total, more reasoning than completion says the same.
-  const prompt = countOf(usage.prompt_tokens) ?? 0;
-  const total = countOf(usage.total_tokens);
+  const prompt = tokensOf(usage.prompt_tokens) ?? 0;
+  const total = tokensOf(usage.total_tokens);
   const outside = reasoning > 0 &&
     (total === undefined ? reasoning > completion : total === prompt + completion + reasoning);
   if (outside) read.completion = completion + reasoning;
   if (outside || reasoning <= completion) read.reasoning = reasoning;
 }
 
-function countOf(value: Json | undefined): number | undefined {
-  const count = numberOf(value);
-  return count !== undefined && Number.isInteger(count) && count >= 0 && count <= MAX_TOKENS ? count : undefined;
+function tokensOf(value: Json | undefined): number | undefined {
+  const count = countOf(value);
+  return count !== undefined && count <= MAX_TOKENS ? count : undefined;
 }

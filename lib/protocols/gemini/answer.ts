@@ -3,12 +3,12 @@ import { fold } from "../../canonical/fold.ts";
 import type { Event, Machine, OpenBlock, Reply, Signature, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { numberOf, objectsOf } from "../members.ts";
+import { countOf, numberOf, objectsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { CallReader } from "./calls.ts";
 import { errorIn } from "./errors.ts";
 import { readFinish } from "./finish.ts";
-import { countOf, objectOf, wordsOf } from "./members.ts";
+import { objectOf, wordsOf } from "./members.ts";
 import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
 import { inputUsage, readUsage } from "./usage.ts";
 

@@ -1,8 +1,8 @@
 /** Reads errors: `{error: {code, message, status, details}}`, at times in an array. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
-import { objectsOf } from "../members.ts";
-import { countOf, objectOf, wordsOf } from "./members.ts";
+import { countOf, objectsOf } from "../members.ts";
+import { objectOf, wordsOf } from "./members.ts";
 
 /** Kinds by the name of the status, which is more exact than its number. */
 const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([

@@ -1,16 +1,9 @@
 /** Members of JSON objects as the kinds they should have; what is of another kind is absent. */
 import { isObject, type Json, type JsonObject } from "../../json.ts";
-import { numberOf } from "../members.ts";
 
 /** The value where it is a string with something in it: empty strings say what absent members say. */
 export function wordsOf(value: Json | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
-}
-
-/** The value where it is a count: an integer from 0 on. */
-export function countOf(value: Json | undefined): number | undefined {
-  const number = numberOf(value);
-  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
 
 /** The value where it is an object, else an empty one. */

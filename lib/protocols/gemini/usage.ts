@@ -1,7 +1,7 @@
 /** Reads what an answer cost. */
 import type { Usage } from "../../canonical/types.ts";
 import type { JsonObject } from "../../json.ts";
-import { countOf } from "./members.ts";
+import { countOf } from "../members.ts";
 
 /**
  * Reads `usageMetadata`. The count of the prompt includes what was read from a cache, but not what hosted tools fed

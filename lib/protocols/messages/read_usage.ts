@@ -1,7 +1,7 @@
 /** Reads token counts. */
 import type { Usage } from "../../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
-import { numberOf } from "../members.ts";
+import { spelledCountOf } from "../members.ts";
 
 /** Collects the token counts of one answer. */
 export interface UsageReader {
@@ -60,8 +60,8 @@ function speaksOfCaches(counts: Input): boolean {
 
 /** @param before counts that tell how cache writes divide, where these do not */
 function readInput(usage: JsonObject, before: Input): Input {
-  const prompt = count(usage.input_tokens);
-  const read = count(usage.cache_read_input_tokens);
+  const prompt = spelledCountOf(usage.input_tokens);
+  const read = spelledCountOf(usage.cache_read_input_tokens);
   return {
     ...(prompt !== undefined && { prompt }),
     ...(read !== undefined && { input_cache_read: read }),
@@ -71,10 +71,10 @@ function readInput(usage: JsonObject, before: Input): Input {
 
 /** Cache writes by how long they last. A sum without its parts is of the five minutes that are the default. */
 function readWrites(usage: JsonObject, before: Input): Input {
-  const total = count(usage.cache_creation_input_tokens);
+  const total = spelledCountOf(usage.cache_creation_input_tokens);
   const parts = isObject(usage.cache_creation) ? usage.cache_creation : {};
-  const short = count(parts.ephemeral_5m_input_tokens);
-  const long = count(parts.ephemeral_1h_input_tokens);
+  const short = spelledCountOf(parts.ephemeral_5m_input_tokens);
+  const long = spelledCountOf(parts.ephemeral_1h_input_tokens);
   if (short !== undefined || long !== undefined) {
     const known = long ?? 0;
     return { input_cache_write_5m: short ?? Math.max(0, (total ?? known) - known), input_cache_write_1h: known };
@@ -87,9 +87,9 @@ function readWrites(usage: JsonObject, before: Input): Input {
 }
 
 function readOutput(usage: JsonObject): Pick<Usage, "completion" | "reasoning"> {
-  const completion = count(usage.output_tokens);
+  const completion = spelledCountOf(usage.output_tokens);
   const details = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
-  const reasoning = count(details.thinking_tokens);
+  const reasoning = spelledCountOf(details.thinking_tokens);
   return { ...(completion !== undefined && { completion }), ...(reasoning !== undefined && { reasoning }) };
 }
 
@@ -119,10 +119,4 @@ function add(first: Usage, second: Usage): Usage {
 
 function sum({ prompt = 0, input_cache_read = 0, input_cache_write_5m = 0, input_cache_write_1h = 0 }: Input): number {
   return prompt + input_cache_read + input_cache_write_5m + input_cache_write_1h;
-}
-
-/** A count of tokens. Some servers write it as text; null says nothing. */
-function count(value: Json | undefined): number | undefined {
-  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : numberOf(value);
-  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }

@@ -1,7 +1,7 @@
 /** Token counts as upstreams of this protocol report them. */
 import type { Usage } from "../../canonical/types.ts";
 import type { Json } from "../../json.ts";
-import { numberOf, objectOf, present } from "../members.ts";
+import { objectOf, present, spelledCountOf } from "../members.ts";
 
 /**
  * Reads token counts into classes that do not overlap. The protocol counts cached tokens as input and reasoning as
@@ -12,12 +12,12 @@ export function readUsage(value: Json | undefined): Usage {
   if (usage === undefined) return {};
   const inside = objectOf(usage.input_tokens_details) ?? objectOf(usage.prompt_tokens_details) ?? {};
   const outside = objectOf(usage.output_tokens_details) ?? objectOf(usage.completion_tokens_details) ?? {};
-  const input = countOf(usage.input_tokens) ?? countOf(usage.prompt_tokens);
-  const output = countOf(usage.output_tokens) ?? countOf(usage.completion_tokens);
-  const read = countOf(inside.cached_tokens) ?? countOf(usage.cached_tokens);
-  const written = countOf(inside.cache_write_tokens);
-  const reasoning = countOf(outside.reasoning_tokens);
-  const total = countOf(usage.total_tokens);
+  const input = spelledCountOf(usage.input_tokens) ?? spelledCountOf(usage.prompt_tokens);
+  const output = spelledCountOf(usage.output_tokens) ?? spelledCountOf(usage.completion_tokens);
+  const read = spelledCountOf(inside.cached_tokens) ?? spelledCountOf(usage.cached_tokens);
+  const written = spelledCountOf(inside.cache_write_tokens);
+  const reasoning = spelledCountOf(outside.reasoning_tokens);
+  const total = spelledCountOf(usage.total_tokens);
   const cached = (read ?? 0) + (written ?? 0);
   const beside = total === undefined || input === undefined || output === undefined ? 0 : total - input - output;
   const inputApart = cached > 0 && (beside === cached || beside === cached + (reasoning ?? 0));
@@ -34,10 +34,4 @@ export function readUsage(value: Json | undefined): Usage {
     completion: output !== undefined && outputApart ? output + reasoning : output,
     reasoning,
   });
-}
-
-/** A count; some servers write it as a string. */
-function countOf(value: Json | undefined): number | undefined {
-  const number = typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : numberOf(value);
-  return number !== undefined && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
 }
