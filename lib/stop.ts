@@ -64,6 +64,22 @@ export class Stop implements StopSignal {
   }
 }
 
+/**
+ * Waits for what a promise gives, for as long as it is wanted.
+ * @throws the reason of the signal, once it is given up
+ */
+export async function whileWanted<T>(promise: Promise<T>, signal: StopSignal): Promise<T> {
+  const gone = Promise.withResolvers<never>();
+  const leave = { handleEvent: () => gone.reject(signal.reason) };
+  if (signal.aborted) leave.handleEvent();
+  else signal.addEventListener("abort", leave);
+  try {
+    return await Promise.race([gone.promise, promise]);
+  } finally {
+    signal.removeEventListener("abort", leave);
+  }
+}
+
 /** The same signal for what takes none but the platform's own. */
 export function abortSignalOf(signal: StopSignal): AbortSignal {
   if (signal instanceof AbortSignal) return signal;

@@ -1,5 +1,5 @@
-import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
-import { abortSignalOf, Stop, type StopSignal } from "../lib/stop.ts";
+import { assertEquals, assertRejects, assertStrictEquals, assertThrows } from "@std/assert";
+import { abortSignalOf, Stop, type StopSignal, whileWanted } from "../lib/stop.ts";
 
 /** What listeners see of a signal, in the order in which they are told. */
 function watch(signal: StopSignal, name: string, seen: string[]): { handleEvent(): void } {
@@ -20,6 +20,23 @@ const SIGNALS: Record<string, () => { signal: StopSignal; abort: (reason?: unkno
 };
 
 for (const [name, create] of Object.entries(SIGNALS)) {
+  Deno.test(`${name}: a promise is waited for as long as it is wanted, and what comes of it later is nobody's`, async () => {
+    const { signal, abort } = create();
+    assertEquals(await whileWanted(Promise.resolve(1), signal), 1);
+    await assertRejects(() => whileWanted(Promise.reject(new Error("broken")), signal), Error, "broken");
+    const late = Promise.withResolvers<never>();
+    const waiting = whileWanted(late.promise, signal);
+    abort(new RangeError("enough"));
+    await assertRejects(() => waiting, RangeError, "enough");
+    const later = Promise.withResolvers<never>();
+    await assertRejects(() => whileWanted(later.promise, signal), RangeError, "enough");
+    await assertRejects(() => whileWanted(Promise.resolve(1), signal), RangeError, "enough");
+    // Neither is an unhandled rejection.
+    late.reject(new Error("late"));
+    later.reject(new Error("later"));
+    await new Promise((resolve) => setTimeout(resolve, 0));
+  });
+
   Deno.test(`${name}: all are told once, with the first reason, but for those that have left`, () => {
     const seen: string[] = [];
     const { signal, abort } = create();

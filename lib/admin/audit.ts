@@ -1,7 +1,7 @@
 /** The audit of the ledger, over HTTP. */
 import type { RouteContext } from "../http/router.ts";
 import { auditLedger, type AuditReport } from "../reports/audit.ts";
-import { Stop, type StopSignal } from "../stop.ts";
+import { Stop, type StopSignal, whileWanted } from "../stop.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminAnswer } from "./answer.ts";
 
@@ -32,14 +32,10 @@ export async function auditOnce(
 ): Promise<AuditReport> {
   signal.throwIfAborted();
   const audit = running.get(ledger) ?? begin(ledger, now);
-  const gone = Promise.withResolvers<never>();
-  const leave = { handleEvent: () => gone.reject(signal.reason) };
-  signal.addEventListener("abort", leave);
   audit.waiting++;
   try {
-    return await Promise.race([audit.report, gone.promise]);
+    return await whileWanted(audit.report, signal);
   } finally {
-    signal.removeEventListener("abort", leave);
     if (--audit.waiting === 0) {
       forget(ledger, audit);
       audit.stop.abort(signal.reason);

@@ -7,6 +7,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../metering/entry_queue.ts";
 import { withTimeout } from "../metering/ledger.ts";
+import { whileWanted } from "../stop.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
 import { claimRequest, type HeldClaim } from "./request_claims.ts";
@@ -290,7 +291,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     let answer: Promise<StoredAnswer | undefined>;
     const found = look(request);
     try {
-      const what = await whileThere(found, signal);
+      const what = await whileWanted(found, signal);
       signal.throwIfAborted();
       answer = wait(start(name, requestHash, begin(what, request)), signal, "otherHash" in what ? waitMs : undefined);
     } catch (error) {
@@ -316,7 +317,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           if (current.requestHash !== requestHash) throw otherRequest();
           answer = await join(current, signal);
         } else if (look !== undefined) {
-          await whileThere(look, signal);
+          await whileWanted(look, signal);
         } else {
           answer = await first(name, request);
         }
@@ -353,16 +354,13 @@ async function asked<T>(call: () => Promise<T>): Promise<T> {
  * @throws {GatewayError} `limited`; the signal's reason once it aborts
  */
 async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs?: number): Promise<T> {
-  const gone = Promise.withResolvers<never>();
-  const leave = () => gone.reject(signal.reason);
-  signal.addEventListener("abort", leave, { once: true });
-  const timer = longestMs === undefined ? undefined : setTimeout(() => gone.reject(stillRunning()), longestMs);
+  if (longestMs === undefined) return await whileWanted(promise, signal);
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(stillRunning()), longestMs);
   try {
-    signal.throwIfAborted();
-    return await Promise.race([promise, gone.promise]);
+    return await whileWanted(Promise.race([promise, late.promise]), signal);
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener("abort", leave);
   }
 }
 
