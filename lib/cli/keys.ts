@@ -29,13 +29,12 @@ export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 
 /** What a command was told, and where the keys are. */
 interface Job extends Pick<Invocation, "operand" | "values" | "switches"> {
-  admin: KeyAdmin;
-  config: Config;
+  admin: KeyAdmin & { config: Config };
 }
 
 /** What each command does. Each says what it did; a new key alone goes to standard output, so that a script can take it. */
 const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
-  async "keys add"({ admin, config, operand: name, values, switches }) {
+  async "keys add"({ admin, operand: name, values, switches }) {
     const group = values.group ?? "default";
     const rules = typedRules({ values, switches }, {});
     const expiresAt = typedExpiry(values.expires, admin.now()) ?? undefined;
@@ -45,7 +44,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
       ...(rules !== undefined && { rules }),
       ...(expiresAt !== undefined && { expiresAt }),
     });
-    tellDoubts(config, record);
+    tellDoubts(admin.config, record);
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
   },
@@ -57,7 +56,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
     const key = publicKey(await findKey(admin.store, operand), admin.now());
     writeOut(switches.has("json") ? jsonText(key) : keyText(key));
   },
-  async "keys change"({ admin, config, operand, values, switches }) {
+  async "keys change"({ admin, operand, values, switches }) {
     // A change of nothing says of a key that cannot be changed what the change itself would say.
     const { rules: present } = await changeKey(admin, operand, {});
     const rules = typedRules({ values, switches }, present);
@@ -69,7 +68,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
     };
     if (Object.keys(change).length === 0) throw new UsageError("Expected what to change, such as --group or --rpm");
     const record = await changeKey(admin, operand, change);
-    tellDoubts(config, record);
+    tellDoubts(admin.config, record);
     writeOut(keyText(publicKey(record, admin.now())));
   },
   async "keys disable"({ admin, operand }) {
@@ -109,7 +108,7 @@ export async function keys(
   }
   const store = await openStore(config.store);
   try {
-    await ACTIONS[command]({ admin: { config, store, now: Date.now }, config, operand, values, switches });
+    await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
     return 0;
   } catch (error) {
     if (error instanceof GatewayError) return refuse(error.message);

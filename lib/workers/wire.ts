@@ -61,7 +61,8 @@ type Message =
     id?: number;
     name: string;
     method: string;
-    args: unknown[]; /** It has a signal, too. */
+    args: unknown[];
+    /** It has a signal, too. */
     stops?: true;
   }
   /** Whoever made the call has given it up. */
