@@ -1,10 +1,12 @@
-# Builds the one executable, then ships nothing else.
+# Builds the one executable, then ships nothing else. A container makes no key by itself, as its log would keep it. First:
+#   docker run --rm -v sluice:/var/lib/sluice/data sluice keys add first
 FROM denoland/deno:2.9.6 AS build
 WORKDIR /src
 COPY deno.json deno.lock main.ts ./
 COPY types types
 COPY lib lib
 COPY routes routes
+COPY tools tools
 RUN deno task compile && mkdir -p /stage/var/lib/sluice/data
 
 # glibc and nothing more: no shell, no package manager.
@@ -16,7 +18,8 @@ WORKDIR /var/lib/sluice
 VOLUME /var/lib/sluice/data
 ENV SLUICE_HOSTNAME=0.0.0.0 SLUICE_PORT=8790
 EXPOSE 8790
-USER nonroot
+# As a number (nonroot of the base image), so that Kubernetes can tell that it is not root.
+USER 65532:65532
 HEALTHCHECK --interval=15s --timeout=5s --start-period=5s CMD ["/usr/local/bin/sluice", "health"]
 ENTRYPOINT ["/usr/local/bin/sluice"]
 CMD ["serve"]

@@ -83,6 +83,6 @@ for (const prompt of ["sepia", "blur it", "tint it blue with a white border", 'w
   await show(`edit 3840x2160: ${prompt}`, () => make({ kind: "edit", prompt, size, images: [upload] }));
 }
 for (const format of FORMATS.slice(1)) {
-  await show(`convert 3840x2160 png to ${format}`, () => convertImage(largest, { format }));
+  await show(`convert 3840x2160 png to ${format}`, () => convertImage(largest.slice(), { format }));
 }
 canvas.close();

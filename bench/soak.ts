@@ -89,7 +89,7 @@ const seen: Seen = {
   database: `${folder}/sluice/data/sluice.db`,
 };
 
-/** The same with what pictures need, and where that is wanted an inspector, whose address goes to standard error. */
+/** The same, and where that is wanted an inspector, whose address goes to standard error. */
 function withMore(plain: typeof target): typeof target {
   const port = flags.inspect ? freePort() : undefined;
   if (port !== undefined) console.error(`The inspector is at http://127.0.0.1:${port}/json/list`);
@@ -98,7 +98,7 @@ function withMore(plain: typeof target): typeof target {
     command: async (own) => {
       const command = await plain.command?.(own);
       if (command === undefined) throw new Error("Cannot soak Sluice: it has no command");
-      const more = ["--allow-ffi", ...port === undefined ? [] : [`--inspect=127.0.0.1:${port}`]];
+      const more = port === undefined ? [] : [`--inspect=127.0.0.1:${port}`];
       return { ...command, args: ["run", ...more, ...command.args.slice(1)] };
     },
   };

@@ -1,7 +1,7 @@
 /** The configuration: one schema, strict objects, secrets only by the name of an environment variable. */
 import { z } from "zod";
 import type { Endpoint } from "./access/table.ts";
-import { limitsSchema, modelSchema } from "./catalog/model.ts";
+import { extraNameSchema, limitsSchema, modelSchema } from "./catalog/model.ts";
 import { timeoutsSchema } from "./catalog/timeouts.ts";
 import { isNetwork } from "./access/networks.ts";
 import {
@@ -113,6 +113,13 @@ export const groupSchema = z.strictObject({
   price_factor: z.string().regex(/^\d{1,3}(\.\d{1,6})?$/, {
     error: 'Expected a factor as a decimal string with at most 6 decimals, such as "1.25"',
   }).default("1").describe("Its keys pay the catalog's prices times this"),
+  hosted_tools: z.array(extraNameSchema).optional()
+    .describe("Tools run by the vendor that its keys may use, such as web_search; absent: none"),
+  service_tiers: z.array(extraNameSchema).optional()
+    .describe("Service tiers with a price of their own that its keys may ask for, such as priority; absent: none"),
+  remote_mcp: z.boolean().optional().describe("Whether its keys may name remote MCP servers for the vendor to call"),
+  vendor_state: z.boolean().optional()
+    .describe("Whether its keys may name what the vendor keeps for the operator's account: files, stores, containers"),
   limits: limitsSchema.optional().describe("Limits of all its keys together"),
   budget: budgetSchema.optional().describe("Budget of all its keys together"),
   key_limits: limitsSchema.optional().describe("Limits of each of its keys that has none of its own"),
@@ -153,8 +160,14 @@ const originSchema = z.string().refine(isOrigin, {
 
 const requestLimitsSchema = z.strictObject({
   json_body_bytes: z.number().int().min(1024).default(33_554_432).describe("Largest JSON body, in bytes"),
-  body_budget_bytes: z.number().int().min(1024).default(536_870_912)
-    .describe("All request bodies held in memory at one time, in bytes"),
+  body_budget_bytes: z.number().int().min(1024).default(268_435_456)
+    .describe("Memory for all request bodies at one time, in bytes; a JSON body takes four times its size"),
+  image_request_pixels: z.number().int().min(1_048_576).default(50_331_648)
+    .describe("Most pixels of one request to an embedded image model: its uploads and the pictures it asks for"),
+  image_pixels: z.number().int().min(1_048_576).default(25_165_824)
+    .describe("Pixels of all such requests that are in memory at one time, until their answers were read"),
+  image_wait_ms: z.number().int().min(0).default(30_000)
+    .describe("Longest wait of such a request for others to end, in milliseconds"),
   body_gap_ms: z.number().int().min(1).default(15_000).describe("Longest silence within a body, in milliseconds"),
   body_grace_ms: z.number().int().min(0).default(10_000)
     .describe("Time before the slowest rate applies to a body, in milliseconds"),
@@ -162,9 +175,13 @@ const requestLimitsSchema = z.strictObject({
     .describe("Slowest rate of a body after the grace time, in bytes per second"),
   body_total_ms: z.number().int().min(1).default(120_000).describe("Longest time for a whole body, in milliseconds"),
   answer_unread_ms: z.number().int().min(1).default(60_000)
-    .describe("How long a client may leave a streamed answer unread before it counts as gone, in milliseconds"),
+    .describe(
+      "How long a client may leave a streamed answer, or images, unread before it counts as gone, in milliseconds",
+    ),
+  drained_requests: z.number().int().min(0).default(1000)
+    .describe("Most requests at one time whose client has left and whose answer is read to its end for the bill"),
   requests_per_client: z.number().int().min(1).optional()
-    .describe("Most requests under way from one client address (of IPv6, one /64); absent: no limit"),
+    .describe("Most requests under way with one key from one address (of IPv6, one /64); absent: no limit"),
 });
 
 const imagesSchema = z.strictObject({
@@ -196,6 +213,8 @@ const routingSchema = z.strictObject({
       .describe("Fewer requests within that time do not open it"),
     failure_percent: z.number().int().min(1).max(100).default(50)
       .describe("Share of requests that fail, in percent, from which on it opens"),
+    consecutive_failures: z.number().int().min(1).max(1000).default(5)
+      .describe("Failures of any kind, one after another, that open it at once, however rare requests are"),
     connect_failures: z.number().int().min(1).max(1000).default(5)
       .describe("Failures to connect, one after another, that open it at once"),
     open_ms: z.number().int().min(1).max(600_000).default(5_000)
@@ -250,7 +269,7 @@ export const configSchema = z.strictObject({
   models: z.array(modelSchema).default([]).describe("The catalog, beside the embedded models"),
   embedded_models: z.boolean().default(true).describe("Whether the embedded models are in the catalog"),
   groups: z.record(nameSchema, groupSchema).default({})
-    .describe("Permissions by group; without a member `default` that group may do everything"),
+    .describe("Permissions by group; without a member `default` that group may do all that costs only tokens"),
   keys: z.array(configuredKeySchema).default([]).describe("API keys that come from the environment"),
   admin: adminSchema.optional().describe("The admin side; absent: there is none"),
   ledger: ledgerSchema.prefault({}).describe("What is kept of each request, for the bill"),
@@ -258,6 +277,8 @@ export const configSchema = z.strictObject({
   metrics: metricsSchema.prefault({}).describe("The metrics under /metrics"),
   trusted_proxies: z.array(networkSchema).default([])
     .describe("Proxies in front whose X-Forwarded-For tells the client's address"),
+  private_networks: z.array(networkSchema).optional()
+    .describe("The only private networks that upstreams may be in; absent: all of them, but for metadata addresses"),
   cors: z.strictObject({
     origins: z.array(originSchema).default([]).describe("Origins whose pages may call the gateway; none by default"),
   }).prefault({}).describe("Access from web pages"),

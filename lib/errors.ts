@@ -1,3 +1,5 @@
+import { redactSecrets } from "./redact.ts";
+
 /** Every way a request can fail, and the HTTP status it answers with. Each protocol writes its own body for it. */
 const ERROR_STATUS = {
   invalid: 400,
@@ -30,14 +32,18 @@ export type Fault =
   | "stale"
   /** The upstream itself said so, with a status. */
   | "status"
-  /** The upstream does not accept its key. */
+  /** The upstream answered 401: it may not accept the gateway's key. */
   | "key"
-  /** The upstream does not let its key use this model. */
+  /** The upstream answered 403: it refuses the request, or what the gateway's key may do. */
   | "access"
   /** The account at the upstream has no money left. */
   | "credit"
   /** This upstream cannot be asked this at all, and was not. */
-  | "unfit";
+  | "unfit"
+  /** The answer goes beyond a limit that the gateway sets for the shape of answers: the upstream is well. */
+  | "oversized"
+  /** The time for a whole answer is over, whatever it was spent on. */
+  | "overtime";
 
 /** What may accompany an error. */
 export interface ErrorOptions {
@@ -59,7 +65,8 @@ export interface ErrorOptions {
 
 /**
  * The one error that reaches a client. Its message is written for that client: it never holds a key, an upstream's
- * address or a stack trace. Everything else that is thrown becomes an `internal` error with a fixed text.
+ * address or a stack trace. Secrets of the configuration are removed from all of its texts, wherever these come from.
+ * Everything else that is thrown becomes an `internal` error with a fixed text.
  */
 export class GatewayError extends Error {
   override readonly name = "GatewayError";
@@ -72,11 +79,11 @@ export class GatewayError extends Error {
   readonly fault: Fault | undefined;
 
   constructor(kind: ErrorKind, message: string, options: ErrorOptions = {}) {
-    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    super(redactSecrets(message), options.cause === undefined ? undefined : { cause: options.cause });
     this.kind = kind;
-    this.param = options.param;
-    this.code = options.code;
-    this.headers = options.headers ?? {};
+    this.param = options.param === undefined ? undefined : redactSecrets(options.param);
+    this.code = isClean(options.code) ? options.code : undefined;
+    this.headers = options.headers === undefined ? {} : cleanHeaders(options.headers);
     this.retryAfterMs = options.retryAfterMs;
     this.final = options.final ?? false;
     this.fault = options.fault;
@@ -97,6 +104,15 @@ export class GatewayError extends Error {
   get status(): number {
     return ERROR_STATUS[this.kind];
   }
+}
+
+/** A code that holds a secret is no code. */
+function isClean(code: string | undefined): boolean {
+  return code !== undefined && redactSecrets(code) === code;
+}
+
+function cleanHeaders(headers: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, redactSecrets(value)]));
 }
 
 /** The error a client is shown for anything that was thrown: itself where it is one of ours, else `internal`. */

@@ -6,24 +6,28 @@ import { noReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
+import { createPixelGate } from "./images/pixel_limits.ts";
 import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
 import { createMemoryLimiter } from "./limits/memory.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { type Afterwork, createAfterwork } from "./metering/afterwork.ts";
+import { createDrains, type Drains } from "./metering/drains.ts";
 import { createLedger, type Ledger } from "./metering/ledger.ts";
 import { createRunning, type Running } from "./metering/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { beginCall } from "./observe/trace.ts";
-import type { BreakerOptions, Health, HealthChange, HealthRow } from "./routing/health.ts";
+import type { BreakerOptions, Health, HealthChange, HealthRow, Probe } from "./routing/health.ts";
 import { createHealth } from "./routing/memory_health.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
+import { type AddressGuard, createAddressGuard } from "./upstreams/address_guard.ts";
 import { createCanvas } from "./upstreams/embedded/canvas.ts";
 import { createEmbedded } from "./upstreams/embedded/language.ts";
 import { ISSUER } from "./upstreams/embedded/thinking.ts";
 import { createHttpUpstream, modelIssuer } from "./upstreams/http_upstream.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { MENDS } from "./upstreams/mends/mod.ts";
+import { probeHost } from "./upstreams/probe.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
 import { createUses, type Uses } from "./upstreams/uses.ts";
 import { vendorOf } from "./upstreams/vendors.ts";
@@ -51,6 +55,8 @@ export interface Gateway {
   readonly retries: RetryBudgets;
   /** What is still to be done for clients that have gone. */
   readonly afterwork: Afterwork;
+  /** Answers that are read to their end although their clients have left. */
+  readonly drains: Drains;
   readonly upstreams: ReadonlyMap<string, Upstream>;
   /** Those that make pictures, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
@@ -58,6 +64,8 @@ export interface Gateway {
   readonly uses: Uses;
   /** What uploads pass before they are read. */
   readonly uploads: UploadGate;
+  /** What requests pass before they work on pixels in this process. */
+  readonly pixels: UploadGate;
   /** Image requests that may come again. */
   readonly idempotency: Idempotency;
   /** Unix time in milliseconds. */
@@ -152,30 +160,39 @@ export function createGateway(
     random = Math.random,
     log,
     reloader = noReloader(now),
-    health = ownHealth({ config, now, monotonic, random, log }),
+    health,
     limiter = createMemoryLimiter({ monotonic }),
     idempotency = ownIdempotency({ config, store, now, log }),
     isolates = 1,
     whole,
   }: Parts,
 ): Gateway {
+  const built = configured(config, log);
   return {
-    ...configured(config, log),
+    ...built,
     reloader,
     store,
     keys: createKeyRing({ config, store: store.keys, now }),
-    ledger: createLedger({ store: store.ledger, now, monotonic, leaseMs: config.nodes.lease_seconds * 1000, log }),
+    ledger: createLedger({
+      store: store.ledger,
+      now,
+      monotonic,
+      leaseMs: config.nodes.lease_seconds * 1000,
+      log: naming(config, log),
+    }),
     limiter,
     running: createRunning(),
     observer: createObserver({ monotonic, now }),
-    health,
+    health: health ?? ownHealth({ ...built, now, monotonic, random, log }),
     retries: createRetryBudgets(),
     afterwork: createAfterwork(),
+    drains: createDrains(),
     uploads: createUploadGate({
       concurrent: Math.ceil(config.images.uploads.concurrent_uploads / isolates),
       waiting: Math.ceil(WAITING_UPLOADS / isolates),
       waitMs: UPLOAD_WAIT_MS,
     }),
+    pixels: createPixelGate(config, isolates),
     idempotency,
     now,
     monotonic,
@@ -191,7 +208,7 @@ export function createGateway(
  * shared. Requests that began under the old one finish there.
  */
 export function renewGateway(gateway: Gateway, config: Config): Gateway {
-  gateway.health.obey(breakerOf(config));
+  gateway.health.obey({ breaker: breakerOf(config), probe: probeOf(config) });
   return { ...gateway, ...configured(config, gateway.log), keys: gateway.keys.renewed(config) };
 }
 
@@ -206,6 +223,7 @@ function ownHealth(
 ): Health {
   return createHealth({
     breaker: breakerOf(config),
+    probe: probeOf(config),
     ...clocks,
     changed: (change) => log(describeChange(change)),
   });
@@ -228,26 +246,57 @@ function breakerOf({ routing: { breaker } }: Config): BreakerOptions {
     windowMs: breaker.window_ms,
     leastSamples: breaker.least_requests,
     failureShare: breaker.failure_percent / 100,
+    consecutiveFailures: breaker.consecutive_failures,
     connectFailures: breaker.connect_failures,
     openMs: breaker.open_ms,
   };
 }
 
+/** Longest time of one probe, in milliseconds. */
+const PROBE_MS = 5_000;
+
+/** Probes of the upstreams of a configuration. The embedded one has neither a key nor an address. */
+function probeOf({ upstreams, private_networks }: Config): Probe {
+  const guard = createAddressGuard(private_networks);
+  return (name, closing) => {
+    const row = upstreams[name];
+    if (row === undefined || row.vendor === "embedded") return undefined;
+    const baseUrl = addressOf(row).replace(/\/+$/, "");
+    const signal = AbortSignal.any([closing, AbortSignal.timeout(PROBE_MS)]);
+    return probeHost({ vendor: row.vendor, baseUrl, key: row.api_key, protocols: row.protocols, guard }, signal);
+  };
+}
+
 const CHANGES = {
   opened: { level: "warn", event: "breaker_opened" },
+  half_open: { level: "info", event: "breaker_half_open" },
   closed: { level: "info", event: "breaker_closed" },
   key_refused: { level: "error", event: "upstream_key_refused" },
   key_accepted: { level: "info", event: "upstream_key_accepted" },
 } as const satisfies Record<HealthChange["change"], Pick<LogEntry, "level" | "event">>;
 
+/** Faults of the store's file name it. */
+function naming({ store }: Config, log: Gateway["log"]): Gateway["log"] {
+  if (store.kind !== "sqlite") return log;
+  return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
+}
+
 /** A refused key is for the operator to mend: nobody can be asked there until then. */
-function describeChange({ change, upstream, model, scope, forMs }: HealthChange): LogEntry {
-  return { ...CHANGES[change], upstream, model, scope, ...(forMs > 0 && { for_ms: Math.round(forMs) }) };
+function describeChange({ change, upstream, model, scope, key, forMs }: HealthChange): LogEntry {
+  return {
+    ...CHANGES[change],
+    upstream,
+    model,
+    scope,
+    ...(key !== undefined && { key_id: key }),
+    ...(forMs > 0 && { for_ms: Math.round(forMs) }),
+  };
 }
 
 function configured(config: Config, log: Gateway["log"]): Configured {
   const catalog = createCatalog(config);
   const issuers = issuersOf(catalog, config);
+  const guard = createAddressGuard(config.private_networks);
   const upstreams = new Map<string, Upstream>();
   const imageUpstreams = new Map<string, ImageUpstream>();
   for (const [name, row] of Object.entries(config.upstreams)) {
@@ -256,7 +305,7 @@ function configured(config: Config, log: Gateway["log"]): Configured {
       imageUpstreams.set(name, createCanvas());
       continue;
     }
-    const host = { name, row, way: wayTo(name, { row, log }) };
+    const host = { name, row, way: wayTo(name, { row, log, guard }) };
     upstreams.set(name, createUpstream(host, issuers));
     if (vendorOf(row.vendor).images === true) imageUpstreams.set(name, createImageUpstream(host));
   }
@@ -281,8 +330,9 @@ function shuttingDown(): GatewayError {
 
 /** Ends all work, frees the connections to the upstreams, and enters what is to be entered. */
 export async function closeGateway(gateway: Gateway): Promise<void> {
-  const { ledger, limiter, afterwork } = gateway;
+  const { ledger, limiter, afterwork, health } = gateway;
   await stopRequests(gateway);
+  health.close();
   closeUpstreams(gateway);
   await afterwork.done();
   await ledger.close();
@@ -313,8 +363,12 @@ interface Host {
   way: Way;
 }
 
-function wayTo(name: string, { row, log }: { row: HostConfig; log: Gateway["log"] }): Way {
+function wayTo(
+  name: string,
+  { row, log, guard }: { row: HostConfig; log: Gateway["log"]; guard: AddressGuard },
+): Way {
   return createWay({
+    guard,
     url: addressOf(row),
     wanted: row.transport,
     trace: beginCall,

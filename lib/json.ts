@@ -22,15 +22,22 @@ export function readJson(text: string, limits: JsonLimits = JSON_LIMITS): Parsed
   return readQuick(text, limits) ?? atOnce(readSteps(text, limits));
 }
 
+/** Integers as JSON writes them. */
+const INTEGER = /^-?\d+$/;
+
+/** True for a JSON integer of any size. */
+export function isInteger(value: unknown): value is number | RawNumber {
+  return isRawNumber(value) ? INTEGER.test(value.rawJSON) : Number.isInteger(value);
+}
+
 /** Writes a value as compact JSON, raw numbers as they were read. */
 export function writeJson(value: Json): string {
   return JSON.stringify(value);
 }
 
 /**
- * Makes plain numbers of raw ones where only the spelling differs (`1.0` is 1), in place: members of objects, down to the
- * given number of levels. Where the gateway reads parameters it wants numbers; below lie tool inputs and schemas, which
- * are other people's text.
+ * Makes plain numbers of raw ones, as `plainNumber`, in place: members of objects, down to the given number of levels.
+ * Where the gateway reads parameters it wants numbers; below lie tool inputs and schemas, which are other people's text.
  */
 export function plainNumbers(value: Json, levels: number): void {
   for (const _ of plainSteps(value, levels));
@@ -56,18 +63,12 @@ export function* plainSteps(value: Json, levels: number): Generator<void, void> 
   }
 }
 
-/** What a raw number is as a double; `undefined` where a double does not hold the value that the text says. */
+/**
+ * A raw number as the nearest double, which is what other JSON readers make of it. `undefined` where no finite double is
+ * near, and for an integer that a double does not hold exactly: another integer would be another count or id.
+ */
 export function plainNumber({ rawJSON }: RawNumber): number | undefined {
   const number = Number(rawJSON);
-  return spell(String(number)) === spell(rawJSON) ? number : undefined;
-}
-
-/** One spelling for all decimal texts of one value. */
-function spell(text: string): string {
-  const [, sign, whole = "", fraction = "", exponent = "0"] = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text) ??
-    [];
-  const digits = (whole + fraction).replace(/^0+/, "");
-  const significant = digits.replace(/0+$/, "");
-  if (significant === "") return "0";
-  return `${sign}${significant}e${Number(exponent) - fraction.length + digits.length - significant.length}`;
+  if (!Number.isFinite(number) || (INTEGER.test(rawJSON) && BigInt(rawJSON) !== BigInt(number))) return undefined;
+  return number;
 }

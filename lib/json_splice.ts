@@ -153,6 +153,53 @@ export function removeAt(text: string, path: readonly string[]): string {
     : replaceSpan(text, object, spliceMembers(inner, { [name]: undefined }));
 }
 
+/** Names of members, and places in arrays. */
+export type JsonPath = readonly (string | number)[];
+
+/** A JSON value's text without what stands at a path. Where there is nothing, it is the same text. */
+export function removePath(text: string, path: JsonPath): string {
+  const [last, ...rest] = path.toReversed();
+  if (last === undefined) return text;
+  let at: Span = { start: 0, end: text.length };
+  for (const part of rest.toReversed()) {
+    const inner = text.slice(at.start, at.end);
+    const found = typeof part === "string" ? findValue(inner, [part]) : elementAt(inner, part);
+    if (found === undefined) return text;
+    at = { start: at.start + found.start, end: at.start + found.end };
+  }
+  const inner = text.slice(at.start, at.end);
+  return replaceSpan(
+    text,
+    at,
+    typeof last === "string" ? spliceMembers(inner, { [last]: undefined }) : removeElement(inner, last),
+  );
+}
+
+function removeElement(text: string, index: number): string {
+  const element = elementAt(text, index);
+  if (element === undefined) return text;
+  const { before, end } = element;
+  // The first one has no comma before it; the one after it has.
+  const next = index === 0 ? skipSpace(text, end) : end;
+  return text.slice(0, before) + text.slice(index === 0 && text.charCodeAt(next) === COMMA ? next + 1 : end);
+}
+
+/** Where an element of an array stands; `before` is its comma, or the place after the bracket. */
+function elementAt(text: string, index: number): Span & { before: number } | undefined {
+  let before = skipSpace(text, 0);
+  if (text.charCodeAt(before) !== OPEN_ARRAY) return undefined;
+  before++;
+  let start = skipSpace(text, before);
+  for (let at = 0; start < text.length && text.charCodeAt(start) !== CLOSE_ARRAY; at++) {
+    const end = valueEnd(text, start);
+    if (at === index) return { before, start, end };
+    before = skipSpace(text, end);
+    if (text.charCodeAt(before) !== COMMA) return undefined;
+    start = skipSpace(text, before + 1);
+  }
+  return undefined;
+}
+
 /** The members of the object that starts at `open`. */
 function* membersAt(text: string, open: number): Generator<Member> {
   if (text.charCodeAt(open) !== OPEN_OBJECT) return;

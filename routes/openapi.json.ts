@@ -1,6 +1,6 @@
 import type { RouteContext } from "../lib/http/router.ts";
 import { serveOpenapi } from "../lib/openapi/serve.ts";
 
-export function GET(request: Request, _context: RouteContext): Promise<Response> {
-  return serveOpenapi(request);
+export function GET(request: Request, context: RouteContext): Promise<Response> {
+  return serveOpenapi(request, context);
 }

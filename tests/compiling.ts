@@ -1,6 +1,7 @@
 /** Compiling with the command of the `compile` task, where that is possible. */
 import { assertEquals } from "@std/assert";
-import denoJson from "../deno.json" with { type: "json" };
+import { compileWords, pathsLeftOut } from "../tools/left_out.ts";
+import { npmCache } from "./tools/supply.ts";
 
 const ROOT = `${import.meta.dirname}/..`;
 const DENO = Deno.env.get("COMPILE_DENO") ?? Deno.execPath();
@@ -46,7 +47,7 @@ export interface CompileOptions {
 
 /** Compiles with the command of the `compile` task, into a folder where nothing else is. Returns the executable. */
 export async function compile(folder: string, { entry = "main.ts", flags = {} }: CompileOptions = {}): Promise<string> {
-  const [deno, ...words] = denoJson.tasks.compile.command.split(" ");
+  const [deno, ...words] = compileWords(await pathsLeftOut(await npmCache()));
   const output = `${folder}/sluice`;
   const changes: Readonly<Record<string, string>> = { "build/sluice": output, "main.ts": entry, ...flags };
   assertEquals([deno, ...Object.keys(changes).map((word) => words.filter((other) => other === word).length)], [

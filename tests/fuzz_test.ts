@@ -57,7 +57,7 @@ Deno.test("answers of upstreams that were passed on badly once are passed on wel
     const { opening, pieces, ...said } = saidIn(spoken, true);
     const odd = { ...said, opening, pieces: pieces.flatMap((piece, index) => index === 2 ? [frame, piece] : [piece]) };
     await using wire = startWire({ get: () => ({ play: (line) => send(line, odd), resets: false }) });
-    await using gateway = startGateway(oneModel(spoken, wire.url));
+    await using gateway = startGateway(oneModel(spoken, wire.url), { described: false });
     const response = await gateway.ask(client, prompt(client, { stream: true }));
     const got = { status: response.status, headers: response.headers, text: await response.text() };
     const end = endOf(got, { protocol: client, stream: true });

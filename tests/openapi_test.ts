@@ -1,9 +1,12 @@
-import { assert, assertEquals } from "@std/assert";
+import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { z } from "zod";
 import { ACCESS } from "../lib/access/table.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json.ts";
 import { openapiDocument } from "../lib/openapi/document.ts";
 import * as schemas from "../lib/openapi/schemas.ts";
+import { messageOf } from "../lib/errors.ts";
+import { routes } from "../routes/manifest.ts";
+import { createDescribedApp } from "./described_answers.ts";
 import { startGateway, type WholeGateway } from "./whole_gateway.ts";
 
 const DOCUMENT = openapiDocument();
@@ -148,5 +151,53 @@ Deno.test("errors have the shapes and the statuses that are described", async ()
     );
     const described = Object.keys(operations().get(route)?.responses as JsonObject);
     assert(described.includes(String(status)), `${route} does not describe ${status}`);
+  }
+});
+
+Deno.test("images are described with what their upstreams can do, and with a quality where none is configured", async () => {
+  const names = ["POST /v1/images/generations", "POST /v1/images/edits"];
+  const needed = (document: JsonObject) =>
+    names.map((name) => {
+      const path = (document.paths as JsonObject)[name.replace("POST ", "")];
+      const { requestBody } = (path as JsonObject).post as { requestBody: { content: JsonObject } };
+      const [content] = Object.values(requestBody.content) as { schema: { required: string[] } }[];
+      return content?.schema.required.includes("quality");
+    });
+  for (const name of names) {
+    const { responses } = operations().get(name) as { responses: JsonObject };
+    for (const status of ["502", "503", "504"]) assert(Object.hasOwn(responses, status), `${name} ${status}`);
+  }
+  for (const [images, expected] of [[{}, true], [{ default_quality: "high" }, false]] as const) {
+    await using gateway = startGateway({ images });
+    const document = await (await ask(gateway, "GET /openapi.json")).json();
+    assertEquals(needed(document), [expected, expected]);
+    const asked = { model: "sluice/canvas", prompt: "A cat", size: "1024x1024", n: 0 };
+    const { error } = await (await ask(gateway, "POST /v1/images/generations", asked)).json();
+    assertEquals(error.param, "n");
+  }
+});
+
+Deno.test("an answer that is not as it is described is found: its status, its type and its members", async () => {
+  const answers: [answer: () => Response, problem: RegExp][] = [
+    [() => Response.json({ status: "ok" }), /^$/],
+    [() => Response.json({ status: 1 }), /GET \/healthz 200: status: Invalid input/],
+    [() => Response.json({ status: "ok", more: 1 }), /GET \/healthz 200: .*more/],
+    [() => Response.json({ status: "ok" }, { status: 418 }), /GET \/healthz 418: the status is not described/],
+    [() => new Response("ok"), /GET \/healthz 200: the type "text\/plain" is not described/],
+    [() => new Response("{", { headers: { "content-type": "application/json" } }), /the answer is no JSON/],
+  ];
+  await using gateway = startGateway();
+  for (const [answer, problem] of answers) {
+    const others = routes.map((route) => route.path === "/healthz" ? { ...route, handlers: { GET: answer } } : route);
+    const { app, assertDescribed } = createDescribedApp({ routes: others, gateway: () => gateway.gateway });
+    const response = await app(new Request("http://localhost/healthz", { headers: { host: "localhost" } }));
+    await response.text();
+    let message = "";
+    try {
+      assertDescribed();
+    } catch (error) {
+      message = messageOf(error);
+    }
+    assertMatch(message, problem);
   }
 });

@@ -286,7 +286,7 @@ const PHASES: readonly Phase[] = [
     upstream: floods,
     settleMs: 1_000,
     client: reads(65_536),
-    says: /^failed$/,
+    says: /^abandoned$/,
   },
   {
     name: "end of the gateway",

@@ -3,12 +3,12 @@ import { issueKey } from "../lib/access/keys.ts";
 import type { KeyRules } from "../lib/config.ts";
 import { parseConfig } from "../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type LogEntry, type Parts } from "../lib/gateway.ts";
-import { createApp } from "../lib/http/app.ts";
 import { listenersOf } from "../lib/http/surface.ts";
 import type { Json } from "../lib/json.ts";
 import { openMemoryStore } from "../lib/store/memory.ts";
 import type { Store } from "../lib/store/store.ts";
 import { routes } from "../routes/manifest.ts";
+import { createDescribedApp } from "./described_answers.ts";
 
 /**
  * States a key can be in. `poor`: its group may call no endpoint. `narrowed`: it may not itself. `speechless`: its group
@@ -64,8 +64,10 @@ export function startGateway(
     log: (entry) => (entry.event === "request" ? requestLines : logs).push(entry),
     ...more,
   });
-  const [server, ...others] = listenersOf(config).map(({ surface }) => {
-    const app = createApp({ routes, surface, gateway: () => gateway });
+  const apps = listenersOf(config).map(({ surface }) =>
+    createDescribedApp({ routes, surface, gateway: () => gateway })
+  );
+  const [server, ...others] = apps.map(({ app }) => {
     return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
   });
   if (server === undefined) throw new RangeError("The gateway listens nowhere");
@@ -93,6 +95,7 @@ export function startGateway(
       await Promise.all([server, ...others].map((server) => server.shutdown()));
       await closeGateway(gateway);
       await store.close();
+      for (const { assertDescribed } of apps) assertDescribed();
     },
   };
 }

@@ -33,7 +33,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     // Milliseconds.
     "const aheadMs = Number(row?.ms) + (measuredAt - begun) / 2 - now();",
   ],
-  "lib/images/tariff.ts": [
+  "lib/metering/image_tokens.ts": [
     // Pixels and tokens, rounded as the official formula says.
     "const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));",
     "return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);",

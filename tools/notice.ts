@@ -1,4 +1,4 @@
-/** Writes `NOTICE`: the licences of everything that a released executable carries. `deno task notice` */
+/** Writes `NOTICE`: the licences of everything that an executable carries. `deno task notice` */
 import { type Part, readParts } from "./sbom_parts.ts";
 import { LEFT_OUT, type Piece, RUNTIME } from "./sbom_rules.ts";
 import { MISSING, TEXTS } from "./notice_texts.ts";
@@ -25,11 +25,10 @@ export function noticeOf(parts: readonly Part[]): string {
 
 const HEAD = `Sluice is under the MIT license; see LICENSE.
 
-A released executable carries the packages below, each under the licence that follows it, and the runtime of Deno.
+An executable carries the packages below, each under the licence that follows it, and the runtime of Deno.
 tools/notice.ts writes this file from the lock file and the packages; build/sluice.cdx.json is the list for machines.
 
-Not in released executables, but in those that you compile yourself, and not to be passed on without a look at what it
-asks of you:
+These parts of the packages are in no executable:
 
 ${LEFT_OUT.map(({ package: name, path, why }) => `  ${name}/${path}: ${why}`).join("\n")}`;
 
@@ -56,7 +55,7 @@ function others(pieces: readonly Omit<Piece, "inside">[]): string {
   const list = pieces.filter(({ license }) => !(license in TEXTS)).map((piece) =>
     `${rowOf(piece)}\n    ${piece.license}`
   );
-  return `Other parts; the text of Apache-2.0 is above, with denque\n\n${list.join("\n")}\n\n` +
+  return `Other parts; the text of Apache-2.0 is above, with @jsquash/jpeg\n\n${list.join("\n")}\n\n` +
     "The runtime of Deno is itself made of many libraries, with licences of their own: see its repository.";
 }
 

@@ -4,8 +4,8 @@
  * whoever does the same gets the same bytes. Needs Linux, and GNU tar and gzip for the archives.
  */
 import denoJson from "../deno.json" with { type: "json" };
+import { compileWords, pathsLeftOut } from "./left_out.ts";
 import { writeBom } from "./sbom.ts";
-import { LEFT_OUT } from "./sbom_rules.ts";
 
 /** What is built for what: name in the archives, and Deno's name. */
 export const TARGETS: Readonly<Record<string, string>> = {
@@ -48,11 +48,11 @@ export function checkTag(tag: string, { version, changes }: { version: string; c
   if (!headings.includes(version)) throw new Error(`Cannot release "${tag}": CHANGELOG.md has no "## ${version}"`);
 }
 
-/** Arguments of `deno` for one executable: those of the `compile` task, the lock frozen, some files left out. */
+/** Arguments of `deno` for one executable: those of the `compile` task, and the lock frozen. */
 export function compileArguments(
   { target, output, leftOut }: { target?: string; output: string; leftOut: readonly string[] },
 ): string[] {
-  const [, compile = "", ...words] = denoJson.tasks.compile.command.split(" ");
+  const [, compile = "", ...words] = compileWords(leftOut);
   if (!words.includes("build/sluice")) throw new Error("Cannot compile: the task writes another file");
   return [
     compile,
@@ -60,7 +60,6 @@ export function compileArguments(
     "--no-check",
     "--frozen",
     ...(target !== undefined ? ["--target", target] : []),
-    ...leftOut.flatMap((path) => ["--exclude", path]),
     ...words.map((word) => word === "build/sluice" ? output : word),
   ];
 }
@@ -82,7 +81,7 @@ export async function compileRelease({ deno, env, packages }: Compiler, target?:
   const args = compileArguments({
     ...(target !== undefined && { target }),
     output,
-    leftOut: await pathsLeftOut(cache),
+    leftOut: await pathsLeftOut(`${cache}/npm`),
   });
   await run(deno, { args, ...options });
   return output;
@@ -100,23 +99,6 @@ async function copyPackages(from: string, to: string): Promise<void> {
       for (const part of ["registry.json", version]) await copy(`${from}/${folder}/${part}`, `${to}/${folder}/${part}`);
     }
   }
-}
-
-/** Packages are under the name of the registry that they came from. */
-async function pathsLeftOut(cache: string): Promise<string[]> {
-  const paths: string[] = [];
-  for await (const { name: registry, isDirectory } of Deno.readDir(`${cache}/npm`)) {
-    if (!isDirectory) continue;
-    for (const { package: name, path } of LEFT_OUT) {
-      const versions = await Array.fromAsync(Deno.readDir(`${cache}/npm/${registry}/${name}`));
-      const folders = versions.filter(({ isDirectory }) => isDirectory);
-      paths.push(...folders.map((version) => `${cache}/npm/${registry}/${name}/${version.name}/${path}`));
-    }
-  }
-  // An option that names nothing leaves nothing out, and says nothing.
-  for (const path of paths) await Deno.stat(path);
-  if (paths.length !== LEFT_OUT.length) throw new Error("Cannot compile: what is to be left out is not there");
-  return paths;
 }
 
 /** The archive of a target: the executable and what explains it. The same bytes for the same files. Returns its path. */

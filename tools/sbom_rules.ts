@@ -6,6 +6,7 @@ export const ALLOWED: readonly string[] = [
   "Apache-2.0",
   "BSD-2-Clause",
   "BSD-3-Clause",
+  "IJG",
   "ISC",
   "MIT",
   "Unlicense",
@@ -198,6 +199,48 @@ export const PIECES: readonly Piece[] = [
     copyright: "Copyright (c) Fabian Hiller",
   },
   {
+    name: "Squoosh",
+    inside: "@jsquash/jpeg",
+    where: "the loaders, and the codecs' interface, from https://github.com/GoogleChromeLabs/squoosh",
+    license: "Apache-2.0",
+    copyright: "Copyright 2020 Google Inc.",
+    marks: ["2020 Google Inc."],
+  },
+  {
+    name: "mozjpeg",
+    inside: "@jsquash/jpeg",
+    where:
+      "codec/enc/mozjpeg_enc.wasm and codec/dec/mozjpeg_dec.wasm, version 3.3.1 of https://github.com/mozilla/mozjpeg",
+    license: "BSD-3-Clause",
+    copyright:
+      "Copyright (C) 2009-2020 D. R. Commander, Copyright (C) 2015 Viktor Szathmáry, Copyright (C) 2014 Mozilla Corporation",
+  },
+  {
+    name: "libjpeg",
+    inside: "@jsquash/jpeg",
+    where: "within mozjpeg, from https://ijg.org",
+    license: "IJG",
+    copyright:
+      "Copyright (C) 1991-2017 Thomas G. Lane, Guido Vollbeding, the libjpeg-turbo project and others; this software is based in part on the work of the Independent JPEG Group",
+  },
+  ...runtimeOfEmscripten("@jsquash/jpeg"),
+  {
+    name: "Squoosh",
+    inside: "@jsquash/webp",
+    where: "the loaders, and the codecs' interface, from https://github.com/GoogleChromeLabs/squoosh",
+    license: "Apache-2.0",
+    copyright: "Copyright 2020 Google Inc.",
+    marks: ["2020 Google Inc."],
+  },
+  {
+    name: "libwebp",
+    inside: "@jsquash/webp",
+    where: "the WebAssembly in codec, from https://chromium.googlesource.com/webm/libwebp",
+    license: "BSD-3-Clause",
+    copyright: "Copyright (c) 2010, Google Inc.",
+  },
+  ...runtimeOfEmscripten("@jsquash/webp"),
+  {
     name: "fflate",
     inside: "imagescript",
     where: "png/src/zlib.mjs, from https://github.com/101arrowz/fflate",
@@ -214,13 +257,40 @@ export const PIECES: readonly Piece[] = [
   },
 ];
 
+/** What Emscripten puts into every program that it makes. */
+function runtimeOfEmscripten(inside: string): Piece[] {
+  return [
+    {
+      name: "emscripten",
+      inside,
+      where: "the WebAssembly and its loaders in codec, from https://github.com/emscripten-core/emscripten",
+      license: "MIT",
+      copyright: "Copyright (c) 2010-2014 Emscripten authors",
+    },
+    {
+      name: "musl",
+      inside,
+      where: "the WebAssembly in codec, from https://musl.libc.org",
+      license: "MIT",
+      copyright: "Copyright (c) 2005-2020 Rich Felker, et al.",
+    },
+    {
+      name: "libc++ and libc++abi of LLVM",
+      inside,
+      where: "the WebAssembly in codec, from https://github.com/llvm/llvm-project",
+      license: "Apache-2.0",
+      copyright: "Copyright (c) 2003-2019 the contributors to the LLVM project; with the LLVM exception",
+    },
+  ];
+}
+
 /** Words in the notices of a package that are its own, beside the marks of its pieces. */
 export const OWN_MARKS: Readonly<Record<string, readonly string[]>> = {
   "deno-std": ["the Deno authors"],
   "debug": ["TJ Holowaychuk", "Josh Junon"],
 };
 
-/** What of a package is not in released executables, and why. */
+/** What of a package is not in executables, and why. */
 export interface LeftOut {
   package: string;
   /** A file or folder in the package. */
@@ -228,15 +298,12 @@ export interface LeftOut {
   why: string;
 }
 
-/**
- * Parts of packages that may not be passed on, or that are not used and would have to be accounted for. Who builds for
- * himself (`deno task compile`) has them.
- */
+/** Parts of packages that are not used, and that may not be passed on or would have to be accounted for. */
 export const LEFT_OUT: readonly LeftOut[] = [
   {
     package: "imagescript",
     path: "codecs",
-    why: "native encoders, which hold libimagequant (GPL-3.0-or-later) and whose sources are not published",
+    why: "not used: native encoders, which hold libimagequant (GPL-3.0-or-later) and whose sources are not published",
   },
   { package: "imagescript", path: "wasm/any/svg.wasm", why: "not used; holds resvg (MPL-2.0)" },
   { package: "imagescript", path: "wasm/any/font.wasm", why: "not used" },

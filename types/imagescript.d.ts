@@ -1,14 +1,5 @@
-// The package types its whole, which loads native code at once. These are the signatures of the two parts that we load
-// by themselves: its decoders (WebAssembly) and its encoders (native code).
-
-declare module "imagescript/encoders" {
-  interface Encoder {
-    /** RGBA in, a file out. `quality` is 0 to 100. */
-    encode(pixels: Uint8Array, options: { width: number; height: number; quality: number }): Uint8Array<ArrayBuffer>;
-  }
-  const encoders: { jpeg: Encoder; webp: Encoder };
-  export default encoders;
-}
+// The package's own types describe its main module, which loads native code. These are the signatures of its WebAssembly
+// decoders, which are loaded without the rest.
 
 declare module "imagescript/png" {
   const png: {

@@ -63,26 +63,24 @@ function readCredential(headers: Pick<Headers, "get">, credential: Credential): 
     if (authorization !== undefined) return readBearer(authorization, credential);
     throw refuse(`Missing API key: ${HOW[credential]}`);
   }
-  if (authorization === undefined) {
-    throw refuse(
-      apiKey === undefined
-        ? `Missing API key: ${HOW[credential]}`
-        : `Cannot take the API key from "x-api-key" here: ${HOW[credential]}`,
-    );
-  }
-  const key = readBearer(authorization, credential);
-  if (apiKey !== undefined && apiKey !== key) {
-    throw refuse('Cannot choose between two API keys: "x-api-key" and "authorization" differ');
-  }
-  return key;
+  // Some clients send a key of another service in "x-api-key" beside the bearer key.
+  if (authorization !== undefined) return readBearer(authorization, credential);
+  throw refuse(
+    apiKey === undefined
+      ? `Missing API key: ${HOW[credential]}`
+      : `Cannot take the API key from "x-api-key" here: ${HOW[credential]}`,
+  );
 }
 
 function readBearer(authorization: string, credential: Credential): string {
-  const space = authorization.indexOf(" ");
-  if (space === -1 || authorization.slice(0, space).toLowerCase() !== "bearer") {
-    throw refuse(`Cannot read the header "authorization": ${HOW[credential]}`);
-  }
-  return authorization.slice(space + 1);
+  const key = readBearerKey(authorization);
+  if (key === undefined) throw refuse(`Cannot read the header "authorization": ${HOW[credential]}`);
+  return key;
+}
+
+/** What follows `Bearer` and one or more spaces (RFC 9110, 11.4); `undefined` for any other scheme. */
+export function readBearerKey(authorization: string): string | undefined {
+  return /^bearer +(.*)$/i.exec(authorization)?.[1];
 }
 
 /**

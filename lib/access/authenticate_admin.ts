@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { timingSafeEqual } from "node:crypto";
 import type { AdminConfig } from "../config.ts";
 import { GatewayError } from "../errors.ts";
+import { readBearerKey } from "./authenticate.ts";
 import { hashKey } from "./keys.ts";
 
 /** Longer than any admin key can be. Keeps a huge header from being hashed. */
@@ -10,8 +11,7 @@ const LONGEST_KEY = 256;
 
 /** @throws {GatewayError} `unauthenticated` without the admin key as a bearer; the message never holds what was sent */
 export function authenticateAdmin(headers: Pick<Headers, "get">, admin: AdminConfig): void {
-  const authorization = headers.get("authorization") ?? "";
-  const [, key] = /^bearer (.*)$/i.exec(authorization) ?? [];
+  const key = readBearerKey(headers.get("authorization") ?? "");
   if (key === undefined) {
     throw refuse('Missing admin key: send it in the header "Authorization: Bearer <ADMIN_KEY>"');
   }

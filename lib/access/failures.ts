@@ -1,6 +1,7 @@
-/** Credentials that are tried: who sends too many wrong ones is not listened to for a while. */
-import { GatewayError } from "../errors.ts";
-import { hashKey } from "./keys.ts";
+/**
+ * Wrong credentials by address. Too many of them are answered 429 for a while, and only they: right ones are looked up
+ * first and never refused for them, since many clients may share an address.
+ */
 import { isWithin, neighbourhood } from "./networks.ts";
 
 /** Wrong credentials that one address may send within a window. */
@@ -12,34 +13,31 @@ const WINDOW_MS = 60_000;
 /** Addresses that are watched at one time. The oldest go first, so that nobody's many addresses take the memory. */
 const MOST_ADDRESSES = 10_000;
 
-/** Credentials remembered to have worked from an address that is watched. */
-const MOST_WORKING = 16;
-
 /**
  * Addresses of the machine itself are not watched: who stands there is a proxy that `trusted_proxies` does not name, with
  * all clients behind it, or somebody who has the machine already.
  */
 const OWN_ADDRESSES = ["127.0.0.0/8", "::1"];
 
-/** Wrong credentials, counted by the address they came from. An address is `undefined` where nobody knows it. */
-export interface Failures {
-  /** False where no address is watched, so that there is nothing to ask. */
-  readonly watching: boolean;
-  /**
-   * Asked before a credential is looked at. One that has worked from there while it was watched passes always: wrong
-   * keys of a neighbour behind the same address do not lock it out.
-   * @throws {GatewayError} `limited` for an address that has sent too many wrong ones
-   */
-  admit(address: string | undefined, credential: string): void;
-  /** A credential was wrong. Gives true where it was one too many: the address is not listened to from now on. */
-  failed(address: string | undefined): boolean | Promise<boolean>;
-  /** A credential was right. Returns true where that is news from an address that is watched. */
-  worked(address: string | undefined, credential: string): boolean;
+/** What comes of a wrong credential. */
+export interface Failure {
+  /** When to try again, in milliseconds: its address has sent too many before. Absent: it has not. */
+  retryAfterMs?: number;
+  /** True for the last one before that: from now on they are throttled. */
+  isLast?: boolean;
 }
 
-/** What one isolate has seen: it knows at once. */
+/** Wrong credentials, counted by the address they came from. An address is `undefined` where it is not known. */
+export interface Failures {
+  /** Counts a wrong credential. */
+  failed(address: string | undefined): Failure | Promise<Failure>;
+}
+
+/** The wrong credentials that one isolate has counted: it knows at once. */
 export interface OwnFailures extends Failures {
-  failed(address: string | undefined): boolean;
+  failed(address: string | undefined): Failure;
+  /** When an address that has sent too many may try again, in milliseconds. Counts nothing. */
+  retryAfterMs(address: string | undefined): number | undefined;
 }
 
 /** What is known of one address. */
@@ -47,8 +45,6 @@ interface Watched {
   /** When its first wrong credential came, by the clock that only grows. */
   since: number;
   count: number;
-  /** Hashes of credentials that have worked from there since. */
-  working: Set<string>;
 }
 
 /** Starts with nobody watched. `monotonic`: milliseconds that only grow. */
@@ -70,34 +66,25 @@ export function createFailures({ monotonic }: { monotonic: () => number }): OwnF
       if (watched.size < MOST_ADDRESSES && monotonic() - since < WINDOW_MS) break;
       watched.delete(place);
     }
-    const entry = { since: monotonic(), count: 0, working: new Set<string>() };
+    const entry = { since: monotonic(), count: 0 };
     watched.set(neighbourhood(address), entry);
     return entry;
   }
 
+  function retryAfterMs(address: string | undefined): number | undefined {
+    const found = find(address);
+    if (found === undefined || found.count < MOST_FAILURES) return undefined;
+    return Math.max(1, found.since + WINDOW_MS - monotonic());
+  }
+
   return {
-    get watching() {
-      return watched.size > 0;
-    },
-    admit(address, credential) {
-      const found = find(address);
-      if (found === undefined || found.count < MOST_FAILURES || found.working.has(hashKey(credential))) return;
-      throw new GatewayError("limited", "Too many wrong API keys came from this address: try again later", {
-        retryAfterMs: Math.max(1, found.since + WINDOW_MS - monotonic()),
-      });
-    },
+    retryAfterMs,
     failed(address) {
-      if (address === undefined || isWithin(address, OWN_ADDRESSES)) return false;
+      if (address === undefined || isWithin(address, OWN_ADDRESSES)) return {};
+      const waitMs = retryAfterMs(address);
+      if (waitMs !== undefined) return { retryAfterMs: waitMs };
       const entry = find(address) ?? watch(address);
-      return ++entry.count === MOST_FAILURES;
-    },
-    worked(address, credential) {
-      const found = find(address);
-      if (found === undefined || found.working.size >= MOST_WORKING) return false;
-      const hash = hashKey(credential);
-      const isNew = !found.working.has(hash);
-      found.working.add(hash);
-      return isNew;
+      return ++entry.count === MOST_FAILURES ? { isLast: true } : {};
     },
   };
 }

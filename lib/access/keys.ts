@@ -15,6 +15,8 @@ const CONFIGURED = "config:";
 const MINUTE_MS = 60_000;
 /** Credentials whose keys are remembered: those that came first go first. */
 const MOST_KNOWN = 10_000;
+/** Wrong keys that are remembered, those that came first go first: clients repeat them. */
+const MOST_UNKNOWN = 1_000;
 const ISSUED = /^sk-sluice-[A-Za-z0-9_-]{43}[A-Za-z0-9]{6}$/;
 
 /** The keys in force: those of the store, as they are at every request, and those of the configuration. */
@@ -75,8 +77,23 @@ function ringOf(
     hash,
     { id: CONFIGURED + name, name, hash, group, createdAt: 0, disabled: false, rules },
   ]));
-  /** By credential. Only what is good is remembered: wrong ones take nobody's place. */
+  /** By credential. Wrong ones are kept apart, so that they displace no good one. */
   const known = new Map<string, Known>();
+  /** Hashes of wrong ones in the form of a key, and the version of the store that does not have them. */
+  const unknown = new Map<string, number>();
+
+  function noteUnknown(hash: string, version: number | undefined): void {
+    // Without a version of the store, a key may be there at the next request.
+    if (version === undefined) return;
+    const [oldest] = unknown.keys();
+    if (unknown.size === MOST_UNKNOWN && oldest !== undefined && !unknown.has(hash)) unknown.delete(oldest);
+    unknown.set(hash, version);
+  }
+
+  function isUnknown(hash: string): boolean {
+    const version = unknown.get(hash);
+    return version !== undefined && version === versionOf(store);
+  }
 
   async function read(credential: string, hash: string): Promise<KeyRecord | undefined> {
     // Before it is read: what changes meanwhile is another version.
@@ -84,6 +101,7 @@ function ringOf(
     const record = await readKey(store, { hash, now: now() });
     if (record === undefined || record.revokedAt !== undefined) {
       known.delete(credential);
+      noteUnknown(hash, version);
       return undefined;
     }
     const [oldest] = known.keys();
@@ -105,7 +123,7 @@ function ringOf(
       // Whatever else it may be, the admin key is nobody's API key.
       if (hash === config.admin?.hash) return undefined;
       const own = configured.get(hash);
-      return own !== undefined || !isIssued(credential) ? own : read(credential, hash);
+      return own !== undefined || !isIssued(credential) || isUnknown(hash) ? own : read(credential, hash);
     },
     note(keyId) {
       if (keyId.startsWith(CONFIGURED)) return;

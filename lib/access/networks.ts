@@ -32,6 +32,30 @@ export function neighbourhood(address: string): string {
   return found.size === 32 ? `4:${found.value.toString(16)}` : `6:${(found.value >> 64n).toString(16)}`;
 }
 
+/** Where an IPv4 address is in IPv6 addresses of a network: how far it stands from their end, in bits. */
+const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
+  // Compatible and translated addresses (RFC 4291, 7915); NAT64, of everybody and of a site (RFC 6052, 8215).
+  ["::/96", 0n],
+  ["::ffff:0:0:0/96", 0n],
+  ["64:ff9b::/96", 0n],
+  ["64:ff9b:1::/48", 0n],
+  // 6to4 (RFC 3056).
+  ["2002::/16", 80n],
+];
+
+/** The IPv4 addresses that an IPv6 address may lead to, beside those of `::ffff:0:0/96`, which count as IPv4 everywhere. */
+export function withinIPv6(address: string): string[] {
+  const found = readAddress(address);
+  if (found?.size !== 128) return [];
+  return EMBEDDINGS.flatMap(([network, rest]) =>
+    isWithin(address, [network]) ? [writeV4((found.value >> rest) & 0xffffffffn)] : []
+  );
+}
+
+function writeV4(value: bigint): string {
+  return [24n, 16n, 8n, 0n].map((shift) => String((value >> shift) & 0xffn)).join(".");
+}
+
 /** An address as one number. */
 interface Address {
   /** Bits of an address of its family. */

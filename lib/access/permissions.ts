@@ -27,10 +27,13 @@ export function requireProtocol({ group }: Permitted, protocol: Protocol): void 
   throw new GatewayError("forbidden", `This API key may not use the protocol "${protocol}"`);
 }
 
-/** @throws {GatewayError} `forbidden` where the caller may not use the model */
-export function requireModel(caller: Permitted, modelId: string): void {
+/**
+ * @param name what the request calls the model
+ * @throws {GatewayError} `forbidden` where the caller may not use the model
+ */
+export function requireModel(caller: Permitted, modelId: string, name: string = modelId): void {
   if (mayUse(caller, modelId)) return;
-  throw new GatewayError("forbidden", `This API key may not use model "${modelId}"`, { param: "model" });
+  throw new GatewayError("forbidden", `This API key may not use model "${name}"`, { param: "model" });
 }
 
 /** True where a glob of the group, and one of the key if it has any, matches the whole id. */

@@ -1,6 +1,8 @@
 /** Who may call what: one table, and whatever is not in it is refused. */
 
-/** `bearer`: `Authorization: Bearer`. `api_key`: `x-api-key` or bearer; where both are sent, `x-api-key` decides. */
+/**
+ * `bearer`: `Authorization: Bearer`, whatever else is sent. `api_key`: `x-api-key` where it is sent, else the bearer key.
+ */
 export type Credential = "bearer" | "api_key";
 
 /** Endpoints that a group's permissions name. */

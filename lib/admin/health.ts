@@ -41,6 +41,7 @@ export async function health(_request: Request, { gateway }: RouteContext): Prom
       ledger: isolates.every(({ ledger }) => ledger),
       targets,
       isCurrent: isCurrent(gateway),
+      breaker: gateway.config.routing.breaker,
     }),
     config: gateway.reloader.status(),
     ledger_queue: sum(({ ledgerQueue }) => ledgerQueue),
@@ -70,6 +71,7 @@ function allTargets(isolates: readonly IsolateHealth[]): HealthRow[] {
     if (worst === undefined) return [];
     const failures = others.reduce((sum, row) => sum + row.failures, worst.failures);
     const samples = others.reduce((sum, row) => sum + row.samples, worst.samples);
-    return [{ ...worst, failures, samples }];
+    const consecutive_failures = Math.max(...same.map((row) => row.consecutive_failures));
+    return [{ ...worst, failures, samples, consecutive_failures }];
   });
 }

@@ -108,9 +108,9 @@ const upstreamSums = z.strictObject({
 export const usageSchema = exactly<UsageReport | UpstreamReport>()(z.discriminatedUnion("by", [bill, upstreamSums]));
 
 const priceLine = z.strictObject({
-  class: z.enum(["prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h", "completion"]),
-  tokens: count,
-  price_usd: usd.describe("Of one token, in the catalog"),
+  class: z.string().describe("Name of the price, as in `pricing`"),
+  tokens: count.describe("Number of tokens, or of calls of a hosted tool"),
+  price_usd: usd.describe("Of one token or call, in the catalog"),
   factor: z.string().describe("What the group of the key pays of it"),
   amount_usd: usd,
 });
@@ -144,8 +144,15 @@ const endedRequest = z.strictObject({
   first_ms: z.number().nullable(),
   total_ms: z.number(),
   images: count,
+  image_sizes: z.strictObject({
+    asked: z.string(),
+    delivered: z.array(z.string()).readonly().describe("One for each image; `unknown` where it cannot be read"),
+  }).nullable(),
+  service_tier: z.string().nullable().describe("The tier that served it; null where that is the plain one"),
   tokens,
-  source: z.enum(["upstream", "counted", "formula", "none"]).describe("Where the numbers of tokens come from"),
+  source: z.enum(["upstream", "counted", "estimated", "formula", "none"]).describe(
+    "Where the numbers of tokens come from",
+  ),
   price_version: z.number().int().nullable(),
   lines: z.array(priceLine),
   sum_usd: usd,
@@ -229,11 +236,14 @@ export const gatewayHealthSchema = exactly<HealthAnswer>()(z.strictObject({
   limits: z.enum(["memory", "redis"]).describe("Where limits are counted"),
   targets: z.array(z.strictObject({
     upstream: z.string(),
-    model: z.string().describe("The upstream's own id of it"),
-    state: z.enum(["closed", "open", "half_open", "cooling", "quarantined"]),
+    model: z.string().describe("The upstream's own id of it; of an embedded one, behind the id of its row"),
+    state: z.enum(["closed", "open", "half_open", "cooling", "quarantined"])
+      .describe("The worst, where it differs by client key"),
+    keys: count.optional().describe("Client keys that the state is for; absent: all"),
     until: z.number().int().optional().describe("Until when it is not asked, in Unix milliseconds"),
     failures: count.describe("Failures among the samples"),
     samples: count.describe("Requests of the last 30 seconds"),
+    consecutive_failures: count.describe("Failures since the last success"),
     first_ms: z.number().optional().describe("Median time to the first event"),
     tokens_per_second: z.number().optional().describe("Median"),
   })),

@@ -1,3 +1,5 @@
+import { clientNameOf, type NamedRequest } from "./client_names.ts";
+
 const NONE: readonly string[] = [];
 
 /**
@@ -7,10 +9,16 @@ const NONE: readonly string[] = [];
 export class Dropped {
   /** Absent while there are none, as for most requests. */
   #names: Set<string> | undefined;
+  readonly #client: NamedRequest | undefined;
 
-  /** Notes that a parameter of the client's was not passed on. */
+  /** @param client the request whose words count; absent: names are in the client's words already */
+  constructor(client?: NamedRequest) {
+    this.#client = client;
+  }
+
+  /** Notes that a parameter of the client's was not passed on. Of several names for it, the client's own is kept. */
   add(name: string): void {
-    (this.#names ??= new Set()).add(name);
+    (this.#names ??= new Set()).add(this.#client === undefined ? name : clientNameOf(name, this.#client));
   }
 
   /** The names, in the order they were first noted. */

@@ -65,7 +65,7 @@ function instance(schema: Json | undefined, walk: Walk, depth: number): Json | u
 function followRef(ref: string, { schema, walk, depth }: { schema: JsonObject; walk: Walk; depth: number }) {
   if (walk.refs.has(ref)) return undefined;
   walk.refs.add(ref);
-  const value = merged(without(schema, "$ref"), resolve(walk.root, ref), { walk, depth });
+  const value = merged(without(schema, "$ref"), resolveRef(walk.root, ref), { walk, depth });
   walk.refs.delete(ref);
   return value;
 }
@@ -123,7 +123,7 @@ function smallestObject(schema: JsonObject, walk: Walk, depth: number): JsonObje
     if (value === undefined || !spend(walk, name.length)) return undefined;
     members.push([name, value]);
   }
-  const least = number(schema.minProperties) ?? 0;
+  const least = numberIn(schema.minProperties) ?? 0;
   for (const name of declared) {
     if (members.length >= least) break;
     if (required.has(name)) continue;
@@ -137,7 +137,7 @@ function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | 
   const tuple = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
   const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
   const values: Json[] = [];
-  for (const least = number(schema.minItems) ?? 0; values.length < least;) {
+  for (const least = numberIn(schema.minItems) ?? 0; values.length < least;) {
     const value = instance(tuple[values.length] ?? rest ?? true, walk, depth + 1);
     if (value === undefined) return undefined;
     values.push(value);
@@ -146,10 +146,10 @@ function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | 
 }
 
 function smallestText(schema: JsonObject, walk: Walk): string | undefined {
-  const least = number(schema.minLength) ?? 0;
+  const least = numberIn(schema.minLength) ?? 0;
   const format = FORMATS.get(schema.format);
   const length = Math.max(format?.length ?? 0, least);
-  if (least > (number(schema.maxLength) ?? Infinity) || !spend(walk, length)) return undefined;
+  if (least > (numberIn(schema.maxLength) ?? Infinity) || !spend(walk, length)) return undefined;
   if (format === undefined) return "a".repeat(Math.ceil(least));
   if (schema.format === "uri") return format.padEnd(least, "a");
   return schema.format === "email" ? format.padStart(least, "a") : format;
@@ -159,13 +159,13 @@ function smallestText(schema: JsonObject, walk: Walk): string | undefined {
 function smallestNumber(schema: JsonObject, integer: boolean): number | undefined {
   // Draft 4 wrote `exclusiveMinimum: true` beside `minimum`.
   const bound = (inclusive: Json | undefined, exclusive: Json | undefined) =>
-    number(exclusive) ?? (exclusive === true ? number(inclusive) : undefined);
-  const low = number(schema.minimum) ?? -Infinity;
+    numberIn(exclusive) ?? (exclusive === true ? numberIn(inclusive) : undefined);
+  const low = numberIn(schema.minimum) ?? -Infinity;
   const above = bound(schema.minimum, schema.exclusiveMinimum) ?? -Infinity;
-  const high = number(schema.maximum) ?? Infinity;
+  const high = numberIn(schema.maximum) ?? Infinity;
   const below = bound(schema.maximum, schema.exclusiveMaximum) ?? Infinity;
   const fits = (x: number) => Number.isFinite(x) && x >= low && x > above && x <= high && x < below;
-  const multiple = number(schema.multipleOf);
+  const multiple = numberIn(schema.multipleOf);
   const step = integer && !(multiple !== undefined && Number.isInteger(multiple)) ? 1 : multiple;
 
   if (fits(0)) return 0;
@@ -193,7 +193,8 @@ function impliedType(schema: JsonObject): string {
   return "null";
 }
 
-function isOfType(value: Json, type: Json): boolean {
+/** Whether a value is of a type that schemas name. */
+export function isOfType(value: Json, type: Json): boolean {
   switch (type) {
     case "null":
       return value === null;
@@ -202,9 +203,9 @@ function isOfType(value: Json, type: Json): boolean {
     case "object":
       return isObject(value);
     case "integer":
-      return Number.isInteger(number(value));
+      return Number.isInteger(numberIn(value));
     case "number":
-      return number(value) !== undefined;
+      return numberIn(value) !== undefined;
     case "string":
       return typeof value === "string";
     case "boolean":
@@ -215,7 +216,7 @@ function isOfType(value: Json, type: Json): boolean {
 }
 
 /** What a JSON pointer names; a reference elsewhere or to nothing asks for nothing. */
-function resolve(root: Json, ref: string): Json {
+export function resolveRef(root: Json, ref: string): Json {
   if (ref !== "#" && !ref.startsWith("#/")) return true;
   let value: Json | undefined = root;
   for (const part of ref.split("/").slice(1)) {
@@ -234,7 +235,8 @@ function decode(part: string): string {
   }
 }
 
-function number(value: Json | undefined): number | undefined {
+/** The number that a value is. */
+export function numberIn(value: Json | undefined): number | undefined {
   if (isRawNumber(value)) return Number(value.rawJSON);
   return typeof value === "number" ? value : undefined;
 }

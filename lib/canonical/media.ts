@@ -29,14 +29,27 @@ export function writeMediaUrl(media: Media): string {
   return media.kind === "url" ? media.url : `data:${media.mediaType};base64,${media.base64}`;
 }
 
+/** Hosts at which Gemini takes a URL for a video, whatever else the request says of it. */
+const VIDEO_HOST = /^(?!img\.)(?:[^.]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be)\.?$/;
+
+/** The type of a picture, at the end of a URL's path. */
+const PICTURE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
+
 /**
- * The kind of input that media is, in the catalog's words; `text` for plain text and its kin. A URL that tells no type
- * is taken for a picture, unless it has a file name.
+ * The kind of input that media is, in the catalog's words; `text` for plain text and its kin. An address at YouTube is a
+ * video. Any other URL that tells no type is taken for a picture, unless it has a file name.
  */
 export function modalityOf(media: Media, name?: string): "image" | "audio" | "video" | "text" | "file" {
+  if (media.kind === "url" && VIDEO_HOST.test(URL.parse(media.url)?.hostname ?? "")) return "video";
   const top = media.mediaType?.split("/")[0];
   if (top === "image" || top === "audio" || top === "video" || top === "text") return top;
   return media.mediaType === undefined && name === undefined ? "image" : "file";
+}
+
+/** The type of the picture that a URL's path names; undefined where it names none. */
+export function pictureTypeOf(url: string): string | undefined {
+  const ending = PICTURE_ENDING.exec(url)?.[1];
+  return ending === undefined ? undefined : normalizeMediaType(`image/${ending}`);
 }
 
 /** The usual name of a media type: lower case, `image/jpeg` for `image/jpg`. */

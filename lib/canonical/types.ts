@@ -3,7 +3,7 @@
  * Readers turn a protocol into it, writers turn it back. Nothing here knows a wire.
  */
 import type { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject, RawNumber } from "../json.ts";
 
 /** A text protocol that clients and upstreams speak. */
 export type Protocol = "chat" | "responses" | "messages";
@@ -147,10 +147,32 @@ export interface Sampling {
   topK?: number;
   frequencyPenalty?: number;
   presencePenalty?: number;
-  seed?: number;
+  seed?: number | RawNumber;
   logitBias?: JsonObject;
   logprobs?: boolean;
   topLogprobs?: number;
+}
+
+/** A tool that runs at the vendor, as a request names it. */
+export interface HostedTool {
+  /** Its plain name, as the configuration and prices have it. */
+  name: string;
+  /** Most calls, where the request says so. */
+  maxCalls?: number;
+}
+
+/** Names of service tiers that cost the plain price, in the words of any protocol. */
+export const PLAIN_TIERS: ReadonlySet<string> = new Set(["default", "standard", "auto", "standard_only"]);
+
+/** What a request asks of its vendor beyond tokens, and may: the rest was taken out of it. */
+export interface Extras {
+  hostedTools: readonly HostedTool[];
+  /** Most calls of all hosted tools together, where the request says so. */
+  maxCalls?: number;
+  /** The vendor calls servers of the client's choice. */
+  remoteMcp: boolean;
+  /** A service tier with a price of its own. */
+  tier?: string;
 }
 
 /** A request for text, whatever protocol it came in. */
@@ -182,7 +204,19 @@ export interface Prompt {
   fallbacks?: string[];
   /** Opaque id of the end user. */
   user?: string;
+  /** Absent: tokens are all it costs. */
+  extras?: Extras;
+  /** The client may name what the vendor keeps; absent: it may not. */
+  vendorState?: boolean;
   rest?: Rest;
+}
+
+/**
+ * Whether the vendor may run tools or call servers while it answers. Such a request can cost more than its client sees as
+ * the answer is made.
+ */
+export function mayRunHostedTools({ extras }: Pick<Prompt, "extras">): boolean {
+  return extras !== undefined && (extras.hostedTools.length > 0 || extras.remoteMcp);
 }
 
 /**
@@ -196,9 +230,16 @@ export interface Usage {
   input_cache_write_1h?: number;
   completion?: number;
   reasoning?: number;
-  /** Some of it was counted here, as the upstream did not tell it. */
-  counted?: true;
+  /** Some of it was counted here, as the upstream did not tell it: of pictures and files only an estimate. */
+  counted?: true | "estimated";
+  /** Service tiers that the upstream says it used. The plain one is named only where the request asks for another. */
+  tiers?: readonly string[];
+  /** Calls of hosted tools that the upstream says it made, by plain name. */
+  hostedCalls?: Readonly<Record<string, number>>;
 }
+
+/** The classes of tokens in a usage. */
+export type UsageClass = Exclude<keyof Usage, "counted" | "tiers" | "hostedCalls">;
 
 /**
  * Why an answer ended. `tool_use` exactly when a complete tool call exists, `length` excepted.

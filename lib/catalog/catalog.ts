@@ -1,26 +1,38 @@
 /** The catalog in force: every model by id and by vendor. */
 import type { Config } from "../config.ts";
 import { EMBEDDED_MODELS } from "./embedded.ts";
-import type { Model } from "./model.ts";
+import type { Model, Target } from "./model.ts";
 
 /** Every model the gateway serves, in the order of the configuration, the embedded ones last. */
 export interface Catalog {
   readonly models: readonly Model[];
   /** Models by the vendor part of their ids, in the order of `models`. */
   readonly vendors: ReadonlyMap<string, readonly Model[]>;
-  /** The model of exactly this id. */
-  find(id: string): Model | undefined;
+  /** The model of exactly this id, canonical slug or alias, also where it has expired. */
+  find(name: string): Model | undefined;
+  /** The models whose ids are `<vendor>/<name>`. */
+  named(name: string): readonly Model[];
 }
 
-/** Builds the look-ups. Ids are unique: the configuration was checked. */
-export function createCatalog(config: Pick<Config, "models" | "embedded_models">): Catalog {
-  const models = config.embedded_models ? [...config.models, ...EMBEDDED_MODELS] : [...config.models];
-  const byId = new Map(models.map((model) => [model.id, model]));
+/** Builds the look-ups. Each name belongs to one model: the configuration was checked. */
+export function createCatalog(config: Pick<Config, "models" | "embedded_models" | "upstreams">): Catalog {
+  const rows = config.embedded_models ? [...config.models, ...EMBEDDED_MODELS] : config.models;
+  const models = rows.map((model) => withOwnHealth(model, config));
+  const byName = new Map(
+    models.flatMap((model) => [model.canonical_slug, ...model.aliases, model.id].map((name) => [name, model])),
+  );
+  const byBareName = Map.groupBy(models, ({ id, vendor }) => id.slice(vendor.length + 1));
   return {
     models,
     vendors: Map.groupBy(models, (model) => model.vendor),
-    find: (id) => byId.get(id),
+    find: (name) => byName.get(name),
+    named: (name) => byBareName.get(name) ?? [],
   };
+}
+
+/** True from the beginning of the day, in UTC, on which the model goes away. */
+export function isExpired({ expiration_date }: Pick<Model, "expiration_date">, now: number): boolean {
+  return expiration_date !== null && Date.parse(expiration_date) <= now;
 }
 
 /** True for a model that answers in text, whatever else it makes. */
@@ -31,4 +43,14 @@ export function isLanguageModel(model: Model): boolean {
 /** True for a model of the image endpoints: it makes pictures and nothing else. */
 export function isImageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("image") && !isLanguageModel(model);
+}
+
+/** What is rehearsed in one row of the embedded upstream says nothing about its other rows. */
+function withOwnHealth(model: Model, { upstreams }: Pick<Config, "upstreams">): Model {
+  const isEmbedded = ({ upstream }: Target) => upstreams[upstream]?.vendor === "embedded";
+  if (!model.targets.some(isEmbedded)) return model;
+  return {
+    ...model,
+    targets: model.targets.map((target) => isEmbedded(target) ? { ...target, row: model.id } : target),
+  };
 }

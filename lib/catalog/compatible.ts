@@ -44,6 +44,7 @@ export function pricing(model: Model, now: number): JsonObject {
     input_cache_read: pricing.input_cache_read,
     input_cache_write_5m: pricing.input_cache_write_5m,
     input_cache_write_1h: pricing.input_cache_write_1h,
+    ...(pricing.input_image !== undefined && { input_image: pricing.input_image }),
   };
 }
 

@@ -8,10 +8,21 @@ export const priceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
   error: 'Expected USD per token as a decimal string with at most 12 decimals, such as "0.00000125"',
 });
 
+/** USD per call as a decimal string with at most 12 decimals, such as `0.01`. */
+const callPriceSchema = z.string().regex(/^\d{1,6}(\.\d{1,12})?$/, {
+  error: 'Expected USD per call as a decimal string with at most 12 decimals, such as "0.01"',
+});
+
 /** `<vendor>/<model_name>`: ASCII, one slash. */
 const modelIdSchema = z.string().max(256).regex(
   /^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][A-Za-z0-9._:@+-]*$/,
   { error: 'Expected "<vendor>/<model_name>" in letters, digits and . _ - (the name also : @ +)' },
+);
+
+/** A model id, or a name without a vendor. */
+const aliasSchema = z.string().max(256).regex(
+  /^[A-Za-z0-9][A-Za-z0-9._:@+-]*(\/[A-Za-z0-9][A-Za-z0-9._:@+-]*)?$/,
+  { error: 'Expected a name such as "gpt-5" or "openai/gpt-5", in letters, digits and . _ - : @ +' },
 );
 
 /** How much may be asked for at a time. Absent members do not limit. */
@@ -74,12 +85,28 @@ const USUAL_PARAMETERS = {
 };
 
 /** A price for each class of tokens. */
-const PRICES = {
+const TOKEN_PRICES = {
   prompt: priceSchema.describe("Per token of the input"),
   completion: priceSchema.describe("Per token of the output"),
   input_cache_read: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
   input_cache_write_5m: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
   input_cache_write_1h: priceSchema.optional().describe("Absent: the price of `prompt`; 0 for an image model"),
+};
+
+/** Name of a hosted tool or of a service tier. */
+export const extraNameSchema: z.ZodString = z.string().max(64).regex(/^[a-z][a-z0-9_.:-]*$/, {
+  error: 'Expected a name such as "web_search", "priority" or "inference_geo:us"',
+});
+
+/** A price for everything that a request can be billed. */
+const PRICES = {
+  ...TOKEN_PRICES,
+  input_image: priceSchema.optional()
+    .describe("For image models: per token of uploaded images that the upstream reports. Absent: they cost nothing"),
+  hosted_tools: z.record(extraNameSchema, callPriceSchema).optional()
+    .describe("Per call of a tool that the vendor runs, by its name; groups must allow it, too"),
+  service_tiers: z.record(extraNameSchema, z.strictObject(TOKEN_PRICES)).optional()
+    .describe("Prices of tokens in service tiers, by name: of what groups may ask for, and of what upstreams report"),
 };
 
 /** Prices from a moment on. */
@@ -93,8 +120,32 @@ const priceChangeSchema = z.strictObject({
 /** Prices as the operator writes them. */
 type WrittenPricing = Omit<z.output<typeof priceChangeSchema>, "from">;
 
+/** Prices of tokens as the operator writes them. */
+type WrittenTokenPrices = Omit<WrittenPricing, "input_image" | "hosted_tools" | "service_tiers">;
+
 /** A price for every class of tokens. */
-function wholePricing(written: WrittenPricing, makes: "image" | "text"): Required<WrittenPricing> {
+type TokenPrices = Required<WrittenTokenPrices>;
+
+/** A price for every class of tokens, in every tier. */
+function wholePricing(
+  { input_image, hosted_tools, service_tiers, ...written }: WrittenPricing,
+  makes: "image" | "text",
+): TokenPrices & Pick<WrittenPricing, "input_image" | "hosted_tools"> & {
+  service_tiers?: Record<string, TokenPrices>;
+} {
+  return {
+    ...wholeTokenPrices(written, makes),
+    ...(input_image !== undefined && { input_image }),
+    ...(hosted_tools !== undefined && { hosted_tools }),
+    ...(service_tiers !== undefined && {
+      service_tiers: Object.fromEntries(
+        Object.entries(service_tiers).map(([name, prices]) => [name, wholeTokenPrices(prices, makes)]),
+      ),
+    }),
+  };
+}
+
+function wholeTokenPrices(written: WrittenTokenPrices, makes: "image" | "text"): TokenPrices {
   // Nothing is cached where pictures are made.
   const cached = makes === "image" ? "0" : written.prompt;
   return {
@@ -109,7 +160,10 @@ function wholePricing(written: WrittenPricing, makes: "image" | "text"): Require
 /** A catalog row as the operator writes it. */
 export const modelSchema = z.strictObject({
   id: modelIdSchema.describe("Public id: `<vendor>/<model_name>`"),
-  canonical_slug: z.string().min(1).optional().describe("Permanent id of this version; absent: the id"),
+  canonical_slug: z.string().min(1).optional()
+    .describe("Permanent id of this version, which requests may name too; absent: the id"),
+  aliases: z.array(aliasSchema).max(64).default([])
+    .describe("More names that requests may use, with or without a vendor, such as `gpt-5`"),
   name: z.string().min(1).optional().describe("Display name; absent: the id"),
   description: z.string().default("").describe("What the model can do"),
   created: z.number().int().min(0).max(253_402_300_799).describe("Unix time of addition, in seconds"),
@@ -126,8 +180,11 @@ export const modelSchema = z.strictObject({
   price_changes: z.array(priceChangeSchema).default([])
     .describe("Prices that take the place of `pricing` from a moment on; later ones need not be in order"),
   limits: limitsSchema.optional().describe("Limits of all requests for this model together"),
-  on_disconnect: z.enum(["cancel", "drain"]).default("cancel")
-    .describe("When a client leaves: cancel the upstream and bill what was sent, or let it finish and bill all of it"),
+  on_disconnect: z.enum(["auto", "cancel", "drain"]).default("auto")
+    .describe(
+      "When a client leaves: cancel the upstream and bill what was sent, or drain it: read it to its end and bill all " +
+        "of it; auto drains only where the bytes sent do not show what the answer cost",
+    ),
   top_provider: z.strictObject({
     context_length: z.number().int().min(1).optional().describe("Absent: the model's"),
     max_completion_tokens: z.number().int().min(1).optional().describe("Absent: the context length"),
@@ -141,9 +198,8 @@ export const modelSchema = z.strictObject({
     .describe("API parameters it accepts; absent: the usual ones of a language model, or of an image model"),
   default_parameters: z.record(z.string(), z.number().nullable()).nullable().default(null)
     .describe("Parameters it uses where a request names none; shown in the catalog"),
-  expiration_date: z.string().regex(/^\d{4}-\d{2}-\d{2}$/, { error: 'Expected a date, such as "2026-12-31"' })
-    .nullable()
-    .default(null).describe("Day it goes away"),
+  expiration_date: z.iso.date({ error: 'Expected a date, such as "2026-12-31"' }).nullable().default(null)
+    .describe("Day, in UTC, from whose beginning on the model is neither listed nor served"),
   reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
   features: featuresSchema.optional().describe("What is special about it"),
   timeouts: ownTimeoutsSchema.optional()
@@ -153,13 +209,16 @@ export const modelSchema = z.strictObject({
   const vendor = row.id.slice(0, row.id.indexOf("/"));
   const { input_modalities: input, output_modalities: output } = row.architecture;
   const makes = output.includes("image") && !output.includes("text") ? "image" : "text";
+  const parameters = row.supported_parameters ?? [...USUAL_PARAMETERS[makes]];
   return {
     ...row,
     vendor,
     canonical_slug: row.canonical_slug ?? row.id,
     name: row.name ?? row.id,
     owned_by: row.owned_by ?? vendor,
-    supported_parameters: row.supported_parameters ?? [...USUAL_PARAMETERS[makes]],
+    supported_parameters: row.reasoning === undefined || parameters.includes("reasoning")
+      ? parameters
+      : [...parameters, "reasoning"],
     architecture: {
       ...row.architecture,
       modality: row.architecture.modality ?? `${input.join("+")}->${output.join("+")}`,
@@ -181,8 +240,11 @@ export const modelSchema = z.strictObject({
 /** A catalog row with every default filled in; `price_changes` in the order of time, `from` in Unix milliseconds. */
 export type Model = z.output<typeof modelSchema>;
 
-/** USD per token of each class, as decimal strings. */
+/** Prices as decimal strings: USD per token of each class, in every tier, and per call of hosted tools. */
 export type Pricing = Model["pricing"];
 
 /** One place a model's requests may go to. */
-export type Target = z.output<typeof targetSchema>;
+export interface Target extends z.output<typeof targetSchema> {
+  /** The model row, for targets whose health is that of the row: those of the embedded upstream. */
+  readonly row?: string;
+}

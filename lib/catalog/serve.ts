@@ -1,11 +1,13 @@
 /** The catalog endpoints in both formats. A caller sees the models it may call; the others do not exist for it. */
+import { requireCaller } from "../access/caller.ts";
 import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
 import { jsonWithEtag } from "../http/etag.ts";
 import type { RouteContext } from "../http/router.ts";
 import type { JsonObject } from "../json.ts";
-import { isImageModel, isLanguageModel } from "./catalog.ts";
+import { isExpired, isImageModel, isLanguageModel } from "./catalog.ts";
 import { compatibleModel } from "./compatible.ts";
+import { missingModel } from "./missing_model.ts";
 import type { Model } from "./model.ts";
 import { nativeModel } from "./native.ts";
 
@@ -19,14 +21,14 @@ export function listModels(request: Request, context: RouteContext, format: Cata
 
 /**
  * The models of one vendor, by the path parameter `provider`. SDKs ask for one model with the slash of its id escaped,
- * so that a whole id arrives in that parameter: the answer is then the model.
+ * so that a whole id arrives in that parameter: the answer is then the model. So it is for an alias without a vendor.
  *
  * @throws {GatewayError} `not_found` where the caller may call none
  */
 export function listVendor(request: Request, context: RouteContext, format: CatalogFormat): Promise<Response> {
   const vendor = context.params.provider ?? "";
-  if (vendor.includes("/")) return answerModel(request, { id: vendor, context, format });
   const models = visible(context.gateway.catalog.vendors.get(vendor) ?? [], context, format);
+  if (models.length === 0 && isModelName(vendor, context)) return answerModel(request, { id: vendor, context, format });
   if (models.length === 0) throw new GatewayError("not_found", `No models of vendor "${vendor}"`);
   return jsonWithEtag(request, envelope(models, { context, format }));
 }
@@ -41,6 +43,15 @@ export function getModel(request: Request, context: RouteContext, format: Catalo
   return answerModel(request, { id: `${provider}/${model_id}`, context, format });
 }
 
+/** True for an id, and for an alias or an id without its vendor of a model that the caller may use. */
+function isModelName(name: string, { gateway, caller }: RouteContext): boolean {
+  if (name.includes("/")) return true;
+  const known = requireCaller(caller);
+  const found = gateway.catalog.find(name);
+  if (found !== undefined && mayUse(known, found.id)) return true;
+  return missingModel(name, { gateway, caller: known }).suggestion !== undefined;
+}
+
 /** How the catalog is shown, and to whom. */
 interface Show {
   context: RouteContext;
@@ -52,18 +63,20 @@ interface Wanted extends Show {
 }
 
 function answerModel(request: Request, { id, context, format }: Wanted): Promise<Response> {
-  const found = context.gateway.catalog.find(id);
+  const { gateway, caller } = context;
+  const found = gateway.catalog.find(id);
   const [model] = found === undefined ? [] : visible([found], context, format);
-  if (model === undefined) {
-    throw new GatewayError("not_found", `The model "${id}" does not exist`, { code: "model_not_found" });
-  }
+  if (model === undefined) throw missingModel(id, { gateway, caller: requireCaller(caller) }).error;
   return jsonWithEtag(request, show(model, { context, format }));
 }
 
 /** The native catalog holds what can be called through the native protocol: models that answer in text. */
-function visible(models: readonly Model[], { caller }: RouteContext, format: CatalogFormat): Model[] {
+function visible(models: readonly Model[], { caller, gateway }: RouteContext, format: CatalogFormat): Model[] {
   if (caller === undefined) throw new TypeError("Cannot show the catalog: the route has no caller");
-  return models.filter((model) => mayUse(caller, model.id) && isCallable(model, { caller, format }));
+  const now = gateway.now();
+  return models.filter((model) =>
+    mayUse(caller, model.id) && !isExpired(model, now) && isCallable(model, { caller, format })
+  );
 }
 
 function isCallable(model: Model, { caller, format }: { caller: Permitted; format: CatalogFormat }): boolean {

@@ -20,7 +20,7 @@ interface Origins {
   admin?: string;
 }
 
-/** What the first start tells. */
+/** What the first start tells at a terminal. */
 export interface FirstStart extends Origins {
   /** The new key. Shown here and nowhere else. */
   key: string;
@@ -72,7 +72,7 @@ export interface LaterStart extends Origins {
   keys: Pick<KeySummary, "inUse" | "oldest">;
   /** Names of the keys that the configuration takes from the environment. */
   configured: readonly string[];
-  /** The command that adds a key. */
+  /** The command that adds a key, or `MEMORY_KEYS`. */
   addCommand: string;
 }
 
@@ -96,6 +96,9 @@ export function addCommand(
   ].join(" ");
 }
 
+/** Stands for the command where no other process can add a key. */
+export const MEMORY_KEYS = 'name it in "keys" of the configuration, as the store is in memory';
+
 /** Which keys there are, and how to make another one. */
 export function laterStartText({ origin, admin, keys, configured, addCommand }: LaterStart): string {
   const lines = keys.oldest.map(({ name, createdAt, disabled }) =>
@@ -103,8 +106,11 @@ export function laterStartText({ origin, admin, keys, configured, addCommand }: 
   );
   if (keys.inUse > lines.length) lines.push(`and ${keys.inUse - lines.length} more`);
   lines.push(...configured.map((name) => `API key "${name}" comes from the environment`));
-  if (lines.length === 0) lines.push("No API key is in use");
-  return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\nAnother one: ${addCommand}\n\n`;
+  const hasNone = lines.length === 0;
+  if (hasNone) lines.push("No API key is in use");
+  return `${listensText({ origin, admin })}\n\n${lines.join("\n")}\n${
+    hasNone ? "Make one" : "Another one"
+  }: ${addCommand}\n\n`;
 }
 
 function listensText({ origin, admin }: { origin: string; admin: string | undefined }): string {

@@ -87,8 +87,9 @@ function targetsOf({ targets }: Model): string[] {
 
 /** Prices in force, per million tokens: `USD per million tokens: prompt 1.25, completion 10`. */
 function priceText(model: Model, now: number): string {
-  const { prompt, completion, ...cache } = pricingAt(model, now);
-  const isFree = [prompt, completion, ...Object.values(cache)].every((price) => parseUsd(String(price)) === 0n);
+  const { prompt, completion, input_image, hosted_tools = {}, service_tiers = {}, ...cache } = pricingAt(model, now);
+  const all = [prompt, completion, input_image ?? "0", ...Object.values(cache), ...Object.values(hosted_tools)];
+  const isFree = Object.keys(service_tiers).length === 0 && all.every((price) => parseUsd(String(price)) === 0n);
   if (isFree) return "free";
   const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
   const prices: [name: string, price: string][] = [
@@ -97,9 +98,15 @@ function priceText(model: Model, now: number): string {
     ...names.map((name): [string, string] => [name, cache[name]]).filter(([, price]) =>
       price !== prompt && price !== "0"
     ),
+    ...(input_image === undefined ? [] : [["input_image", input_image] as [string, string]]),
   ];
   const texts = prices.map(([name, price]) => `${name} ${formatUsd(parseUsd(price) * 1_000_000n)}`);
-  return `USD per million tokens: ${texts.join(", ")}`;
+  const tiers = Object.entries(service_tiers).map(([name, { prompt, completion }]) =>
+    `; in tier ${name}: prompt ${formatUsd(parseUsd(prompt) * 1_000_000n)}, completion ` +
+    formatUsd(parseUsd(completion) * 1_000_000n)
+  );
+  const tools = Object.entries(hosted_tools).map(([name, price]) => `; USD per call of ${name}: ${price}`);
+  return `USD per million tokens: ${texts.join(", ")}${tiers.join("")}${tools.join("")}`;
 }
 
 function usableBy(group: Group, models: readonly Model[]): number {
@@ -115,6 +122,10 @@ function groupLines(name: string, { group, models }: { group: Group; models: rea
   return [
     `  ${name}: models ${listText(group.models)} (${usableBy(group, models)} of ${models.length}); ` +
     `endpoints ${listText(group.endpoints)}; protocols ${listText(group.protocols)}`,
+    ...(group.hosted_tools === undefined ? [] : [`    hosted tools: ${listText(group.hosted_tools)}`]),
+    ...(group.service_tiers === undefined ? [] : [`    service tiers: ${listText(group.service_tiers)}`]),
+    ...(group.remote_mcp === true ? ["    remote MCP servers: allowed"] : []),
+    ...(group.vendor_state === true ? ["    what the vendor keeps: may be named"] : []),
     ...(group.ips === undefined ? [] : [`    addresses: ${listText(group.ips)}`]),
     ...(group.price_factor === "1" ? [] : [`    prices: times ${group.price_factor}`]),
     ...(group.limits === undefined ? [] : [`    limits: ${limitsText(group.limits)}`]),

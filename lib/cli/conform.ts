@@ -2,6 +2,7 @@
 import { type Part, PARTS } from "../conform/check.ts";
 import { reportJson, reportText, totalOf } from "../conform/report.ts";
 import { NoGateway, runSuite } from "../conform/run.ts";
+import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 
@@ -22,6 +23,7 @@ export async function conform(
   if (key === undefined) throw new UsageError("Expected --key or the environment variable SLUICE_CONFORM_KEY");
   // Also what no header can carry: the message of whoever refuses it would show it.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new UsageError("Expected a key of visible ASCII characters");
+  rememberSecret(key);
   if (values.model === undefined) throw new UsageError("Expected --model");
   const only = values.only === undefined ? undefined : values.only.split(",").map(readPart);
   const imageModel = values["image-model"];
@@ -40,7 +42,7 @@ export async function conform(
     return totalOf(run.results).fail === 0 ? 0 : 1;
   } catch (error) {
     if (!(error instanceof NoGateway)) throw error;
-    writeErr(`${error.message.replaceAll(key, "[key]")}\n`);
+    writeErr(`${error.message}\n`);
     return 1;
   }
 }

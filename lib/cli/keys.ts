@@ -20,6 +20,7 @@ import { readDuration } from "./duration.ts";
 import { typedExpiry, typedRules } from "./key_rules.ts";
 import { keysTable, keyText } from "./key_text.ts";
 import { writeErr, writeOut } from "./output.ts";
+import { requireFile, sayMigrated } from "./stored.ts";
 
 /** Time for which a key and its successor are good together, unless it is told. */
 const USUAL_OVERLAP = "24h";
@@ -93,6 +94,9 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
   },
 };
 
+/** Commands that change nothing. */
+const READING: ReadonlySet<KeysCommand> = new Set(["keys list", "keys show"]);
+
 /**
  * Runs a command. Returns the exit code. Where a gateway of the same file runs, it obeys at its next request; gateways of the
  * same database do within two seconds.
@@ -106,7 +110,9 @@ export async function keys(
   if (config.store.kind === "memory") {
     return refuse('Cannot reach the keys: the store is "memory:", which only the running gateway can see');
   }
-  const store = await openStore(config.store);
+  const readOnly = READING.has(command);
+  if (readOnly && config.store.kind === "sqlite") requireFile(config.store);
+  const store = await openStore(config.store, { readOnly, migrated: sayMigrated });
   try {
     await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
     return 0;

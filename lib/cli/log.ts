@@ -1,5 +1,6 @@
 /** The log: one JSON object per line, of bounded length, written without making anybody wait. */
 import type { LogEntry } from "../gateway.ts";
+import { redactWholeSecrets } from "../redact.ts";
 
 /** Levels from the least to the most urgent. */
 const LEVELS = ["info", "warn", "error"] as const;
@@ -29,13 +30,22 @@ export interface LogOptions {
 export function createLog({ write, now, level = () => "info" }: LogOptions): (entry: LogEntry) => void {
   return (entry) => {
     if (LEVELS.indexOf(entry.level) < LEVELS.indexOf(level())) return;
-    const text = JSON.stringify({ time: new Date(now()).toISOString(), ...entry }, bounded);
+    // What went well has no text of an upstream's, and is most of what is written.
+    const isOwn = entry.level === "info" && entry.kind === undefined;
+    const text = JSON.stringify(
+      { time: new Date(now()).toISOString(), ...entry },
+      isOwn ? bounded : boundedAndRedacted,
+    );
     write(`${text.replace(UNSAFE, escapeUnit)}\n`);
   };
 }
 
 function bounded(_name: string, value: unknown): unknown {
   return typeof value === "string" && value.length > MOST_UNITS ? `${value.slice(0, MOST_UNITS)}...` : value;
+}
+
+function boundedAndRedacted(name: string, value: unknown): unknown {
+  return bounded(name, typeof value === "string" ? redactWholeSecrets(value) : value);
 }
 
 function escapeUnit(unit: string): string {

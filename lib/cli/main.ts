@@ -22,7 +22,7 @@ import { usage } from "./usage.ts";
 
 /**
  * Runs one command and returns the exit code: 0 done, 1 the command failed, 2 the command line was wrong. What is
- * wrong is on standard error, one line per mistake.
+ * wrong is on standard error, one line per mistake; a mistake of ours has its stack there.
  */
 export async function main(args: readonly string[], routes: readonly Route[]): Promise<number> {
   try {
@@ -36,7 +36,9 @@ export async function main(args: readonly string[], routes: readonly Route[]): P
       writeErr(`${error.message}\n`);
       return 1;
     }
-    throw error;
+    // Not by the runtime, which would print what a driver quotes of an address.
+    writeErr(`${Deno.inspect(error)}\n`);
+    return 1;
   }
 }
 
@@ -63,12 +65,12 @@ async function run(invocation: Invocation, routes: readonly Route[]): Promise<nu
         json: invocation.switches.has("json"),
       });
     case "translate":
-      return translate({
+      return await translate({
         config,
         from: invocation.values.from ?? "",
         to: invocation.values.to ?? "",
         ...(invocation.values.vendor !== undefined && { vendor: invocation.values.vendor }),
-        text: await new Response(Deno.stdin.readable).text(),
+        bytes: await new Response(Deno.stdin.readable).bytes(),
       });
     case "health":
       return await health(config);

@@ -1,4 +1,5 @@
 /** Text for the console. Written at once and in whole, also when the process is about to end. */
+import { redactWholeSecrets } from "../redact.ts";
 
 /** Writes to standard output: what the command was asked for. */
 export function writeOut(text: string): void {
@@ -11,7 +12,7 @@ export function writeErr(text: string): void {
 }
 
 function writeAll(stream: { writeSync(bytes: Uint8Array): number }, text: string): void {
-  let bytes = new TextEncoder().encode(text);
+  let bytes = new TextEncoder().encode(redactWholeSecrets(text));
   try {
     while (bytes.length > 0) bytes = bytes.subarray(stream.writeSync(bytes));
   } catch {

@@ -21,5 +21,5 @@ export function prune({ config }: { config: Config }): Promise<number> {
         "their sums per day stay\n",
     );
     return 0;
-  });
+  }, { readOnly: false });
 }

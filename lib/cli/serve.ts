@@ -1,8 +1,10 @@
 /** `serve`: opens the store, listens, tells the operator how to connect, and ends in good order. */
 import { issueKey } from "../access/keys.ts";
+import { isWithin } from "../access/networks.ts";
 import { mayUse } from "../access/permissions.ts";
-import { isLanguageModel } from "../catalog/catalog.ts";
-import { type Config, groupOf } from "../config.ts";
+import { isExpired, isLanguageModel } from "../catalog/catalog.ts";
+import type { Model } from "../catalog/model.ts";
+import { type Config, ConfigError, groupOf } from "../config.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTexts } from "../gateway.ts";
@@ -15,13 +17,23 @@ import { type LimiterOptions, openLimiter } from "../limits/open.ts";
 import { readGroupBudgets } from "../metering/group_budgets.ts";
 import { openStore } from "../store/open.ts";
 import type { SharedStoreOptions, Store } from "../store/store.ts";
+import { allowedAddresses, BlockedAddress, metadataGuard } from "../upstreams/address_guard.ts";
 import type { Place } from "../workers/contract.ts";
 import { createCrew, type Crew } from "../workers/crew.ts";
 import { createOwnerDoors } from "../workers/doors.ts";
-import { addCommand, DEPLOYED_ORIGIN, firstStartText, laterStartText, MOST_KEYS_TOLD, originOf } from "./banner.ts";
+import {
+  addCommand,
+  DEPLOYED_ORIGIN,
+  firstStartText,
+  laterStartText,
+  MEMORY_KEYS,
+  MOST_KEYS_TOLD,
+  originOf,
+} from "./banner.ts";
 import { keepRunning } from "./guard.ts";
 import { listen, ListenError, requireFree, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
+import { startRelease } from "./memory.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./pruning.ts";
 import { openOrigin } from "./origin.ts";
@@ -48,11 +60,16 @@ export interface ServeOptions {
 
 /** Serves until it is told to stop. Returns the exit code. @throws {StoreError} where the store cannot be opened */
 export async function serve({ config, path, routes, flags }: ServeOptions): Promise<number> {
+  await checkExporter(config.private_networks);
   const lines = createLogWriter(Deno.stderr);
   let level = () => config.log.level;
   const log = createLog({ write: lines.write, now: Date.now, level: () => level() });
-  const store = await openStore(config.store, { own: true, shared: sharedStoreOptions(config, log) });
-  const limiter = await openLimiter(config.limits_store, limiterOptions(config, log));
+  const store = await openStore(config.store, {
+    own: true,
+    shared: sharedStoreOptions(config, log),
+    migrated: (facts) => log({ level: "info", event: "store_migrated", ...facts }),
+  });
+  const limiter = await openLimiter(config.limits_store, limiterOptions(config, { store, log }));
   const loaded = { config, ...(path !== undefined && { path }) };
   const origin = await openOrigin({ loaded, flags, store, log });
   const forget = keepRunning(log);
@@ -74,6 +91,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const drain = createDrain();
   const sweeping = setInterval(() => void sweep(current()), SWEEP_MS);
   const endPruning = startPruning(current);
+  const endRelease = startRelease({ running: () => current().observer.open.requests, log });
   let signals: StopSignals | undefined;
   let code = 0;
   try {
@@ -99,6 +117,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     forget();
     clearInterval(sweeping);
     endPruning();
+    endRelease();
     endLoopWatch();
     // The listeners of signals stay: a repetition of the first, which comes about now, would kill what writes here.
     const cut = signals?.second.then(() => new Promise<void>((resolve) => setTimeout(resolve, CUT_MS)));
@@ -107,6 +126,22 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
     await lines.flush();
   }
   return code;
+}
+
+/** Deno's own exporter takes no guard: its address is judged once. @throws {ConfigError} */
+async function checkExporter(privateNetworks: Config["private_networks"]): Promise<void> {
+  const address = URL.parse(Deno.env.get("OTEL_EXPORTER_OTLP_ENDPOINT") ?? "");
+  if (address === null || (Deno.env.get("OTEL_DENO") ?? "") === "") return;
+  try {
+    await allowedAddresses(address.hostname.replace(/^\[(.*)\]$/, "$1"), {
+      guard(hostname, at) {
+        if (!isWithin(at, privateNetworks ?? [])) metadataGuard(hostname, at);
+      },
+    });
+  } catch (error) {
+    // A collector that is not there yet is not waited for.
+    if (error instanceof BlockedAddress) throw new ConfigError([`OTEL_EXPORTER_OTLP_ENDPOINT: ${error.message}`]);
+  }
 }
 
 /** How this process gets along without a store that it shares with others. */
@@ -120,12 +155,14 @@ function sharedStoreOptions({ nodes }: Config, log: Gateway["log"]): SharedStore
   };
 }
 
-function limiterOptions({ nodes }: Config, log: Gateway["log"]): LimiterOptions {
+function limiterOptions({ nodes }: Config, { store, log }: Pick<Gateway, "store" | "log">): LimiterOptions {
+  const { shared } = store;
   return {
     monotonic: () => performance.now(),
     outage: nodes.limits_outage,
     timeoutMs: nodes.limits_timeout_ms,
     leaseMs: nodes.lease_seconds * 1000,
+    ...(shared !== undefined && { storeHeardMs: () => shared.heardMs?.() }),
     log,
   };
 }
@@ -249,21 +286,23 @@ interface Welcome {
 }
 
 /**
- * Makes the first key where there is none at all. After the port is open: a start that fails must not use up the one
- * time that the key is shown.
+ * Makes the first key where there is none at all and a person reads the output: a journal or the log of a container would
+ * keep it. After the port is open: a start that fails must not use up the one time that the key is shown.
  */
 async function welcome({ gateway, store, flags, ...origins }: Welcome): Promise<void> {
   const configured = gateway.config.keys.map(({ name }) => name);
-  if (configured.length === 0 && (await store.keys.summary(0)).total === 0) {
+  const isFirst = configured.length === 0 && (await store.keys.summary(0)).total === 0;
+  if (isFirst && Deno.stdout.isTerminal()) {
     const { key, record } = issueKey({ name: "default", group: "default", now: gateway.now() });
     // False where another process was faster: its key is then listed below.
     if (await store.keys.add(record)) {
-      const model = gateway.catalog.models.find((model) => isUsable(gateway, model.id));
+      const model = gateway.catalog.models.find((model) => isUsable(gateway, model));
       writeOut(firstStartText({ ...origins, key, ...(model !== undefined && { model: model.id }) }));
       return;
     }
   }
-  const command = addCommand(flags, { isStandalone: Deno.build.standalone, isDeployed: isDeployed() });
+  const program = { isStandalone: Deno.build.standalone, isDeployed: isDeployed() };
+  const command = gateway.config.store.kind === "memory" ? MEMORY_KEYS : addCommand(flags, program);
   writeOut(
     laterStartText({ ...origins, keys: await store.keys.summary(MOST_KEYS_TOLD), configured, addCommand: command }),
   );
@@ -274,8 +313,8 @@ function isDeployed(): boolean {
 }
 
 /** True for a model that a key of the default group can be tried with. */
-function isUsable({ config, catalog }: Gateway, id: string): boolean {
-  const model = catalog.find(id);
+function isUsable({ config, now }: Gateway, model: Model): boolean {
   const group = groupOf(config, "default");
-  return model !== undefined && group !== undefined && isLanguageModel(model) && mayUse({ group, rules: {} }, id);
+  return group !== undefined && isLanguageModel(model) && !isExpired(model, now()) &&
+    mayUse({ group, rules: {} }, model.id);
 }

@@ -2,20 +2,34 @@
 import type { Config } from "../config.ts";
 import { shownAddress, type StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
-import { type Store, StoreError } from "../store/store.ts";
+import { type Migrated, type Store, StoreError } from "../store/store.ts";
+import { writeErr } from "./output.ts";
+
+/** What a command does with the store. */
+interface Use {
+  /** False for a command that changes something: it also brings an older store up to date. */
+  readOnly?: boolean;
+}
 
 /** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} where there is no such store */
 export async function withStored(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
+  { readOnly = true }: Use = {},
 ): Promise<number> {
   if (config.store.kind !== "postgres") requireFile(config.store);
-  const store = await openStore(config.store);
+  const store = await openStore(config.store, { readOnly, migrated: sayMigrated });
   try {
     return await act(store);
   } finally {
     await store.close();
   }
+}
+
+/** Says on standard error that a store was brought up to date, and where the copy of its file is. */
+export function sayMigrated({ from, to, copy }: Migrated): void {
+  const kept = copy === undefined ? "" : `; "${copy}" is a copy of it as it was`;
+  writeErr(`Brought the store up to date, from shape ${from} to ${to}${kept}\n`);
 }
 
 /**

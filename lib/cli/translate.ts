@@ -5,7 +5,7 @@ import { createCatalog } from "../catalog/catalog.ts";
 import { type Model, modelSchema } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
-import { isObject, JsonError, type JsonObject, parseJson } from "../json.ts";
+import { parseBody } from "../http/body.ts";
 import { checkModelRules } from "../pipeline/rules.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import type { Codec } from "../protocols/codec.ts";
@@ -37,11 +37,11 @@ export interface TranslateOptions {
   to: string;
   vendor?: string;
   /** The request body. */
-  text: string;
+  bytes: Uint8Array;
 }
 
 /** Prints the upstream's body on standard output and the named losses on standard error. Returns the exit code. */
-export function translate({ config, from, to, vendor, text }: TranslateOptions): number {
+export async function translate({ config, from, to, vendor, bytes }: TranslateOptions): Promise<number> {
   const codec = Object.hasOwn(CODECS, from) ? CODECS[from as Protocol] : undefined;
   if (codec === undefined) return fail(`Unknown protocol "${from}"; known: ${Object.keys(CODECS).join(", ")}`);
   if (!Object.hasOwn(TARGETS, to)) return fail(`Unknown protocol "${to}"; known: ${Object.keys(TARGETS).join(", ")}`);
@@ -56,11 +56,11 @@ export function translate({ config, from, to, vendor, text }: TranslateOptions):
     return fail(`Vendor "${name}" does not speak "${to}"; it speaks: ${spoken.join(", ")}`);
   }
   try {
-    const body = read(text);
+    const { value: body } = await parseBody(bytes);
     checkBody(codec.schema, body);
     const asked = codec.readPrompt(body);
     const row = createCatalog(config).find(asked.model) ?? anyModel(asked.model);
-    const dropped = new Dropped();
+    const dropped = new Dropped({ prompt: asked, request: body });
     const prompt = checkModelRules(asked, row, dropped);
     const model = row.targets[0]?.model ?? asked.model;
     const mend = MENDS[name as VendorName];
@@ -79,17 +79,6 @@ export function translate({ config, from, to, vendor, text }: TranslateOptions):
     if (!(error instanceof GatewayError)) throw error;
     return fail(`${error.status}: ${error.message}`);
   }
-}
-
-function read(text: string): JsonObject {
-  try {
-    const body = parseJson(text);
-    if (isObject(body)) return body;
-  } catch (error) {
-    if (!(error instanceof JsonError)) throw error;
-    throw new GatewayError("invalid", `Cannot read the body as JSON: ${error.message} at position ${error.position}`);
-  }
-  throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
 }
 
 /** A model that is not in the catalog is taken to be able to do everything. */

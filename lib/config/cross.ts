@@ -73,25 +73,57 @@ function protocolsOf(row: JsonObject): readonly string[] {
 }
 
 function modelProblems(file: JsonObject): string[] {
-  const problems: string[] = [];
+  const problems: string[] = modelNameProblems(file);
+  for (const [index, model] of objects(file.models)) {
+    const path: Path = ["models", index];
+    for (const [place, target] of objects(model.targets)) {
+      problems.push(...targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]));
+    }
+    if (makesOf(model) === "text") problems.push(...imagePriceProblems(model, path));
+  }
+  return problems;
+}
+
+/** An id, a canonical slug or an alias belongs to one row. Ids are looked at first: the other names give way to them. */
+function modelNameProblems(file: JsonObject): string[] {
   const taken = new Map<string, string>();
   if (file.embedded_models !== false) {
     for (const { id } of EMBEDDED_MODELS) {
       taken.set(id, 'an embedded model (set "embedded_models" to false to replace it)');
     }
   }
-  for (const [index, model] of objects(file.models)) {
-    const path: Path = ["models", index];
-    if (typeof model.id === "string") {
-      const holder = taken.get(model.id);
-      if (holder !== undefined) problems.push(problem([...path, "id"], `"${model.id}" is already ${holder}`));
-      else taken.set(model.id, pathText(path));
-    }
-    for (const [place, target] of objects(model.targets)) {
-      problems.push(...targetProblems(file, { target, makes: makesOf(model) }, [...path, "targets", place]));
-    }
+  const models = [...objects(file.models)];
+  const names: [path: Path, name: Json | undefined][] = [
+    ...models.map(([index, { id }]): [Path, Json | undefined] => [["models", index, "id"], id]),
+    ...models.flatMap(([index, { id, canonical_slug, aliases }]): [Path, Json | undefined][] => [
+      [["models", index, "canonical_slug"], canonical_slug === id ? undefined : canonical_slug],
+      ...(Array.isArray(aliases) ? aliases : []).map((alias, place): [Path, Json] => [
+        ["models", index, "aliases", place],
+        alias,
+      ]),
+    ]),
+  ];
+  const problems: string[] = [];
+  for (const [path, name] of names) {
+    if (typeof name !== "string") continue;
+    const holder = taken.get(name);
+    if (holder !== undefined) problems.push(problem(path, `"${name}" is already ${holder}`));
+    else taken.set(name, pathText(path.slice(0, 2)));
   }
   return problems;
+}
+
+/** Uploaded images are counted as tokens of the prompt where text is made of them. */
+function imagePriceProblems({ pricing, price_changes }: JsonObject, path: Path): string[] {
+  const places: [Path, Json | undefined][] = [
+    [["pricing"], pricing],
+    ...[...objects(price_changes)].map(([index, change]): [Path, Json] => [["price_changes", index], change]),
+  ];
+  return places.flatMap(([place, prices]) =>
+    isObject(prices) && prices.input_image !== undefined
+      ? [problem([...path, ...place, "input_image"], "Only for models that make pictures")]
+      : []
+  );
 }
 
 /** What a row's model is asked for: text wherever it gives any, else pictures; `undefined` for anything else. */

@@ -30,6 +30,11 @@ export function keepFixed(first: Config, next: Config): Kept {
     store: keepAddress("store", [first.store, next.store]),
     limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
     workers: keep("workers", [first.workers, next.workers]),
+    limits: {
+      ...next.limits,
+      image_pixels: keep("limits.image_pixels", [first.limits.image_pixels, next.limits.image_pixels]),
+      image_wait_ms: keep("limits.image_wait_ms", [first.limits.image_wait_ms, next.limits.image_wait_ms]),
+    },
     nodes: keep("nodes", [first.nodes, next.nodes]),
     images: {
       ...next.images,

@@ -14,6 +14,7 @@ import type { Env } from "./cross.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
+import { rememberEnvironment } from "../secret.ts";
 
 /** Read when neither a flag nor the environment names a file, and it exists. */
 export const DEFAULT_FILE = "sluice.jsonc";
@@ -71,6 +72,7 @@ export interface ConfigText extends ConfigPlace {
  * @throws {ConfigError} with every mistake
  */
 export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> {
+  rememberEnvironment(sources.env);
   return readConfig(await findConfig(sources), sources);
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../config.ts";
 import type { z } from "zod";
 import type { Json } from "../json.ts";
-import { Secret } from "../secret.ts";
+import { rememberSecret, Secret } from "../secret.ts";
 import { readLimitsAddress, readStoreAddress } from "./address.ts";
 import { crossProblems, type Env } from "./cross.ts";
 import { schemaProblems } from "./problems.ts";
@@ -32,6 +32,8 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const { $schema: _, admin, ...config } = parsed.data;
+  const adminKey = admin === undefined ? "" : env(admin.key.env) ?? "";
+  rememberSecret(adminKey);
   return {
     ...config,
     store: readStoreAddress(config.store),
@@ -49,7 +51,7 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
       rules,
     })),
     ...(admin !== undefined && {
-      admin: { hash: hashKey(env(admin.key.env) ?? ""), ...(admin.listen !== undefined && { listen: admin.listen }) },
+      admin: { hash: hashKey(adminKey), ...(admin.listen !== undefined && { listen: admin.listen }) },
     }),
   };
 }

@@ -28,15 +28,78 @@ export function priceProblems(file: JsonObject): string[] {
     problems.push(...changeProblems(model, ["models", index, "price_changes"]));
   }
   for (const [name, group] of Object.entries(isObject(file.groups) ? file.groups : {})) {
-    if (isObject(group)) problems.push(...factorProblems(group, { name, prices }));
+    if (!isObject(group)) continue;
+    problems.push(...factorProblems(group, { name, prices }), ...extraProblems(group, { name, file }));
   }
   return problems;
+}
+
+/** What groups allow beyond tokens: the member of a group, that of prices, and what both are called. */
+const EXTRAS = [
+  { member: "hosted_tools", what: "hosted tool" },
+  { member: "service_tiers", what: "service tier" },
+] as const;
+
+/** What a group allows has a price, at every model that its keys may use and that can be asked for it. */
+function extraProblems(group: JsonObject, { name, file }: { name: string; file: JsonObject }): string[] {
+  const models = globsOf(group);
+  const asked = (Array.isArray(file.models) ? file.models : []).filter(isObject).filter((model) =>
+    typeof model.id === "string" && mayUse({ group: { models }, rules: {} }, model.id) && leavesTheGateway(model, file)
+  );
+  return EXTRAS.flatMap(({ member, what }) => {
+    const allowed = group[member];
+    return (Array.isArray(allowed) ? allowed : []).flatMap((extra, index) => {
+      if (typeof extra !== "string") return [];
+      const lacking = asked.flatMap((model) => lackingPrices(model, member, extra));
+      const [first, ...others] = lacking;
+      if (first === undefined) return [];
+      const more = others.length === 0 ? "" : `, nor in ${others.length} more places`;
+      return [
+        problem(
+          ["groups", name, member, index],
+          `The ${what} "${extra}" has no price in ${first}${more}: set it ("0" is a price), or take it out here`,
+        ),
+      ];
+    });
+  });
+}
+
+/** Where a model's prices do not name an extra. */
+function lackingPrices({ id, pricing, price_changes }: JsonObject, member: string, extra: string): string[] {
+  const rows: [place: string, prices: unknown][] = [
+    ["pricing", pricing],
+    ...(Array.isArray(price_changes) ? price_changes : []).map((change, index): [string, unknown] => [
+      `price_changes[${index}]`,
+      change,
+    ]),
+  ];
+  return rows.flatMap(([place, prices]) => {
+    const named = isObject(prices) ? prices[member] : undefined;
+    return isObject(named) && Object.hasOwn(named, extra) ? [] : [`${place}.${member} of model "${id}"`];
+  });
+}
+
+/** True for a model that answers in text, at a host that can be asked for more than tokens: Gemini never is. */
+function leavesTheGateway({ targets, architecture }: JsonObject, { upstreams }: JsonObject): boolean {
+  const output = isObject(architecture) ? architecture.output_modalities : undefined;
+  if (Array.isArray(output) && !output.includes("text")) return false;
+  return (Array.isArray(targets) ? targets : []).some((target) => {
+    if (!isObject(target) || typeof target.upstream !== "string" || target.protocol === "gemini") return false;
+    const row = isObject(upstreams) && Object.hasOwn(upstreams, target.upstream)
+      ? upstreams[target.upstream]
+      : undefined;
+    return isObject(row) && row.vendor !== "embedded" && row.vendor !== "gemini";
+  });
+}
+
+function globsOf({ models }: JsonObject): string[] {
+  return Array.isArray(models) ? models.filter((glob) => typeof glob === "string") : ["*"];
 }
 
 function factorProblems(group: JsonObject, { name, prices }: { name: string; prices: readonly Price[] }): string[] {
   const factor = decimalsOf(group.price_factor);
   if (factor === undefined || factor.digits === 0n) return [];
-  const models = Array.isArray(group.models) ? group.models.filter((glob) => typeof glob === "string") : ["*"];
+  const models = globsOf(group);
   const unfit = prices.filter(({ model, text }) =>
     !fits(text, factor) && mayUse({ group: { models }, rules: {} }, model)
   );
@@ -83,9 +146,12 @@ function pricesOf({ id, pricing, price_changes }: Readonly<Record<string, unknow
 
 function pricesIn(row: unknown, { model, path }: { model: string; path: string }): Price[] {
   if (!isObject(row)) return [];
-  return Object.entries(row).flatMap(([name, text]) =>
-    name !== "from" && typeof text === "string" ? [{ model, place: `${path}.${name}`, text }] : []
-  );
+  return Object.entries(row).flatMap(([name, value]) => {
+    const place = `${path}.${name}`;
+    // Prices of hosted tools, and of tiers, are one and two levels further down.
+    if (isObject(value)) return pricesIn(value, { model, path: place });
+    return name !== "from" && typeof value === "string" ? [{ model, place, text: value }] : [];
+  });
 }
 
 /** Of two changes at one moment nobody could say which is in force. */

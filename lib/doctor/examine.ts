@@ -9,7 +9,8 @@ import { lookAtProxies } from "./proxies.ts";
 import { lookAtRedis } from "./redis.ts";
 import { lookAtSettings } from "./settings.ts";
 import { lookThrough, type Public } from "./through.ts";
-import type { Secret } from "../secret.ts";
+import { rememberSecret } from "../secret.ts";
+import { createAddressGuard } from "../upstreams/address_guard.ts";
 import { baseUrlOf, type Host } from "./address.ts";
 import { type Look, lookAtUpstream } from "./upstream.ts";
 
@@ -26,15 +27,21 @@ export interface Examination extends Look {
 
 /** Looks at everything. No finding shows a key. */
 export async function examine({ config, path, isServing, public: from, ...look }: Examination): Promise<Finding[]> {
+  if (from?.key !== undefined) rememberSecret(from.key);
   const hosts = Object.entries(config.upstreams).flatMap(([name, host]): { name: string; host: Host }[] =>
     host.vendor === "embedded" ? [] : [{ name, host }]
   );
+  const guard = createAddressGuard(config.private_networks);
   const [store, database, limits, through, looked] = await Promise.all([
     lookAtStore(config, isServing),
     lookAtPostgres(config, look),
     lookAtRedis(config, look),
     from === undefined ? [] : lookThrough({ ...from, trusted: config.trusted_proxies, timeoutMs: look.timeoutMs }),
-    Promise.all(hosts.map(({ name, host }) => lookAtUpstream(name, { host, models: modelsAt(name, config), look }))),
+    Promise.all(
+      hosts.map(({ name, host }) =>
+        lookAtUpstream(name, { host, models: modelsAt(name, config), look: { ...look, guard } })
+      ),
+    ),
   ]);
   const findings = [
     ...lookAtSettings(config, path),
@@ -47,28 +54,7 @@ export async function examine({ config, path, isServing, public: from, ...look }
     ...lookAtClock(looked.flatMap(({ aheadMs }) => aheadMs ?? [])),
     ...through,
   ];
-  const secrets = [
-    ...hosts.flatMap(({ host }) => host.api_key?.reveal() ?? []),
-    ...[config.store, config.limits_store].flatMap((address) => "url" in address ? secretsOf(address.url) : []),
-  ];
-  return withoutSecrets(findings, [...secrets, ...(from?.key === undefined ? [] : [from.key])]);
-}
-
-/** What a driver may say of an address: all of it, or its password, as it is written or as it is meant. */
-function secretsOf(address: Secret): string[] {
-  const text = address.reveal();
-  const url = URL.parse(text);
-  const passwords = [url?.password ?? "", url?.searchParams.get("password") ?? ""].filter((word) => word !== "");
-  const isPlain = passwords.length === 0;
-  return isPlain ? [] : [text, ...passwords.flatMap((word) => [word, decoded(word)])];
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
+  return withoutSecrets(findings);
 }
 
 /** What targets call their models at an upstream, each once. */

@@ -1,4 +1,5 @@
 /** What was looked at, and what is to be thought of it. */
+import { redactSecrets } from "../redact.ts";
 
 /** `doubt`: it may be meant so. `wrong`: users will meet it. */
 export type Level = "ok" | "doubt" | "wrong";
@@ -41,12 +42,11 @@ export function reasonOf(error: unknown): string {
   return whole.replaceAll(/\s+/g, " ");
 }
 
-/** Where a text would show a secret, it shows that there was one. */
-export function withoutSecrets(findings: readonly Finding[], secrets: readonly string[]): Finding[] {
-  const hide = (text: string) => secrets.reduce((left, secret) => left.replaceAll(secret, "[secret]"), text);
+/** The findings without what the configuration keeps secret. */
+export function withoutSecrets(findings: readonly Finding[]): Finding[] {
   return findings.map(({ what, advice, ...rest }) => ({
     ...rest,
-    what: hide(what),
-    ...(advice !== undefined && { advice: hide(advice) }),
+    what: redactSecrets(what),
+    ...(advice !== undefined && { advice: redactSecrets(advice) }),
   }));
 }

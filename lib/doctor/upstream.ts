@@ -1,9 +1,18 @@
 /** One upstream: whether it can be reached, takes the key, and knows the models. Nothing here costs anything. */
 import { isObject, type JsonObject } from "../json.ts";
+import { type AddressGuard, allowedAddresses, BlockedAddress } from "../upstreams/address_guard.ts";
 import { proxyFor } from "../upstreams/proxies.ts";
-import { addressOf, type Vendor, vendorOf } from "../upstreams/vendors.ts";
+import {
+  askHost,
+  emptyRequest,
+  mayRefuseKey,
+  modelList,
+  type ProbedHost,
+  type ProbeReply,
+  type ProbeRequest,
+} from "../upstreams/probe.ts";
+import { vendorOf } from "../upstreams/vendors.ts";
 import { clientFor } from "../upstreams/way.ts";
-import { pieceDecoder } from "../utf8_steps.ts";
 import { baseUrlOf, type Host } from "./address.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 import { reach, type Steps, tlsFails } from "./reach.ts";
@@ -18,6 +27,8 @@ const NAMED = 5;
 /** What one upstream is looked at with. */
 export interface Look extends Steps {
   env: (name: string) => string | undefined;
+  /** Judges what its host resolves to; absent: metadata addresses are refused. */
+  guard?: AddressGuard;
 }
 
 /** What was found at one upstream. */
@@ -35,19 +46,39 @@ export async function lookAtUpstream(
   const notes = notesOn(`upstream ${name}`);
   const base = baseUrlOf(host);
   tellClient(notes, { host, base, look });
+  if (!await mayReach(notes, new URL(base), look)) return { findings: notes.found };
   // Behind a proxy, the way is the proxy's.
   const direct = proxyFor(base, look.env) === undefined;
   if (direct && !await reach(notes, new URL(base), look)) return { findings: notes.found };
-  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0 });
+  const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
   try {
-    const visit = { notes, host, vendor: vendorOf(host.vendor), base, models, look, client };
-    const list = await ask(visit, { path: listPath(host), key: true });
+    const probed = {
+      vendor: host.vendor,
+      baseUrl: base,
+      key: host.api_key,
+      protocols: host.protocols,
+      guard: look.guard,
+    };
+    const visit = { notes, host, probed, models, look, client };
+    const list = await ask(visit, modelList(host, { key: true }));
     if (list === undefined) return { findings: notes.found };
     await judge(visit, list);
     return { findings: notes.found, ...(list.aheadMs !== undefined && { aheadMs: list.aheadMs }) };
   } finally {
     client.close();
   }
+}
+
+/** Where requests would not go, the key does not go either. A name that cannot be found is told later. */
+async function mayReach(notes: Notes, { hostname }: URL, { guard }: Look): Promise<boolean> {
+  try {
+    await allowedAddresses(hostname.replace(/^\[(.*)\]$/, "$1"), { guard });
+  } catch (error) {
+    if (!(error instanceof BlockedAddress)) return true;
+    notes.wrong(error.message, "Look at base_url and at your name servers; private_networks lists what may be reached");
+    return false;
+  }
+  return true;
 }
 
 /** What carries requests there. */
@@ -68,47 +99,22 @@ function tellClient(notes: Notes, { host, base, look }: { host: Host; base: stri
 interface Visit {
   notes: Notes;
   host: Host;
-  vendor: Vendor;
-  base: string;
+  probed: ProbedHost;
   models: readonly string[];
   look: Look;
   client: Deno.HttpClient;
 }
 
-interface Heard {
-  status: number;
-  location: string | null;
-  text: string;
+interface Heard extends ProbeReply {
   aheadMs?: number;
 }
 
 /** Sends one request; `undefined` where there was no answer, and the notes say so. */
-async function ask(
-  { notes, host, vendor, base, look, client }: Visit,
-  { path, key, body }: { path: string; key: boolean; body?: string },
-): Promise<Heard | undefined> {
+async function ask({ notes, host, probed, look, client }: Visit, request: ProbeRequest): Promise<Heard | undefined> {
   const begun = look.now();
   try {
-    const response = await fetch(path.startsWith("http") ? path : base + path, {
-      method: body === undefined ? "GET" : "POST",
-      redirect: "manual",
-      client,
-      signal: AbortSignal.timeout(look.timeoutMs),
-      headers: {
-        accept: "application/json",
-        "user-agent": "sluice",
-        ...(host.vendor === "anthropic" && { "anthropic-version": "2023-06-01" }),
-        ...(key && host.api_key !== undefined && vendor.auth(host.api_key.reveal())),
-        ...(body !== undefined && { "content-type": "application/json" }),
-      },
-      ...(body !== undefined && { body }),
-    });
-    const decode = pieceDecoder();
-    let text = "";
-    for await (const piece of response.body ?? []) {
-      text += decode(piece);
-      if (text.length > LIST_LENGTH) break;
-    }
+    const signal = AbortSignal.timeout(look.timeoutMs);
+    const reply = await askHost(probed, request, { client, signal, mostText: LIST_LENGTH });
     const ended = look.now();
     if (ended - begun > SLOW_MS) {
       notes.doubt(
@@ -116,14 +122,9 @@ async function ask(
         "Look whether it is always so slow: clients wait as long for every first word",
       );
     }
-    const told = Date.parse(response.headers.get("date") ?? "");
-    return {
-      status: response.status,
-      location: response.headers.get("location"),
-      text,
-      // The header has whole seconds, so that it is half a second old on the average.
-      ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }),
-    };
+    const told = Date.parse(reply.date ?? "");
+    // The header has whole seconds, so that it is half a second old on the average.
+    return { ...reply, ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }) };
   } catch (error) {
     if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
       notes.doubt(
@@ -134,7 +135,7 @@ async function ask(
     }
     // Older runtimes find this out no sooner.
     if (/certificate/.test(reasonOf(error))) {
-      tlsFails(notes, new URL(base).host, error);
+      tlsFails(notes, new URL(probed.baseUrl).host, error);
       return undefined;
     }
     const late = error instanceof DOMException && error.name === "TimeoutError";
@@ -146,24 +147,19 @@ async function ask(
   }
 }
 
-/** Where the models are listed. */
-function listPath({ vendor }: Host): string {
-  if (vendor === "anthropic") return "/v1/models?limit=1000";
-  return vendor === "gemini" ? "/models?pageSize=1000" : "/models";
-}
-
 async function judge(visit: Visit, list: Heard): Promise<void> {
-  const { notes, host, vendor } = visit;
+  const { notes, host } = visit;
   if (list.status >= 300 && list.status < 400) return redirected(notes, list);
-  if (isRefusal(list)) return refused(visit, list);
+  if (mayRefuseKey(list)) return refused(visit, list);
   if (list.status === 429 || list.status >= 500) {
     return notes.doubt(`It answers ${list.status} at the moment`, "Try again later, and look at its status page");
   }
   if (list.status === 200) {
     const isOpen = host.api_key === undefined || await isPublic(visit);
     if (!isOpen) notes.ok("It takes the key");
-    else if (host.api_key === undefined && vendor.keyless === true) notes.ok("It wants no key for its list of models");
-    else await tryEmpty(visit);
+    else if (host.api_key === undefined && vendorOf(host.vendor).keyless === true) {
+      notes.ok("It wants no key for its list of models");
+    } else await tryEmpty(visit);
     return knows(visit, list);
   }
   await tryEmpty(visit, list.status);
@@ -171,20 +167,17 @@ async function judge(visit: Visit, list: Heard): Promise<void> {
 
 /** Some hosts show their models to everybody: their list tells nothing about a key. */
 async function isPublic(visit: Visit): Promise<boolean> {
-  const heard = await ask(visit, { path: listPath(visit.host), key: false });
+  const heard = await ask(visit, modelList(visit.host, { key: false }));
   return heard?.status === 200;
 }
 
-/** A request that must fail as bad, and not as unauthorized. Without a model there is nothing to bill. */
+/** A request that must fail as bad, and not as unauthorized. */
 async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
-  const { notes, host, vendor, base } = visit;
-  const [protocol] = host.protocols ?? vendor.protocols;
-  if (protocol === undefined) return;
-  const path = addressOf({ vendor, baseUrl: base, protocol, model: "sluice-doctor", stream: false });
-  const heard = await ask(visit, { path, key: true, body: "{}" });
+  const { notes } = visit;
+  const heard = await ask(visit, emptyRequest(visit.probed));
   if (heard === undefined) return;
   if (heard.status >= 300 && heard.status < 400) return redirected(notes, heard);
-  if (isRefusal(heard)) return refused(visit, heard);
+  if (mayRefuseKey(heard)) return refused(visit, heard);
   if (heard.status === 404 && listStatus === 404) {
     return notes.wrong(
       "It answers 404 for its list of models and for its endpoint",
@@ -201,11 +194,6 @@ async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
     );
   }
   notes.ok(`It refuses an empty request with ${heard.status}, and not the key`);
-}
-
-/** Google refuses a wrong key as a bad request. */
-function isRefusal({ status, text }: Heard): boolean {
-  return status === 401 || status === 403 || status === 400 && /API[ _]key[ _](not valid|invalid)/i.test(text);
 }
 
 function refused({ notes, host }: Visit, { status }: Heard): void {

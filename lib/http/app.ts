@@ -20,7 +20,7 @@ import { createPlaces, type Place } from "./places.ts";
 import { createRequestIds } from "./request_id.ts";
 import { type AnswerHeader, type JsonBody, METHODS, type Route } from "./router.ts";
 import { accessKey, routesOn, type Surface } from "./surface.ts";
-import { isAnthropicPath } from "./target.ts";
+import { isAnthropicPath, readTarget } from "./target.ts";
 
 /** Header by which a caller asks what the gateway takes for its address: proxies in front are found wrong so. */
 const SHOW = "x-sluice-show";
@@ -136,7 +136,8 @@ export function createApp(options: AppOptions): App {
     }
     const place = exchange.place ?? places.find({ url: request.url, headers: head });
     head.check();
-    if (place === undefined || isElsewhere(place.served.path, { surface, gateway })) throw noSuchRoute();
+    if (place === undefined) throw noSuchRoute(readTarget({ url: request.url, headers: head }).path);
+    if (isElsewhere(place.served.path, { surface, gateway })) throw noSuchRoute();
     const { served: { path, allowed, methods }, params } = place;
     gateway.observer.routed(record, path);
     if (isForOperators(path)) exchange.origins = [];
@@ -159,7 +160,7 @@ export function createApp(options: AppOptions): App {
     let leave: (() => void) | undefined;
     if (caller !== undefined) {
       if (head.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
-      const entered = enter(exchange, senders);
+      const entered = enter(exchange, { crowd: senders.crowd, caller });
       leave = entered instanceof Promise ? await entered : entered;
       record.keyId = caller.keyId;
       record.keyName = caller.keyName;
@@ -203,8 +204,8 @@ export function createApp(options: AppOptions): App {
       try {
         const body = await readJsonBody(request, { headers: head, limits, budget, alarms });
         record.bytesIn += body.bytes;
-        if (over) budget.release(body.bytes);
-        else reserved += body.bytes;
+        if (over) budget.release(body.reservedBytes);
+        else reserved += body.reservedBytes;
         if (body.bytes > LONG_STEP) await turn();
         return body;
       } finally {

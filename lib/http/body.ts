@@ -8,10 +8,11 @@ import { MOST_BYTES } from "../json_strings.ts";
 import { inSlices, LONG_STEP, soonInSlices } from "../pace.ts";
 import type { Alarms } from "./alarms.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
-import type { BodyBudget, BodyLimits } from "./body_limits.ts";
+import { type BodyBudget, type BodyLimits, JSON_MEMORY_FACTOR } from "./body_limits.ts";
 import { behindMark, decode, decodeSteps } from "./decode.ts";
 import type { HeaderValues } from "./head.ts";
-import { type Coding, inflate, readCoding } from "./inflate.ts";
+import { type Coding, inflate, mostInflated, readCoding } from "./inflate.ts";
+import { InflateQueue } from "./inflate_queue.ts";
 import type { JsonBody } from "./router.ts";
 import { readBytes } from "./read_bytes.ts";
 
@@ -20,6 +21,9 @@ const PARAMETER_LEVELS = 3;
 
 /** Characters that are looked at for the end of a line in one step. */
 const STEP_CHARS = 65_536;
+
+/** Those of this isolate. */
+const largeInflated = new InflateQueue();
 
 /** What is said of a body without content. */
 export const EMPTY_BODY = "Cannot read the body: it is empty, expected a JSON object";
@@ -33,13 +37,16 @@ export interface BodyRules {
   alarms: Alarms;
 }
 
-/** A body that was read, and what of it is reserved. */
+/** A body that was read. */
 export interface ReadBody extends JsonBody {
+  /** Its size, inflated. */
   bytes: number;
+  /** What is reserved for it in the budget. */
+  reservedBytes: number;
 }
 
 /**
- * Reads the body as a JSON object. `bytes` stay reserved in the budget until the caller releases them; on failure
+ * Reads the body as a JSON object. `reservedBytes` stay reserved in the budget until the caller releases them; on failure
  * nothing stays reserved. Curl's default media types are read as JSON. The limit holds for the body as it is sent and as
  * it is inflated.
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
@@ -54,6 +61,7 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
   try {
     const bytes = await readBytes(request, { limits, keeper: sent, length, alarms });
     if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules });
+    sent.takeForReading();
     return parseSoon(bytes, sent) ?? await parseInTurns(bytes, sent);
   } catch (error) {
     sent.release();
@@ -61,18 +69,24 @@ export async function readJsonBody(request: Request, rules: BodyRules): Promise<
   }
 }
 
-async function parseInflated(
+function parseInflated(
   bytes: Uint8Array<ArrayBuffer>,
   { coding, sent, rules }: { coding: Coding; sent: Held; rules: BodyRules },
 ): Promise<ReadBody> {
-  const inflated = new Held(rules);
-  try {
-    const whole = await inflate(bytes, { coding, take: (size) => inflated.take(size) });
-    sent.release();
-    return parseSoon(whole, inflated) ?? await parseInTurns(whole, inflated);
-  } catch (error) {
-    inflated.release();
-    throw error;
+  return mostInflated(bytes, coding) > LONG_STEP ? largeInflated.run(parse) : parse();
+
+  async function parse(): Promise<ReadBody> {
+    const inflated = new Held(rules);
+    try {
+      const { limits: { jsonBytes: limitBytes } } = rules;
+      const whole = await inflate(bytes, { coding, limitBytes, reserve: (size) => inflated.take(size) });
+      sent.release();
+      inflated.takeForReading();
+      return parseSoon(whole, inflated) ?? await parseInTurns(whole, inflated);
+    } catch (error) {
+      inflated.release();
+      throw error;
+    }
   }
 }
 
@@ -110,6 +124,7 @@ class SoonRead implements ReadBody {
   readonly utf8: ObjectBytes;
   readonly isAscii: boolean;
   readonly bytes: number;
+  readonly reservedBytes: number;
   #text: string | undefined;
 
   constructor(utf8: Uint8Array<ArrayBuffer>, { parsed, held }: { parsed: QuickJson; held: Held }) {
@@ -119,6 +134,7 @@ class SoonRead implements ReadBody {
     this.utf8 = { bytes: utf8, members: parsed.utf8Members, literals: parsed.literals };
     this.isAscii = parsed.isAscii;
     this.bytes = held.bytes;
+    this.reservedBytes = held.reservedBytes;
   }
 
   get text(): string {
@@ -126,15 +142,19 @@ class SoonRead implements ReadBody {
   }
 }
 
-/** What any body says, with turns for others in between. */
 async function parseInTurns(bytes: Uint8Array, held: Held): Promise<ReadBody> {
+  return { ...await parseBody(bytes), bytes: held.bytes, reservedBytes: held.reservedBytes };
+}
+
+/** What any body says, with turns for others in between. @throws {GatewayError} `invalid` */
+export async function parseBody(bytes: Uint8Array): Promise<JsonBody> {
   const text = bytes.length > LONG_STEP ? await inSlices(decodeSteps(bytes)) : decode(bytes);
   if (/^[ \t\r\n]*$/.test(text)) throw new GatewayError("invalid", EMPTY_BODY);
   const parsed = await parseText(text);
   const value = objectIn(parsed);
   const { members, hasRaw, isAscii } = parsed;
   if (hasRaw) await inSlices(plainSteps(value, PARAMETER_LEVELS));
-  return { text, value, members, isAscii, bytes: held.bytes };
+  return { text, value, members, isAscii };
 }
 
 async function parseText(text: string): Promise<ParsedJson> {
@@ -177,6 +197,7 @@ function* place(text: string, position: number): Generator<void, Place> {
 /** Bytes of one body that are held in memory: within the limit of a body, and the budget of all. */
 class Held {
   bytes = 0;
+  #forReading = 0;
   readonly #rules: BodyRules;
 
   constructor(rules: BodyRules) {
@@ -190,8 +211,21 @@ class Held {
     this.bytes += size;
   }
 
+  get reservedBytes(): number {
+    return this.bytes + this.#forReading;
+  }
+
+  /** Takes what it needs to read the bytes as JSON. @throws {GatewayError} `limited` where there is no room for it */
+  takeForReading(): void {
+    const { limits, budget } = this.#rules;
+    const size = this.bytes * (JSON_MEMORY_FACTOR - 1);
+    budget.reserve(size, limits.budgetBytes);
+    this.#forReading = size;
+  }
+
   release(): void {
-    this.#rules.budget.release(this.bytes);
+    this.#rules.budget.release(this.reservedBytes);
     this.bytes = 0;
+    this.#forReading = 0;
   }
 }

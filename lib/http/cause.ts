@@ -1,14 +1,22 @@
 /** What the log may know of an exception. */
+import { faultOf, pathOf } from "../causes.ts";
 
 /**
- * Name and place of what was thrown. Its message stays out: engines quote the input in it, and the input is a prompt or
+ * Name, fault and place of what was thrown. Its message stays out: engines quote the input in it, and the input is a prompt or
  * a key.
  */
-export function describeCause(cause: unknown): { cause?: string; stack?: string } {
+export function describeCause(cause: unknown): { cause?: string; fault?: string; path?: string; stack?: string } {
   if (cause === undefined) return {};
-  if (!(cause instanceof Error)) return { cause: typeof cause };
+  // A text in the place of an error is an upstream's own words.
+  if (!(cause instanceof Error)) return { cause: "Error" };
+  const [fault, path] = [faultOf(cause), pathOf(cause)];
   const frames = cause.stack?.split("\n").filter((line) => /^ {4}at /.test(line)).slice(0, 8).map((line) =>
     line.trim()
   );
-  return { cause: cause.name, ...(frames !== undefined && { stack: frames.join(" | ") }) };
+  return {
+    cause: cause.name,
+    ...(fault !== undefined && { fault }),
+    ...(path !== undefined && { path }),
+    ...(frames !== undefined && { stack: frames.join(" | ") }),
+  };
 }

@@ -3,10 +3,12 @@ import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
 import { createFailures, type Failures } from "../access/failures.ts";
+import { neighbourhood } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
+import { absentEndpoint } from "./absent_endpoints.ts";
 import { clientAddress } from "./client_address.ts";
 import { createCrowd, type Crowd } from "./crowd.ts";
 import type { HeaderValues } from "./head.ts";
@@ -118,21 +120,14 @@ function admitCaller(
   }
 }
 
-/** Looks at a credential, unless too many wrong ones came from the same address: then at nothing, and no store is asked. */
+/** Looks at a credential, whatever its address has sent before: clients that share it must not lock each other out. */
 function guarded<T>(
   visit: Visit,
   { senders, check }: { senders: Senders; check: () => T | Promise<T> },
 ): T | Promise<T> {
-  const { failures } = senders;
-  const address = failures.watching ? addressOf(visit) : undefined;
-  if (address !== undefined) failures.admit(address, credentialOf(visit));
-  const passed = (found: T) => {
-    if (address !== undefined) failures.worked(address, credentialOf(visit));
-    return found;
-  };
   try {
     const found = check();
-    return found instanceof Promise ? found.then(passed, (error) => failed(visit, { senders, error })) : passed(found);
+    return found instanceof Promise ? found.catch((error) => failed(visit, { senders, error })) : found;
   } catch (error) {
     return failed(visit, { senders, error });
   }
@@ -143,26 +138,42 @@ function credentialOf({ head }: Visit): string {
   return `${head.get("x-api-key") ?? ""}\n${head.get("authorization") ?? ""}`;
 }
 
-/** A request without a key is no try to find one. @throws the error itself */
+/**
+ * Counts a wrong credential. A request without one does not try any.
+ * @throws {GatewayError} `limited` where its address has sent too many, else the error itself
+ */
 async function failed(
   visit: Visit,
   { senders: { failures, refusals }, error }: { senders: Senders; error: unknown },
 ): Promise<never> {
-  if (toGatewayError(error).kind === "unauthenticated" && credentialOf(visit) !== "\n") {
-    const { requestId, gateway: { log } } = visit;
-    const address = addressOf(visit);
-    if (await failures.failed(address)) {
-      refusals({ level: "warn", event: "address_refused", request_id: requestId, address }, log);
-    }
+  if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(visit) === "\n") throw error;
+  const { requestId, gateway: { log } } = visit;
+  const address = addressOf(visit);
+  const { retryAfterMs, isLast } = await failures.failed(address);
+  if (retryAfterMs !== undefined) {
+    throw new GatewayError("limited", "Too many wrong keys came from this address: try again later", {
+      retryAfterMs,
+      cause: error,
+    });
+  }
+  if (isLast === true) {
+    refusals({ level: "warn", event: "address_refused", request_id: requestId, address }, log);
   }
   throw error;
 }
 
-/** Counts a request among those of its address, where that is limited. What it returns counts it no longer. */
-export function enter(visit: Visit, { crowd }: Senders): ReturnType<Crowd["enter"]> | undefined {
+/**
+ * Counts a request among those of its client, where that is limited: one key at one address, as others may share either.
+ * What it returns counts it no longer.
+ */
+export function enter(
+  visit: Visit,
+  { crowd, caller }: Pick<Senders, "crowd"> & { caller: Caller },
+): ReturnType<Crowd["enter"]> | undefined {
   const most = visit.gateway.config.limits.requests_per_client;
   const address = most === undefined ? undefined : addressOf(visit);
-  return most === undefined || address === undefined ? undefined : crowd.enter(address, most);
+  if (most === undefined || address === undefined) return undefined;
+  return crowd.enter(`${caller.keyId} ${neighbourhood(address)}`, most);
 }
 
 /** Where the client is; absent where nobody knows. */
@@ -179,10 +190,13 @@ function peerOf(info: Deno.ServeHandlerInfo | undefined): string | undefined {
   return peer?.transport === "tcp" ? peer.hostname : undefined;
 }
 
-/** What is said of a path that is not there, or that must not be seen to be. */
-export function noSuchRoute(): GatewayError {
+/** The error for a path that is not there, or that must not be seen to be. `path`: absent where it must not be judged. */
+export function noSuchRoute(path?: string): GatewayError {
+  const absent = path === undefined ? undefined : absentEndpoint(path);
   return new GatewayError(
     "not_found",
-    "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic",
+    absent === undefined
+      ? "Cannot find this path: no such route; a client's base URL ends with /v1, of the messages protocol with /anthropic"
+      : `Cannot use this endpoint: Sluice does not have ${absent}`,
   );
 }

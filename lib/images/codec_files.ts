@@ -2,7 +2,8 @@
 import { GatewayError } from "../errors.ts";
 import { imageSize } from "../metering/image_size.ts";
 import { encodePng } from "./codec_png.ts";
-import { flatten, type Pixels } from "./pixels.ts";
+import { encodeJpeg, encodeWebp, openWebpDecoder } from "./codec_wasm.ts";
+import { flatten, free, type Pixels } from "./pixels.ts";
 import type { ImageFormat, Size } from "./types.ts";
 
 /** Most pixels that are ever decoded: 64 MB of memory, twice the largest picture that is made. */
@@ -28,36 +29,64 @@ export function checkPixels({ width, height }: Size): void {
   );
 }
 
-/** Decodes a PNG or a JPEG, told apart by its content. @throws {GatewayError} `invalid`, for anything else */
-export async function decodeFile(bytes: Uint8Array): Promise<Pixels> {
-  const header = imageSize(bytes);
-  if (header === undefined || (header.type !== "png" && header.type !== "jpeg")) {
-    throw new GatewayError("invalid", "Cannot decode the picture: expected a PNG or a JPEG", { param: "image" });
-  }
-  checkPixels(header);
-  const pixels = await decode(header.type, bytes).catch((error) => {
-    throw new GatewayError("invalid", `Cannot decode the picture: the ${header.type} file is damaged`, {
-      param: "image",
-      cause: error,
-    });
-  });
-  if (pixels.width !== header.width || pixels.height !== header.height) {
-    throw new GatewayError("invalid", "Cannot decode the picture: it is not of the size its header says", {
-      param: "image",
-    });
-  }
-  return pixels;
+/** Decodes the files of one job. */
+export interface Decoder {
+  /** Decodes a PNG, JPEG or WebP, told apart by its content. @throws {GatewayError} `invalid`, for anything else */
+  decode(bytes: Uint8Array): Promise<Pixels>;
 }
 
-async function decode(type: "png" | "jpeg", bytes: Uint8Array): Promise<Pixels> {
-  if (type === "png") {
-    const { default: png } = await import("imagescript/png");
-    const { width, height, framebuffer } = (await png.init()).decode(bytes);
+/**
+ * Opens a decoder. The files of one job share the memory of its WebAssembly, which only grows. Another job has a decoder
+ * of its own: what one request left in that memory cannot reach another.
+ */
+export function openDecoder(): Decoder {
+  const read = { png: once(openPng), jpeg: once(openJpeg), webp: once(openWebpDecoder) };
+  return {
+    async decode(bytes) {
+      const header = imageSize(bytes);
+      if (header === undefined || header.type === "gif") {
+        throw new GatewayError("invalid", "Cannot decode the picture: expected a PNG, JPEG or WebP", {
+          param: "image",
+        });
+      }
+      checkPixels(header);
+      const pixels = await read[header.type]().then((decode) => decode(bytes)).catch((error) => {
+        throw new GatewayError("invalid", `Cannot decode the picture: the ${header.type} file is damaged`, {
+          param: "image",
+          cause: error,
+        });
+      });
+      if (pixels.width !== header.width || pixels.height !== header.height) {
+        throw new GatewayError("invalid", "Cannot decode the picture: it is not of the size its header says", {
+          param: "image",
+        });
+      }
+      return pixels;
+    },
+  };
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => made ??= make();
+}
+
+async function openPng(): Promise<(bytes: Uint8Array) => Pixels> {
+  const decoder = await (await import("imagescript/png")).default.init();
+  return (bytes) => {
+    const { width, height, framebuffer } = decoder.decode(bytes);
     return { width, height, data: framebuffer };
-  }
-  const { default: jpeg } = await import("imagescript/jpeg");
-  const { width, height, format, buffer } = (await jpeg.init()).decode(bytes);
-  return { width, height, data: toRgba(buffer, { format, count: width * height }) };
+  };
+}
+
+async function openJpeg(): Promise<(bytes: Uint8Array) => Pixels> {
+  const decoder = await (await import("imagescript/jpeg")).default.init();
+  return (bytes) => {
+    const { width, height, format, buffer } = decoder.decode(bytes);
+    const data = toRgba(buffer, { format, count: width * height });
+    free(buffer);
+    return { width, height, data };
+  };
 }
 
 /** What the JPEG decoder gives: grey, RGB or CMYK. */
@@ -73,19 +102,20 @@ function toRgba(from: Uint8Array, { format, count }: { format: number; count: nu
   return to;
 }
 
-/** Encodes a picture. The pixels may be changed: JPEG has no transparency. */
+/** Encodes a picture and frees its pixels. */
 export async function encodeFile(pixels: Pixels, { format, compression }: Encoding): Promise<Uint8Array<ArrayBuffer>> {
-  if (format === "png") return encodePng(pixels);
-  // Native code, so it is loaded only by who asks for these formats. The synchronous calls: a worker may be ended at any
-  // time, and a call that is still running on another thread would come back to nobody.
-  const { default: encoders } = await import("imagescript/encoders").catch((error) => {
-    throw new GatewayError(
-      "internal",
-      `Cannot write ${format} here: the encoder may not be loaded; png needs none`,
-      { cause: error },
-    );
-  });
-  const { width, height, data } = format === "jpeg" ? flatten(pixels) : pixels;
-  const quality = Math.max(1, Math.min(compression ?? QUALITY, 100));
-  return encoders[format].encode(data, { width, height, quality });
+  const file = await encode(pixels, format, compression ?? QUALITY);
+  free(pixels.data);
+  return file;
+}
+
+async function encode(pixels: Pixels, format: ImageFormat, quality: number): Promise<Uint8Array<ArrayBuffer>> {
+  switch (format) {
+    case "png":
+      return encodePng(pixels);
+    case "jpeg":
+      return await encodeJpeg(flatten(pixels), quality);
+    case "webp":
+      return await encodeWebp(pixels, quality);
+  }
 }

@@ -15,7 +15,7 @@ export interface Painting {
   encoding: Encoding;
 }
 
-/** One task. The files of an edit travel before it, one message each: first the pictures, then the mask. */
+/** One task. The worker asks for the files of an edit when it comes to them: first the pictures, then the mask. */
 export type Job =
   | { type: "encode"; pixels: Pixels; encoding: Encoding }
   | { type: "decode"; bytes: Uint8Array<ArrayBuffer> }
@@ -23,19 +23,22 @@ export type Job =
   | { type: "paint"; painting: Painting }
   | { type: "edit"; painting: Painting; orientations: number[]; maskOrientation?: number };
 
-/** What each task gives. The painter's pictures come as base64, ready to be sent. */
+/** What each task gives: files, and pixels. */
 export interface JobResults {
   encode: Uint8Array<ArrayBuffer>;
   decode: Pixels;
   convert: Uint8Array<ArrayBuffer>;
-  paint: string;
-  edit: string;
+  paint: Uint8Array<ArrayBuffer>;
+  edit: Uint8Array<ArrayBuffer>;
 }
 
-/** What a worker is sent. */
-export type ToWorker = { file: Uint8Array<ArrayBuffer> } | { job: Job };
+/** What a worker is sent: jobs, and the files that it asks for. */
+export type ToWorker = { job: Job } | { file: Uint8Array<ArrayBuffer> };
 
-/** What a worker sends, once for each job. */
-export type FromWorker =
+/** What a worker sends: which file of its job it needs next, and once for each job what came of it. */
+export type FromWorker = { needs: number } | Outcome;
+
+/** What came of a job. */
+export type Outcome =
   | { value: JobResults[Job["type"]] }
   | { error: { kind: ErrorKind; message: string; param?: string; cause?: string } };

@@ -3,11 +3,17 @@
  * when there was nothing to do for a while.
  */
 import { GatewayError } from "../errors.ts";
-import { turn } from "../pace.ts";
-import type { FromWorker, Job, JobResults, ToWorker } from "./codec_jobs.ts";
+import type { FromWorker, Job, JobResults, Outcome, ToWorker } from "./codec_jobs.ts";
 
 /** A core is left to the event loop; a second worker is for machines that have one to spare. */
 const MOST_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
+/**
+ * Most pixels of the jobs that run at one time, unless one alone has more: the largest upload and the largest picture
+ * that is made of it. A pixel takes up to 25 bytes of memory while it is decoded or encoded.
+ */
+const MOST_PIXELS_AT_ONCE = 25_165_824;
+/** Pixels after which a worker is ended: V8 keeps the memory of WebAssembly that is not used any more for long. */
+const RENEWAL_PIXELS = 4_194_304;
 /** Longest queue. */
 const MOST_WAITING = 256;
 /** Time after which whoever is refused may come again, in milliseconds. */
@@ -17,10 +23,10 @@ const MOST_JOB_MS = 120_000;
 /** Time that a worker without work is kept, in milliseconds. */
 const IDLE_MS = 15_000;
 
-/** Rights of a worker: it reads its own modules, loads the encoders where the process may, and nothing else. */
+/** Rights of a worker: it reads its own modules and one variable, which a package looks for. */
 const PERMISSIONS: Deno.PermissionOptionsObject = {
   read: "inherit",
-  ffi: "inherit",
+  ffi: false,
   env: ["IMAGESCRIPT_WASM_SIMD"],
   import: false,
   net: false,
@@ -33,18 +39,26 @@ const PERMISSIONS: Deno.PermissionOptionsObject = {
 export interface JobOptions {
   /** Ends the job; it rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Files the job needs. They are copied when its turn comes. */
+  /** Files that the job needs. Each is copied when the worker comes to it. */
   files?: readonly Uint8Array<ArrayBuffer>[];
+  /** Most pixels that it has in memory at one time. */
+  pixels: number;
+  /** Parts of the job that the worker takes over, and that are gone here. */
+  transfer?: Transferable[];
 }
 
 interface Task {
   job: Job;
   files: readonly Uint8Array<ArrayBuffer>[];
-  settle(answer: FromWorker | { thrown: unknown }): void;
+  pixels: number;
+  transfer: Transferable[];
+  settle(answer: Outcome | { thrown: unknown }): void;
 }
 
 interface Slot {
   worker: Worker;
+  /** Pixels of all its jobs. */
+  pixels: number;
   task?: Task;
   timer?: ReturnType<typeof setTimeout>;
 }
@@ -58,7 +72,7 @@ const slots = new Set<Slot>();
  */
 export function runJob<T extends Job["type"]>(
   job: Extract<Job, { type: T }>,
-  { signal, files = [] }: JobOptions = {},
+  { signal, files = [], pixels, transfer = [] }: JobOptions,
 ): Promise<JobResults[T]> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
@@ -68,6 +82,8 @@ export function runJob<T extends Job["type"]>(
     const task: Task = {
       job,
       files,
+      pixels,
+      transfer,
       settle(answer) {
         signal?.removeEventListener("abort", abort);
         if ("thrown" in answer) reject(answer.thrown);
@@ -87,7 +103,7 @@ export function endIdleWorkers(): void {
   for (const slot of slots) if (slot.task === undefined) end(slot);
 }
 
-function toError({ kind, message, param, cause }: Extract<FromWorker, { error: unknown }>["error"]): GatewayError {
+function toError({ kind, message, param, cause }: Extract<Outcome, { error: unknown }>["error"]): GatewayError {
   return new GatewayError(kind, message, { ...(param !== undefined && { param }), cause });
 }
 
@@ -101,39 +117,33 @@ function drop(task: Task, reason: unknown): void {
   queueMicrotask(serve);
 }
 
-/** Gives waiting tasks to workers that are free, and starts workers up to their number. */
+/** Gives waiting tasks to workers that are free, and starts workers up to their number, while there is memory for it. */
 function serve(): void {
-  while (waiting.length > 0) {
+  for (let [task] = waiting; task !== undefined; [task] = waiting) {
+    const running = [...slots].flatMap((slot) => slot.task ?? []);
+    const pixels = running.reduce((sum, { pixels }) => sum + pixels, task.pixels);
+    if (running.length > 0 && pixels > MOST_PIXELS_AT_ONCE) return;
     const free = [...slots].find((slot) => slot.task === undefined) ??
       (slots.size < MOST_WORKERS ? start() : undefined);
     if (free === undefined) return;
-    const task = waiting.shift();
-    if (task !== undefined) void give(task, free);
+    waiting.shift();
+    give(task, free);
   }
 }
 
-async function give(task: Task, slot: Slot): Promise<void> {
+function give(task: Task, slot: Slot): void {
   slot.task = task;
+  slot.pixels += task.pixels;
   clearTimeout(slot.timer);
   slot.timer = setTimeout(
     () => drop(task, new GatewayError("timeout", `Cannot make the picture within ${MOST_JOB_MS / 1000} seconds`)),
     MOST_JOB_MS,
   );
   try {
-    for (const file of task.files) {
-      post(slot, { file });
-      // Copying takes milliseconds for large files: everybody else is served between two of them.
-      await turn();
-      if (slot.task !== task) return;
-    }
-    post(slot, { job: task.job });
+    slot.worker.postMessage({ job: task.job } satisfies ToWorker, task.transfer);
   } catch (thrown) {
     drop(task, thrown);
   }
-}
-
-function post({ worker }: Slot, message: ToWorker): void {
-  worker.postMessage(message);
 }
 
 function start(): Slot {
@@ -142,13 +152,19 @@ function start(): Slot {
     name: "images",
     deno: { permissions: PERMISSIONS },
   });
-  const slot: Slot = { worker };
+  const slot: Slot = { worker, pixels: 0 };
   worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
     // What was on its way when the worker was ended is for nobody.
     if (!slots.has(slot)) return;
     const task = slot.task;
+    if ("needs" in data) {
+      const file = task?.files[data.needs];
+      if (file !== undefined) worker.postMessage({ file } satisfies ToWorker);
+      return;
+    }
     delete slot.task;
     clearTimeout(slot.timer);
+    if (slot.pixels >= RENEWAL_PIXELS) end(slot);
     task?.settle(data);
     serve();
     if (slot.task !== undefined || !slots.has(slot)) return;

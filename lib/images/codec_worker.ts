@@ -1,11 +1,10 @@
 /** The worker that all work on pixels is done in. It takes one job at a time. */
-import { Buffer } from "node:buffer";
 import { toGatewayError } from "../errors.ts";
-import { editPictures } from "./canvas/edit.ts";
+import { startEdit } from "./canvas/edit.ts";
 import { paint } from "./canvas/paint.ts";
-import { decodeFile, encodeFile } from "./codec_files.ts";
-import type { FromWorker, Job, JobResults, Painting, ToWorker } from "./codec_jobs.ts";
-import { orient, type Pixels } from "./pixels.ts";
+import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
+import type { FromWorker, Job, JobResults, ToWorker } from "./codec_jobs.ts";
+import { free, orient, type Pixels } from "./pixels.ts";
 
 /** What a worker's global scope has, and the types of a window have not. */
 interface Scope {
@@ -14,20 +13,18 @@ interface Scope {
 }
 
 const scope = globalThis as unknown as Scope;
-let files: Uint8Array<ArrayBuffer>[] = [];
+let receive: ((file: Uint8Array<ArrayBuffer>) => void) | undefined;
 
 scope.addEventListener("message", ({ data }) => {
-  if ("file" in data) files.push(data.file);
+  if ("file" in data) receive?.(data.file);
   else void answer(data.job);
 });
 
 async function answer(job: Job): Promise<void> {
-  const taken = files;
-  files = [];
   try {
-    const value = await work(job, taken);
-    const bytes = typeof value === "string" ? undefined : value instanceof Uint8Array ? value : value.data;
-    scope.postMessage({ value }, bytes === undefined ? [] : [bytes.buffer]);
+    const value = await work(job);
+    const { buffer } = value instanceof Uint8Array ? value : value.data;
+    scope.postMessage({ value }, [buffer]);
   } catch (thrown) {
     const { kind, message, param, cause } = toGatewayError(thrown);
     const why = cause === undefined ? undefined : String(cause);
@@ -35,32 +32,39 @@ async function answer(job: Job): Promise<void> {
   }
 }
 
-async function work(job: Job, files: readonly Uint8Array<ArrayBuffer>[]): Promise<JobResults[Job["type"]]> {
+async function work(job: Job): Promise<JobResults[Job["type"]]> {
   switch (job.type) {
     case "encode":
       return await encodeFile(job.pixels, job.encoding);
     case "decode":
-      return await decodeFile(job.bytes);
+      return await openDecoder().decode(job.bytes);
     case "convert":
-      return await encodeFile(await decodeFile(job.bytes), job.encoding);
+      return await encodeFile(await openDecoder().decode(job.bytes), job.encoding);
     case "paint":
-      return await toBase64(paint(job.painting), job.painting);
-    case "edit": {
-      const images: Pixels[] = [];
-      for (const [at, orientation] of job.orientations.entries()) images.push(await open(files[at], orientation));
-      const mask = job.maskOrientation === undefined
-        ? undefined
-        : await open(files[job.orientations.length], job.maskOrientation);
-      return await toBase64(editPictures({ ...job.painting, images, mask }), job.painting);
-    }
+      return await encodeFile(paint(job.painting), job.painting.encoding);
+    case "edit":
+      return await encodeFile(await edit(job), job.painting.encoding);
   }
 }
 
-async function open(file: Uint8Array | undefined, orientation: number): Promise<Pixels> {
-  return orient(await decodeFile(file ?? new Uint8Array()), orientation);
+/** Each picture is decoded when the one before it has become a part of the result, and its memory is free. */
+async function edit({ painting, orientations, maskOrientation }: Extract<Job, { type: "edit" }>): Promise<Pixels> {
+  const hasMask = maskOrientation !== undefined;
+  const decoder = openDecoder();
+  const editor = startEdit({ ...painting, count: orientations.length, hasMask });
+  for (const [at, orientation] of orientations.entries()) editor.add(await open(decoder, { at, orientation }));
+  return editor.finish(
+    hasMask ? await open(decoder, { at: orientations.length, orientation: maskOrientation }) : undefined,
+  );
 }
 
-async function toBase64(pixels: Pixels, { encoding }: Painting): Promise<string> {
-  const { buffer, byteOffset, byteLength } = await encodeFile(pixels, encoding);
-  return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
+async function open(decoder: Decoder, { at, orientation }: { at: number; orientation: number }): Promise<Pixels> {
+  const sent = new Promise<Uint8Array<ArrayBuffer>>((resolve) => receive = resolve);
+  scope.postMessage({ needs: at }, []);
+  const file = await sent;
+  const pixels = await decoder.decode(file);
+  free(file);
+  const shown = orient(pixels, orientation);
+  if (shown !== pixels) free(pixels.data);
+  return shown;
 }

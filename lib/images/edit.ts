@@ -4,7 +4,7 @@ import { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
-import { nearestSize, readSize } from "./size.ts";
+import { fittingSize, readSize } from "./size.ts";
 import type { ImageRequest, InputImage, Size } from "./types.ts";
 import { checkMask, readUpload, refuse } from "./upload.ts";
 
@@ -42,7 +42,7 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
   const requestedSize = given.size ?? "auto";
   const size = readSize(requestedSize);
   if (files.length === 0) {
-    throw new GatewayError("invalid", "Missing required parameter: image (a PNG or JPEG file)", {
+    throw new GatewayError("invalid", "Missing required parameter: image (a PNG, JPEG or WebP file)", {
       param: "image",
       code: "missing_required_parameter",
     });
@@ -67,10 +67,10 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
   };
 }
 
-/** The size of the picture as a viewer sees it, or the nearest that the rules allow. */
+/** The size of the picture as a viewer sees it, or the most similar that the rules allow. */
 function sizeOfOriginal(image: InputImage | undefined): Size {
   if (image === undefined) throw new RangeError("Cannot take the size of the original: there is none");
-  return nearestSize(image);
+  return fittingSize(image);
 }
 
 function readFields(form: FormData): Fields {
@@ -92,7 +92,7 @@ function readFields(form: FormData): Fields {
 
 function fileOf(value: FormDataEntryValue, field: string): File {
   if (value instanceof File) return value;
-  throw refuse(field, "expected a file upload (PNG or JPEG), not text and not a URL");
+  throw refuse(field, "expected a file upload (PNG, JPEG or WebP), not text and not a URL");
 }
 
 /** A field's value as JSON would say it. What does not read as its type stays text, for the schema to name. */

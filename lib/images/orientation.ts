@@ -10,11 +10,11 @@ const ORIENTATION_TAG = 0x0112;
 const SHORT = 3;
 
 /**
- * EXIF orientation of a JPEG or PNG: 1 (as stored) to 8; from 5 on width and height change places. 1 where the bytes say
+ * EXIF orientation of a JPEG, PNG or WebP: 1 (as stored) to 8; from 5 on width and height change places. 1 where the bytes say
  * nothing, or nothing that makes sense. Never throws.
  */
 export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
-  const exif = exifOfJpeg(bytes) ?? exifOfPng(bytes);
+  const exif = exifOfJpeg(bytes) ?? exifOfPng(bytes) ?? exifOfWebp(bytes);
   const value = exif === undefined ? undefined : readOrientation(exif);
   return value !== undefined && value >= 1 && value <= 8 ? value : 1;
 }
@@ -51,6 +51,19 @@ function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
     if (says(view, at + 4, "IDAT")) return undefined;
     if (says(view, at + 4, "eXIf")) return part(view, at + 8, at + 8 + length);
     at += 12 + length;
+  }
+  return undefined;
+}
+
+/** The TIFF block of a WebP, which stands behind the pixels. Some writers put the head of a JPEG's segment before it. */
+function exifOfWebp(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  if (!says(view, 0, "RIFF") || !says(view, 8, "WEBPVP8X")) return undefined;
+  let at = 12;
+  for (let parts = 0; parts < MOST_PARTS && at + 8 <= view.byteLength; parts++) {
+    const length = view.getUint32(at + 4, true);
+    if (says(view, at, "EXIF")) return part(view, at + (says(view, at + 8, "Exif\0\0") ? 14 : 8), at + 8 + length);
+    at += 8 + length + length % 2;
   }
   return undefined;
 }

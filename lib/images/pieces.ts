@@ -1,5 +1,6 @@
 /** JSON around pictures, piece by piece: a picture of 30 MB is never copied into a larger text. */
 import { type JsonObject, writeJson } from "../json.ts";
+import { type ReaderWatch, watchReader } from "../pipeline/reader_watch.ts";
 
 /** Characters handed on at a time. */
 const PIECE_LENGTH = 256 * 1024;
@@ -32,15 +33,61 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
   if (text !== "") yield text;
 }
 
+/** A whole answer whose reader is watched. */
+export interface WatchedAnswer {
+  /** How long the client may leave it unread, in milliseconds. */
+  unreadMs: number;
+  /** Called once, when the answer was read or never will be. */
+  ended: () => void;
+}
+
 /** The text as bytes, made as they are read. */
-export function byteStream(pieces: Iterable<string>): ReadableStream<Uint8Array> {
+export function byteStream(pieces: Iterable<string>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
-  const iterator = joined(pieces)[Symbol.iterator]();
+  return watchedStream(joined(pieces)[Symbol.iterator](), { ...watched, toBytes: (text) => encoder.encode(text) });
+}
+
+/** Bytes that are there, given as they are read. */
+export function pieceStream(bytes: Uint8Array<ArrayBuffer>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
+  return watchedStream(cut(bytes), { ...watched, toBytes: (piece) => piece });
+}
+
+function* cut(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
+  // Handing a piece over takes it away from its owner, and others get the same answer.
+  for (let at = 0; at < bytes.length; at += PIECE_LENGTH) yield bytes.slice(at, at + PIECE_LENGTH);
+}
+
+function watchedStream<T>(
+  pieces: Iterator<T>,
+  { unreadMs, ended, toBytes }: WatchedAnswer & { toBytes: (piece: T) => Uint8Array },
+): ReadableStream<Uint8Array> {
+  /** Absent once it has ended: what it holds is free then. */
+  let rest: Iterator<T> | undefined = pieces;
+  let watch: ReaderWatch | undefined;
+  function end(): void {
+    if (rest === undefined) return;
+    rest = undefined;
+    watch?.stop();
+    ended();
+  }
   return new ReadableStream<Uint8Array>({
-    pull(controller) {
-      const { done, value } = iterator.next();
-      if (done === true) controller.close();
-      else controller.enqueue(encoder.encode(value));
+    start(controller) {
+      watch = watchReader(unreadMs, (error) => {
+        controller.error(error);
+        end();
+      });
     },
+    pull(controller) {
+      watch?.asks();
+      const piece = rest?.next();
+      if (piece === undefined || piece.done === true) {
+        controller.close();
+        end();
+        return;
+      }
+      controller.enqueue(toBytes(piece.value));
+      watch?.given();
+    },
+    cancel: end,
   }, { highWaterMark: 0 });
 }

@@ -11,6 +11,11 @@ export function blank({ width, height }: Size, fill = 0): Pixels {
   return { width, height, data: new Uint8Array(width * height * 4).fill(fill) };
 }
 
+/** Frees the memory of bytes that are not used any more: the collector would keep hundreds of megabytes waiting. */
+export function free({ buffer }: Uint8Array<ArrayBuffer>): void {
+  buffer.transfer(0);
+}
+
 /** True where no pixel lets anything through. */
 export function isOpaque({ data }: Pixels): boolean {
   for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false;

@@ -5,9 +5,12 @@ import type { Picture } from "./tally.ts";
 import type { ImageUsage } from "./tariff.ts";
 import type { ImageRequest } from "./types.ts";
 
+/** What a request says of its uploads. */
+type CountedUploads = Pick<ImageRequest, "kind"> & { images: { length: number } };
+
 /** Pictures, and what there is to say about them. */
 export interface ImageResult {
-  request: Pick<ImageRequest, "kind" | "model" | "requestedSize" | "quality"> & { images: { length: number } };
+  request: Pick<ImageRequest, "model" | "requestedSize" | "quality"> & CountedUploads;
   /** Unix seconds. */
   created: number;
   pictures: readonly Picture[];
@@ -25,18 +28,24 @@ export function* writeResult({ request, created, pictures, usage }: ImageResult)
     model: request.model,
     size: request.requestedSize,
     quality: request.quality,
-    usage: writeUsage(usage),
-    ...(request.kind === "edit" && { num_input_images: request.images.length }),
+    usage: writeUsage(usage, request),
+    ...numInputImages(request),
   };
   yield `]${members(rest, ",", "")}}`;
 }
 
-/** The numbers that are billed. Uploaded pictures are not counted, so all input is text. */
-export function writeUsage({ input, output }: ImageUsage): JsonObject {
+/** The numbers that are billed. Uploaded pictures count where they have a price and the upstream reports them. */
+export function writeUsage({ input, inputImages, output }: ImageUsage, request: CountedUploads): JsonObject {
   return {
-    input_tokens: input,
-    input_tokens_details: { text_tokens: input },
+    input_tokens: input + inputImages,
+    input_tokens_details: { text_tokens: input, ...(inputImages > 0 && { image_tokens: inputImages }) },
     output_tokens: output,
-    total_tokens: input + output,
+    total_tokens: input + inputImages + output,
+    ...numInputImages(request),
   };
+}
+
+/** How many pictures were edited. The interface can be read to have it beside the usage or within: it is in both places. */
+export function numInputImages({ kind, images }: CountedUploads): JsonObject {
+  return kind === "edit" ? { num_input_images: images.length } : {};
 }

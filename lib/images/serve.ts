@@ -2,20 +2,24 @@
 import { requireCaller } from "../access/caller.ts";
 import { Dropped } from "../canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
+import { pricingAt } from "../catalog/pricing.ts";
 import { toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
 import { streamHeaders } from "../http/stream_headers.ts";
 import type { Delivered, Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
+import { sheetAt } from "../metering/price.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import { admitImages, admitReplay } from "../pipeline/admission.ts";
+import { beginDrain } from "../pipeline/draining.ts";
 import { droppedHeader } from "../pipeline/dropped_header.ts";
 import { findImageModel } from "../pipeline/find_model.ts";
 import { LEFT, type Metered, metered } from "../pipeline/metered.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import { checkModelId } from "./members.ts";
-import { byteStream } from "./pieces.ts";
+import { byteStream, pieceStream } from "./pieces.ts";
+import { countPixels } from "./pixel_limits.ts";
 import { readEdit } from "./edit.ts";
 import { readForm } from "./form.ts";
 import { readGeneration } from "./generation.ts";
@@ -24,9 +28,9 @@ import { hashRequest } from "./request_hash.ts";
 import { writeResult } from "./result.ts";
 import { sizeText } from "./size.ts";
 import { startImages, type Watch, watchRequest } from "./start.ts";
-import { type Got, streamImages } from "./stream.ts";
-import { type Picture, Tally } from "./tally.ts";
-import { billedTokens, mostUsage } from "./tariff.ts";
+import { streamImages } from "./stream.ts";
+import { type ImageBill, type Picture, Tally } from "./tally.ts";
+import { billedExtras, billedTokens, mostUsage } from "./tariff.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** `POST /v1/images/generations`. */
@@ -34,7 +38,7 @@ export function generateImages(request: Request, context: RouteContext): Promise
   return metered(request, { context, endpoint: "images.generations" }, async (under) => {
     const { value: body } = await context.readJson();
     const model = findImageModel(checkModelId(body.model), context);
-    const wanted = readGeneration(body, defaultsOf(context));
+    const wanted = { ...readGeneration(body, defaultsOf(context)), model: model.id };
     return await answer(request, { context, model, wanted, under });
   });
 }
@@ -48,14 +52,17 @@ export function editImages(request: Request, context: RouteContext): Promise<Res
   );
 }
 
-/** The signal of a client that is not watched. */
-const STAYS = new AbortController().signal;
+/** Most bytes of base64 for a pixel of a picture without transparency. */
+const BYTES_OF_PIXEL = 4;
+
+/** Never aborted: an answer that is paid for goes out. */
+const NEVER = new AbortController().signal;
 
 /** On its own, so that the form's files are free when the work begins: the request has its own copy of them. */
 async function readEditJob(request: Request, context: RouteContext): Promise<Omit<Job, "under">> {
   const form = await readForm(request, context);
   const model = findImageModel(checkModelId(form.get("model") ?? undefined), context);
-  return { context, model, wanted: await readEdit(form, defaultsOf(context)) };
+  return { context, model, wanted: { ...await readEdit(form, defaultsOf(context)), model: model.id } };
 }
 
 function defaultsOf({ gateway: { config } }: RouteContext): { quality: string | undefined } {
@@ -78,6 +85,12 @@ interface Running extends Job {
   tally: Tally;
   dropped: Dropped;
   watch: Watch;
+  /** Price of a token of uploaded images; absent: they cost nothing. */
+  inputImagePrice: string | undefined;
+  /** Asked when the client has left: true where its pictures are made all the same. */
+  drains: () => boolean;
+  /** Gives back the pixels that the request has in memory. Safe at any time, more than once. */
+  leave: () => void;
 }
 
 /** Answers a request, or gives the answer once more where the client names a request that was answered. */
@@ -105,10 +118,26 @@ async function answer(request: Request, job: Job): Promise<Response> {
       };
     },
   });
-  if (own) return new Response(body, { status, headers });
+  if (own) return await give(body, { status, headers }, job);
   await admitReplay({ meter, model, context });
   await meter.deliver({ status, ending: "done", tokens: NO_TOKENS, source: "none" });
-  return new Response(body, { status, headers: { ...headers, "x-sluice-cost": "0" } });
+  return await give(body, { status, headers: { ...headers, "x-sluice-cost": "0" } }, job);
+}
+
+/** An answer that is in memory as a whole. It is entered, so that it goes out also where too much waits to be read. */
+async function give(
+  body: Uint8Array<ArrayBuffer>,
+  head: { status: number; headers: Record<string, string> },
+  { context: { gateway }, model }: Job,
+): Promise<Response> {
+  const pixels = Math.ceil(body.length / BYTES_OF_PIXEL);
+  const ended = isLocal(model, gateway) ? await gateway.pixels.enter(NEVER, pixels).catch(() => () => {}) : () => {};
+  return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, ended }), head);
+}
+
+/** Whether pictures of the model may be made in this process. */
+function isLocal({ targets }: Model, { imageUpstreams }: RouteContext["gateway"]): boolean {
+  return targets.some(({ upstream }) => imageUpstreams.get(upstream)?.isLocal);
 }
 
 /** Work that fails ends its meter without a charge. Its signal is aborted when nobody waits for it any more. */
@@ -127,36 +156,56 @@ async function charged(
 async function make(job: Job, client: AbortSignal): Promise<Response> {
   const { context, model, wanted, under: { meter, interrupted } } = job;
   const { gateway } = context;
+  const drains = drainOf(job);
   const watch = watchRequest({
-    client: model.on_disconnect === "drain" ? STAYS : client,
+    client,
+    drains,
     interrupted,
     totalMs: gateway.config.images.total_ms,
   });
+  let leave = () => {};
   try {
+    const pixels = isLocal(model, gateway) ? countPixels(wanted, gateway.config) : undefined;
     const counter = await loadTokenCounter();
     const promptTokens = await counter.countLong(wanted.prompt);
-    await admitImages(mostUsage(wanted, promptTokens), { meter, model, context });
-    const tally = new Tally(wanted, promptTokens);
+    const now = gateway.now();
+    const { input_image: inputImagePrice } = pricingAt(model, now);
+    const counting = { promptTokens, chargesInputImages: wanted.kind === "edit" && inputImagePrice !== undefined };
+    const most = mostUsage(wanted, counting);
+    await admitImages({ ...most, extras: billedExtras(most, inputImagePrice) }, { meter, model, context, now });
+    if (pixels !== undefined) leave = await gateway.pixels.enter(watch.signal, pixels);
+    const tally = new Tally(wanted, counting);
     const dropped = new Dropped();
     const suited = withoutPngQuality(wanted, dropped);
     const { feed, headers } = await startImages({
       gateway,
       requestId: context.requestId,
+      key: requireCaller(context.caller).keyId,
       request: suited,
       model,
       dropped,
       signal: watch.signal,
+      hasLeft: () => client.aborted,
       meter,
     });
     context.record.dropped = memberNames(dropped.names);
-    const running: Running = { ...job, feed, headers, tally, dropped, watch };
+    const running: Running = { ...job, feed, headers, tally, dropped, watch, drains, inputImagePrice, leave };
     const response = wanted.stream ? await streamed(running) : await whole(running, () => client.aborted);
     watch.answered();
     return response;
   } catch (error) {
+    leave();
     watch.stop();
     throw error;
   }
+}
+
+/** Whether pictures are made for a client that has left: nothing of them shows what they cost before they are there. */
+function drainOf({ context, model, under: { meter } }: Job): () => boolean {
+  const factor = requireCaller(context.caller).group.price_factor;
+  const sheet = sheetAt(model, { factor, now: context.gateway.now() });
+  let drains = false;
+  return () => drains ||= beginDrain({ model, sheet, isCountable: () => false, meter }, context);
 }
 
 /** PNG loses nothing, so that there is no quality to choose. */
@@ -168,16 +217,19 @@ function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest
 }
 
 async function whole(running: Running, hasLeft: () => boolean): Promise<Response> {
-  const { context: { gateway }, wanted, feed, tally, dropped, watch } = running;
+  const { context: { gateway }, wanted, feed, tally, dropped, watch, leave } = running;
   const pictures = await collect(feed, tally);
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
   // Entered before the first byte goes out.
   const cost = await charge(running, hasLeft() ? { status: LEFT, ending: "abandoned" } : {});
-  return new Response(byteStream(writeResult({ request: wanted, created, pictures, usage: tally.usage })), {
+  const { usage, sizes } = tally.bill;
+  const text = writeResult({ request: wanted, created, pictures, usage });
+  return new Response(byteStream(text, { unreadMs: gateway.config.limits.answer_unread_ms, ended: leave }), {
     headers: {
       ...running.headers,
-      ...headersOf(tally.size, dropped),
+      "x-sluice-image-size": sizesText(sizes),
+      ...Object.fromEntries(droppedHeader(dropped)),
       "content-type": "application/json",
       "x-sluice-cost": cost,
     },
@@ -205,9 +257,10 @@ async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
 
 /** Charges what has come; nothing where nothing has. Gives the cost in USD. */
 async function charge(
-  { context: { gateway, record }, wanted, tally, under: { meter } }: Running,
+  running: Running,
   end: Partial<Pick<Delivered, "status" | "ending">> = {},
 ): Promise<string> {
+  const { context: { gateway, record }, wanted, tally, under: { meter } } = running;
   if (tally.count === 0) {
     gateway.observer.failed(record, tally.failure);
     await meter.fail(200);
@@ -218,34 +271,55 @@ async function charge(
       status: 200,
       ending: tally.count < wanted.n ? "partial" : "done",
       ...end,
-      tokens: billedTokens(tally.usage),
-      source: "formula",
-      images: tally.count,
+      ...chargeable(tally.bill, running),
     }),
   );
 }
 
 /** Charges a client that left for what it got; nothing where it was the gateway that ended the stream. */
-async function chargeLeft({ meter, interrupted }: Metered, { usage, pictures }: Got): Promise<void> {
+async function chargeLeft(running: Running, got: ImageBill): Promise<void> {
+  const { meter, interrupted } = running.under;
   if (interrupted.aborted) return await meter.fail(200);
-  if (pictures === 0) return await meter.fail(LEFT);
-  await meter.deliver({
-    status: 200,
-    ending: "abandoned",
+  if (got.sizes.length === 0) return await meter.fail(LEFT);
+  await meter.deliver({ status: 200, ending: "abandoned", ...chargeable(got, running) });
+}
+
+/** What is charged for images. Where an upstream made another size than it was asked for, the log says so. */
+function chargeable(
+  { usage, sizes }: ImageBill,
+  { context: { gateway, requestId }, model, wanted, headers, inputImagePrice, under: { meter } }: Running,
+): Pick<Delivered, "tokens" | "source" | "images" | "details"> {
+  const asked = sizeText(wanted.size);
+  // The end of a stream is charged once more, for nothing.
+  if (!meter.ended && sizes.some((size) => size !== asked)) {
+    gateway.log({
+      level: "warn",
+      event: "image_size_differs",
+      request_id: requestId,
+      upstream: headers["x-sluice-upstream"],
+      model: model.id,
+      asked,
+      delivered: sizes.join(", "),
+    });
+  }
+  const extras = billedExtras(usage, inputImagePrice);
+  return {
     tokens: billedTokens(usage),
     source: "formula",
-    images: pictures,
-  });
+    images: sizes.length,
+    details: { image_sizes: { asked, delivered: sizes }, ...(extras.length > 0 && { extras }) },
+  };
 }
 
 async function streamed(running: Running): Promise<Response> {
-  const { context: { gateway }, model, wanted, feed, tally, dropped, watch, under } = running;
+  const { context: { gateway }, wanted, feed, tally, dropped, watch, drains, leave } = running;
   const body = await streamImages({
     feed: {
       read: () => feed.read(),
       cancel() {
         watch.stop();
         feed.cancel();
+        leave();
       },
     },
     request: wanted,
@@ -254,15 +328,15 @@ async function streamed(running: Running): Promise<Response> {
     keepAliveMs: gateway.config.keep_alive_seconds * 1000,
     unreadMs: gateway.config.limits.answer_unread_ms,
     charge: (hasLeft) => charge(running, hasLeft ? { ending: "abandoned" } : {}),
-    left: (got) => gateway.afterwork.add(chargeLeft(under, got)),
-    drain: model.on_disconnect === "drain",
+    left: (got) => gateway.afterwork.add(chargeLeft(running, got)),
+    drains,
   });
   return new Response(body, {
-    headers: streamHeaders({ ...running.headers, ...headersOf(sizeText(wanted.size), dropped) }),
+    headers: streamHeaders({ ...running.headers, ...Object.fromEntries(droppedHeader(dropped)) }),
   });
 }
 
-/** The size that was made, which the answer's `size` need not tell, and what was not passed on. */
-function headersOf(size: string, dropped: Dropped): Record<string, string> {
-  return { "x-sluice-image-size": size, ...Object.fromEntries(droppedHeader(dropped)) };
+/** The one size of all images, or that of each, in their order. The answer's `size` is what was asked for. */
+function sizesText(sizes: readonly string[]): string {
+  return new Set(sizes).size === 1 ? sizes[0] ?? "" : sizes.join(", ");
 }

@@ -1,4 +1,4 @@
-/** The rules about sizes of pictures, as one function, and the size nearest to one that breaks them. */
+/** The rules about sizes of pictures, as one function, and valid sizes in place of one that breaks them. */
 import { GatewayError } from "../errors.ts";
 import type { Size } from "./types.ts";
 
@@ -43,24 +43,39 @@ export function isValidSize(size: Size): boolean {
 }
 
 /**
- * The valid size nearest to one of at least 1x1: first it is scaled to keep its aspect ratio as well as it can, then both
- * sides are rounded. A valid size is nearest to itself.
+ * The valid size nearest to one of at least 1x1: the square of the difference in width plus that in height, in pixels, is
+ * the least. Of several that are equally near, the one with the most pixels, and then the widest.
  */
 export function nearestSize(size: Size): Size {
+  return nearest(size, { width: 1, height: 1 });
+}
+
+/**
+ * The valid size that a picture of at least 1x1 is brought to: first it is scaled to keep its aspect ratio as well as it
+ * can, then both sides are rounded. A valid size stays as it is.
+ */
+export function fittingSize(size: Size): Size {
   if (isValidSize(size)) return { width: size.width, height: size.height };
   const ideal = scaleIntoRules(size);
+  return nearest(ideal, ideal);
+}
+
+/** The nearest valid size, where differences in width and in height count in these units. */
+function nearest({ width, height }: Size, unit: Size): Size {
   let nearest: Size = { ...DEFAULT_SIZE };
   let least = Infinity;
-  for (let width = STEP; width <= LONGEST; width += STEP) {
-    const across = (width - ideal.width) / ideal.width;
-    if (across * across > least) continue;
-    for (let height = STEP; height <= LONGEST; height += STEP) {
-      const down = (height - ideal.height) / ideal.height;
-      const distance = across * across + down * down;
-      // Of two that are equally near, the larger one.
-      if (distance > least || !isValidSize({ width, height })) continue;
+  // From the widest, which wins where all else is equal.
+  for (let wide = LONGEST; wide >= STEP; wide -= STEP) {
+    const lowest = Math.ceil(Math.max(wide / RATIO, FEWEST / wide) / STEP) * STEP;
+    const highest = Math.floor(Math.min(wide * RATIO, LONGEST, MOST / wide) / STEP) * STEP;
+    if (lowest > highest) continue;
+    // Half is rounded up, to more pixels.
+    const high = Math.min(highest, Math.max(lowest, Math.floor(height / STEP + 1 / 2) * STEP));
+    const distance = ((wide - width) / unit.width) ** 2 + ((high - height) / unit.height) ** 2;
+    const hasMore = wide * high > nearest.width * nearest.height;
+    if (distance < least || (distance === least && hasMore)) {
       least = distance;
-      nearest = { width, height };
+      nearest = { width: wide, height: high };
     }
   }
   return nearest;

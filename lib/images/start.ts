@@ -16,11 +16,15 @@ import type { ImageFeed, ImageRequest } from "./types.ts";
 export interface ImageJob {
   gateway: Pick<Gateway, "config" | "health" | "retries" | "imageUpstreams" | "monotonic" | "random" | "log">;
   requestId: string;
+  /** The client key whose request it is. */
+  key: string;
   request: ImageRequest;
   model: Model;
   dropped: Dropped;
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
+  /** Whether the client has gone, also where that does not abort the signal. */
+  hasLeft: () => boolean;
   meter: Pick<Meter, "attempt" | "first" | "ended">;
 }
 
@@ -37,18 +41,19 @@ export interface Started {
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
 export async function startImages(job: ImageJob): Promise<Started> {
-  const { gateway, requestId, model, signal, meter } = job;
+  const { gateway, requestId, key, model, signal, hasLeft, meter } = job;
   const { health, random, imageUpstreams } = gateway;
   let last: Attempt | undefined;
   try {
     const feed = await attempt(attemptsWith(gateway, {
       requestId,
       signal,
+      key,
       choices: planChoices({
         models: [{ model, price: { prompt: 0n, completion: 0n } }],
         facts: (target) => ({
           slugs: [],
-          isUp: health.away(target) === undefined,
+          isUp: health.isUp(target, key),
           isNative: true,
           isIssuer: false,
           ...health.speed(target),
@@ -58,7 +63,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
       deadlineMs: gateway.config.images.total_ms,
       once: true,
       ask: (attempt) => startAt(last = attempt, job),
-      isOver: () => signal.aborted || meter.ended,
+      isOver: () => signal.aborted || meter.ended || hasLeft(),
     }));
     return { feed, headers: last === undefined ? {} : Object.fromEntries(headersOfAttempt(last)) };
   } catch (thrown) {
@@ -124,6 +129,8 @@ export interface Watch {
 export interface Watched {
   /** Aborted when the client has gone. */
   client: AbortSignal;
+  /** Asked when the client has gone: true where the pictures are made all the same. */
+  drains: () => boolean;
   /** Given up when the process ends; its reason is what the client is told. */
   interrupted: StopSignal;
   /** Longest time, in milliseconds. */
@@ -131,9 +138,9 @@ export interface Watched {
 }
 
 /** Watches the client, the process and the time. */
-export function watchRequest({ client, interrupted, totalMs }: Watched): Watch {
+export function watchRequest({ client, drains, interrupted, totalMs }: Watched): Watch {
   const control = new AbortController();
-  const leave = () => control.abort(client.reason);
+  const leave = () => drains() ? undefined : control.abort(client.reason);
   const interrupt = { handleEvent: () => control.abort(interrupted.reason) };
   if (interrupted.aborted) interrupt.handleEvent();
   else interrupted.addEventListener("abort", interrupt);

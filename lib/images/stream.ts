@@ -6,9 +6,8 @@ import { type PatientReader, patientReader } from "../pipeline/patient_reader.ts
 import { type ReaderWatch, watchReader } from "../pipeline/reader_watch.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { joined, pictureObject } from "./pieces.ts";
-import { writeUsage } from "./result.ts";
-import type { ImageUsage } from "./tariff.ts";
-import type { Delivered, Tally } from "./tally.ts";
+import { numInputImages, writeUsage } from "./result.ts";
+import type { Delivered, ImageBill, Tally } from "./tally.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "./types.ts";
 
 /** What a streamed answer is made of. */
@@ -28,19 +27,13 @@ export interface ImageStream {
    */
   charge: (hasLeft: boolean) => Promise<string>;
   /** Told when the client leaves before the end, or leaves what there is unread for too long, with what it got. */
-  left: (got: Got) => void;
-  /** True: the feed is read to its end when the client leaves, and all of it is charged. */
-  drain: boolean;
+  left: (got: ImageBill) => void;
+  /** Asked when the client leaves: true where the feed is read to its end all the same, and all of it is charged. */
+  drains: () => boolean;
 }
 
 /** The same while it is written: whether the client is still there is known. */
 type Written = Omit<ImageStream, "charge"> & { charge: () => Promise<string> };
-
-/** What a client has got so far. */
-export interface Got {
-  usage: ImageUsage;
-  pictures: number;
-}
 
 const KEEP_ALIVE = ": keep-alive\n";
 
@@ -57,9 +50,8 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   const reader = patientReader(stream.feed, stream.keepAliveMs);
   let gone = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
-  const soFar = (): Got => ({ usage: stream.tally.usage, pictures: stream.tally.count });
-  /** What the client has got, and what it will have got with what it is being sent. */
-  let got = soFar();
+  /** The bill of what the client has got, and of what it will have got with what it is being sent. */
+  let got = stream.tally.bill;
   let given = got;
   let opening: IteratorResult<Iterable<string>> | undefined;
   try {
@@ -74,7 +66,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   async function leave(): Promise<void> {
     gone = true;
     watch?.stop();
-    if (!stream.drain) stream.left(got);
+    if (!stream.drains()) stream.left(got);
     // For nobody but the bill.
     else while ((await steps.next()).done !== true);
     reader.stop();
@@ -101,7 +93,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
         const step = opening ?? await steps.next();
         opening = undefined;
         if (gone) return;
-        given = soFar();
+        given = stream.tally.bill;
         if (step.done === true) {
           watch?.stop();
           reader.stop();
@@ -161,13 +153,19 @@ function writePartial(
   return writePicture("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
 }
 
-/** The last one tells the cost of all of them. */
+/** The head of the stream cannot tell the actual size: each picture tells its own. The last one tells the cost of all. */
 function writeCompleted(
-  { picture: { index, base64 }, usage }: Delivered,
+  { picture: { index, base64 }, size, usage }: Delivered,
   cost: string | undefined,
   stream: Written,
 ): Iterable<string> {
-  const after = { usage: writeUsage(usage), index, ...(cost !== undefined && { sluice_cost: cost }) };
+  const after = {
+    usage: writeUsage(usage, stream.request),
+    ...numInputImages(stream.request),
+    index,
+    sluice_image_size: size,
+    ...(cost !== undefined && { sluice_cost: cost }),
+  };
   return writePicture("completed", { base64, after }, stream);
 }
 

@@ -1,8 +1,8 @@
-/** What came of a request so far: which pictures are there, what they cost, and what went wrong with the others. */
+/** What came of a request so far: which images are there, what they cost, and what went wrong with the others. */
 import { GatewayError } from "../errors.ts";
 import { imageSizeBase64 } from "../metering/image_size.ts";
 import { sizeText } from "./size.ts";
-import { deliveredTokens, type ImageUsage } from "./tariff.ts";
+import { type ImageUsage, NO_USAGE, tokensOfImage } from "./tariff.ts";
 import type { ImageEvent, ImageRequest } from "./types.ts";
 
 /** A finished picture. */
@@ -15,39 +15,53 @@ export interface Picture {
 /** What is known of a picture that has just come. */
 export interface Delivered {
   picture: Picture;
+  /** Its actual size, such as `1024x1024`; `unknown` where it cannot be read. */
+  size: string;
   /** What it costs; the first of a request carries the prompt, so that all together are the bill. */
   usage: ImageUsage;
 }
 
+/** What images cost, and how large they are. */
+export interface ImageBill {
+  usage: ImageUsage;
+  /** The actual size of each image, in the order of the answer. */
+  sizes: readonly string[];
+}
+
+/** How requests are counted. */
+export interface TallyOptions {
+  /** o200k tokens of the prompt. */
+  promptTokens: number;
+  /** Whether tokens of uploaded images are billed where the upstream reports them. */
+  chargesInputImages: boolean;
+}
+
+/** Most tokens of uploaded images that an upstream is believed, as of any other class. */
+const MOST_TOKENS = 1_000_000_000;
+
 /** Counts pictures as they come. A failed one costs nothing. */
 export class Tally {
   readonly #request: ImageRequest;
-  readonly #promptTokens: number;
-  readonly #seen = new Set<number>();
-  #outputTokens = 0;
-  #size: string;
+  readonly #options: TallyOptions;
+  /** Sizes of the pictures that have come, by their index. */
+  readonly #sizes = new Map<number, string>();
+  #usage: ImageUsage = NO_USAGE;
   #failure: GatewayError | undefined;
 
-  /** @param promptTokens o200k tokens of the prompt */
-  constructor(request: ImageRequest, promptTokens: number) {
+  constructor(request: ImageRequest, options: TallyOptions) {
     this.#request = request;
-    this.#promptTokens = promptTokens;
-    this.#size = sizeText(request.size);
+    this.#options = options;
   }
 
   /** How many pictures have come. */
   get count(): number {
-    return this.#seen.size;
+    return this.#sizes.size;
   }
 
   /** The bill so far: nothing without a picture. */
-  get usage(): ImageUsage {
-    return this.count === 0 ? { input: 0, output: 0 } : { input: this.#promptTokens, output: this.#outputTokens };
-  }
-
-  /** Size of the first picture; until it has come, the size asked for. */
-  get size(): string {
-    return this.#size;
+  get bill(): ImageBill {
+    const sizes = [...this.#sizes].sort(([one], [other]) => one - other).map(([, size]) => size);
+    return { usage: this.#usage, sizes };
   }
 
   /** Why there is no picture. Upstreams that end without one and without a word are at fault themselves. */
@@ -57,23 +71,36 @@ export class Tally {
 
   /** Whether an index is that of a picture that is still missing. */
   isMissing(index: number): boolean {
-    return Number.isInteger(index) && index >= 0 && index < this.#request.n && !this.#seen.has(index);
+    return Number.isInteger(index) && index >= 0 && index < this.#request.n && !this.#sizes.has(index);
   }
 
   /** Takes note of a picture; `undefined` where nobody asked for it, or it was there already. */
-  deliver({ index, base64 }: Extract<ImageEvent, { type: "image" }>): Delivered | undefined {
+  deliver({ index, base64, inputImageTokens }: Extract<ImageEvent, { type: "image" }>): Delivered | undefined {
     if (!this.isMissing(index) || base64 === "") return undefined;
-    const size = imageSizeBase64(base64);
-    const output = deliveredTokens(size, this.#request.size);
-    const isFirst = this.count === 0;
-    if (isFirst && size !== undefined) this.#size = sizeText(size);
-    this.#seen.add(index);
-    this.#outputTokens += output;
-    return { picture: { index, base64 }, usage: { input: isFirst ? this.#promptTokens : 0, output } };
+    const actual = imageSizeBase64(base64);
+    const size = actual === undefined ? "unknown" : sizeText(actual);
+    const usage = {
+      input: this.count === 0 ? this.#options.promptTokens : 0,
+      inputImages: this.#options.chargesInputImages ? believed(inputImageTokens) : 0,
+      output: tokensOfImage(actual, this.#request.size),
+    };
+    this.#sizes.set(index, size);
+    const { input, inputImages, output } = this.#usage;
+    this.#usage = {
+      input: input + usage.input,
+      inputImages: inputImages + usage.inputImages,
+      output: output + usage.output,
+    };
+    return { picture: { index, base64 }, size, usage };
   }
 
   /** Takes note of a picture that will not come. The first reason is kept. */
   fail(error: GatewayError): void {
     this.#failure ??= error;
   }
+}
+
+/** A count that an upstream reports; 0 where it is none that can be. */
+function believed(tokens: number | undefined): number {
+  return tokens !== undefined && Number.isSafeInteger(tokens) && tokens >= 0 && tokens <= MOST_TOKENS ? tokens : 0;
 }

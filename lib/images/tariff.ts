@@ -1,45 +1,61 @@
-/** What pictures cost: tokens by the official formula, always at the high tier, whatever an upstream reports. */
+/** What a request for images is billed: tokens by the official formula, at the high tier, and nothing that is not delivered. */
+import { deliveredTokens, outputTokens } from "../metering/image_tokens.ts";
 import { NO_TOKENS } from "../store/days.ts";
-import type { BilledTokens } from "../store/ledger.ts";
-import { isValidSize } from "./size.ts";
-import type { Size } from "./types.ts";
-
-/** Tokens along the longer side at the high tier, which every quality is charged at. */
-const HIGH_TIER = 96;
+import type { BilledExtra, BilledTokens } from "../store/ledger.ts";
+import type { ImageRequest, Size } from "./types.ts";
 
 /** What a request is billed. These are the numbers the client sees, too. */
 export interface ImageUsage {
-  /** o200k tokens of the prompt. Pictures that were uploaded count nothing. */
+  /** o200k tokens of the prompt. */
   input: number;
-  /** Tokens of the pictures delivered. */
+  /** Tokens of uploaded images: those that an upstream reports, where the model's row has a price for them; else 0. */
+  inputImages: number;
+  /** Tokens of the images delivered. */
   output: number;
 }
 
-/** Tokens of one picture of this size, which is valid. All numbers on the way are whole and below 2^53. */
-export function outputTokens({ width, height }: Size): number {
-  const shorter = Math.min(width, height);
-  const longer = Math.max(width, height);
-  // Half is rounded up.
-  const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));
-  return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);
-}
+/** Name of the price of uploaded images, as in `pricing`. */
+const INPUT_IMAGE = "input_image";
 
 /**
- * Tokens of a picture as it came: those of its actual size, but never more than were asked for, as nobody pays for what an
- * upstream makes differently. A size outside the rules has no price of its own: it is charged as asked for.
- * @param actual absent where it cannot be read
+ * Most tokens that are set aside for one uploaded image. Of OpenAI's models, those that look at it most closely count less
+ * than 7,000.
  */
-export function deliveredTokens(actual: Size | undefined, asked: Size): number {
-  const most = outputTokens(asked);
-  return actual === undefined || !isValidSize(actual) ? most : Math.min(most, outputTokens(actual));
+const MOST_INPUT_IMAGE_TOKENS = 8_192;
+
+/** Nothing at all. */
+export const NO_USAGE: Readonly<ImageUsage> = Object.freeze({ input: 0, inputImages: 0, output: 0 });
+
+/** Tokens of an image as it came: those of its own size. One whose size cannot be read costs what was asked for. */
+export function tokensOfImage(actual: Size | undefined, asked: Size): number {
+  return actual === undefined ? outputTokens(asked) : deliveredTokens(actual);
 }
 
-/** The same by price class. */
-export function billedTokens({ input, output }: ImageUsage): BilledTokens {
+/** Usage by price class; tokens of uploaded images are billed beside these. */
+export function billedTokens({ input, output }: Pick<ImageUsage, "input" | "output">): BilledTokens {
   return { ...NO_TOKENS, prompt: input, completion: output };
 }
 
-/** The most that a request can be billed: all its pictures, at the size asked for. */
-export function mostUsage({ n, size }: { n: number; size: Size }, promptTokens: number): ImageUsage {
-  return { input: promptTokens, output: n * outputTokens(size) };
+/** What is billed beside the classes of tokens: uploaded images at the price of the model's row. */
+export function billedExtras(
+  { inputImages }: Pick<ImageUsage, "inputImages">,
+  price: string | undefined,
+): BilledExtra[] {
+  return inputImages === 0 || price === undefined ? [] : [{ item: INPUT_IMAGE, count: inputImages, price }];
+}
+
+/**
+ * The most that a request can be billed if its upstream makes the size that it is asked for. Where uploaded images have a
+ * price, a host that makes one image per request looks at all of them for each.
+ */
+export function mostUsage(
+  { n, size, images, mask }: Pick<ImageRequest, "n" | "size" | "images" | "mask">,
+  { promptTokens, chargesInputImages }: { promptTokens: number; chargesInputImages: boolean },
+): ImageUsage {
+  const files = images.length + (mask === undefined ? 0 : 1);
+  return {
+    input: promptTokens,
+    inputImages: chargesInputImages ? n * files * MOST_INPUT_IMAGE_TOKENS : 0,
+    output: n * outputTokens(size),
+  };
 }

@@ -19,7 +19,7 @@ export interface Size {
 /** A picture the client uploaded. Its header was read, its pixels were not. */
 export interface InputImage extends Size {
   bytes: Uint8Array<ArrayBuffer>;
-  type: "png" | "jpeg";
+  type: ImageFormat;
   /** EXIF orientation, 1 to 8; `width` and `height` are as the viewer sees them. */
   orientation: number;
 }
@@ -57,8 +57,8 @@ export interface ImageRequest {
 export type ImageEvent =
   /** A preview: `step` counts from 0 within its picture. */
   | { type: "partial"; index: number; step: number; base64: string }
-  /** A finished picture. */
-  | { type: "image"; index: number; base64: string }
+  /** A finished picture, and the tokens of uploaded images that its answer reports beyond those reported before. */
+  | { type: "image"; index: number; base64: string; inputImageTokens?: number }
   /** This picture will not come; the others may. */
   | { type: "failed"; index: number; error: GatewayError };
 
@@ -82,6 +82,8 @@ export interface ImageCall {
 
 /** A source of pictures. */
 export interface ImageUpstream {
+  /** True where the pictures are made in this process, which takes its memory. */
+  readonly isLocal?: boolean;
   /** Starts the work. @throws {GatewayError} where it cannot even start */
   create(call: ImageCall): Promise<ImageFeed>;
   close(): void;

@@ -12,17 +12,15 @@ const LONGEST_SIDE = 16_384;
 /**
  * Reads the header of an uploaded picture. Pixels are not decoded.
  * @param field its name in the form, for errors
- * @throws {GatewayError} `invalid`, for what is neither PNG nor JPEG, or would be too large when decoded
+ * @throws {GatewayError} `invalid`, for what is no PNG, JPEG or WebP, or would be too large when decoded
  */
 export async function readUpload(file: File, field: string): Promise<InputImage> {
-  if (file.size === 0) throw refuse(field, "the file is empty, expected a PNG or JPEG picture");
+  if (file.size === 0) throw refuse(field, "the file is empty, expected a PNG, JPEG or WebP picture");
   const bytes = new Uint8Array(await file.arrayBuffer());
   const header = imageSize(bytes);
-  if (header === undefined) throw refuse(field, "the file is neither PNG nor JPEG, or its header is damaged");
+  if (header === undefined) throw refuse(field, "the file is neither PNG nor JPEG nor WebP, or its header is damaged");
   const { type } = header;
-  if (type !== "png" && type !== "jpeg") {
-    throw refuse(field, `expected PNG or JPEG by content, this file is ${type === "gif" ? "GIF" : "WebP"}`);
-  }
+  if (type === "gif") throw refuse(field, "expected PNG, JPEG or WebP by content, this file is GIF");
   const { width, height } = header;
   if (width * height > MOST_PIXELS || Math.max(width, height) > LONGEST_SIDE) {
     throw refuse(

@@ -74,6 +74,8 @@ export interface Limiter {
   standings(claims: readonly Claim[]): Promise<Standing[]>;
   /** Whether the limits hold for all nodes. False while each keeps to a share of its own, or admits nothing. */
   readonly healthy: boolean;
+  /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
+  readonly othersHeardMs?: number | undefined;
   /** Frees what it holds. */
   close(): Promise<void>;
 }

@@ -18,6 +18,8 @@ export interface MemoryLimiter extends Limiter {
   readonly size: number;
   /** All that counts now. */
   counted(): Counted[];
+  /** What counts now against the limit of a claim. */
+  sum(claim: Claim): number;
 }
 
 /** What counts against the limits of one name. */
@@ -133,6 +135,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     get size() {
       return counts.size + requests.size;
     },
+    sum: (claim) => find(claim)?.sum(clock()) ?? 0,
     counted() {
       const now = clock();
       return [...counts].flatMap(([name, windows]) =>
@@ -155,7 +158,7 @@ function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean
 }
 
 /** Looks at a few entries of a map at each call, round and round, and deletes those that are over. */
-function createSweep<Value>(
+export function createSweep<Value>(
   map: Map<string, Value>,
   isOver: (value: Value, now: number) => boolean,
 ): (now: number) => void {

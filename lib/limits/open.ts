@@ -13,6 +13,11 @@ export interface LimiterOptions {
   timeoutMs: number;
   /** How long the slots of this process outlive it, in milliseconds. */
   leaseMs: number;
+  /**
+   * Milliseconds since the store that nodes share answered this one last; `undefined` while it is out of reach. Other nodes
+   * are told. Absent: there is no such store.
+   */
+  storeHeardMs?: () => number | undefined;
   /** Told of what happens to them. */
   log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
 }

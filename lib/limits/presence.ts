@@ -62,6 +62,9 @@ export interface Admitted {
 const BEAT_MS = 5_000;
 const BEATS_PER_LIFE = 3;
 
+/** The same where nodes tell each other whether they reach a store, in milliseconds. */
+const STORE_BEAT_MS = 2_000;
+
 /** Time between two looks whether Redis is there again, in milliseconds, give or take a fifth. */
 const PROBE_MS = 500;
 
@@ -86,6 +89,8 @@ export class Presence {
   #rejoining: Promise<void> | undefined;
   #epoch: string | undefined;
   #nodes = 1;
+  /** When the store answered another node last, by the clock of the node; absent where that is not known. */
+  #othersHeardAt: number | undefined;
   #downSince: number | undefined;
   #probe: ReturnType<typeof setTimeout> | undefined;
   #beat: ReturnType<typeof setTimeout> | undefined;
@@ -105,6 +110,11 @@ export class Presence {
   /** Last known number of nodes, at least 1. */
   get nodes(): number {
     return this.#nodes;
+  }
+
+  /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
+  get othersHeardMs(): number | undefined {
+    return this.#othersHeardAt === undefined ? undefined : this.now() - this.#othersHeardAt;
   }
 
   /** Tries to reach Redis once, and goes on trying by itself. */
@@ -185,6 +195,7 @@ export class Presence {
     if (this.#closed || link !== this.#link) return;
     if (this.#life !== undefined) this.#pasts.add(this.#life);
     this.#life = undefined;
+    this.#othersHeardAt = undefined;
     this.#leave();
     this.#tellDown(cause);
     clearTimeout(this.#probe);
@@ -314,7 +325,7 @@ export class Presence {
     if (!await life.counts.put(puts)) throw new OutOfReach("forgotten");
   }
 
-  #beatLater(ms = Math.min(BEAT_MS, this.#parts.leaseMs / BEATS_PER_LIFE)): void {
+  #beatLater(ms = this.#beatMs()): void {
     if (this.#closed) return;
     this.#beat = setTimeout(async () => {
       let isMore = false;
@@ -326,10 +337,16 @@ export class Presence {
     }, ms);
   }
 
+  #beatMs(): number {
+    const { leaseMs, storeHeardMs } = this.#parts;
+    return Math.min(storeHeardMs === undefined ? BEAT_MS : STORE_BEAT_MS, leaseMs / BEATS_PER_LIFE);
+  }
+
   /** @returns whether to do so again at once */
   async #tellAlive(): Promise<boolean> {
-    const answer = await this.ask(({ counts }) => counts.beat(this.#parts.leaseMs));
+    const answer = await this.ask(({ counts }) => counts.beat(this.#parts.leaseMs, this.#parts.storeHeardMs?.()));
     if (answer === undefined || this.#life === undefined) return false;
+    this.#othersHeardAt = answer.othersHeardMs === undefined ? undefined : this.now() - answer.othersHeardMs;
     const isSettled = this.now() >= this.#life.settledAt;
     this.#nodes = isSettled ? answer.nodes : Math.max(this.#nodes, answer.nodes);
     return answer.more;

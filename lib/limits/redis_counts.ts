@@ -44,14 +44,26 @@ export interface Counts {
   standings(claims: readonly Claim[]): Promise<Standing[] | undefined>;
   /** Begins the life of the node. @param epoch a name for what is kept, where it has none */
   join(lifeMs: number, epoch: string): Promise<{ now: number; nodes: number; epoch: string }>;
-  /** Tells that the node lives. @returns `more`: something is to be freed, and the next beat should come at once */
-  beat(lifeMs: number): Promise<{ nodes: number; more: boolean } | undefined>;
+  /**
+   * Tells that the node lives, and when the store answered it last.
+   * @param storeHeardMs absent: the store is out of reach, or not shared
+   * @returns `more`: something is to be freed, and the next beat should come at once
+   */
+  beat(lifeMs: number, storeHeardMs?: number): Promise<BeatAnswer | undefined>;
   /** Ends the life of the node: nothing that it was asked before is done any more. `undone`: as if they had never been. */
   retire(undone: readonly string[]): Promise<void>;
   /** @returns whether the node is known */
   put(requests: readonly Put[]): Promise<boolean>;
   /** @returns whether the node is known */
   pour(amounts: readonly Pour[]): Promise<boolean>;
+}
+
+/** What a node learns with a sign of life. */
+export interface BeatAnswer {
+  nodes: number;
+  more: boolean;
+  /** Milliseconds since the store answered another node last; absent where it answers none. */
+  othersHeardMs?: number;
 }
 
 /** What counts are asked over. */
@@ -96,9 +108,11 @@ export function createCounts({ link, node, clock }: CountsParts): Counts {
       const [at, nodes, epoch] = await link.run("join", [now(), node, lifeMs, name]);
       return { now: Number(at), nodes: Number(nodes), epoch: String(epoch) };
     },
-    async beat(lifeMs) {
-      const [nodes = 0, more] = numbers(await link.run("beat", [now(), node, lifeMs]));
-      return nodes < 0 ? undefined : { nodes, more: more === 1 };
+    async beat(lifeMs, storeHeardMs) {
+      const heard = storeHeardMs === undefined ? "" : Math.round(storeHeardMs);
+      const [nodes = 0, more, others = -1] = numbers(await link.run("beat", [now(), node, lifeMs, heard]));
+      if (nodes < 0) return undefined;
+      return { nodes, more: more === 1, ...(others >= 0 && { othersHeardMs: others }) };
     },
     async retire(undone) {
       let ids = undone;

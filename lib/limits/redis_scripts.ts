@@ -12,6 +12,7 @@
  *   frees what it held, some at a time.
  * - `held:NODE`: what a node's requests have taken, by their ids. A request is ended, or taken back, once: whoever takes it
  *   out of here does it.
+ * - `reach`: a sorted set of the nodes that reach the store they share, by the time when it answered them last.
  * - `epoch`: a name for what is kept. Where it is another one, what was kept before is lost.
  *
  * All keys expire by themselves. Claims are lines `UNIT REPORT LIMIT COST NAME`, the first two of one letter each.
@@ -279,8 +280,9 @@ return {now, redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+in
 `;
 
 /**
- * Arguments after the clock: node, how long it is taken to live. Answers the number of nodes, and whether more is to be
- * freed at once; -1 to a node that is taken to be over.
+ * Arguments after the clock: node, how long it is taken to live, and how long ago the store answered it, or nothing.
+ * Answers the number of nodes, whether more is to be freed at once, and how long ago the store answered another node, or
+ * -1; -1 alone to a node that is taken to be over.
  */
 const BEAT = `
 local node = ARGV[2]
@@ -292,7 +294,18 @@ for _, late in ipairs(redis.call('ZRANGEBYSCORE', nodes, '(' .. string.format('%
   redis.call('ZADD', nodes, longest, late)
 end
 local more = bury()
-return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), more}
+local reach, ago = prefix .. 'reach', -1
+if ARGV[4] == '' then redis.call('ZREM', reach, node)
+else
+  redis.call('ZADD', reach, now - ARGV[4], node)
+  redis.call('PEXPIRE', reach, ${LAST_MS})
+end
+local found = redis.call('ZREVRANGE', reach, 0, -1, 'WITHSCORES')
+for at = 1, #found, 2 do
+  if not alive(found[at]) then redis.call('ZREM', reach, found[at])
+  elseif found[at] ~= node and ago < 0 then ago = math.max(0, now - found[at + 1]) end
+end
+return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), more, ago}
 `;
 
 /**

@@ -4,6 +4,7 @@ import type { Secret } from "../secret.ts";
 import { ofLimits, onlyCounted, Owed, sharesOf, standingsOfLimits } from "./alone.ts";
 import type { Claim, Limiter, Standing, Taking, Wish } from "./limiter.ts";
 import { createMemoryLimiter, LATE_MS } from "./memory.ts";
+import { OtherNodes } from "./others.ts";
 import type { LimiterOptions } from "./open.ts";
 import { type Life, Presence, type PresenceParts, type Taken } from "./presence.ts";
 import type { Place, Used } from "./redis_counts.ts";
@@ -41,6 +42,7 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
   const own = createMemoryLimiter(parts);
   const owed = new Owed();
   const presence = new Presence(url, { parts, admitted: { requests, own, owed } });
+  const others = new OtherNodes({ own, nodes: () => presence.nodes, now: () => presence.now() });
   let hand = requests.values();
 
   async function takeAnywhere(wish: Wish): Promise<Taking> {
@@ -54,7 +56,10 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
         throw error;
       }
     });
-    return answer?.taking ?? await takeAlone(wish);
+    if (answer === undefined) return await takeAlone(wish);
+    others.forgetRoom();
+    others.note(answer.taking.standings);
+    return answer.taking;
   }
 
   async function takeAlone(wish: Wish): Promise<Taking> {
@@ -62,6 +67,7 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
     if (parts.outage === "closed" && claims.some(({ reportOnly }) => !reportOnly)) {
       throw new GatewayError("overloaded", "Cannot count limits now: try again", { retryAfterMs: RETRY_MS });
     }
+    others.leaveRoom();
     const shares = sharesOf(claims, presence.nodes);
     const taking = await own.take({ ...wish, claims: shares });
     if (taking.admitted) remember(wish);
@@ -89,6 +95,7 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
     // Not before: should Redis have lost everything, the request is told to it as it was, and ends there then.
     if (used === "undone") await own.undo(id);
     else endOwn(id, used);
+    if (standings !== undefined) others.note(standings);
     return standings ?? await standAlone(request.claims);
   }
 
@@ -161,6 +168,9 @@ export async function openSharedLimiter(url: Secret, parts: PresenceParts): Prom
       await presence.ask(({ counts }) => counts.standings(claims)) ?? await standAlone(claims),
     get healthy() {
       return presence.healthy;
+    },
+    get othersHeardMs() {
+      return presence.othersHeardMs;
     },
     close: () => presence.close(),
   };

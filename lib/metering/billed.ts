@@ -1,8 +1,8 @@
 /** What a request is billed: tokens that can be believed, and what of their cost the customer pays. */
 import type { Usage } from "../canonical/types.ts";
-import type { BilledTokens, PriceSheet } from "../store/ledger.ts";
+import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
-import { costOfTokens } from "./price.ts";
+import { costOfExtras, costOfTokens } from "./price.ts";
 
 /** Most tokens of one class that an upstream is believed: no model reads or writes as many in one request. */
 const MOST_TOKENS = 1_000_000_000;
@@ -13,13 +13,13 @@ export interface UsageReading {
   tokens: BilledTokens;
   /** What has to be counted: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
-  /** True where some of it was counted by the gateway already. */
-  counted: boolean;
+  /** Whether some of it was counted, or estimated, by the gateway already. */
+  counted: NonNullable<Usage["counted"]> | false;
   /** Members that were told and cannot be: for the log. */
-  absurd: UsageClass[];
+  absurd: BilledClass[];
 }
 
-type UsageClass = keyof BilledTokens;
+type BilledClass = keyof BilledTokens;
 
 /**
  * Reads what an upstream told: whole numbers up to a thousand million; all else is absurd and counts as not told. So does
@@ -30,8 +30,8 @@ type UsageClass = keyof BilledTokens;
  * of is absurd, too; it has no price of its own, so that it is 0 then, and nothing is missing.
  */
 export function readUsage(usage: Usage): UsageReading {
-  const absurd: UsageClass[] = [];
-  const read = (name: UsageClass, most = MOST_TOKENS): number | undefined => {
+  const absurd: BilledClass[] = [];
+  const read = (name: BilledClass, most = MOST_TOKENS): number | undefined => {
     const count = usage[name];
     if (count === undefined) return undefined;
     if (Number.isSafeInteger(count) && count >= 0 && count <= most) return count;
@@ -56,7 +56,7 @@ export function readUsage(usage: Usage): UsageReading {
       reasoning,
     },
     missing: { input: !isInputTold, output: completion === undefined },
-    counted: usage.counted === true,
+    counted: usage.counted ?? false,
     absurd,
   };
 }
@@ -70,14 +70,20 @@ export interface Charge {
 }
 
 /**
- * The charge for tokens.
+ * The charge for tokens, and for what is billed beside them.
  * @param held what was set aside for the request: the most the customer pays. 0: nothing was, as no budget applies, and
  * the customer pays all of it
  */
 export function charge(
-  { tokens, sheet, held }: { tokens: BilledTokens; sheet: Readonly<PriceSheet>; held: Amount },
+  { tokens, sheet, extras, held }: {
+    tokens: BilledTokens;
+    sheet: Readonly<PriceSheet>;
+    extras?: readonly BilledExtra[] | undefined;
+    held: Amount;
+  },
 ): Charge {
-  const cost = costOfTokens(tokens, sheet);
+  let cost = costOfTokens(tokens, sheet);
+  if (extras !== undefined) cost += costOfExtras(extras, sheet);
   if (held === 0n || cost <= held) return { cost, overrun: 0n };
   return { cost: held, overrun: cost - held };
 }

@@ -1,7 +1,7 @@
 /** How large a request can become, before anything is known of its answer: what budgets set aside and limits begin with. */
 import { Buffer } from "node:buffer";
-import { modalityOf } from "../canonical/media.ts";
-import type { BlockOf, Prompt } from "../canonical/types.ts";
+import { modalityOf, pictureTypeOf } from "../canonical/media.ts";
+import { type BlockOf, mayRunHostedTools, type Prompt } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
@@ -10,6 +10,7 @@ import {
   blockParts,
   fixedParts,
   mediaTokens,
+  pagesOf,
   type Part,
   TOKENS_OF_PRIMER,
   TOKENS_PER_MESSAGE,
@@ -50,48 +51,64 @@ export interface TokenBound {
 /** What the bounds need of a model. */
 type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
+/** What the bounds of an input need beside that. */
+export interface InputBounds extends ModelBounds {
+  /** Whether the vendor finds out for itself what is at an address without a type; absent: it takes pictures alone. */
+  infersTypes?: boolean;
+}
+
 /**
  * The most tokens that a request can have. Every tokenizer that works on bytes makes at most one token of each byte of
  * UTF-8, so that bytes bound the texts from above. What an input can grow to at its vendor (tools that run there, files
  * at addresses) is bounded by the context alone. Linear in the prompt, without a tokenizer.
  */
-export function mostTokens(prompt: Prompt, { context_length, top_provider }: ModelBounds): TokenBound {
+export function mostTokens(prompt: Prompt, model: InputBounds): TokenBound {
+  const { top_provider } = model;
   const most = top_provider.max_completion_tokens;
   const asked = prompt.maxTokens ?? most;
   return {
-    input: mostInput(prompt, context_length),
+    input: mostInput(prompt, model),
     output: (asked < most ? asked : most) * (prompt.n ?? 1),
   };
 }
 
-function mostInput(prompt: Prompt, limit: number): number {
-  if (prompt.tools.some(({ type }) => type === "hosted")) return limit;
+function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
+  if (mayRunHostedTools(prompt) || prompt.tools.some(({ type }) => type === "hosted")) return limit;
   let tokens = FRAME + (prompt.tools.length > 0 ? TOOLS_FRAME : 0) + restBytes(prompt);
   for (const tool of prompt.tools) tokens += restBytes(tool);
-  for (const part of fixedParts(prompt)) tokens += mostOf(part);
+  for (const part of fixedParts(prompt)) tokens += mostOf(part, infersTypes);
   for (const message of prompt.messages) {
     tokens += PART_FRAME + restBytes(message);
-    for (const block of message.blocks) tokens += restBytes(block);
-    for (const part of blockParts(message.blocks)) tokens += mostOf(part);
+    for (const block of message.blocks) {
+      // Of a file that the vendor keeps, only its id is here.
+      if (block.type === "foreign" && prompt.vendorState === true) return limit;
+      tokens += restBytes(block);
+    }
+    for (const part of blockParts(message.blocks)) tokens += mostOf(part, infersTypes);
     if (tokens >= limit) return limit;
   }
   return tokens < limit ? tokens : limit;
 }
 
 /** Most tokens of a part; infinite where only the context bounds it. */
-function mostOf(part: Part): number {
+function mostOf(part: Part, infersTypes: boolean): number {
   if (typeof part === "string") return PART_FRAME + Buffer.byteLength(part);
   // The vendor unseals it: what is inside is no longer than what holds it.
-  return PART_FRAME + (part.type === "sealed" ? part.value.length : mostOfMedia(part));
+  return PART_FRAME + (part.type === "sealed" ? part.value.length : mostOfMedia(part, infersTypes));
 }
 
-function mostOfMedia({ media, name }: BlockOf<"media">): number {
+function mostOfMedia({ media, name }: BlockOf<"media">, infersTypes: boolean): number {
   const modality = modalityOf(media, name);
+  if (media.kind === "url") {
+    const isPicture = modality === "image" &&
+      (!infersTypes || media.mediaType !== undefined || pictureTypeOf(media.url) !== undefined);
+    return isPicture ? PICTURE : Infinity;
+  }
   if (modality === "image") return PICTURE;
-  if (media.kind === "url") return Infinity;
   const bytes = base64Bytes(media.base64);
-  // Only text shows its length. A document may be packed, but even the smallest has a page to look at.
-  return modality === "text" || bytes > PICTURE ? bytes : PICTURE;
+  // Only text shows its length. A document may be packed, but each page of it is looked at, and even the smallest has one.
+  const looked = PICTURE * pagesOf(media);
+  return modality === "text" || bytes > looked ? bytes : looked;
 }
 
 /** Bytes of what only one vendor knows: some of it is text for the model. */
@@ -151,13 +168,14 @@ export interface TokenEstimate {
 }
 
 /**
- * What limits of tokens per minute take when a request begins: a cheap guess, corrected when it ends.
+ * What limits of tokens per minute take when a request begins: a cheap guess, corrected when it ends. No input is larger
+ * than the model's context.
  *
  * @param of the model, and whether all texts are known to be ASCII: then their bytes need not be counted
  */
 export function estimateTokens(
   prompt: Prompt,
-  { model: { top_provider }, isAscii = false }: { model: ModelBounds; isAscii?: boolean },
+  { model: { top_provider, context_length }, isAscii = false }: { model: ModelBounds; isAscii?: boolean },
 ): TokenEstimate {
   let bytes = 0;
   let input = TOKENS_OF_PRIMER + TOKENS_PER_MESSAGE * prompt.messages.length;
@@ -176,6 +194,7 @@ export function estimateTokens(
     else for (const part of blockParts(blocks)) add(part);
   }
   input += tokensOfBytes(bytes);
+  if (input > context_length) input = context_length;
   const most = top_provider.max_completion_tokens;
   const asked = prompt.maxTokens ?? USUAL_OUTPUT;
   return { input, total: input + (asked < most ? asked : most) * (prompt.n ?? 1) };

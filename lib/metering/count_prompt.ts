@@ -7,13 +7,21 @@
  * the answer. Ids, citations, signatures and cache marks count nothing.
  *
  * Pictures count as Anthropic publishes it for its models: width times height, divided by 750, once the longer side has
- * been scaled down to 1,568 pixels. A picture whose size is not known, and anything at a URL, counts 1,600. Files of
- * `text/*` count as their UTF-8 text; all others one token for 4 bytes.
+ * been scaled down to 1,568 pixels. A picture whose size is not known, and anything at a URL, counts 1,600, and so does
+ * each page of a PDF. Files of `text/*` count as their UTF-8 text; all others one token for 4 bytes.
  */
 import type { Block, Media, Prompt } from "../canonical/types.ts";
 import { atOnce, inSlices, turn } from "../pace.ts";
 import { pieceDecoder } from "../utf8_steps.ts";
-import { blockParts, fixedParts, mediaTokens, type Part, TOKENS_OF_PRIMER, TOKENS_PER_MESSAGE } from "./parts.ts";
+import {
+  blockParts,
+  countPages,
+  fixedParts,
+  mediaTokens,
+  type Part,
+  TOKENS_OF_PRIMER,
+  TOKENS_PER_MESSAGE,
+} from "./parts.ts";
 import { COUNTED_AT_ONCE, type TokenCounter } from "./tokens.ts";
 
 /** What a part costs beside its characters, in characters: a prompt may have very many very short ones. */
@@ -45,6 +53,7 @@ export async function countPrompt(prompt: Prompt, counter: TokenCounter): Promis
 /** Tokens of a prompt by message. Gives other work a turn whenever the prompt is long. */
 export async function countMessages(prompt: Prompt, counter: TokenCounter): Promise<PromptTokens> {
   const tally = new Tally(counter);
+  await countPages(prompt);
   const fixed = TOKENS_OF_PRIMER + await tally.count(fixedParts(prompt));
   const messages: number[] = [];
   for (const { blocks } of prompt.messages) messages.push(TOKENS_PER_MESSAGE + await tally.count(blockParts(blocks)));

@@ -1,4 +1,5 @@
 /** Entries on their way into the ledger: many become durable with one write. */
+import { faultOf } from "../causes.ts";
 import { GatewayError, nameOf } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
 
@@ -173,7 +174,15 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
       queue.push(first);
     }
     if (isRefusal(cause)) return;
-    if (!failing) log({ level: "error", event: "ledger_failed", cause: nameOf(cause), waiting: queue.length });
+    if (!failing) {
+      log({
+        level: "error",
+        event: "ledger_failed",
+        cause: nameOf(cause),
+        fault: faultOf(cause),
+        waiting: queue.length,
+      });
+    }
     failing = true;
     const isLate = (queued: Queued) => now - queued.since >= patience(queued);
     const late = queue.filter(isLate);
@@ -186,7 +195,7 @@ export function createEntryQueue({ append, onEnd, monotonic, later, log }: Entry
   }
 
   function giveUp({ entry, urgent, done }: Queued, cause: unknown): void {
-    log({ level: "error", event: "entry_given_up", request_id: entry.id, cause: nameOf(cause) });
+    log({ level: "error", event: "entry_given_up", request_id: entry.id, cause: nameOf(cause), fault: faultOf(cause) });
     onEnd(entry.id, false);
     if (urgent) done?.reject(notEntered(cause));
     else done?.resolve(false);

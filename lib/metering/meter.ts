@@ -8,6 +8,7 @@ import type {
   BudgetClaim,
   Ending,
   Entry,
+  EntryDetails,
   MeteredEndpoint,
   PriceSheet,
   UsageSource,
@@ -15,8 +16,10 @@ import type {
 import { charge } from "./billed.ts";
 import { budgetError } from "./budgets.ts";
 import { notEntered } from "./entry_queue.ts";
+import { billUsed, type UsedExtras } from "./extras.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Amount } from "./money.ts";
+import type { ExtraPrices } from "./price.ts";
 import { type LimitWatch, Reservation, type ReservationParts } from "./reservation.ts";
 
 /** What is known of a request when it arrives. */
@@ -33,6 +36,10 @@ export interface Wish {
   model: Model;
   /** What it pays. Pinned: a change of prices while it runs does not touch it. */
   sheet: PriceSheet;
+  /** What it can be billed beside that; absent: nothing. */
+  extraPrices?: ExtraPrices | undefined;
+  /** The service tier that it asks for; absent: the plain one. */
+  tier?: string | undefined;
   /** Limits it counts against. */
   claims: readonly Claim[];
   /** Budgets it counts against. */
@@ -60,6 +67,9 @@ export interface Delivered {
   tokens: BilledTokens;
   source: UsageSource;
   images?: number;
+  details?: EntryDetails;
+  /** What the upstream says it used beside tokens; absent: nothing. */
+  used?: UsedExtras;
 }
 
 /** Most times that a request asks budgets for less: once for each of two, and for what others take meanwhile. */
@@ -83,7 +93,7 @@ export interface Meter {
    * @returns absent where it is that model already
    * @throws {GatewayError} `limited`; then the model stays the one before
    */
-  turn(to: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> | undefined;
+  turn(to: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">): Promise<void> | undefined;
   /**
    * How the limits it counts against stood when it took of them; after its end, with its real number of tokens. Nobody is
    * asked for that. Empty before `admit`.
@@ -101,6 +111,8 @@ export interface Meter {
   deliver(delivered: Delivered): Promise<Amount>;
   /** Ends it without a charge: `failed`, or `refused` where no upstream was asked. Never rejects. */
   fail(status: number): Promise<void>;
+  /** Whether an upstream was asked. */
+  readonly asked: boolean;
   /** Whether it has ended. */
   readonly ended: boolean;
   /** Resolves when it has ended and its entry is in the ledger, or on the way there. */
@@ -163,6 +175,10 @@ class RequestMeter implements Meter {
     parts.observer?.opened(arrival.id);
   }
 
+  get asked(): boolean {
+    return this.#attempts > 0;
+  }
+
   get ended(): boolean {
     return this.#ended;
   }
@@ -189,13 +205,16 @@ class RequestMeter implements Meter {
     this.#models.push(wish.model);
   }
 
-  turn({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">): Promise<void> | undefined {
+  turn(to: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">): Promise<void> | undefined {
     const wish = this.#wish;
     if (wish === undefined || this.#ended) throw new TypeError("Cannot turn to another model before or after its time");
-    return wish.model === model && wish.sheet === sheet ? undefined : this.#turnTo({ model, sheet, claims }, wish);
+    return wish.model === to.model && wish.sheet === to.sheet ? undefined : this.#turnTo(to, wish);
   }
 
-  async #turnTo({ model, sheet, claims }: Pick<Wish, "model" | "sheet" | "claims">, wish: Wish): Promise<void> {
+  async #turnTo(
+    { model, sheet, extraPrices, claims }: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">,
+    wish: Wish,
+  ): Promise<void> {
     let needed: readonly Claim[] = [];
     if (!this.#models.includes(model)) {
       needed = claims;
@@ -206,7 +225,7 @@ class RequestMeter implements Meter {
       if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
     }
-    this.#wish = { ...wish, model, sheet, claims: [...wish.claims, ...needed] };
+    this.#wish = { ...wish, model, sheet, extraPrices, claims: [...wish.claims, ...needed] };
   }
 
   /** What is taken while the request ends goes back with the end. */
@@ -280,11 +299,12 @@ class RequestMeter implements Meter {
     let released: Promise<unknown> | undefined;
     try {
       if (this.#admitting !== undefined) await this.#admitting;
-      const { sheet } = wish;
-      const { cost, overrun } = charge({ tokens, sheet, held: this.#held });
+      const { sheet, details = delivered.details } = billUsed(delivered.used, wish);
+      const { cost, overrun } = charge({ tokens, sheet, extras: details?.extras, held: this.#held });
       const now = this.#parts.monotonic();
       const entry = this.#entry({ status, ending, tokens, source, cost, overrun, images, now });
       entry.sheet = sheet;
+      if (details !== undefined) entry.details = details;
       // Neither waits for the other, and the client for both.
       released = this.#limits.end(limitedTokens(tokens), now);
       const isNew = await this.#parts.ledger.enter(entry);

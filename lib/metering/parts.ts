@@ -4,6 +4,7 @@ import type { JsonObject } from "../json.ts";
 import { writeSteps } from "../json_steps.ts";
 import { inSlices } from "../pace.ts";
 import { imageSizeBase64 } from "./image_size.ts";
+import { countPdfPages, inflateBudget, pagesBySize } from "./pdf_pages.ts";
 
 /** What stands between messages, by rule of thumb. */
 export const TOKENS_PER_MESSAGE = 3;
@@ -12,6 +13,7 @@ export const TOKENS_OF_PRIMER = 3;
 
 const MAX_IMAGE_SIDE = 1568;
 const PIXELS_PER_TOKEN = 750;
+/** Also those of a page of a PDF, which vendors read as a picture and its text. */
 const TOKENS_OF_UNKNOWN_MEDIA = 1600;
 const BYTES_PER_TOKEN = 4;
 
@@ -72,7 +74,10 @@ export function* blockParts(blocks: readonly Block[]): Generator<Part> {
 /** JSON of parts of long prompts, as long as these are there. */
 const written = new WeakMap<JsonObject, string>();
 
-/** Writes the JSON that the parts of a long prompt are, with turns for others, before all who look at them. */
+/** Pages of PDFs that were counted, as long as these are there. */
+const pages = new WeakMap<Media, number>();
+
+/** Writes the JSON that the parts of a long prompt are, and counts pages, with turns for others, before all look at them. */
 export async function writeLongParts({ tools, format, messages }: Prompt): Promise<void> {
   const values = tools.flatMap((tool) =>
     tool.type === "hosted" ? [tool.value] : tool.type === "function" ? [tool.parameters] : [tool.format]
@@ -83,6 +88,30 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
   }
   const given = values.filter((value) => value !== undefined);
   if (given.length > 0) await inSlices(writeAll(given));
+  await countPages({ messages });
+}
+
+/** Counts the pages of all PDFs of a prompt, once. */
+export async function countPages({ messages }: Pick<Prompt, "messages">): Promise<void> {
+  const budget = inflateBudget();
+  for (const media of mediaIn(messages)) {
+    const isNew = isPdf(media) && !pages.has(media);
+    if (isNew) pages.set(media, await inSlices(countPdfPages(media.base64, budget)));
+  }
+}
+
+function* mediaIn(messages: readonly { blocks: readonly Block[] }[]): Generator<Media> {
+  for (const { blocks } of messages) {
+    for (const part of blockParts(blocks)) if (typeof part !== "string" && part.type === "media") yield part.media;
+  }
+}
+
+/** Whether a prompt has pictures or files whose tokens are estimated, and not counted. */
+export function isEstimated({ messages }: Pick<Prompt, "messages">): boolean {
+  for (const media of mediaIn(messages)) {
+    if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;
+  }
+  return false;
 }
 
 function* writeAll(values: readonly JsonObject[]): Generator<void> {
@@ -93,10 +122,27 @@ function json(value: JsonObject): string {
   return written.get(value) ?? JSON.stringify(value);
 }
 
-/** Tokens of media, by size alone: a picture's in pixels, a file's in bytes. */
+/** Tokens of media, by size alone: a picture's in pixels, a PDF's in pages, any other file's in bytes. */
 export function mediaTokens(media: Media): number {
   if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
+  if (isPdf(media)) return TOKENS_OF_UNKNOWN_MEDIA * pagesOf(media);
   return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
+}
+
+/** A PDF whose bytes are there. */
+interface Pdf {
+  kind: "bytes";
+  base64: string;
+  mediaType: `application/pdf${string}`;
+}
+
+function isPdf(media: Media): media is Pdf {
+  return media.kind === "bytes" && media.mediaType.startsWith("application/pdf");
+}
+
+/** Pages of a file; 1 of one that is no PDF. Where nobody has counted them, its size tells. */
+export function pagesOf(media: Media): number {
+  return isPdf(media) ? pages.get(media) ?? pagesBySize(media.base64) : 1;
 }
 
 function imageTokens(base64: string): number {

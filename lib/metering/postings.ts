@@ -39,9 +39,12 @@ export function postings({ id, held, cost, overrun }: Pick<Entry, "id" | "held" 
 }
 
 /**
- * What an entry must say of its cost and overrun, from its tokens, its prices and what was held alone.
+ * What an entry must say of its cost and overrun, from its tokens, what is billed beside them, its prices and what was held
+ * alone.
  * @throws {RangeError} for tokens or prices that are none
  */
-export function recompute({ tokens, sheet, held }: Pick<Entry, "tokens" | "sheet" | "held">): Charge {
-  return sheet === undefined ? { cost: 0n, overrun: 0n } : charge({ tokens, sheet, held });
+export function recompute(
+  { tokens, details, sheet, held }: Pick<Entry, "tokens" | "details" | "sheet" | "held">,
+): Charge {
+  return sheet === undefined ? { cost: 0n, overrun: 0n } : charge({ tokens, sheet, extras: details?.extras, held });
 }

@@ -1,7 +1,7 @@
 /** Prices: which of them a request pays, and what its tokens cost. */
 import type { Model, Pricing } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
-import type { BilledTokens, PriceSheet } from "../store/ledger.ts";
+import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 
 /** Classes of the input that have a price of their own, in the catalog's words. */
@@ -17,14 +17,20 @@ export type PriceClass = typeof PRICE_CLASSES[number];
 export type UnitPrices = Readonly<Record<PriceClass, Amount>>;
 
 /** Sheets by the prices they were made of, then by factor: neither changes while the gateway runs. */
-const sheets = new WeakMap<Pricing, Map<string, Readonly<PriceSheet>>>();
+const sheets = new WeakMap<object, Map<string, Readonly<PriceSheet>>>();
 
 /** Prices that were read from frozen sheets. What may still change is read anew each time. */
 const read = new WeakMap<PriceSheet, UnitPrices>();
 
 /** What a request that begins now pays, by its model and the factor of its group. The sheet is frozen, and shared. */
 export function sheetAt(model: Model, { factor, now }: { factor: string; now: number }): Readonly<PriceSheet> {
-  const pricing = pricingAt(model, now);
+  return sheetOf(model, { pricing: pricingAt(model, now), factor });
+}
+
+function sheetOf(
+  model: Model,
+  { pricing, factor }: { pricing: Omit<PriceSheet, "model" | "factor">; factor: string },
+): Readonly<PriceSheet> {
   let byFactor = sheets.get(pricing);
   if (byFactor === undefined) sheets.set(pricing, byFactor = new Map());
   let sheet = byFactor.get(factor);
@@ -35,6 +41,57 @@ export function sheetAt(model: Model, { factor, now }: { factor: string; now: nu
     byFactor.set(factor, sheet = Object.freeze({ model: model.id, factor, ...classes }));
   }
   return sheet;
+}
+
+/** What a request can be billed beside the plain price of its tokens. */
+export interface ExtraPrices {
+  /** Prices in service tiers, by name. */
+  tiers: ReadonlyMap<string, Readonly<PriceSheet>>;
+  /** The dearest price that each class has in any tier. */
+  dearest: Readonly<PriceSheet>;
+  /** USD per call of hosted tools, by name. */
+  hostedTools: Readonly<Record<string, string>>;
+}
+
+/** What a request that begins now can be billed beside the plain price; absent: nothing. */
+export function extraPricesAt(
+  model: Model,
+  { factor, now }: { factor: string; now: number },
+): ExtraPrices | undefined {
+  const pricing = pricingAt(model, now);
+  const { hosted_tools: hostedTools = {}, service_tiers } = pricing;
+  if (pricing.hosted_tools === undefined && service_tiers === undefined) return undefined;
+  let known = extraPrices.get(pricing);
+  if (known === undefined) extraPrices.set(pricing, known = new Map());
+  const name = `${factor} ${model.id}`;
+  let prices = known.get(name);
+  if (prices === undefined) known.set(name, prices = extraPricesOf(model, { hostedTools, pricing, factor }));
+  return prices;
+}
+
+/** As `sheets`, by factor and model. */
+const extraPrices = new WeakMap<Pricing, Map<string, ExtraPrices>>();
+
+function extraPricesOf(
+  model: Model,
+  { hostedTools, pricing, factor }: { pricing: Pricing; factor: string } & Pick<ExtraPrices, "hostedTools">,
+): ExtraPrices {
+  const plain = sheetOf(model, { pricing, factor });
+  const tiers = new Map(
+    Object.entries(pricing.service_tiers ?? {}).map(([name, pricing]) => [name, sheetOf(model, { pricing, factor })]),
+  );
+  let dearest = plain;
+  for (const sheet of tiers.values()) dearest = dearer(dearest, sheet);
+  return { tiers, dearest, hostedTools };
+}
+
+/** For each class the higher price of two sheets. */
+function dearer(first: Readonly<PriceSheet>, second: Readonly<PriceSheet>): Readonly<PriceSheet> {
+  const sheet = { ...first };
+  for (const name of PRICE_CLASSES) {
+    if (parseUsd(second[name]) > parseUsd(first[name])) sheet[name] = second[name];
+  }
+  return Object.freeze(sheet);
 }
 
 /**
@@ -75,6 +132,20 @@ export function costOfTokens(tokens: BilledTokens, sheet: Readonly<PriceSheet>):
     if (count === 0) continue;
     if (!Number.isSafeInteger(count) || count < 0) throw new RangeError(`Cannot charge ${count} tokens`);
     cost += BigInt(count) * prices[name];
+  }
+  return cost;
+}
+
+/**
+ * What is billed beside tokens: for each, its count times its price, times the factor of the sheet. Exact.
+ * @throws {RangeError} for a count or a price that is none
+ */
+export function costOfExtras(extras: readonly BilledExtra[], { factor }: Pick<PriceSheet, "factor">): Amount {
+  const times = parseFactor(factor);
+  let cost = 0n;
+  for (const { count, price } of extras) {
+    if (!Number.isSafeInteger(count) || count < 0) throw new RangeError(`Cannot charge ${count} of anything`);
+    cost += BigInt(count) * timesFactor(parseUsd(price), times);
   }
   return cost;
 }

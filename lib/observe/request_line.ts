@@ -46,6 +46,7 @@ export function requestLine(record: RequestRecord, { ms, ending }: { ms: number;
   for (const [name, count] of Object.entries(entry.tokens)) {
     if (count > 0) line[`tokens_${name}`] = count;
   }
+  for (const { item, count } of entry.details?.extras ?? []) line[`extra_${item}`] = count;
   line.images = entry.images > 0 ? entry.images : undefined;
   line.source = entry.source;
   line.cost = formatUsd(entry.cost);

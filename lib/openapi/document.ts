@@ -63,6 +63,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     body: generationSchema,
     reply: imageResultSchema,
     streams: true,
+    others: UPSTREAM,
   },
   "POST /v1/images/edits": {
     summary: "Edit pictures; `image` may be sent up to 16 times, also as `image[]`",
@@ -70,6 +71,7 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     files: { image: "list", mask: "one" },
     reply: imageResultSchema,
     streams: true,
+    others: UPSTREAM,
   },
   "GET /anthropic/api/hello": { summary: "Is anybody there", reply: healthSchema },
   "GET /anthropic/v1/models": {
@@ -101,11 +103,31 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
   },
 };
 
+/** The same for requests that must name their quality. */
+const WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
+  ([["POST /v1/images/generations", generationSchema], ["POST /v1/images/edits", editSchema]] as const).map((
+    [name, { shape }],
+  ) => {
+    const operation = OPERATIONS[name];
+    if (operation === undefined) throw new RangeError(`Cannot describe "${name}": it is no operation`);
+    return [name, {
+      ...operation,
+      body: z.looseObject({ ...shape, quality: shape.quality.unwrap().unwrap().describe("Does not change the price") }),
+    }];
+  }),
+);
+
+/** What of the configuration the description depends on. */
+export interface Described {
+  /** Whether a request for images must name its quality. */
+  needsQuality: boolean;
+}
+
 /**
  * The OpenAPI 3.1 document for clients. The admin side has one of its own: that there is an admin side is nobody's
  * business here.
  */
-export function openapiDocument(): JsonObject {
+export function openapiDocument({ needsQuality }: Described = { needsQuality: true }): JsonObject {
   return {
     openapi: "3.1.0",
     info: {
@@ -113,7 +135,7 @@ export function openapiDocument(): JsonObject {
       version: "1",
       description: "Gateway for language and image models: three text protocols, pictures, one catalog.",
     },
-    paths: describePaths(OPERATIONS),
+    paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
     components: {
       schemas: { OpenaiError: jsonSchema(openaiErrorSchema), AnthropicError: jsonSchema(anthropicErrorSchema) },
       securitySchemes: {

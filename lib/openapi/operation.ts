@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { ACCESS } from "../access/table.ts";
 import { isObject, type JsonObject } from "../json.ts";
-import { healthSchema } from "./schemas.ts";
+import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 
 /** What one method of one path does. */
 export interface Operation {
@@ -24,8 +24,10 @@ export interface Operation {
   others?: readonly number[];
 }
 
-/** Statuses an operation with a key may answer with. */
-const WITH_KEY = [400, 401, 403, 429, 500, 503];
+/** Statuses that any operation may answer with: the head of a request is wrong, or asks for a WebSocket. */
+const ALWAYS = [400, 426];
+/** Statuses an operation with a key may answer with, too. */
+const WITH_KEY = [401, 403, 429, 500, 503];
 /** Statuses an operation with a body may answer with, too. */
 const WITH_BODY = [404, 408, 413, 415];
 
@@ -67,6 +69,7 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
       },
       ...Object.fromEntries(
         [
+          ...ALWAYS,
           ...(credential === "none" ? [] : WITH_KEY.filter((status) => credential !== "admin" || status !== 403)),
           ...(body === undefined ? [] : WITH_BODY),
           ...others,
@@ -79,10 +82,11 @@ function describe(path: string, key: string, operation: Operation): JsonObject {
 /** A status other than 200, as clients of the path see it, and its description. */
 function otherReply(path: string, status: number): [status: string, reply: JsonObject] {
   if (status === 304) return ["304", { description: "What `If-None-Match` names is still right" }];
-  if (path === "/readyz") {
-    return [String(status), {
+  if (path === "/readyz" && status === 503) {
+    // A process that ends takes no request any more: then it is an error.
+    return ["503", {
       description: "Not now",
-      content: { "application/json": { schema: jsonSchema(healthSchema) } },
+      content: { "application/json": { schema: jsonSchema(z.union([healthSchema, openaiErrorSchema])) } },
     }];
   }
   const isNative = path.startsWith("/anthropic/");
@@ -122,7 +126,7 @@ function queryParameters(query: Readonly<Record<string, string>>): JsonObject[] 
 /** A form: fields and files. */
 function formSchema(fields: z.ZodType, files: NonNullable<Operation["files"]>): JsonObject {
   const schema = jsonSchema(fields);
-  const file: JsonObject = { type: "string", format: "binary", description: "PNG or JPEG" };
+  const file: JsonObject = { type: "string", format: "binary", description: "PNG, JPEG or WebP" };
   const names = Object.keys(files);
   const lists = names.filter((name) => files[name] === "list");
   return {

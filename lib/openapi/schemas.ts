@@ -16,6 +16,7 @@ const pricing = z.strictObject({
   input_cache_read: priceSchema,
   input_cache_write_5m: priceSchema,
   input_cache_write_1h: priceSchema,
+  input_image: priceSchema.optional().describe("Image models: per token of uploaded images that the upstream reports"),
 }).describe("USD per token, as decimal strings");
 
 const topProvider = z.strictObject({
@@ -83,7 +84,11 @@ export const openaiErrorSchema = z.strictObject({
 /** An error in the Anthropic shape. */
 export const anthropicErrorSchema = z.strictObject({
   type: z.literal("error"),
-  error: z.strictObject({ type: z.string(), message: z.string() }),
+  error: z.strictObject({
+    type: z.string(),
+    message: z.string(),
+    details: z.strictObject({ error_code: z.string() }).optional().describe("Of errors about threads"),
+  }),
   request_id: z.string(),
 });
 
@@ -104,7 +109,7 @@ export const chatReplySchema = z.looseObject({
     message: z.looseObject({
       role: z.literal("assistant"),
       content: z.string().nullable(),
-      refusal: z.string().nullable(),
+      refusal: z.string().nullish().describe("Absent where the model's host leaves it out"),
     }),
     finish_reason: z.enum(["stop", "length", "tool_calls", "content_filter", "function_call"]),
   })),
@@ -141,6 +146,8 @@ export const messageSchema = z.looseObject({
 /** The answer of `/anthropic/v1/messages/count_tokens`. */
 export const countReplySchema = z.strictObject({ input_tokens: z.number().int() });
 
+const numInputImages = z.number().int().optional().describe("Edits only: how many pictures were edited");
+
 /** A whole answer of the image endpoints. */
 export const imageResultSchema = z.strictObject({
   created: z.number().int(),
@@ -150,11 +157,16 @@ export const imageResultSchema = z.strictObject({
   quality: z.string().describe("As requested"),
   usage: z.strictObject({
     input_tokens: z.number().int(),
-    input_tokens_details: z.strictObject({ text_tokens: z.number().int() }),
+    input_tokens_details: z.strictObject({
+      text_tokens: z.number().int(),
+      image_tokens: z.number().int().optional()
+        .describe("Of uploaded images, where the model has a price for them and the upstream reports them"),
+    }),
     output_tokens: z.number().int(),
     total_tokens: z.number().int(),
+    num_input_images: numInputImages,
   }).describe("What is billed"),
-  num_input_images: z.number().int().optional().describe("Edits only"),
+  num_input_images: numInputImages,
 });
 
 /** The answer of the health endpoints. */

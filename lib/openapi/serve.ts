@@ -1,11 +1,16 @@
 /** Serves the API description. */
 import { jsonWithEtag } from "../http/etag.ts";
+import type { RouteContext } from "../http/router.ts";
 import type { JsonObject } from "../json.ts";
 import { openapiDocument } from "./document.ts";
 
-let document: JsonObject | undefined;
+/** By whether a request for images must name its quality. */
+const documents = new Map<boolean, JsonObject>();
 
-/** `GET /openapi.json`. The document is made once, at the first request. */
-export function serveOpenapi(request: Request): Promise<Response> {
-  return jsonWithEtag(request, document ??= openapiDocument());
+/** `GET /openapi.json`. A document is made once, at its first request. */
+export function serveOpenapi(request: Request, { gateway: { config } }: RouteContext): Promise<Response> {
+  const needsQuality = config.images.default_quality === undefined;
+  let document = documents.get(needsQuality);
+  if (document === undefined) documents.set(needsQuality, document = openapiDocument({ needsQuality }));
+  return jsonWithEtag(request, document);
 }

@@ -1,19 +1,28 @@
 /** Whether there is room for a request: limits of rate and concurrency first, then budgets. */
 import { requireCaller } from "../access/caller.ts";
-import type { Protocol } from "../canonical/types.ts";
-import type { Model } from "../catalog/model.ts";
+import type { Prompt, Protocol } from "../canonical/types.ts";
+import type { Model, Target } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
 import { claimsOf, ownerOf } from "../limits/claims.ts";
 import type { Claim } from "../limits/limiter.ts";
-import { affordableOutput, costsAnything, estimateTokens, mostCost, mostTokens } from "../metering/bound.ts";
+import {
+  affordableOutput,
+  costsAnything,
+  estimateTokens,
+  type InputBounds,
+  mostCost,
+  mostTokens,
+} from "../metering/bound.ts";
+import { mostCostOfTools } from "../metering/extras.ts";
 import { budgetClaims } from "../metering/budgets.ts";
 import type { Meter, Wish } from "../metering/meter.ts";
 import type { Amount } from "../metering/money.ts";
-import { sheetAt } from "../metering/price.ts";
+import { costOfExtras, sheetAt } from "../metering/price.ts";
 import { LONG_STEP, turn } from "../pace.ts";
-import type { BudgetClaim } from "../store/ledger.ts";
+import type { BilledExtra, BudgetClaim } from "../store/ledger.ts";
 import type { Candidate } from "./candidates.ts";
 import { targetMs } from "./targets.ts";
 
@@ -85,20 +94,23 @@ function admitFirst(
   const { others, meter, context } = under;
   const budgets = budgetsOf(context);
   const claims = claimsFor(first, under);
-  let plan = planFor({ first, others, budgets });
+  const { gateway } = context;
+  let plan = planFor({ first, others, budgets, gateway });
   const canBeLess = budgets.length > 0 && (others.length > 0 || first.prompt.maxTokens === undefined);
-  const { config } = context.gateway;
+  const { config } = gateway;
   let forMs = longestMs(first.model, config);
   for (const { model } of others) forMs += longestMs(model, config);
   const take = () =>
     meter.admit({
       model: first.model,
       sheet: first.sheet,
+      extraPrices: first.extraPrices,
+      tier: first.prompt.extras?.tier,
       budgets,
       claims,
       most: plan.most,
       // There is plenty, most of the time: what is left is looked at where that turns out to be wrong.
-      within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, left })).most : undefined,
+      within: canBeLess ? (left) => (plan = planFor({ first, others, budgets, gateway, left })).most : undefined,
       forMs,
       whole: !first.prompt.stream,
     });
@@ -132,18 +144,19 @@ interface Plan {
 
 /** What budgets pay for where the one with the least has so much left; where nobody asked, everything. */
 function planFor(
-  { first, others, budgets, left }: {
+  { first, others, budgets, gateway, left }: {
     first: Candidate;
     others: readonly Candidate[];
     budgets: readonly BudgetClaim[];
+    gateway: Gateway;
     left?: Amount;
   },
 ): Plan {
-  const cap = left === undefined ? undefined : capFor(first, left);
+  const cap = left === undefined ? undefined : capFor(first, { left, gateway });
   const payable: Candidate[] = [];
-  let most = mostOf(first, { cap, budgets });
+  let most = mostOf(first, { cap, budgets, gateway });
   for (const other of others) {
-    const own = mostOf(other, { cap, budgets });
+    const own = mostOf(other, { cap, budgets, gateway });
     if (left !== undefined && own > left) continue;
     payable.push(other);
     if (own > most) most = own;
@@ -153,21 +166,36 @@ function planFor(
 
 /** Without a budget only whether it can cost anything matters. */
 function mostOf(
-  { prompt, model, sheet }: Candidate,
-  { cap, budgets }: { cap: Cap | undefined; budgets: readonly BudgetClaim[] },
+  { prompt, model, sheet, extraPrices }: Candidate,
+  { cap, budgets, gateway }: { cap: Cap | undefined; budgets: readonly BudgetClaim[]; gateway: Gateway },
 ): Amount {
-  if (budgets.length === 0) return costsAnything(sheet) ? 1n : 0n;
-  return mostCost(mostTokens(cap === undefined ? prompt : { ...prompt, maxTokens: cap.tokens }, model), sheet);
+  const dearest = extraPrices?.dearest ?? sheet;
+  const tools = mostCostOfTools(prompt, extraPrices);
+  if (budgets.length === 0) return costsAnything(dearest) || tools > 0n ? 1n : 0n;
+  const maxTokens = cap?.tokens ?? atLeast(prompt, model, gateway);
+  const tokens = mostTokens(
+    maxTokens === undefined ? prompt : { ...prompt, maxTokens },
+    boundsOf({ prompt, model }, gateway),
+  );
+  return mostCost(tokens, dearest) + tools;
+}
+
+/** A limit that a target does not take is raised to its minimum, and what that costs is paid. */
+function atLeast({ maxTokens, protocol }: Prompt, { targets }: Model, { upstreams }: Gateway): number | undefined {
+  if (maxTokens === undefined) return undefined;
+  const leastOf = (target: Target) => upstreams.get(target.upstream)?.leastTokens?.(protocol, target) ?? 0;
+  return Math.max(maxTokens, ...targets.map(leastOf));
 }
 
 /** A model that cannot write as much needs no cap. */
-function withCap({ prompt, model, dropped, sheet }: Candidate, cap: Cap | undefined): Admitted {
+function withCap({ prompt, model, dropped, sheet, extraPrices }: Candidate, cap: Cap | undefined): Admitted {
   const own = cap !== undefined && cap.tokens < model.top_provider.max_completion_tokens ? cap : undefined;
   return {
     model,
     prompt: own === undefined ? prompt : { ...prompt, maxTokens: own.tokens },
     dropped,
     sheet,
+    extraPrices,
     cap: own,
     claims: [],
   };
@@ -184,18 +212,19 @@ function claimsFor({ prompt, model }: Candidate, { context, isAscii }: Under): C
 
 /**
  * Takes what a request for pictures needs: all of them, at the size asked for.
+ * @param now the moment whose prices it pays, in Unix milliseconds
  * @throws {GatewayError} `limited`
  */
 export async function admitImages(
-  { input, output }: { input: number; output: number },
-  { meter, model, context }: { meter: Meter; model: Model; context: RouteContext },
+  { input, output, extras }: { input: number; output: number; extras: readonly BilledExtra[] },
+  { meter, model, context, now }: { meter: Meter; model: Model; context: RouteContext; now: number },
 ): Promise<void> {
-  const wish = wishOf(model, context);
+  const wish = wishOf(model, context, now);
   const tokens = { input, output };
   await meter.admit({
     ...wish,
     claims: claimsOf({ caller: requireCaller(context.caller), model, tokens }),
-    most: mostCost(tokens, wish.sheet),
+    most: mostCost(tokens, wish.sheet) + costOfExtras(extras, wish.sheet),
   });
 }
 
@@ -206,12 +235,16 @@ export async function admitReplay(
   await meter.admit({ ...wishOf(model, context), claims: [], most: 0n });
 }
 
-/** What does not depend on the size of a request. The price is that of this moment, however long the request takes. */
-function wishOf(model: Model, context: RouteContext): Omit<Wish, "claims" | "most"> {
+/** What does not depend on the size of a request. The price is that of a moment, however long the request takes. */
+function wishOf(
+  model: Model,
+  context: RouteContext,
+  now = context.gateway.now(),
+): Omit<Wish, "claims" | "most"> {
   const { gateway, caller } = context;
   return {
     model,
-    sheet: sheetAt(model, { factor: requireCaller(caller).group.price_factor, now: gateway.now() }),
+    sheet: sheetAt(model, { factor: requireCaller(caller).group.price_factor, now }),
     budgets: budgetsOf(context),
     forMs: longestMs(model, gateway.config),
   };
@@ -221,12 +254,28 @@ function budgetsOf({ gateway, caller }: RouteContext): BudgetClaim[] {
   return budgetClaims(requireCaller(caller), gateway.now());
 }
 
-function capFor({ prompt, model, sheet }: Candidate, left: Amount): Cap | undefined {
+function capFor(
+  { prompt, model, sheet, extraPrices }: Candidate,
+  { left, gateway }: { left: Amount; gateway: Gateway },
+): Cap | undefined {
   if (prompt.maxTokens !== undefined) return undefined;
-  const most = mostTokens(prompt, model);
-  if (mostCost(most, sheet) <= left) return undefined;
-  const tokens = affordableOutput({ left, inputTokens: most.input, sheet, n: prompt.n });
+  const most = mostTokens(prompt, boundsOf({ prompt, model }, gateway));
+  const dearest = extraPrices?.dearest ?? sheet;
+  const forTokens = left - mostCostOfTools(prompt, extraPrices);
+  if (mostCost(most, dearest) <= forTokens) return undefined;
+  const tokens = affordableOutput({ left: forTokens, inputTokens: most.input, sheet: dearest, n: prompt.n });
   return tokens === undefined ? undefined : { param: CAP_PARAMS[prompt.protocol], tokens };
+}
+
+/** What bounds the input: Gemini finds out for itself what is at an address. */
+function boundsOf(
+  { prompt, model: { context_length, top_provider, targets } }: Pick<Candidate, "prompt" | "model">,
+  { upstreams }: Gateway,
+): InputBounds {
+  const infersTypes = targets.some((target) =>
+    upstreams.get(target.upstream)?.spokenTo?.(prompt.protocol, target) === "gemini"
+  );
+  return { context_length, top_provider, infersTypes };
 }
 
 /** Longest time a request can last: every target may take all of its time. */

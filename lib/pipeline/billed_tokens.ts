@@ -1,6 +1,7 @@
 /** The tokens that an answer in text is charged for. */
 import type { FinishReason, Reply, Usage } from "../canonical/types.ts";
 import { readUsage, type UsageReading } from "../metering/billed.ts";
+import { type HostedCalls, type UsedExtras, usedExtras } from "../metering/extras.ts";
 import { countReply, type ReplyTokens } from "../metering/count_prompt.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
@@ -9,6 +10,8 @@ import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 export interface Counts {
   /** Size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
+  /** Whether that is an estimate, as the prompt has pictures or files. */
+  isEstimate: () => boolean;
   /** Size of the answer in o200k tokens. */
   countOutput: () => Promise<ReplyTokens>;
 }
@@ -17,6 +20,8 @@ export interface Counts {
 export interface Charged {
   tokens: BilledTokens;
   source: UsageSource;
+  /** What was used beside tokens; absent: nothing. */
+  used?: UsedExtras;
 }
 
 /** An answer that is over. */
@@ -24,6 +29,8 @@ export interface Ended {
   usage: Usage;
   /** Absent: it was given up. */
   finish?: FinishReason;
+  /** What was counted of hosted tools; absent: none could run. */
+  hostedCalls?: HostedCalls | undefined;
 }
 
 /**
@@ -31,33 +38,50 @@ export interface Ended {
  * token is believed only where the gateway counts none either: some hosts say 0 for what they do not know. One that was
  * refused is believed beside a prompt that has tokens: the words in it may be those of the vendor, not of the model.
  */
-export function readTokens({ usage, finish }: Ended, counts: Counts): Charged | Promise<Charged> {
+export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts): Charged | Promise<Charged> {
+  const used = hostedCalls === undefined ? usedExtras(usage) : hostedCalls.used(usage);
+  const charged = readTokensAlone({ usage, finish }, counts);
+  if (used === undefined) return charged;
+  return charged instanceof Promise ? charged.then((charged) => ({ ...charged, used })) : { ...charged, used };
+}
+
+function readTokensAlone(
+  { usage, finish }: { usage: Usage; finish: FinishReason | undefined },
+  counts: Counts,
+): Charged | Promise<Charged> {
   const reading = readUsage(usage);
   const { tokens, missing, counted } = reading;
   const isDoubtful = tokens.completion === 0 && (missing.output || finish !== "refusal");
   if (missing.input || isDoubtful) return countMissing(reading, counts);
-  return { tokens, source: counted ? "counted" : "upstream" };
+  return { tokens, source: sourceOf(counted) };
 }
 
 async function countMissing(
   { tokens, missing, counted }: UsageReading,
-  { countInput, countOutput }: Counts,
+  { countInput, isEstimate, countOutput }: Counts,
 ): Promise<Charged> {
   const output = tokens.completion === 0 ? await countOutput() : undefined;
   const disproved = output !== undefined && output.completion > 0;
+  const input = missing.input ? isEstimate() ? "estimated" : true : counted;
   return {
     tokens: { ...tokens, ...(missing.input && { prompt: await countInput() }), ...output },
-    source: counted || missing.input || missing.output || disproved ? "counted" : "upstream",
+    source: sourceOf(input || missing.output || disproved),
   };
+}
+
+function sourceOf(counted: UsageReading["counted"]): UsageSource {
+  return counted === "estimated" ? "estimated" : counted ? "counted" : "upstream";
 }
 
 /** The tokens of a whole answer. */
 export function readReplyTokens(
   reply: Reply,
-  { countInput }: Pick<Counts, "countInput">,
+  { countInput, isEstimate, hostedCalls }: Pick<Counts, "countInput" | "isEstimate"> & Pick<Ended, "hostedCalls">,
 ): Charged | Promise<Charged> {
-  return readTokens(reply, {
+  if (hostedCalls !== undefined) { for (const block of reply.blocks) hostedCalls.take(block); }
+  return readTokens({ usage: reply.usage, finish: reply.finish, hostedCalls }, {
     countInput,
+    isEstimate,
     countOutput: async () => await countReply(reply.blocks, await loadTokenCounter()),
   });
 }

@@ -6,7 +6,7 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../http/router.ts";
-import { sheetAt, unitPrices } from "../metering/price.ts";
+import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../metering/price.ts";
 import { isPayable, NO_WISHES, readWishes, type Wishes } from "../routing/wishes.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import { findFallback, findModel } from "./find_model.ts";
@@ -21,6 +21,8 @@ export interface Candidate {
   dropped: Dropped;
   /** What it costs. The price is that of this moment, however long the request takes. */
   sheet: Readonly<PriceSheet>;
+  /** What it can be billed beside that; absent: nothing. */
+  extraPrices: ExtraPrices | undefined;
 }
 
 /** Who may answer, and what the client wishes about them. */
@@ -33,16 +35,19 @@ export interface Candidates {
 /**
  * Finds the models. One that the key may not use, that cannot do what is asked, or whose price is above what the client
  * allows is passed over where another one is left.
+ * @param lost names of what was taken out of the request for every model
  * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's wishes leave none
  */
-export function findCandidates(asked: Prompt, context: RouteContext): Candidates {
+export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
   const { provider, fallbacks } = asked;
   const wishes = provider === undefined ? NO_WISHES : readWishes(provider, knownSlugs(context.gateway));
   let refusal: GatewayError | undefined;
   const able: Candidate[] = [];
   for (const id of fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks])) {
     try {
-      able.push(candidateOf(id, asked, context));
+      const candidate = candidateOf(id, asked, { context, lost });
+      // Another name of a model that is asked already.
+      if (!able.some(({ model }) => model === candidate.model)) able.push(candidate);
     } catch (thrown) {
       const error = toGatewayError(thrown);
       // A model that is not there is a mistake, wherever it is named.
@@ -61,12 +66,18 @@ export function nobodyLeft(why: string): GatewayError {
   return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
 }
 
-function candidateOf(id: string, asked: Prompt, context: RouteContext): Candidate {
+function candidateOf(
+  id: string,
+  asked: Prompt,
+  { context, lost }: { context: RouteContext; lost: readonly string[] },
+): Candidate {
   const model = id === asked.model ? findModel(id, context) : fallback(id, asked, context);
   const dropped = new Dropped();
+  for (const name of lost) dropped.add(name);
   const prompt = checkModelRules(asked, model, dropped);
   const { group } = requireCaller(context.caller);
-  return { model, prompt, dropped, sheet: sheetAt(model, { factor: group.price_factor, now: context.gateway.now() }) };
+  const at = { factor: group.price_factor, now: context.gateway.now() };
+  return { model, prompt, dropped, sheet: sheetAt(model, at), extraPrices: extraPricesAt(model, at) };
 }
 
 function fallback(id: string, { protocol }: Prompt, context: RouteContext): Model {

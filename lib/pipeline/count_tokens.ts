@@ -1,4 +1,5 @@
 /** Counts the input of a messages request, without answering it. */
+import { requireCaller } from "../access/caller.ts";
 import { jsonResponse } from "../http/json_response.ts";
 import type { RouteContext } from "../http/router.ts";
 import { countPrompt } from "../metering/count_prompt.ts";
@@ -24,7 +25,12 @@ export async function countTokens(request: Request, context: RouteContext): Prom
   const { value } = body;
   const isLong = sizeOf(body) > LONG_TEXT;
   checkBody(countTokensSchema, value);
-  const prompt = readCountPrompt(value, isLong ? await inSlices(writeInputs(value)) : undefined);
+  const prompt = readCountPrompt(value, isLong ? await inSlices(writeInputs(value)) : undefined, {
+    vendorState: requireCaller(context.caller).group.vendor_state === true,
+    // Nothing is sent to a vendor.
+    checkTool() {},
+    checkItem() {},
+  });
   findModel(prompt.model, context);
   if (isLong) await writeLongParts(prompt);
   return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));

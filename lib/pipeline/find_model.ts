@@ -1,7 +1,8 @@
 /** From the model id of a request to its row: may the caller use it, is it there, and is this the endpoint for it. */
 import { requireCaller } from "../access/caller.ts";
 import { requireModel } from "../access/permissions.ts";
-import { isImageModel, isLanguageModel } from "../catalog/catalog.ts";
+import { isExpired, isImageModel, isLanguageModel } from "../catalog/catalog.ts";
+import { missingModel } from "../catalog/missing_model.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../http/router.ts";
@@ -33,13 +34,20 @@ export function findImageModel(id: string, context: RouteContext): Model {
   );
 }
 
-function findRow(id: string, { gateway, caller, record }: RouteContext): Model {
-  const model = gateway.catalog.find(id);
-  // Any other id is a text of the client's, which may hold anything.
+function findRow(name: string, context: RouteContext): Model {
+  const { gateway, record } = context;
+  const caller = requireCaller(context.caller);
+  const model = gateway.catalog.find(name);
+  // Any other name is a text of the client's, which may hold anything.
   record.asked = model?.id ?? "other";
-  requireModel(requireCaller(caller), id);
-  if (model !== undefined) return model;
-  throw new GatewayError("not_found", `Model "${id}" does not exist`, { param: "model", code: "model_not_found" });
+  if (model !== undefined) {
+    requireModel(caller, model.id, name);
+    if (!isExpired(model, gateway.now())) return model;
+  }
+  const missing = missingModel(name, { gateway, caller });
+  // A name that lacks only the vendor of a model that the caller may use is a mistake, not a breach.
+  if (model === undefined && missing.suggestion === undefined) requireModel(caller, name);
+  throw missing.error;
 }
 
 function wrongEndpoint(what: string, instead: string | undefined): GatewayError {

@@ -1,4 +1,5 @@
 /** Health: is the process alive, and can it answer. */
+import type { Config } from "../config.ts";
 import type { Gateway, IsolateHealth } from "../gateway.ts";
 import { jsonResponse } from "../http/json_response.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
@@ -6,15 +7,16 @@ import type { Health, HealthRow } from "../routing/health.ts";
 /** What stands against taking requests, or would if there were more of it. */
 export interface Readiness {
   /**
-   * `degraded`: some models have no upstream that would answer, it is not the configuration that shall be in force, or the
-   * store is out of reach and this node gets along without it for a while: keys that it knows, requests without a budget.
+   * `degraded`: a target fails, has yet to show that it works again, or belongs to an upstream that refuses the gateway's
+   * key; it is not the configuration that shall be in force; or the store is out of reach and this node gets along without
+   * it for a while: keys that it knows, requests without a budget.
    */
   status: "ok" | "degraded" | "unavailable";
   /** Whether the store of keys answers. */
   store: boolean;
   /** Whether the ledger can be written: nothing that costs begins while it cannot. */
   ledger: boolean;
-  /** Whether every upstream that was asked lets the gateway in, some do, or none does. */
+  /** Whether every target that was asked is well, some are, or none is. */
   upstreams: "ok" | "some" | "none";
   /** Whether the configuration in force is the one that shall be: false where nodes share one that this one cannot use. */
   is_current: boolean;
@@ -37,7 +39,8 @@ export async function alive({ observer }: Gateway): Promise<Response> {
 
 /**
  * 200 while the gateway can answer requests: its store answers, or it gets along without, and its ledger can be written.
- * Upstreams that do not let it in make it `degraded`, as a store out of reach does: another process would fare no better.
+ * Upstreams that fail make it `degraded`, as a store does that is out of reach of all nodes: another process would fare no
+ * better. 503 where the store answers another node.
  * 503 where it cannot, and while it shuts down.
  */
 export async function ready(gateway: Gateway): Promise<Response> {
@@ -54,6 +57,7 @@ export async function readiness(gateway: Gateway): Promise<Readiness> {
     ledger: gateway.ledger.healthy,
     targets: healthRows(gateway),
     isCurrent: isCurrent(gateway),
+    breaker: gateway.config.routing.breaker,
   });
 }
 
@@ -79,25 +83,37 @@ function isStoreThere({ keys }: Gateway): Promise<boolean> {
 
 /** What makes an isolate, or all of them, ready. */
 export function readinessOf(
-  { store, outage, ledger, targets, isCurrent }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & {
+  { store, outage, ledger, targets, isCurrent, breaker }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & {
     outage: Outage;
     isCurrent: boolean;
+    breaker: Config["routing"]["breaker"];
   },
 ): Readiness {
-  const upstreams = standing(targets);
+  const upstreams = standing(targets, breaker);
   const isWell = store && outage === "none" && upstreams === "ok" && isCurrent;
   const canServe = ledger && (outage === "none" ? store : outage === "bridged");
   const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
   return { status, store: store && outage === "none", ledger, upstreams, is_current: isCurrent };
 }
 
-/** Whether a store of several nodes is out of reach, and if so, whether the keys that a node has seen go on to serve. */
-export type Outage = "none" | "bridged" | "too_long";
+/**
+ * Whether a store of several nodes is out of reach, and if so, whether the keys that a node has seen go on to serve.
+ * `alone`: the store answers another node, which can serve what this one cannot.
+ */
+export type Outage = "none" | "bridged" | "too_long" | "alone";
+
+/**
+ * How much later than this node's loss of the store another node must have heard from it, in milliseconds: where a store
+ * goes, nodes notice it one after the other.
+ */
+const ALONE_MS = 2_000;
 
 /** How far the gateway is without its store. */
-export function outageOf({ store, config }: Pick<Gateway, "store" | "config">): Outage {
+export function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
   const reach = store.shared?.reach();
   if (reach === undefined || reach.up) return "none";
+  const { othersHeardMs } = limiter;
+  if (othersHeardMs !== undefined && reach.downMs - othersHeardMs > ALONE_MS) return "alone";
   return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";
 }
 
@@ -111,8 +127,14 @@ export function healthRows({ health }: Gateway & { readonly health?: Pick<Health
   return health?.snapshot() ?? [];
 }
 
-function standing(rows: readonly HealthRow[]): Readiness["upstreams"] {
-  const out = rows.filter(({ state }) => state === "quarantined" || state === "open").length;
+/** A target that goes on failing is out as well where its breaker may not open. */
+function standing(
+  rows: readonly HealthRow[],
+  { consecutive_failures: most }: Config["routing"]["breaker"],
+): Readiness["upstreams"] {
+  const isOut = ({ state, consecutive_failures }: HealthRow) =>
+    state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= most;
+  const out = rows.filter(isOut).length;
   if (out === 0) return "ok";
   return out < rows.length ? "some" : "none";
 }

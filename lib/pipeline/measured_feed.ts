@@ -12,13 +12,18 @@ export interface Measuring {
   ended(tokensPerSecond: number | undefined): void;
   /** It broke off after its first event. */
   broke(error: unknown): void;
+  /** The error that names who is to blame where an answer breaks off with this one; absent: its target always is. */
+  blame?: (error: unknown) => unknown;
 }
 
 /** Shorter answers say nothing about speed. */
 const LEAST_TOKENS = 16;
 
 /** The same feed, measured. What fails before the first event is told to nobody: it may be tried elsewhere. */
-export function measuredFeed(feed: FrameFeed, { monotonic, began, ended, broke }: Measuring): FrameFeed {
+export function measuredFeed(
+  feed: FrameFeed,
+  { monotonic, began, ended, broke, blame = (error) => error }: Measuring,
+): FrameFeed {
   let begun: number | undefined;
 
   function observe(event: Event): void {
@@ -43,7 +48,8 @@ export function measuredFeed(feed: FrameFeed, { monotonic, began, ended, broke }
     return step;
   }
 
-  function fail(error: unknown): never {
+  function fail(thrown: unknown): never {
+    const error = blame(thrown);
     if (begun !== undefined) broke(error);
     throw error;
   }

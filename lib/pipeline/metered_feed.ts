@@ -5,11 +5,13 @@ import { spliceMembers } from "../json_splice.ts";
 import type { Afterwork } from "../metering/afterwork.ts";
 import type { Meter } from "../metering/meter.ts";
 import { type Amount, formatUsd } from "../metering/money.ts";
+import type { HostedCalls } from "../metering/extras.ts";
 import { RunningCount } from "../metering/running_count.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
 import type { StopSignal } from "../stop.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./billed_tokens.ts";
+import type { Shown } from "./countable.ts";
 import { LEFT } from "./metered.ts";
 
 /** What a stream is charged by. */
@@ -18,6 +20,9 @@ export interface StreamCharge {
   afterwork: Afterwork;
   codec: Codec;
   countInput: Counts["countInput"];
+  isEstimate: Counts["isEstimate"];
+  /** Counts calls of hosted tools; absent: none can run. */
+  hostedCalls?: HostedCalls | undefined;
   /** True where the client wants to be told the usage although not every stream of its protocol does. */
   wantsUsage: boolean;
   /** Whether the client has left, for as long as there is no response that it could leave. */
@@ -35,15 +40,20 @@ export interface MeteredFeed {
   sent(): void;
   /** The client has left. Where the answer is read to its end all the same, its end is what is charged. */
   left(drain: boolean): void;
+  /** What has come of the answer. */
+  readonly shown: Readonly<Shown>;
 }
 
 /**
- * Charges what passes. A finished answer is charged by its usage; one whose client left, by what it got; one that breaks
- * off, nothing. The frame with the usage and what follows it are held back until the charge is entered, and tell the cost.
+ * Charges what passes. A finished answer is charged by its usage; one that its client left, by what was produced until
+ * then, or until it broke off later; one that reaches a limit of the gateway's, by what came before it; one that breaks
+ * off otherwise, nothing. The frame with the usage and what follows it are held back until the charge is entered, and
+ * tell the cost.
  */
 export function meteredFeed(
   feed: FrameFeed,
-  { meter, afterwork, codec, countInput, wantsUsage, hasLeft, interrupted, failed }: StreamCharge,
+  { meter, afterwork, codec, countInput, isEstimate, hostedCalls, wantsUsage, hasLeft, interrupted, failed }:
+    StreamCharge,
 ): MeteredFeed {
   const count = new RunningCount();
   const countOutput = () => count.finish();
@@ -56,6 +66,7 @@ export function meteredFeed(
   /** The latest frame that is no mark. */
   let latest: Frame | undefined;
   let input: Usage = {};
+  const shown: Shown = { reasoning: false, input: false };
   let said = false;
   /** Whether the client has got something of the answer. */
   let got = false;
@@ -72,6 +83,7 @@ export function meteredFeed(
 
   function observe(events: readonly Event[]): void {
     for (const event of events) behind = count.push(event) ?? behind;
+    if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
   }
 
   /** What is read for nobody counts as sent. */
@@ -86,30 +98,55 @@ export function meteredFeed(
     if (abandoned) return undefined;
     if (step === undefined) return endWithout();
     for (const event of step.events) {
-      if (event.type === "start") input = event.usage ?? input;
+      if (event.type === "start") begin(event.usage ?? input);
       else if (event.type === "finish") return finish(step, event);
       else if (event.type === "error") return breakOff(step, event.error);
-      else if (!said) {
-        meter.first();
-        said = true;
+      else {
+        if (!said) {
+          meter.first();
+          said = true;
+        }
+        if (event.type === "open" && event.block.type === "reasoning") shown.reasoning = true;
       }
     }
     return holdBack(step);
   }
 
+  function begin(usage: Usage): void {
+    input = usage;
+    shown.input = usage.prompt !== undefined && usage.counted === undefined;
+  }
+
   async function breakOff(step: Step, error: GatewayError): Promise<Step> {
+    if (said && !gone && error.fault === "oversized") return await cutOff(step, error);
     // Before anything was said, another target may still answer.
-    if (said) {
-      failed(error);
-      await meter.fail(200);
-    }
+    if (said) await endEarly(error);
     stopCounting();
     return broken(step);
   }
 
+  /** The upstream did nothing wrong: all of the answer until here is paid for. */
+  async function cutOff(step: Step, error: GatewayError): Promise<Step> {
+    complete = true;
+    for (const events of [...unsent.splice(0), step.events]) observe(events);
+    const charged = await read({ usage: input });
+    stopCounting();
+    failed(error);
+    await meter.deliver({ status: 200, ending: "length", ...charged });
+    held = [];
+    return step;
+  }
+
   /** A feed that ends without an end has told the client so. */
   async function endWithout(): Promise<undefined> {
+    await endEarly();
+  }
+
+  /** What ends because of the client is charged: it had left by then, or has read too slowly. */
+  async function endEarly(error?: GatewayError): Promise<void> {
+    if (gone || error?.kind === "too_slow") return await abandon();
     stopCounting();
+    if (error !== undefined) failed(error);
     await meter.fail(200);
   }
 
@@ -132,7 +169,7 @@ export function meteredFeed(
   /** What cannot be counted cannot be charged. */
   async function read(ended: Ended): Promise<Charged> {
     try {
-      return await readTokens(ended, { countInput, countOutput });
+      return await readTokens({ ...ended, hostedCalls }, { countInput, isEstimate, countOutput });
     } catch (error) {
       await meter.fail(200);
       throw error;
@@ -202,9 +239,7 @@ export function meteredFeed(
       read: () => behind === undefined ? feed.read().then(take) : readBehind(behind),
       fail(error) {
         if (abandoned) return [];
-        failed(error);
-        stopCounting();
-        afterwork.add(meter.fail(200));
+        afterwork.add(endEarly(error));
         return broken({ frames: feed.fail(error), events: [] }).frames;
       },
       cancel: () => feed.cancel(),
@@ -226,6 +261,7 @@ export function meteredFeed(
       else if (abandoned) afterwork.add(abandon());
       else for (const events of unsent.splice(0)) observe(events);
     },
+    shown,
   };
 }
 

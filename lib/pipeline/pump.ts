@@ -19,12 +19,23 @@ export interface Pump {
   keepAliveMs: number;
   /** Told of each step when it has been handed to the client. */
   sent?: (step: Step) => void;
-  /** Told when the client leaves before the end, or leaves what there is unread for too long. */
-  left?: () => void;
-  /** How long the client may leave what there is unread, in milliseconds, and what ends the stream then; absent: for ever. */
-  unread?: { ms: number; say: (error: GatewayError) => Frame[] };
-  /** True: the feed is read to its end when the client leaves. */
-  drain?: boolean;
+  /**
+   * Told when the client leaves before the end, or leaves what there is unread for too long.
+   * @returns true where the feed is to be read to its end all the same
+   */
+  left?: () => boolean;
+  /** How long the client may leave what there is unread; absent: for ever. */
+  unread?: Unread;
+}
+
+/** What bounds the time for which a client may leave its stream unread. */
+export interface Unread {
+  /** Longest time at once, in milliseconds. */
+  ms: number;
+  /** What ends the stream then. */
+  say: (error: GatewayError) => Frame[];
+  /** Given the watch over the client. */
+  watching?: (watch: ReaderWatch) => void;
 }
 
 /** Characters that are encoded in one turn: 8 million of Han took 60 ms. */
@@ -44,7 +55,7 @@ type Read = Step | "silence" | undefined;
  * @throws {GatewayError} the error that came in place of a first event
  */
 export async function pump(
-  { feed, heartbeat, keepAliveMs, sent, left, unread, drain = false }: Pump,
+  { feed, heartbeat, keepAliveMs, sent, left, unread }: Pump,
 ): Promise<ReadableStream<Uint8Array>> {
   const reader = patientReader(feed, keepAliveMs);
   const opening = await openingSteps();
@@ -66,6 +77,7 @@ export async function pump(
         put(rest + formatFrames(unread.say(error)));
         own.close();
       });
+      unread.watching?.(watch);
     },
     pull() {
       watch?.asks();
@@ -157,8 +169,7 @@ export async function pump(
     over = true;
     watch?.stop();
     try {
-      left?.();
-      if (drain) await readToEnd();
+      if (left?.() === true) await readToEnd();
       reader.stop();
     } finally {
       // Not before what the client is still told.

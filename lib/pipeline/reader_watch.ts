@@ -8,6 +8,8 @@ export interface ReaderWatch {
   asks(): void;
   /** There is something for it. */
   given(): void;
+  /** How long the client has left unread what there was, all times together, in milliseconds; to about 100. */
+  readonly heldUpMs: number;
   /** Ends the watch. Safe at any time, more than once. */
   stop(): void;
 }
@@ -61,6 +63,8 @@ class Watch implements ReaderWatch, Bagged {
   readonly #gaveUp: (error: GatewayError) => void;
   /** The look after which something was there to read; `Infinity`: the client waits for more. */
   #since = READERS.looks;
+  /** Looks at which there was something to read, before that. */
+  #heldUp = 0;
   at = -1;
 
   constructor(unreadMs: number, gaveUp: (error: GatewayError) => void) {
@@ -69,7 +73,13 @@ class Watch implements ReaderWatch, Bagged {
   }
 
   asks(): void {
+    if (this.#since === Infinity) return;
+    this.#heldUp += READERS.looks - this.#since;
     this.#since = Infinity;
+  }
+
+  get heldUpMs(): number {
+    return (this.#heldUp + Math.max(0, READERS.looks - this.#since)) * LOOK_MS;
   }
 
   given(): void {

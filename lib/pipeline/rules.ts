@@ -4,6 +4,7 @@ import { modalityOf } from "../canonical/media.ts";
 import type { Block, Prompt, Protocol, Reasoning } from "../canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
+import { sendContent } from "../protocols/extras.ts";
 
 /** What each protocol calls the things that are checked here. */
 const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode" | "effort" | "reasoning", string>> = {
@@ -68,21 +69,58 @@ function checkTools({ tools }: Prompt, { id, supported_parameters }: Model): voi
   throw new GatewayError("invalid", `Cannot give tools to ${id}: it calls none`, { param: "tools" });
 }
 
-function checkMedia({ messages, protocol }: Prompt, model: Model): void {
-  const asked = { protocol, model };
+function checkMedia({ messages, protocol, vendorState = false }: Prompt, model: Model): void {
+  const asked = { protocol, model, vendorState };
   for (const { blocks } of messages) checkBlocks(blocks, asked);
 }
 
-function checkBlocks(blocks: readonly Block[], asked: { protocol: Protocol; model: Model }): void {
+interface AskedOfModel {
+  protocol: Protocol;
+  model: Model;
+  vendorState: boolean;
+}
+
+function checkBlocks(blocks: readonly Block[], asked: AskedOfModel): void {
   for (const block of blocks) {
     if (block.type === "tool_result") checkBlocks(block.blocks, asked);
-    if (block.type === "media") checkModality(modalityOf(block.media, block.name), asked);
+    if (block.type !== "media") continue;
+    checkModality(modalityOf(block.media, block.name), asked);
+    if (block.media.kind === "url" && !asked.vendorState) checkUrl(block.media.url, asked);
+  }
+}
+
+/** Paths of the files that Google keeps. */
+const GOOGLE_FILE = /\/files?\//i;
+
+function checkUrl(url: string, { protocol }: AskedOfModel): void {
+  if (isPublic(url.trim())) return;
+  throw new GatewayError(
+    "invalid",
+    `Cannot use this address: expected a public http(s) URL, or ${sendContent("the content")}`,
+    { param: NAMES[protocol].messages },
+  );
+}
+
+/**
+ * Whether no vendor reads an address with the operator's own rights, as Google does with its files and buckets. Parsers
+ * differ on control characters and backslashes, and servers on paths that are encoded twice.
+ */
+function isPublic(url: string): boolean {
+  // deno-lint-ignore no-control-regex
+  if (!/^https?:\/\/[^/]/i.test(url) || /[\x00-\x1f\x7f\\]/.test(url) || !URL.canParse(url)) return false;
+  const { hostname, pathname } = new URL(url);
+  if (!/(?:^|\.)googleapis\.com\.*$/.test(hostname)) return true;
+  try {
+    const once = decodeURIComponent(pathname);
+    return ![pathname, once, decodeURIComponent(once)].some((path) => GOOGLE_FILE.test(path));
+  } catch {
+    return false;
   }
 }
 
 function checkModality(
   modality: string,
-  { protocol, model: { id, architecture } }: { protocol: Protocol; model: Model },
+  { protocol, model: { id, architecture } }: AskedOfModel,
 ): void {
   // Every model reads text, in a file of its own too.
   if (modality === "text" || architecture.input_modalities.includes(modality)) return;

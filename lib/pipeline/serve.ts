@@ -2,6 +2,7 @@
  * The text pipeline, read from top to bottom: body, prompt, model, rules, limits and budgets, then target by target, then
  * the answer and its charge.
  */
+import { requireCaller } from "../access/caller.ts";
 import { Dropped } from "../canonical/dropped.ts";
 import { Folder } from "../canonical/fold.ts";
 import type { Reply } from "../canonical/types.ts";
@@ -14,9 +15,10 @@ import { streamHeaders } from "../http/stream_headers.ts";
 import { memberNames } from "../observe/member_names.ts";
 import { objectText, sizeOf, spliceObject } from "../json_splice.ts";
 import { LONG_TEXT, SHORT_TEXT, writeLongJson } from "../json_steps.ts";
+import { hostedCallsOf } from "../metering/extras.ts";
 import type { Meter } from "../metering/meter.ts";
 import { formatUsd } from "../metering/money.ts";
-import { writeLongParts } from "../metering/parts.ts";
+import { isEstimated, writeLongParts } from "../metering/parts.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { inSlices } from "../pace.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -29,15 +31,19 @@ import type { Answer, ClientRequest, EventFeed, FrameFeed } from "../upstreams/u
 import { admit, type Admitted } from "./admission.ts";
 import { readReplyTokens } from "./billed_tokens.ts";
 import { findCandidates } from "./candidates.ts";
+import { BETAS, screenExtras, withExtras } from "./extras.ts";
 import { ClientWatch } from "./client_watch.ts";
 import { fitContext } from "./context.ts";
+import { isCountable as countable, type Shown } from "./countable.ts";
+import { beginDrain } from "./draining.ts";
 import { droppedHeader } from "./dropped_header.ts";
 import { inTime, type Late } from "./late.ts";
-import { measuredFeed } from "./measured_feed.ts";
+import { measuredFeed, type Measuring } from "./measured_feed.ts";
 import { LEFT, type Metered, metered } from "./metered.ts";
 import { meteredFeed } from "./metered_feed.ts";
 import { pump } from "./pump.ts";
-import { attemptsWith, deadlineMs, headersOfAttempt, planTargets } from "./targets.ts";
+import type { ReaderWatch } from "./reader_watch.ts";
+import { attemptsWith, deadlineMs, headersOfAttempt, planTargets, targetMs } from "./targets.ts";
 import { writtenFeed } from "./written_feed.ts";
 
 /** A model that may answer, and the request as it would get it. */
@@ -58,11 +64,13 @@ interface Job {
   runs: Runs;
   /** The attempt under way, or the last one; absent before the first. */
   attempted: Attempted | undefined;
-  /** Given up when the client leaves before there is a response, and when the process ends. */
-  signal: StopSignal;
+  /** Given up when the client leaves and its answer is not read to its end, and when the process ends. */
+  signal: Stop;
   interrupted: StopSignal;
   /** To be asked before there is a response. */
   client: ClientWatch;
+  /** Whether the client has left and its answer is read to its end all the same. */
+  drains: boolean;
 }
 
 /** An attempt, and what its target cannot do about the prompt. */
@@ -88,14 +96,16 @@ async function serveMetered(
   const { meter, interrupted } = under;
   const header = (name: string) => request.headers.get(name);
   codec.checkHeaders?.(header);
-  const body = await context.readJson();
-  checkBody(codec.schema, body.value);
+  const asked = await context.readJson();
+  checkBody(codec.schema, asked.value);
+  const screened = screenExtras(asked, codec, requireCaller(context.caller));
+  const { body } = screened;
   const isLong = sizeOf(body) > LONG_TEXT;
   const writing = isLong ? codec.writeTexts?.(body.value) : undefined;
   const texts = writing === undefined ? undefined : await inSlices(writing);
-  const prompt = codec.readPrompt(body.value, texts);
+  const prompt = withExtras(codec.readPrompt(body.value, texts, screened.permits), screened);
   if (isLong) await writeLongParts(prompt);
-  const { wishes, candidates } = findCandidates(prompt, context);
+  const { wishes, candidates } = findCandidates(prompt, context, screened.dropped);
   const admitting = admit(candidates, { meter, context, isAscii: body.isAscii });
   const [lead, ...others] = admitting instanceof Promise ? await admitting : admitting;
   const seconds = () => Math.floor(context.gateway.now() / 1000);
@@ -110,13 +120,16 @@ async function serveMetered(
       request: cap === undefined ? body.value : { ...body.value, [cap.param]: cap.tokens },
       prompt,
     };
+    const betas = screened.betasFor(model, header(BETAS));
+    for (const name of betas.dropped) admitted.dropped.add(name);
     const capped = cap === undefined ? body : objectText(spliceObject(body, { [cap.param]: String(cap.tokens) }));
-    return { admitted, client: { echo, body: capped, header } };
+    const passed = (name: string) => name === BETAS ? betas.value : header(name);
+    return { admitted, client: { echo, body: capped, header: passed } };
   };
 
   const runs: Runs = [runOf(lead), ...others.map(runOf)];
   const gone = new Stop();
-  const leave = () => lead.model.on_disconnect === "drain" ? undefined : gone.abort();
+  const leave = () => meter.asked && leaves(job, NOTHING) ? undefined : gone.abort();
   const client = new ClientWatch(request, { stream: lead.prompt.stream, alarms: context.alarms, left: leave });
   gone.follow(interrupted);
   const job: Job = {
@@ -129,6 +142,7 @@ async function serveMetered(
     signal: gone,
     interrupted,
     client,
+    drains: false,
   };
   try {
     return lead.prompt.stream ? await inTime(lateOf(job, leave)) : await answer(job);
@@ -143,19 +157,42 @@ async function serveMetered(
 
 /** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */
 function answer(job: Job): Promise<Response> {
-  const { context: { gateway, requestId }, meter, runs, wishes, signal } = job;
-  const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes });
+  const { context: { gateway, requestId, caller }, meter, runs, wishes, signal, client } = job;
+  const key = requireCaller(caller).keyId;
+  const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes, key });
   return attempt(
     attemptsWith(gateway, {
       requestId,
       signal,
       choices,
+      key,
       deadlineMs: deadlineMs(choices, gateway),
       ask: (attempt) => answerFrom(attempt, job),
       // An answer that came and could not be entered in the ledger is not asked for again.
-      isOver: () => signal.aborted || meter.ended,
+      isOver: () => signal.aborted || meter.ended || client.hasLeft,
     }),
   );
+}
+
+const NOTHING: Shown = { reasoning: false, input: false };
+
+/**
+ * The client has left.
+ * @returns true where the answer is read to its end all the same, for as long as its target may take
+ */
+function leaves(job: Job, shown: Shown): boolean {
+  const { attempted, signal, meter, context } = job;
+  if (job.drains || attempted === undefined || signal.aborted) return job.drains;
+  const { attempt, dropped } = attempted;
+  const { model } = attempt;
+  const { prompt, sheet } = runWith(model, job).admitted;
+  const isCountable = () => countable(prompt, { model, spoken: context.record.protocol, dropped }, shown);
+  job.drains = beginDrain({ model, sheet, isCountable, meter }, context);
+  if (!job.drains) return false;
+  const late = new GatewayError("timeout", "The upstream took too long for a client that has left");
+  const alarm = context.alarms.set(targetMs(attempt, context.gateway.config), () => signal.abort(late));
+  void meter.done.then(() => context.alarms.clear(alarm));
+  return true;
 }
 
 /** The run of the model that is asked; that of the lead where it is none of them. */
@@ -165,6 +202,9 @@ function runWith(model: Model | undefined, { runs }: Job): Run {
 
 async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
   const { codec, context: { gateway, record }, meter, signal } = job;
+  // No other target is asked for a client that left between two attempts.
+  if (job.client.hasLeft) signal.abort();
+  signal.throwIfAborted();
   const { model, target } = attempt;
   const run = runWith(model, job);
   const { admitted: { prompt }, client } = run;
@@ -172,9 +212,15 @@ async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const turning = meter.turn(run.admitted);
   if (turning !== undefined) await turned(turning);
-  const dropped = new Dropped();
+  const dropped = new Dropped(client.echo);
   for (const name of run.admitted.dropped.names) dropped.add(name);
-  const fitting = fitContext(prompt, { model, codec, checkedUpstream: upstream.checksContext });
+  const fitting = fitContext(prompt, {
+    model,
+    codec,
+    checkedUpstream: upstream.checksContext,
+    // A limit that the gateway set leaves the answer the room there is.
+    maxTokens: run.admitted.cap === undefined ? prompt.maxTokens : undefined,
+  });
   const fitted = fitting instanceof Promise ? await fitting : fitting;
   job.attempted = { attempt, dropped };
   meter.attempt(target.upstream);
@@ -232,19 +278,24 @@ interface Out {
 }
 
 /** The charge is entered before the first byte goes out: nothing tells the client of an answer that is not. */
-async function whole(given: Answer, { job, run: { client }, countInput }: Out): Promise<Response> {
+async function whole(given: Answer, { job, run, countInput }: Out): Promise<Response> {
+  const { client, admitted: { prompt } } = run;
   const { codec, meter, context: { answerHeaders } } = job;
   if (given.type === "frames") throw new TypeError("Cannot give a stream to a client that asked for none");
   const reply = given.type === "text" ? given.reply : await collect(given.feed);
   meter.first();
-  const charging = readReplyTokens(reply, { countInput });
-  const { tokens, source } = charging instanceof Promise ? await charging : charging;
+  const charging = readReplyTokens(reply, {
+    countInput,
+    isEstimate: () => isEstimated(prompt),
+    hostedCalls: hostedCallsOf(prompt),
+  });
+  const charged = charging instanceof Promise ? await charging : charging;
+  const { tokens, source } = charged;
   const hasLeft = job.client.hasLeft;
   const cost = await meter.deliver({
     status: hasLeft ? LEFT : 200,
     ending: hasLeft ? "abandoned" : reply.finish,
-    tokens,
-    source,
+    ...charged,
   });
   tellAnswer(job);
   answerHeaders.push(["x-sluice-cost", formatUsd(cost)]);
@@ -281,28 +332,38 @@ async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
 
 async function streamed(given: Answer, out: Out): Promise<Response> {
   if (given.type === "text") throw new TypeError("Cannot give a whole answer to a client that asked for a stream");
-  const { job, run: { client, admitted: { model, prompt } }, countInput } = out;
+  const { job, run: { client, admitted: { prompt } }, countInput } = out;
   const { codec, context: { gateway }, meter, interrupted } = job;
   const written = given.type === "frames" ? given.feed : writtenFeed(given.feed, codec.writer(client.echo));
-  const { feed, sent, left } = meteredFeed(measured(written, out), {
+  let reader: ReaderWatch | undefined;
+  const blame = (error: unknown) => blameReader(error, reader, out);
+  const { feed, sent, left, shown } = meteredFeed(measured(written, { ...out, blame }), {
     meter,
     afterwork: gateway.afterwork,
     codec,
     countInput,
+    isEstimate: () => isEstimated(prompt),
+    hostedCalls: hostedCallsOf(prompt),
     wantsUsage: prompt.includeUsage === true,
     hasLeft: () => job.client.hasLeft,
     interrupted,
     failed: (error) => gateway.observer.failed(job.context.record, error),
   });
-  const drain = model.on_disconnect === "drain";
   const body = await pump({
     feed,
     heartbeat: codec.heartbeat,
     keepAliveMs: keepAliveMs(job.context),
-    unread: { ms: gateway.config.limits.answer_unread_ms, say: (error) => written.fail(error) },
+    unread: {
+      ms: gateway.config.limits.answer_unread_ms,
+      say: (error) => written.fail(error),
+      watching: (watch) => reader = watch,
+    },
     sent,
-    left: () => left(drain),
-    drain,
+    left() {
+      const drains = leaves(job, shown);
+      left(drains);
+      return drains;
+    },
   });
   if (!job.client.hasLeft) {
     tellAnswer(job);
@@ -313,11 +374,29 @@ async function streamed(given: Answer, out: Out): Promise<Response> {
   return new Response(null, { status: LEFT });
 }
 
+/** A client that held its answer up for this part of the time for all of it, and so many milliseconds, is to blame. */
+const BLAMED_SHARE = 0.1;
+const BLAMED_MS = 1_000;
+
+/** What an answer ends with whose time was over: the fault of its target, unless the client held it up for long. */
+function blameReader(error: unknown, reader: ReaderWatch | undefined, { job, attempt }: Out): unknown {
+  if (!(error instanceof GatewayError) || error.fault !== "overtime" || reader === undefined) return error;
+  const totalMs = targetMs(attempt, job.context.gateway.config);
+  const { heldUpMs } = reader;
+  if (heldUpMs < BLAMED_MS || heldUpMs < totalMs * BLAMED_SHARE) return error;
+  const message = `Cannot go on with this answer: it was read too slowly to be whole within ${totalMs / 1000} s`;
+  return new GatewayError("too_slow", message);
+}
+
 /** What its target did is known when the answer is over. */
-function measured(feed: FrameFeed, { job, attempt: { pass }, begun }: Out): FrameFeed {
+function measured(
+  feed: FrameFeed,
+  { job, attempt: { pass }, begun, blame }: Out & Pick<Measuring, "blame">,
+): FrameFeed {
   const { context: { gateway: { health, monotonic } }, signal } = job;
   return measuredFeed(feed, {
     monotonic,
+    blame,
     began: () => health.measure(pass.place, { firstMs: Math.round(monotonic() - begun) }),
     ended: (tokensPerSecond) => {
       if (tokensPerSecond !== undefined) health.measure(pass.place, { tokensPerSecond });

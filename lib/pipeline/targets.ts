@@ -24,7 +24,7 @@ export type Routing = Pick<
 /** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where wishes leave none */
 export function planTargets(
   candidates: readonly Candidate[],
-  { gateway, wishes }: { gateway: Routing; wishes: Wishes },
+  { gateway, wishes, key }: { gateway: Routing; wishes: Wishes; key: string },
 ): Choice[] {
   const [first, ...others] = candidates;
   if (first === undefined) return [];
@@ -37,7 +37,7 @@ export function planTargets(
   const choices = planChoices({
     models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
     wishes,
-    facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers }),
+    facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key }),
     random: gateway.random,
   });
   if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
@@ -46,12 +46,17 @@ export function planTargets(
 
 function factsOf(
   target: Target,
-  { gateway, client, issuers }: { gateway: Routing; client: Prompt["protocol"]; issuers: ReadonlySet<string> },
+  { gateway, client, issuers, key }: {
+    gateway: Routing;
+    client: Prompt["protocol"];
+    issuers: ReadonlySet<string>;
+    key: string;
+  },
 ): TargetFacts {
   const upstream = gateway.upstreams.get(target.upstream);
   return {
     slugs: slugsOf(target.upstream, gateway),
-    isUp: gateway.health.away(target) === undefined,
+    isUp: gateway.health.isUp(target, key),
     isNative: (upstream?.spokenTo?.(client, target) ?? client) === client,
     isIssuer: upstream !== undefined && issuers.size > 0 && issuers.has(upstream.issuerOf(target)),
     ...gateway.health.speed(target),
@@ -72,13 +77,14 @@ function issuersIn({ messages }: Prompt): Set<string> {
 /** What every request's attempts are made with. */
 export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
-  { requestId, signal, choices, deadlineMs, once, ask, isOver }:
-    & Pick<Attempts<T>, "choices" | "deadlineMs" | "once" | "ask" | "isOver">
+  { requestId, signal, choices, key, deadlineMs, once, ask, isOver }:
+    & Pick<Attempts<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: StopSignal },
 ): Attempts<T> {
   const { health, retries, config, monotonic, random, log } = gateway;
   return {
     choices,
+    key,
     deadlineMs,
     once,
     ask,

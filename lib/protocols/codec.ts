@@ -3,6 +3,7 @@ import type { z } from "zod";
 import type { Event, Machine, Prompt, Protocol, Reply, Usage } from "../canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject, ParsedJson } from "../json.ts";
+import type { ExtrasTable } from "./extras.ts";
 
 /** One server-sent event. `data` holds no line break. */
 export interface Frame {
@@ -43,11 +44,36 @@ export interface ErrorReply {
 /** Objects of a body, written as JSON text. */
 export type Texts = ReadonlyMap<JsonObject, string>;
 
+/** What the caller of a reader lets a body name. */
+export interface Permits {
+  /** Files that the vendor keeps; false: they are refused. */
+  vendorState: boolean;
+  /**
+   * Checks a tool that is defined inside the conversation.
+   * @throws {GatewayError} `invalid`, where the client may not use it
+   */
+  checkTool(tool: JsonObject, param: string): void;
+  /**
+   * Checks, at any depth, a part of the conversation that is passed on unread.
+   * @throws {GatewayError} `invalid`, where it asks for something that the client may not use
+   */
+  checkItem(item: JsonObject, param: string): void;
+}
+
+/** Why a request does not fit a model's context. All counts are in tokens. */
+export interface ContextCounts {
+  input: number;
+  /** Output that the client asked for; 0: it named no limit. */
+  output: number;
+  /** The model's context window. */
+  limit: number;
+}
+
 /** One text protocol, from the client's side. Pure: no clock, no random, no I/O. */
 export interface Codec {
   readonly protocol: Protocol;
   /** The request body: types and ranges. Unknown members pass. */
-  readonly schema: z.ZodType;
+  readonly schema: z.ZodObject<z.ZodRawShape, z.core.$loose>;
   /**
    * Checks the headers that the protocol requires; absent where it requires none.
    * @throws {GatewayError} `invalid`
@@ -61,9 +87,12 @@ export interface Codec {
   /**
    * Reads a body that the schema has accepted.
    * @param texts what was written beforehand; the rest is written here
+   * @param permits absent: no vendor state, and any tool
    * @throws {GatewayError} `invalid`, for what a schema cannot say
    */
-  readPrompt(body: JsonObject, texts?: Texts): Prompt;
+  readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt;
+  /** What a body can ask of a vendor beyond tokens. */
+  readonly extras: ExtrasTable;
   /** Writes a whole answer. */
   writeReply(reply: Reply, echo: Echo): JsonObject;
   /** Writes a streamed answer. `end()` closes the stream the protocol's way. */
@@ -81,6 +110,6 @@ export interface Codec {
   writeError(error: GatewayError, requestId: string): ErrorReply;
   /** What to send while there is nothing to say: a comment or the protocol's own ping, as bytes of the stream. */
   readonly heartbeat: string;
-  /** The error for input over the model's context, in the protocol's own words. Counts are in tokens. */
-  contextError(counts: { input: number; limit: number }): GatewayError;
+  /** The error for what does not fit the model's context, in the protocol's own words. */
+  contextError(counts: ContextCounts): GatewayError;
 }

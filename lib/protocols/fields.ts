@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { EFFORTS } from "../canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { isRawNumber, type JsonObject } from "../json.ts";
+import { isInteger, isRawNumber, type JsonObject } from "../json.ts";
 import { type SureCheck, sureCheck } from "./sure_check.ts";
 
 /** How many of each thing one request may hold. */
@@ -25,6 +25,10 @@ export function unknownType(thing: string): { error: (issue: z.core.$ZodRawIssue
 
 /** A count of tokens that must be at least one. */
 export const tokensField: z.ZodType<number> = z.number().int().min(1).max(1_000_000_000);
+
+/** A seed for sampling: vendors take integers of more bits than a double holds. */
+export const seedField: z.ZodType<unknown> = z.unknown().refine(isInteger, { error: "Expected an integer" })
+  .meta({ type: "integer" });
 
 /** A text that ends the answer. Every piece of an answer is searched for it, so it cannot be of any length. */
 export const stopText: z.ZodString = z.string().max(1_024);

@@ -17,6 +17,8 @@ export interface Dialect {
   namespaces: boolean;
   /** Hosted tools of these protocols pass; all others are dropped and named. */
   hostedFrom: readonly Protocol[];
+  /** Fewest tokens an answer may be limited to; the gateway enforces a lower limit itself. Absent: any. */
+  leastTokens?: number;
   /** Most stop sequences the upstream takes; the gateway enforces the others itself. */
   stops: number;
   toolName: TextRule;
@@ -62,6 +64,8 @@ export interface WriteTarget {
 export interface Origin {
   /** Issuer of the signatures in it. */
   issuer: string;
+  /** The service tier that its request asks for; absent: the plain one. */
+  tier?: string;
   /** JSON text of inputs of its calls that was written beforehand, as that takes long; absent: none was. */
   texts?: Texts;
 }

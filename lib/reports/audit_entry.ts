@@ -1,6 +1,7 @@
 /** What must hold for one entry of the ledger by itself. */
 import { messageOf } from "../errors.ts";
 import { formatUsd } from "../metering/money.ts";
+import { deliveredTokens, outputTokens, readSizeText } from "../metering/image_tokens.ts";
 import { postings, recompute } from "../metering/postings.ts";
 import type { KeptEntry } from "../store/ledger.ts";
 
@@ -20,6 +21,7 @@ export function checkEntry(entry: KeptEntry): EntryFault[] {
     const { cost, overrun } = recompute(entry);
     if (cost !== entry.cost) faults.push(differs("cost", { kept: entry.cost, made: cost }));
     if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
+    faults.push(...imageFaults(entry));
     postings(entry);
   } catch (error) {
     faults.push({ kind: "cost", message: messageOf(error) });
@@ -34,7 +36,34 @@ function differs(what: string, { kept, made }: { kept: bigint; made: bigint }): 
   };
 }
 
-function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, held }: KeptEntry): string[] {
+/** Images are billed by their size: its tokens are those that the formula gives. */
+function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
+  const sizes = details?.image_sizes;
+  if (sizes === undefined) return [];
+  const faults: EntryFault[] = [];
+  const { asked, delivered } = sizes;
+  if (delivered.length !== images) {
+    faults.push({ kind: "number", message: `images is ${images}, but it has the sizes of ${delivered.length}` });
+  }
+  const made = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
+  if (made !== tokens.completion) {
+    faults.push({
+      kind: "cost",
+      message: `it is billed for ${tokens.completion} tokens of images, but their sizes make ${made}`,
+    });
+  }
+  return faults;
+}
+
+/** One whose size could not be read costs what was asked for. */
+function tokensOfSize(delivered: string, asked: string): number {
+  const size = readSizeText(delivered);
+  if (size !== undefined) return deliveredTokens(size);
+  const wanted = readSizeText(asked);
+  return wanted === undefined ? NaN : outputTokens(wanted);
+}
+
+function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, held, details }: KeptEntry): string[] {
   const counts: [string, number | undefined][] = [
     ["at", at],
     ["status", status],
@@ -48,6 +77,7 @@ function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, he
     ["total_ms", totalMs],
     ["attempts", attempts],
     ["images", images],
+    ...(details?.extras ?? []).map(({ item, count }): [string, number] => [item, count]),
   ];
   const bad = counts.filter(([, count]) => count !== undefined && !(Number.isSafeInteger(count) && count >= 0));
   return [

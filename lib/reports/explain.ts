@@ -1,11 +1,12 @@
 /** One request and its price, line by line. */
 import { type Amount, formatUsd, parseUsd } from "../metering/money.ts";
-import { PRICE_CLASSES, type PriceClass, unitPrice } from "../metering/price.ts";
-import type { BilledTokens, Ending, Hold, KeptEntry, LedgerStore, UsageSource } from "../store/ledger.ts";
+import { costOfExtras, PRICE_CLASSES, unitPrice } from "../metering/price.ts";
+import type { BilledTokens, Ending, Hold, ImageSizes, KeptEntry, LedgerStore, UsageSource } from "../store/ledger.ts";
 
-/** One class of tokens: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
+/** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
 export interface ExplainedLine {
-  class: PriceClass;
+  /** Name of the price, as in `pricing`. */
+  class: string;
   tokens: number;
   /** The catalog's price of one token. */
   price_usd: string;
@@ -37,6 +38,10 @@ export interface EndedRequest {
   first_ms: number | null;
   total_ms: number;
   images: number;
+  /** Sizes of the images that were asked for and delivered; `null` where the entry does not have them. */
+  image_sizes: ImageSizes | null;
+  /** The service tier that served it; `null` where that is the plain one. */
+  service_tier: string | null;
   tokens: BilledTokens;
   /** Where the numbers of tokens come from. */
   source: UsageSource;
@@ -88,11 +93,8 @@ export async function explainRequest(
 
 /** Explains what was entered. @throws {RangeError} where its prices cannot be read */
 export function explainEntry(entry: KeptEntry): EndedRequest {
-  const { sheet, tokens, cost, held, overrun } = entry;
-  const amounts = sheet === undefined ? [] : PRICE_CLASSES.flatMap((name) => {
-    const amount = BigInt(tokens[name]) * unitPrice(sheet, name);
-    return tokens[name] === 0 ? [] : [{ name, price: formatUsd(parseUsd(sheet[name])), amount }];
-  });
+  const { cost, held, overrun } = entry;
+  const amounts = amountsOf(entry);
   const sum = amounts.reduce((sum, { amount }) => sum + amount, 0n);
   return {
     state: "ended",
@@ -110,14 +112,16 @@ export function explainEntry(entry: KeptEntry): EndedRequest {
     first_ms: entry.firstMs ?? null,
     total_ms: entry.totalMs,
     images: entry.images,
-    tokens,
+    image_sizes: entry.details?.image_sizes ?? null,
+    service_tier: entry.details?.service_tier ?? null,
+    tokens: entry.tokens,
     source: entry.source,
     price_version: entry.priceVersion ?? null,
-    lines: amounts.map(({ name, price, amount }) => ({
+    lines: amounts.map(({ name, count, price, amount }) => ({
       class: name,
-      tokens: tokens[name],
-      price_usd: price,
-      factor: sheet?.factor ?? "1",
+      tokens: count,
+      price_usd: formatUsd(parseUsd(price)),
+      factor: entry.sheet?.factor ?? "1",
       amount_usd: formatUsd(amount),
     })),
     sum_usd: formatUsd(sum),
@@ -128,6 +132,22 @@ export function explainEntry(entry: KeptEntry): EndedRequest {
     why_free: whyFree(entry, sum),
     adds_up: sum === cost + overrun,
   };
+}
+
+/** What each class of tokens costs, and what is billed beside them. */
+function amountsOf(
+  { sheet, tokens, details }: KeptEntry,
+): { name: string; count: number; price: string; amount: Amount }[] {
+  if (sheet === undefined) return [];
+  const all = PRICE_CLASSES.map((name) => {
+    const count = tokens[name];
+    return { name: name as string, count, price: sheet[name], amount: BigInt(count) * unitPrice(sheet, name) };
+  });
+  for (const extra of details?.extras ?? []) {
+    const { item: name, count, price } = extra;
+    all.push({ name, count, price, amount: costOfExtras([extra], sheet) });
+  }
+  return all.filter(({ count }) => count > 0);
 }
 
 function explainHold(hold: Hold): RunningRequest {

@@ -1,20 +1,22 @@
 /** The explanation of a request as text, for people. */
-import type { UsageSource } from "../store/ledger.ts";
-import type { EndedRequest, ExplainedLine, Explanation } from "./explain.ts";
+import type { ImageSizes, UsageSource } from "../store/ledger.ts";
+import type { EndedRequest, Explanation } from "./explain.ts";
 
-/** Classes of tokens in words. */
-const CLASSES: Readonly<Record<ExplainedLine["class"], string>> = {
+/** Prices in words. */
+const CLASSES: Readonly<Partial<Record<string, string>>> = {
   prompt: "prompt tokens",
   input_cache_read: "tokens read from the cache",
   input_cache_write_5m: "tokens written to the cache for 5 minutes",
   input_cache_write_1h: "tokens written to the cache for 1 hour",
   completion: "completion tokens",
+  input_image: "tokens of uploaded images",
 };
 
 /** Sources of numbers in words. */
 const SOURCES: Readonly<Record<UsageSource, string>> = {
   upstream: "the upstream told them",
   counted: "the gateway counted some or all of them",
+  estimated: "the gateway counted them; those of pictures and files are an estimate",
   formula: "a formula gives them, by the size of the pictures",
   none: "there are none, as nothing is charged",
 };
@@ -38,7 +40,8 @@ export function explanationText(explanation: Explanation, { keyName }: { keyName
 }
 
 function endedFacts(request: EndedRequest): [string, string][] {
-  const { upstream, attempts, status, ending, first_ms, total_ms, images, tokens, seq } = request;
+  const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, service_tier, tokens, seq } =
+    request;
   return [
     ["Upstream", upstream === null ? "none was asked" : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
     ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
@@ -47,6 +50,10 @@ function endedFacts(request: EndedRequest): [string, string][] {
       `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${grouped(total_ms)} ms`,
     ],
     ...(images > 0 ? [["Pictures", grouped(images)] as [string, string]] : []),
+    ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
+      ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
+      : []),
+    ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),
     ...(tokens.reasoning > 0
       ? [["Reasoning", `${grouped(tokens.reasoning)} of the completion tokens`] as [string, string]]
       : []),
@@ -55,10 +62,18 @@ function endedFacts(request: EndedRequest): [string, string][] {
   ];
 }
 
+/** An upstream made other sizes than it was asked for. */
+function sizesText({ asked, delivered }: ImageSizes): string {
+  const counts = new Map<string, number>();
+  for (const size of delivered) counts.set(size, (counts.get(size) ?? 0) + 1);
+  const made = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");
+  return `asked for ${asked}, delivered ${made}; billed by the size delivered`;
+}
+
 function arithmetic(request: EndedRequest): string {
   const lines = request.lines.map(({ class: name, tokens, price_usd, factor, amount_usd }) => {
     const times = factor === "1" ? "" : ` x ${factor}`;
-    return `  ${grouped(tokens)} ${CLASSES[name]} x ${price_usd} USD${times} = ${amount_usd} USD`;
+    return `  ${grouped(tokens)} ${wordsOf(name)} x ${price_usd} USD${times} = ${amount_usd} USD`;
   });
   const { sum_usd, held_usd, released_usd, overrun_usd, charged_usd, why_free, adds_up } = request;
   return [
@@ -70,6 +85,11 @@ function arithmetic(request: EndedRequest): string {
     ...(adds_up ? [] : ["  This does not add up: the entry or its prices were changed. Run the audit"]),
     "",
   ].join("\n");
+}
+
+function wordsOf(name: string): string {
+  const [, tool] = /^hosted_tools\.(.+)$/.exec(name) ?? [];
+  return tool === undefined ? CLASSES[name] ?? name : `calls of ${tool}`;
 }
 
 /** A whole number with commas between its thousands. */

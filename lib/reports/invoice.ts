@@ -4,8 +4,7 @@ import { isObject, type Json, parseJson } from "../json.ts";
 import { type Amount, formatUsd, parseUsd } from "../metering/money.ts";
 import { PRICE_CLASSES } from "../metering/price.ts";
 import { dayName, dayOf } from "../store/days.ts";
-import type { PriceSheet } from "../store/ledger.ts";
-import type { UpstreamPrices, UpstreamSum } from "./upstreams.ts";
+import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstreams.ts";
 
 /** What an invoice may tell of a model: tokens by class, pictures, and the amount in USD. */
 const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
@@ -132,12 +131,14 @@ export function readTolerance(text: string): Tolerance {
  * @throws {RangeError} where the text is something else
  */
 export function readUpstreamPrices(text: string): UpstreamPrices {
-  const known: readonly string[] = PRICE_CLASSES;
-  const prices = new Map<string, Readonly<PriceSheet>>();
+  const known: readonly string[] = [...PRICE_CLASSES, "input_image"];
+  const prices = new Map<string, Readonly<UpstreamPriceSheet>>();
   for (const [model, row] of membersOf(readObject(text), "an object of models")) {
     const price: Record<string, string> = {};
     for (const [name, usd] of membersOf(row, `an object of prices for "${model}"`)) {
-      if (!known.includes(name)) throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no class`);
+      if (!known.includes(name) && !name.startsWith("hosted_tools.")) {
+        throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no class`);
+      }
       if (typeof usd !== "string") throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no string`);
       price[name] = readPrice(usd, `"${name}" of "${model}"`);
     }

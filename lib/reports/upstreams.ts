@@ -1,11 +1,11 @@
 /** What went to upstreams: sums over single entries by upstream, its model and day, to hold against what it bills. */
 import type { Config } from "../config.ts";
 import type { Amount } from "../metering/money.ts";
-import { costOfTokens } from "../metering/price.ts";
+import { costOfExtras, costOfTokens } from "../metering/price.ts";
 import { sortInSlices, turn } from "../pace.ts";
 import type { StopSignal } from "../stop.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../store/days.ts";
-import type { BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../store/ledger.ts";
+import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../store/ledger.ts";
 import type { Period } from "./period.ts";
 
 /** What one upstream did for one of its models on one day. */
@@ -35,7 +35,10 @@ export interface UpstreamSum {
 }
 
 /** What an upstream takes, by its name of the model. */
-export type UpstreamPrices = ReadonlyMap<string, Readonly<PriceSheet>>;
+export type UpstreamPrices = ReadonlyMap<string, Readonly<UpstreamPriceSheet>>;
+
+/** Prices of an upstream's model. What it does not name beside the classes of tokens costs nothing there. */
+export type UpstreamPriceSheet = PriceSheet & { input_image?: string };
 
 /** What is summed. */
 export interface UpstreamQuery extends Period {
@@ -138,7 +141,7 @@ function add(sum: UpstreamSum, entry: KeptEntry, upstreamCost: Amount): void {
   sum.requests += requests;
   sum.attempts += entry.attempts;
   sum.failed += failed;
-  if (entry.source === "counted" || entry.source === "formula") sum.counted++;
+  if (entry.source !== "upstream" && entry.source !== "none") sum.counted++;
   addTokens(sum.tokens, tokens);
   sum.images += images;
   sum.upstreamCost += upstreamCost;
@@ -162,14 +165,20 @@ function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) 
 /** What the tokens of an entry cost at an upstream. Sheets are frozen, so that their prices are worked out once. */
 function listCost(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => Amount {
   const sheets = new Map<number, Readonly<PriceSheet>>();
-  return (model, { tokens, sheet, priceVersion = 0 }) => {
+  return (model, { tokens, details, sheet, priceVersion = 0 }) => {
+    const { extras = [] } = details ?? {};
     const given = prices?.get(model);
-    if (given !== undefined) return costOfTokens(tokens, given);
+    if (given !== undefined) return costOfTokens(tokens, given) + costOfExtras(repriced(extras, given), given);
     if (sheet === undefined) return 0n;
     let plain = sheets.get(priceVersion);
     if (plain === undefined) sheets.set(priceVersion, plain = Object.freeze({ ...sheet, factor: "1" }));
-    return costOfTokens(tokens, plain);
+    return costOfTokens(tokens, plain) + costOfExtras(extras, plain);
   };
+}
+
+/** The same at the prices of an upstream. */
+function repriced(extras: readonly BilledExtra[], prices: Readonly<Partial<Record<string, string>>>): BilledExtra[] {
+  return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
 }
 
 function compare(one: string, other: string): number {

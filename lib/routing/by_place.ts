@@ -2,8 +2,13 @@
 import type { Place } from "./health.ts";
 
 /** The name of a target: names of upstreams hold no slash. */
-export function nameOf({ upstream, model }: Place): string {
-  return `${upstream}/${model}`;
+export function nameOf(place: Place): string {
+  return `${place.upstream}/${modelName(place)}`;
+}
+
+/** The model of a target, as operators read it: one that is kept apart by its row is named with it. */
+export function modelName({ model, row }: Place): string {
+  return row === undefined ? model : `${row}:${model}`;
 }
 
 /** Something for each target, made when it is first asked for. */

@@ -1,8 +1,8 @@
 /** Attempts, one after another, until one of them answers: which target is asked next, after what time, and for how long. */
 import { GatewayError } from "../errors.ts";
-import type { Away, Health, Pass } from "./health.ts";
+import type { Health, Pass } from "./health.ts";
 import type { Choice } from "./plan.ts";
-import type { RetryBudgets } from "./retry_budget.ts";
+import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
 import { judge, type Verdict } from "./verdict.ts";
 
 /** Times between attempts, in milliseconds: by chance up to the first, doubled each time, up to the last. */
@@ -24,6 +24,8 @@ export interface Attempt extends Choice {
 export interface Attempts<T> {
   /** The best first. */
   choices: readonly Choice[];
+  /** The client key whose request it is. */
+  key: string;
   health: Health;
   budgets: RetryBudgets;
   /** Most attempts. */
@@ -72,13 +74,14 @@ interface Asking {
   candidate: Candidate;
   pass: Pass;
   number: number;
-  isRetry: boolean;
 }
 
-/** Why there is nobody to ask now. */
-interface Refusal {
-  why: Away | "full" | "spent";
-  waitMs: number;
+/** Whom to ask next. */
+interface Found {
+  candidate: Candidate;
+  pass: Pass;
+  /** True: the others were refused for want of budget, and are not asked any more. */
+  isLast?: boolean;
 }
 
 class Run<T> {
@@ -107,50 +110,79 @@ class Run<T> {
       if (this.#left[0]?.asked === true) await this.#parts.pause(backoffMs(this.#waits++, this.#parts.random));
       const found = this.#find(this.#left) ?? await this.#wait();
       if (found === undefined) return this.#giveUp();
-      const { candidate, pass } = found;
+      const { candidate, pass, isLast = false } = found;
+      if (isLast) this.#left = [];
       remove(this.#left, candidate);
       remove(this.#again, candidate);
       const { model, target } = candidate.choice;
-      const isRetry = this.#attempts > this.#unfit;
+      if (this.#isFirst()) budgets.of(target).deposit();
       const number = ++this.#attempts;
-      const budget = budgets.of(target);
-      budget.begin(isRetry);
       try {
         const answer = await ask({ model, target, pass, number });
         health.report(pass, WELL);
-        budget.end(isRetry, "well");
         return answer;
       } catch (error) {
-        this.#failed(error, { candidate, pass, number, isRetry });
+        this.#failed(error, { candidate, pass, number });
       }
     }
   }
 
-  /** The first that may be asked now. */
-  #find(candidates: readonly Candidate[]): { candidate: Candidate; pass: Pass } | undefined {
-    const { health } = this.#parts;
-    // Nothing was waited for before the first attempt.
-    const now = this.#attempts === 0 ? this.#start : undefined;
+  /** Whether nothing was sent yet. */
+  #isFirst(): boolean {
+    return this.#attempts === this.#unfit;
+  }
+
+  /** The first that may be asked now. The last one that was not asked yet needs no budget. */
+  #find(candidates: readonly Candidate[]): Found | undefined {
     for (const candidate of candidates) {
-      if (this.#retryAnswer(candidate) !== "yes") continue;
-      const admission = health.admit(candidate.choice, now);
-      if (admission.admitted) return { candidate, pass: admission.pass };
+      const needsBudget = this.#needsBudget(candidate);
+      if (needsBudget && !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
+      const pass = this.#admit(candidate);
+      if (pass === undefined) continue;
+      if (needsBudget) this.#budgetOf(candidate).take();
+      return { candidate, pass };
+    }
+    for (const candidate of candidates.toReversed()) {
+      const pass = candidate.asked ? undefined : this.#admit(candidate);
+      if (pass !== undefined) return { candidate, pass, isLast: true };
+    }
+    return this.#isFirst() ? undefined : this.#findOpen(candidates);
+  }
+
+  /** A target whose breaker is open may have recovered: a request that no other target answers tries it, with a token. */
+  #findOpen(candidates: readonly Candidate[]): Found | undefined {
+    for (const candidate of candidates) {
+      if (candidate.asked || !this.#budgetOf(candidate).has(this.#parts.monotonic())) continue;
+      const pass = this.#admit(candidate, true);
+      if (pass === undefined) continue;
+      this.#budgetOf(candidate).take();
+      return { candidate, pass, isLast: true };
     }
     return undefined;
   }
 
-  #retryAnswer({ choice }: Candidate): "yes" | "full" | "spent" {
-    return this.#attempts === this.#unfit ? "yes" : this.#parts.budgets.of(choice.target).retry();
+  #admit({ choice: { model, target } }: Candidate, early = false): Pass | undefined {
+    const { health, key } = this.#parts;
+    // Nothing was waited for before the first attempt.
+    const now = this.#attempts === 0 ? this.#start : undefined;
+    const admission = health.admit({ model, target, key, early }, now);
+    return admission.admitted ? admission.pass : undefined;
   }
 
-  /** Waits for one that says when it can be asked again, or that has no room yet; `undefined` where no wait helps. */
-  async #wait(): Promise<{ candidate: Candidate; pass: Pass } | undefined> {
+  /** A target that was not asked yet, and whose last answer was none of its failures, is asked without. */
+  #needsBudget({ choice, asked }: Candidate): boolean {
+    return !this.#isFirst() && (asked || this.#parts.health.isFailing(choice.target, this.#parts.key));
+  }
+
+  #budgetOf({ choice }: Candidate): RetryBudget {
+    return this.#parts.budgets.of(choice.target);
+  }
+
+  /** Waits for one that says when it can be asked again; `undefined` where no wait helps. */
+  async #wait(): Promise<Found | undefined> {
     const { random, pause, deadlineMs } = this.#parts;
     while (this.#attempts > 0 && this.#waitedMs < MOST_WAIT_MS) {
-      const waits = [
-        ...this.#left.filter((candidate) => this.#refusal(candidate)?.why === "full").map(() => 0),
-        ...this.#again.flatMap((candidate) => this.#toldMs(candidate) ?? []),
-      ];
+      const waits = this.#again.flatMap((candidate) => this.#toldMs(candidate) ?? []);
       const ms = Math.min(...waits) + Math.max(1, backoffMs(this.#waits++, random));
       // Of nobody to wait for, the least wait is infinite.
       if (this.#elapsedMs() + ms > deadlineMs) return undefined;
@@ -163,33 +195,24 @@ class Run<T> {
   }
 
   /** Time after which a candidate can be asked again; `undefined` where that is too long, or not known. */
-  #toldMs(candidate: Candidate): number | undefined {
-    const refusal = this.#refusal(candidate);
-    if (refusal === undefined || refusal.why === "full") return 0;
-    return refusal.why === "cooling" ? refusal.waitMs : undefined;
-  }
-
-  /** Why a candidate cannot be asked; `undefined` where it can. */
-  #refusal(candidate: Candidate): Refusal | undefined {
-    const { health } = this.#parts;
-    const away = health.away(candidate.choice.target);
-    if (away !== undefined) return away;
-    const answer = this.#retryAnswer(candidate);
-    return answer === "yes" ? undefined : { why: answer, waitMs: 0 };
+  #toldMs({ choice }: Candidate): number | undefined {
+    const away = this.#parts.health.away(choice.target, this.#parts.key);
+    if (away === undefined) return 0;
+    return away.why === "cooling" ? away.waitMs : undefined;
   }
 
   /** Learns from a failure. @throws what the request fails with, where nobody is asked any more */
-  #failed(error: unknown, { candidate, pass, number, isRetry }: Asking): void {
-    const { health, budgets, once = false, isOver } = this.#parts;
+  #failed(error: unknown, { candidate, pass, number }: Asking): void {
+    const { health, once = false, isOver } = this.#parts;
     const { choice } = candidate;
-    const verdict = judge(error, { once });
+    const verdict = judge(error, { once, isTrial: pass.isTrial });
     const { type } = verdict.outcome;
     // A client that has left says nothing about the target.
     const over = isOver();
     health.report(pass, over ? { type: "neither" } : verdict.outcome);
-    budgets.of(choice.target).end(isRetry, over || type === "neither" ? undefined : "wrong");
     if (over || !(error instanceof GatewayError)) throw error;
-    if (type !== "neither" || error.kind === "not_found") this.#parts.failed?.({ ...choice, pass, number }, error);
+    const isWorthALine = type !== "neither" || error.kind === "not_found" || error.fault === "access";
+    if (isWorthALine) this.#parts.failed?.({ ...choice, pass, number }, error);
     // That one could not be asked tells less than that another one failed.
     if (error.fault !== "unfit" || this.#last === undefined) this.#last = error;
     this.#judged(candidate, { verdict, error });
@@ -235,9 +258,9 @@ function remove(candidates: Candidate[], candidate: Candidate): void {
 }
 
 /** The error where no target can be asked: it tells when one of them can. */
-function unavailable({ choices, health }: Pick<Attempts<unknown>, "choices" | "health">): GatewayError {
+function unavailable({ choices, health, key }: Pick<Attempts<unknown>, "choices" | "health" | "key">): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
-  const aways = choices.flatMap(({ target }) => health.away(target) ?? []);
+  const aways = choices.flatMap(({ target }) => health.away(target, key) ?? []);
   if (aways.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);
   const retryAfterMs = Math.min(...aways.map(({ waitMs }) => waitMs));
   return aways.every(({ why }) => why === "cooling")

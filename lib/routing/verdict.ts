@@ -17,6 +17,8 @@ export interface Verdict {
 export interface Attempted {
   /** True: what was begun must not be begun twice, so that errors that are final end the request. */
   once?: boolean;
+  /** True: it tried a target whose breaker is half-open. An error that the target answered with costs no client its request. */
+  isTrial?: boolean;
 }
 
 /** Faults after which certainly nothing was begun. */
@@ -37,24 +39,26 @@ const NEITHER: Outcome = { type: "neither" };
 const OVER: Verdict = { outcome: NEITHER, again: "never", next: "nobody" };
 
 /** Judges what was thrown by an attempt before the client saw anything of it. */
-export function judge(error: unknown, { once = false }: Attempted = {}): Verdict {
+export function judge(error: unknown, { once = false, isTrial = false }: Attempted = {}): Verdict {
   if (!(error instanceof GatewayError)) return OVER;
   const verdict = judgeKind(error);
-  if (!once || !error.final || NOT_BEGUN.has(error.fault)) return verdict;
+  if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return verdict;
   return { ...verdict, again: "never", next: "nobody" };
 }
 
 function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): Verdict {
   switch (fault) {
     case "unfit":
+    case "oversized":
       return { outcome: NEITHER, again: "never", next: "target" };
     case "unreachable":
       return { outcome: { type: "unreachable" }, again: "first", next: "target" };
     case "key":
-      return { outcome: { type: "refused", scope: "upstream" }, again: "never", next: "target" };
+      return { outcome: { type: "refused" }, again: "never", next: "target" };
     case "access":
+      return { outcome: NEITHER, again: "never", next: "target" };
     case "credit":
-      return { outcome: { type: "refused", scope: "model" }, again: "never", next: "target" };
+      return { outcome: { type: "limited", retryAfterMs }, again: "never", next: "target" };
   }
   switch (kind) {
     case "exhausted":

@@ -20,24 +20,40 @@ const SEQUENCES = "sqlite_sequence";
  * @throws {StoreError} where there is no such store, the copy exists, or it cannot be written
  */
 export async function backupStore(from: string, to: string): Promise<void> {
-  const [source, target] = [resolve(from), resolve(to)];
+  try {
+    if (!(await Deno.stat(resolve(from))).isFile) throw new Error(`"${from}" is no file`);
+    for (const _ of copyFile(resolve(from), resolve(to))) await new Promise((resolve) => setTimeout(resolve, 0));
+  } catch (cause) {
+    throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${whyNot(cause, { from, to })}`, { cause });
+  }
+}
+
+/** Copies a SQLite file as it is at one moment into a new file (0600), a few rows at a time. */
+export function* copyFile(source: string, target: string): Generator<void> {
   const partial = `${target}.partial`;
   let claimed: string[] = [];
   try {
-    if (!(await Deno.stat(source)).isFile) throw new Error(`"${from}" is no file`);
     // Both names are taken at once and stay this call's own: neither is ever written over.
     for (const file of [target, partial]) {
-      (await Deno.open(file, { createNew: true, write: true, mode: 0o600 })).close();
+      Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
       claimed.push(file);
     }
-    await copy(source, partial);
-    await sync(partial);
-    await Deno.rename(partial, target);
+    yield* copy(source, partial);
+    sync(partial);
+    Deno.renameSync(partial, target);
     claimed = [];
-    await syncFolder(dirname(target));
-  } catch (cause) {
-    for (const file of claimed) await Deno.remove(file).catch(() => {});
-    throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${whyNot(cause, { from, to })}`, { cause });
+    syncFolder(dirname(target));
+  } finally {
+    for (const file of claimed) removeQuietly(file);
+  }
+}
+
+/** What is told is the error that came first. */
+function removeQuietly(file: string): void {
+  try {
+    Deno.removeSync(file);
+  } catch {
+    // It is gone, or stays.
   }
 }
 
@@ -45,12 +61,12 @@ export async function backupStore(from: string, to: string): Promise<void> {
  * Row by row: `VACUUM INTO` needs a second database attached, which Deno allows to programs that may do everything only.
  * What is read is one state of the store, whatever is written meanwhile.
  */
-async function copy(source: string, target: string): Promise<void> {
+function* copy(source: string, target: string): Generator<void> {
   const from = new DatabaseSync(source, { readOnly: true });
   try {
     const to = new DatabaseSync(target);
     try {
-      await copyAll(from, to);
+      yield* copyAll(from, to);
     } finally {
       to.close();
     }
@@ -59,7 +75,7 @@ async function copy(source: string, target: string): Promise<void> {
   }
 }
 
-async function copyAll(from: DatabaseSync, to: DatabaseSync): Promise<void> {
+function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
   // Nobody sees the copy before it is whole and synced.
   to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
   from.exec("BEGIN");
@@ -70,10 +86,10 @@ async function copyAll(from: DatabaseSync, to: DatabaseSync): Promise<void> {
   for (const { name, sql } of tables) {
     if (name !== SEQUENCES) to.exec(sql);
   }
-  for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) await copyRows(from, { to, name });
+  for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) yield* copyRows(from, { to, name });
   if (tables.some(({ name }) => name === SEQUENCES)) {
     to.exec(`DELETE FROM ${SEQUENCES}`);
-    await copyRows(from, { to, name: SEQUENCES });
+    yield* copyRows(from, { to, name: SEQUENCES });
   }
   // Triggers last: they are about changes, not about copies.
   for (const { sql } of others) to.exec(sql);
@@ -84,7 +100,7 @@ function isTable({ type }: { type: string }): boolean {
   return type === "table";
 }
 
-async function copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; name: string }): Promise<void> {
+function* copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; name: string }): Generator<void> {
   const columns = from.prepare(`PRAGMA table_info("${name}")`).all().map((column) => `"${String(column.name)}"`).join(
     ", ",
   );
@@ -96,20 +112,20 @@ async function copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; na
     const values = Object.values(row as Record<string, SupportedValueType>);
     write ??= to.prepare(`INSERT INTO "${name}" (${columns}) VALUES (${values.map(() => "?").join(", ")})`);
     write.run(...values);
-    if (++count % ROWS_AT_ONCE === 0) await new Promise((resolve) => setTimeout(resolve, 0));
+    if (++count % ROWS_AT_ONCE === 0) yield;
   }
 }
 
-async function sync(file: string): Promise<void> {
-  using opened = await Deno.open(file, { read: true, write: true });
-  await opened.sync();
+function sync(file: string): void {
+  using opened = Deno.openSync(file, { read: true, write: true });
+  opened.syncSync();
 }
 
 /** So that the name is there after a crash too. Windows has no such thing as a folder to sync. */
-async function syncFolder(folder: string): Promise<void> {
+function syncFolder(folder: string): void {
   if (Deno.build.os === "windows") return;
-  using opened = await Deno.open(folder);
-  await opened.sync();
+  using opened = Deno.openSync(folder);
+  opened.syncSync();
 }
 
 function whyNot(error: unknown, { from, to }: { from: string; to: string }): string {

@@ -1,7 +1,7 @@
 /** What must hold of an entry before it is kept, and the check sums that chain entries together. */
 import { crc32 } from "node:zlib";
 import { tokenCounts } from "./days.ts";
-import type { Entry, Hold, KeptEntry, PriceSheet } from "./ledger.ts";
+import type { Entry, EntryDetails, Hold, KeptEntry, PriceSheet } from "./ledger.ts";
 
 /** Largest amount that a column of SQLite or Postgres holds: about 9.2 million USD. */
 const MAX_AMOUNT = 2n ** 63n - 1n;
@@ -11,33 +11,39 @@ const MAX_AMOUNT = 2n ** 63n - 1n;
  * of them changes it and all that follow. It finds damage, not forgery.
  */
 export function checkSum(entry: Omit<KeptEntry, "check">, before: number): number {
-  return crc32(
-    JSON.stringify([
-      // Part of the text and not crc32's second argument: Deno 2.4 miscounts with one from 2^31 on, once it is compiled.
-      before,
-      entry.seq,
-      entry.id,
-      entry.at,
-      entry.keyId,
-      entry.group,
-      entry.model,
-      entry.upstream,
-      entry.endpoint,
-      entry.status,
-      entry.ending,
-      ...tokenCounts(entry.tokens),
-      entry.source,
-      entry.priceVersion ?? null,
-      entry.sheet === undefined ? null : sheetText(entry.sheet),
-      entry.cost.toString(),
-      entry.held.toString(),
-      entry.overrun.toString(),
-      entry.firstMs ?? null,
-      entry.totalMs,
-      entry.attempts,
-      entry.images,
-    ]),
-  );
+  const facts = [
+    // Part of the text and not crc32's second argument: Deno 2.4 miscounts with one from 2^31 on, once it is compiled.
+    before,
+    entry.seq,
+    entry.id,
+    entry.at,
+    entry.keyId,
+    entry.group,
+    entry.model,
+    entry.upstream,
+    entry.endpoint,
+    entry.status,
+    entry.ending,
+    ...tokenCounts(entry.tokens),
+    entry.source,
+    entry.priceVersion ?? null,
+    entry.sheet === undefined ? null : sheetText(entry.sheet),
+    entry.cost.toString(),
+    entry.held.toString(),
+    entry.overrun.toString(),
+    entry.firstMs ?? null,
+    entry.totalMs,
+    entry.attempts,
+    entry.images,
+  ];
+  // Entries without details have the check sum that they had before there were any.
+  if (entry.details !== undefined) facts.push(detailsText(entry.details));
+  return crc32(JSON.stringify(facts));
+}
+
+/** The details of an entry as they are kept. */
+export function detailsText(details: EntryDetails): string {
+  return JSON.stringify(details);
 }
 
 /** The same text for the same prices. */
@@ -76,6 +82,7 @@ export function assertEntry(entry: Entry): void {
   assertCount(entry, "totalMs", entry.totalMs);
   assertCount(entry, "attempts", entry.attempts);
   assertCount(entry, "images", entry.images);
+  for (const { item, count } of entry.details?.extras ?? []) assertCount(entry, item, count);
   assertAmount(entry, "cost", entry.cost);
   assertAmount(entry, "held", entry.held);
   assertAmount(entry, "overrun", entry.overrun);

@@ -40,6 +40,8 @@ export interface EntryRow extends BilledTokens {
   attempts: number;
   images: number;
   check_sum: number;
+  /** JSON of the entry's details. */
+  details: string | null;
 }
 
 /** Counts of a row of sums, in whatever form a database has whole numbers. */
@@ -47,7 +49,7 @@ export type CountRow = Record<"requests" | "failed" | keyof BilledTokens | "imag
 
 /** The entry of a row. `sheetOf`: the price sheet of a version, which must be there. */
 export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet): KeptEntry {
-  const { price_version: priceVersion, first_ms: firstMs } = row;
+  const { price_version: priceVersion, first_ms: firstMs, details } = row;
   return {
     seq: row.seq,
     id: row.id,
@@ -70,6 +72,7 @@ export function toEntry(row: EntryRow, sheetOf: (version: number) => PriceSheet)
     attempts: row.attempts,
     images: row.images,
     check: row.check_sum,
+    ...(details !== null && { details: JSON.parse(details) }),
   };
 }
 

@@ -34,11 +34,35 @@ export interface PriceSheet {
   input_cache_write_1h: string;
 }
 
+/** Something that a request is billed beside the tokens of its price sheet. */
+export interface BilledExtra {
+  /** Name of the price, as in `pricing`. */
+  item: string;
+  count: number;
+  /** The catalog's price of one, in USD as a decimal string. The factor of the sheet applies to it. */
+  price: string;
+}
+
+/** Sizes of the images of a request, such as `1024x1024`. */
+export interface ImageSizes {
+  asked: string;
+  /** One for each image that is billed; `unknown` where it cannot be read from the image. */
+  delivered: readonly string[];
+}
+
+/** Facts that few entries have. They are kept as JSON text, so a new one needs no migration. */
+export interface EntryDetails {
+  extras?: readonly BilledExtra[];
+  /** The service tier that served it, where that is not the plain one. Its prices are those of the sheet, if it has any. */
+  service_tier?: string;
+  image_sizes?: ImageSizes;
+}
+
 /**
- * Where the numbers of tokens come from: the upstream told them, the gateway counted some of them, a formula gives them
- * (pictures), or there are none as nothing is charged.
+ * Where the numbers of tokens come from: the upstream told them, the gateway counted some of them, it estimated the input
+ * as it has pictures or files, a formula gives them (pictures that are made), or there are none as nothing is charged.
  */
-export type UsageSource = "upstream" | "counted" | "formula" | "none";
+export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
 
 /** How a request ended. A whole or streamed answer ends with a finish reason; what has no answer ends otherwise. */
 export type Ending =
@@ -94,6 +118,7 @@ export interface Entry {
   attempts: number;
   /** Pictures delivered; 0 for text. */
   images: number;
+  details?: EntryDetails;
 }
 
 /** An entry as it is kept. */

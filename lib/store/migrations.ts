@@ -157,4 +157,7 @@ export const MIGRATIONS: readonly string[] = [
   // in behind its back breaks the chain of check sums.
   `DROP TRIGGER entries_once;
   DROP TRIGGER entries_follow;`,
+
+  // A JSON object: facts that few entries have.
+  `ALTER TABLE entries ADD COLUMN details TEXT;`,
 ];

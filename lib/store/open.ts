@@ -1,8 +1,8 @@
 /** Finds the store that the configuration names. */
 import type { StoreAddress } from "../config/address.ts";
 import { openMemoryStore } from "./memory.ts";
-import { openSqliteStore } from "./sqlite.ts";
-import type { SharedStoreOptions, Store } from "./store.ts";
+import { openSqliteReader, openSqliteStore } from "./sqlite.ts";
+import type { Migrated, SharedStoreOptions, Store } from "./store.ts";
 
 /** How a store is opened. */
 export interface OpenOptions {
@@ -12,21 +12,34 @@ export interface OpenOptions {
    * Postgres database there can be many: they keep what they need while it is out of reach.
    */
   own?: boolean;
+  /** True for what only reads: the store is there, and neither made nor brought up to date. What would change it fails. */
+  readOnly?: boolean;
   /** How a process that serves from a store of several nodes gets along without it for a while. */
   shared?: SharedStoreOptions;
+  /** Called when the store was brought up to date. */
+  migrated?: (facts: Migrated) => void;
 }
 
 /** Opens a store. @throws {StoreError} where it cannot be opened, or is another process's own */
-export async function openStore(address: StoreAddress, { own = false, shared }: OpenOptions = {}): Promise<Store> {
+export async function openStore(
+  address: StoreAddress,
+  { own = false, readOnly = false, shared, migrated }: OpenOptions = {},
+): Promise<Store> {
   switch (address.kind) {
     case "memory":
       return openMemoryStore();
     case "sqlite":
-      return openSqliteStore(address.path, { own });
+      return readOnly
+        ? openSqliteReader(address.path)
+        : openSqliteStore(address.path, { own, ...(migrated !== undefined && { migrated }) });
     case "postgres": {
       // Only who uses it pays for loading it.
       const { openPostgresStore } = await import("./postgres.ts");
-      return await openPostgresStore(address.url, own ? shared : undefined);
+      return await openPostgresStore(address.url, {
+        readOnly,
+        ...(own && shared !== undefined && { serving: shared }),
+        ...(migrated !== undefined && { migrated }),
+      });
     }
   }
 }

@@ -5,12 +5,20 @@ import { openJournal } from "./outage/journal.ts";
 import { journaled, type JournaledLedger } from "./outage/journaled_ledger.ts";
 import { openPostgresAnswers } from "./postgres/answers.ts";
 import { type Changes, createChanges } from "./postgres/changes.ts";
-import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, type Sql } from "./postgres/client.ts";
+import { connect, isOutOfReach, isPoolerRefusal, migrate, openPool, readShape, type Sql } from "./postgres/client.ts";
 import { openPostgresConfigs } from "./postgres/configs.ts";
 import { cacheKeys } from "./postgres/key_cache.ts";
 import { findKey, openPostgresKeys, readUsedKeys } from "./postgres/keys.ts";
 import { openPostgresLedger } from "./postgres/ledger.ts";
-import { type SharedStoreOptions, type Store, StoreError, type StoreReach } from "./store.ts";
+import { MIGRATIONS } from "./postgres/migrations.ts";
+import {
+  type Migrated,
+  requireCurrent,
+  type SharedStoreOptions,
+  type Store,
+  StoreError,
+  type StoreReach,
+} from "./store.ts";
 
 /** Connections of a process: those that keys are read by, and those for all else. A process that serves has one more. */
 const KEY_CONNECTIONS = 2;
@@ -22,17 +30,34 @@ const FIRST_KEYS = 10_000;
 /** How long what a node holds outlives it where nothing else is said, in milliseconds. */
 const LEASE_MS = 60_000;
 
+/** How a database is opened. */
+export interface PostgresOptions {
+  /** For a process that serves from it; absent: it reads, and changes keys. */
+  serving?: SharedStoreOptions;
+  /** True for what only reads: tables are neither made nor brought up to date. */
+  readOnly?: boolean;
+  /** Called when the tables were brought up to date. */
+  migrated?: (facts: Migrated) => void;
+}
+
 /**
- * Opens the database and brings it up to date.
+ * Opens the database and, unless it is only read, brings it up to date.
  *
- * @param options for a process that serves from it; absent: it only reads, and changes keys
- * @throws {StoreError} where it cannot be reached, or was written by a newer version
+ * @throws {StoreError} where it cannot be reached, or is of another version
  */
-export async function openPostgresStore(url: Secret, options?: SharedStoreOptions): Promise<Store> {
+export async function openPostgresStore(
+  url: Secret,
+  { serving, readOnly = false, migrated }: PostgresOptions = {},
+): Promise<Store> {
   const opened = new AsyncDisposableStack();
   try {
-    const parts = { url, isPooled: await prepare(url), opened };
-    return options === undefined ? openPlain(parts) : await openServing(parts, options);
+    const isPooled = await prepare(url, async (sql) => {
+      if (readOnly) return requireCurrent(await readShape(sql), MIGRATIONS.length);
+      const facts = await migrate(sql);
+      if (facts !== undefined) migrated?.(facts);
+    });
+    const parts = { url, isPooled, opened };
+    return serving === undefined ? openPlain(parts) : await openServing(parts, serving);
   } catch (cause) {
     await opened.disposeAsync();
     if (cause instanceof StoreError) throw cause;
@@ -91,7 +116,11 @@ async function openServing({ url, isPooled, opened }: Opening, options: SharedSt
     keys,
     ledger,
     answers: openPostgresAnswers(pool.sql),
-    shared: { configs, reach: () => reachOf(ledger, changes) },
+    shared: {
+      configs,
+      reach: () => reachOf(ledger, changes),
+      heardMs: () => changes.isUp ? ledger.heardMs() : undefined,
+    },
     close: () => opened.disposeAsync(),
   };
 }
@@ -119,21 +148,21 @@ function closing<T extends { close(): void | Promise<void> }>(opened: AsyncDispo
   return opened.adopt(part, (each) => each.close());
 }
 
-/** Brings the tables up to date. Returns whether there is a pooler between, which knows few settings. */
-async function prepare(url: Secret): Promise<boolean> {
+/** Looks at the tables. Returns whether there is a pooler between, which knows few settings. */
+async function prepare(url: Secret, look: (sql: Sql) => Promise<void>): Promise<boolean> {
   try {
-    await migrateOver(connect(url, 1));
+    await over(connect(url, 1), look);
     return false;
   } catch (error) {
     if (!isPoolerRefusal(error)) throw error;
   }
-  await migrateOver(connect(url, 1, { isPooled: true }));
+  await over(connect(url, 1, { isPooled: true }), look);
   return true;
 }
 
-async function migrateOver(sql: Sql): Promise<void> {
+async function over(sql: Sql, look: (sql: Sql) => Promise<void>): Promise<void> {
   try {
-    await migrate(sql);
+    await look(sql);
   } finally {
     await sql.end({ timeout: 0 });
   }

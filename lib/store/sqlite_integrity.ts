@@ -22,9 +22,17 @@ export function checkStructure(db: DatabaseSync): void {
   }
 }
 
+/** Looks at all of the database, its indexes included, however large it is. @throws {Error} where it is damaged */
+export function checkAll(db: DatabaseSync): void {
+  requireOk(db, "integrity_check(1)");
+}
+
 function quickCheck(db: DatabaseSync, table?: string): void {
-  const verdict =
-    Object.values(db.prepare(`PRAGMA quick_check${table === undefined ? "" : `(${table})`}`).get() ?? {})[0];
+  requireOk(db, table === undefined ? "quick_check" : `quick_check(${table})`);
+}
+
+function requireOk(db: DatabaseSync, check: string): void {
+  const verdict = Object.values(db.prepare(`PRAGMA ${check}`).get() ?? {})[0];
   if (verdict !== "ok") throw new Error(`the file is damaged (${String(verdict)})`);
 }
 

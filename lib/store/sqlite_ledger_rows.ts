@@ -1,6 +1,7 @@
 /** Entries, price sheets and holds as rows of the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
 import { TOKEN_CLASSES, tokenCounts } from "./days.ts";
+import { detailsText } from "./entry_check.ts";
 import { type EntryRow, toEntry } from "./entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "./ledger.ts";
 import { prepareInsert, type Value } from "./sqlite_insert.ts";
@@ -27,6 +28,7 @@ const COLUMNS = [
   "attempts",
   "images",
   "check_sum",
+  "details",
 ];
 
 /** Amounts leave SQLite as text: as numbers they would be inexact beyond 2^53, and big integers for all columns are slow. */
@@ -109,6 +111,7 @@ function addValues(values: Value[], entry: KeptEntry): void {
     entry.attempts,
     entry.images,
     entry.check,
+    entry.details === undefined ? null : detailsText(entry.details),
   );
 }
 

@@ -1,5 +1,6 @@
 /** Who owns a database: the one process that serves from it. */
 import { DatabaseSync } from "node:sqlite";
+import { createFile } from "./sqlite_connect.ts";
 
 /** Holds a database for this process until it is closed, or the process ends in whatever way. */
 export interface Ownership {
@@ -28,4 +29,10 @@ export function takeOwnership(file: string): Ownership {
     }
     throw cause;
   }
+}
+
+/** Takes the store in a file for this process, by the lock beside it. @throws {Error} where another process has it */
+export function takeFile(file: string): Ownership {
+  createFile(`${file}-owner`);
+  return takeOwnership(`${file}-owner`);
 }

@@ -27,6 +27,8 @@ export interface SharedStore {
   readonly configs: SharedConfigs;
   /** Whether the store answers, and what this node gets along with while it does not. */
   reach(): StoreReach;
+  /** Milliseconds since the store answered last; `undefined` while it is out of reach. Absent in a worker. */
+  heardMs?(): number | undefined;
 }
 
 /** How far a node is without its store. */
@@ -71,6 +73,31 @@ export interface Store {
   readonly shared?: SharedStore;
   /** Frees what the store holds. The store cannot be used afterwards. */
   close(): Promise<void>;
+}
+
+/** What was done to a store of an older version. */
+export interface Migrated {
+  /** Number of steps that had run before. */
+  from: number;
+  /** Number of steps that have run now. */
+  to: number;
+  /** Path of the copy of the file as it was; absent where the store is no file. */
+  copy?: string;
+}
+
+/**
+ * Checks the shape of a store that is opened to read. @throws {Error} where it is older, or has no tables
+ * @param version number of steps that have run
+ * @param current number of steps that this version knows
+ */
+export function requireCurrent(version: number, current: number): void {
+  if (version === current) return;
+  throw new Error(
+    version === 0
+      ? "it has no tables yet: start the gateway, or make a key, first"
+      : `it is of an older version of Sluice (shape ${version}, this one needs ${current}): start the gateway of this ` +
+        "version, which brings it up to date",
+  );
 }
 
 /** A store that cannot be opened. The message is for the operator. */

@@ -8,6 +8,7 @@ import { dropEmpty, flattenContent } from "./content.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
 import { settleFinish } from "./finish.ts";
 import { leaveOutLateSignatures } from "./late_signatures.ts";
+import { shareLimit } from "./least_tokens.ts";
 import { moveMediaOut } from "./media.ts";
 import { dropForeignReasoning, settleReasoning } from "./reasoning.ts";
 import { dropRest } from "./rest.ts";
@@ -33,9 +34,11 @@ export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
   const paired = legalizeCallIds(orderTurns(spoken, target), dialect.callId);
   const placed = dialect.mediaInResults ? paired : moveMediaOut(paired);
   const fitted = fitSchemas(fitCacheMarks(settleReasoning(placed, target), target), target);
-  const { prompt: adapted, ours } = shareStops(fitted, target);
+  const { prompt: limited, ours: limit } = shareLimit(fitted, target);
+  const { prompt: adapted, ours } = shareStops(limited, target);
   return {
     prompt: adapted,
+    ...(limit !== undefined && { limit }),
     restore: () =>
       chain([
         restoreNames(),

@@ -23,6 +23,9 @@ const REFUSED: Readonly<Record<Protocol, readonly string[]>> = {
   messages: ["mcp_servers", "container", "thread", "fallbacks"],
 };
 
+/** Where members are carried to. */
+type RestTarget = Pick<AdaptTarget, "protocol" | "dropped">;
+
 /** Objects that only hold members: those are named, not the object. */
 const WRAPPERS = new Set(["function", "custom", "image_url", "file", "item"]);
 
@@ -45,7 +48,7 @@ const SILENT = new Set([
  * Leaves out what belongs to another protocol than the target's: members nobody models, and sources of quoted text.
  * @throws {GatewayError} `invalid`, for members without which the answer would be another
  */
-export function dropRest(prompt: Prompt, target: AdaptTarget): Prompt {
+export function dropRest(prompt: Prompt, target: RestTarget): Prompt {
   const { dropped } = target;
   const { rest, reasoning } = prompt;
   const local = <T extends { rest?: Rest }>(thing: T): T => localize(thing, target);
@@ -65,7 +68,7 @@ export function dropRest(prompt: Prompt, target: AdaptTarget): Prompt {
     ...(body !== undefined && { rest: body }),
   };
 
-  function localReasoning(reasoning: Reasoning, { protocol }: AdaptTarget): Reasoning {
+  function localReasoning(reasoning: Reasoning, { protocol }: RestTarget): Reasoning {
     if (reasoning.rest === undefined || reasoning.rest.from === protocol) return reasoning;
     const { rest, ...kept } = reasoning;
     for (const [name, value] of Object.entries(rest.members)) {
@@ -75,7 +78,7 @@ export function dropRest(prompt: Prompt, target: AdaptTarget): Prompt {
   }
 }
 
-function localize<T extends { rest?: Rest }>(thing: T, { protocol, dropped }: AdaptTarget): T {
+function localize<T extends { rest?: Rest }>(thing: T, { protocol, dropped }: RestTarget): T {
   if (thing.rest === undefined || thing.rest.from === protocol) return thing;
   const { rest: _, ...kept } = thing;
   nameMembers(thing.rest.members, dropped);
@@ -90,7 +93,7 @@ function nameMembers(members: JsonObject, dropped: Dropped): void {
   }
 }
 
-function dropCitations(block: Block, { protocol, dropped }: AdaptTarget): Block {
+function dropCitations(block: Block, { protocol, dropped }: RestTarget): Block {
   if (block.type !== "text" || block.citations === undefined) return block;
   const { citations, ...text } = block;
   const own = citations.filter(({ from }) => from === protocol);
@@ -101,7 +104,7 @@ function dropCitations(block: Block, { protocol, dropped }: AdaptTarget): Block 
 }
 
 /** Members of the body in the target's spelling. */
-function carryBody(rest: Rest, { protocol, dropped }: AdaptTarget): Rest | undefined {
+function carryBody(rest: Rest, { protocol, dropped }: RestTarget): Rest | undefined {
   if (protocol === "gemini") {
     nameBody(rest, Object.keys(rest.members), dropped);
     return undefined;
@@ -123,16 +126,6 @@ function nameBody({ from, members }: Rest, names: readonly string[], dropped: Dr
     if (isNothing(value) || (name === "store" && value === false)) continue;
     refuseMember(name, from);
     dropped.add(name);
-  }
-}
-
-/**
- * Refuses members of a body that ask for something the answer would be wrong without, for a model that knows none of them.
- * @throws {GatewayError} `invalid`
- */
-export function refuseMembers({ from, members }: Rest): void {
-  for (const [name, value] of Object.entries(members)) {
-    if (!isNothing(value)) refuseMember(name, from);
   }
 }
 

@@ -16,6 +16,8 @@ export interface Adapted {
    * answer is then over, whatever the upstream still says, and its feed can be cancelled.
    */
   restore: () => Machine<Event, Event>;
+  /** Most tokens of the answer, where the upstream takes no limit as low: its answer has to be cut. */
+  limit?: number;
 }
 
 /** What each protocol calls the things that are dropped or refused here. */

@@ -1,9 +1,10 @@
 /** Whole answers of upstreams: results and errors. */
 import { type Fault, GatewayError } from "../errors.ts";
-import { isObject, type Json, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json.ts";
+import { isObject, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json.ts";
 import { readLongJson, SHORT_TEXT } from "../json_steps.ts";
 import type { ObjectText } from "../json_splice.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
+import type { ContentFilter } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 
 /** Most bytes of a whole answer, and of an error's body. */
@@ -18,9 +19,10 @@ export interface WholeAnswer extends ObjectText {
   value: JsonObject;
 }
 
-/** Reads such an answer. @throws {GatewayError} `upstream` */
-export async function readWhole(incoming: Incoming): Promise<WholeAnswer> {
-  const text = await incoming.text(ANSWER_BYTES);
+/** Reads such an answer, through the filter. @throws {GatewayError} `upstream` */
+export async function readWhole(incoming: Incoming, filter?: ContentFilter): Promise<WholeAnswer> {
+  const given = await incoming.text(ANSWER_BYTES);
+  const text = filter === undefined ? given : filter(given);
   const parsed = text.length > SHORT_TEXT ? await parseLong(text) : parse(text);
   if (parsed === undefined || !isObject(parsed.value)) {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
@@ -38,17 +40,32 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
   const text = await incoming.text(ERROR_BYTES).catch(() => "");
   const body = parse(text)?.value;
   const read = codec.readError(status, body);
-  const error = read.with({ fault: read.fault ?? faultOf(read, { status, body }) });
+  const fault = read.fault ?? faultOf(read, status);
+  if (fault === "access") {
+    return new GatewayError("upstream", FORBIDDEN, {
+      code: "upstream_refused",
+      fault,
+      final: true,
+      cause: read.cause,
+    });
+  }
+  const error = read.with({ fault });
   const retryAfterMs = error.retryAfterMs ?? readRetryAfter(incoming);
   if (retryAfterMs === undefined || (error.kind !== "exhausted" && error.kind !== "overloaded")) return error;
   return error.with({ retryAfterMs });
 }
 
-/** A 403 that is no JSON comes from something on the way, which objects to the request: it says nothing about the key. */
-function faultOf({ kind, code }: GatewayError, { status, body }: { status: number; body: Json | undefined }): Fault {
+/**
+ * What a client is told of a 403. It may be about what the request names, or about what the gateway's account may do: the
+ * vendor's own words, which name accounts and projects, are not passed on.
+ */
+const FORBIDDEN = "The model's vendor refused this request (403): it may name a file or an address that the vendor " +
+  "cannot read, or use a model or a feature that the gateway's account may not use";
+
+function faultOf({ kind, code }: GatewayError, status: number): Fault {
   if (status === 401) return "key";
   if (status === 402 || (kind === "exhausted" && code === "insufficient_quota")) return "credit";
-  return status === 403 && kind === "upstream" && (isObject(body) || Array.isArray(body)) ? "access" : "status";
+  return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
 /** Seconds or milliseconds; a date is not worth the trust in two clocks. */

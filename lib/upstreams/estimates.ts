@@ -1,6 +1,7 @@
 /** Numbers of tokens that an upstream does not tell, or cannot: the gateway counts itself. */
 import type { Block, Event, OpenBlock, Usage } from "../canonical/types.ts";
 import { countReply } from "../metering/count_prompt.ts";
+import { isEstimated } from "../metering/parts.ts";
 import { loadTokenCounter } from "../metering/tokens.ts";
 import type { Call, EventFeed } from "./upstream.ts";
 
@@ -14,13 +15,15 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
   let input: number | undefined;
 
   async function withInput(usage: Usage = {}): Promise<Usage> {
-    return usage.prompt === undefined ? { ...usage, prompt: input ??= await countInput(), counted: true } : usage;
+    if (usage.prompt !== undefined) return usage;
+    return { ...usage, prompt: input ??= await countInput(), counted: isEstimated(prompt) ? "estimated" : true };
   }
 
   async function withOutput(usage: Usage): Promise<Usage> {
     if (usage.completion !== undefined) return usage;
     const blocks = said.flatMap(({ block, pieces }) => blockOf(block, pieces.join("")));
-    return { ...usage, ...await countReply(blocks, await loadTokenCounter()), counted: true };
+    const output = await countReply(blocks, await loadTokenCounter());
+    return { ...usage, ...output, counted: usage.counted ?? true };
   }
 
   /** The event as it passes. Only the beginning and the end of an answer may need numbers that take time. */

@@ -7,6 +7,7 @@ import { LONG_TEXT, readLongJson } from "../json_steps.ts";
 import { turn } from "../pace.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
+import type { ContentFilter } from "../redact.ts";
 import { wholeEnd } from "../surrogates.ts";
 import { ANSWER_LIMITS } from "./answers.ts";
 import type { Mend } from "./mends/mend.ts";
@@ -26,10 +27,13 @@ export interface FrameSource {
 const PIECE = 262_144;
 
 /**
- * Reads events off the wire; long ones are read as JSON, in steps, before they are given.
+ * Reads events off the wire, through the filter; long ones are read as JSON, in steps, before they are given.
  * @throws {GatewayError} `upstream` where the answer is no stream of events
  */
-export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
+export function frameSource(
+  incoming: Incoming,
+  { mend, filter }: { mend: Mend; filter?: ContentFilter | undefined },
+): FrameSource {
   const type = incoming.header("content-type") ?? "";
   if (!/^text\/event-stream\b/i.test(type)) {
     incoming.cancel();
@@ -46,6 +50,12 @@ export function frameSource(incoming: Incoming, mend: Mend): FrameSource {
       ? [...sse.push(decoder.decode()), ...sse.end()]
       : sse.push(decoder.decode(piece, STREAM));
     frames.forEach(joinLines);
+    if (filter !== undefined) {
+      for (const frame of frames) {
+        frame.data = filter(frame.data);
+        if (frame.event !== undefined) frame.event = filter(frame.event);
+      }
+    }
     const mended = mend.frame === undefined ? frames : frames.flatMap((frame) => mend.frame?.(frame) ?? []);
     return mended.some(isLong) ? readLong(mended) : mended;
   }

@@ -25,7 +25,7 @@ interface Place {
  * strictly HTTP/1.1; `canServe` tells what can be known before. The bytes that `read` answers with are valid until the next
  * call of any method.
  */
-export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Options = {}): Transport {
+export function createHttp1Transport({ idleConnections = 256, idleMs, guard }: Http1Options = {}): Transport {
   const pools = new Map<string, Pool>();
   const places = new Map<string, Place>();
   const deadlines = createDeadlines();
@@ -41,7 +41,7 @@ export function createHttp1Transport({ idleConnections = 256, idleMs }: Http1Opt
       hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
       port: port === "" ? (tls ? 443 : 80) : Number(port),
       tls,
-    }, { idleConnections, idleMs });
+    }, { idleConnections, idleMs, guard });
     pools.set(key, pool);
     const place = { pool, heads: new Heads({ host, target: pathname + search }) };
     if (places.size >= PLACES) places.clear();

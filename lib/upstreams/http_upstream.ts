@@ -9,20 +9,23 @@ import { weaveJson } from "../json_woven.ts";
 import { turn } from "../pace.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { relayedReply } from "../protocols/relay.ts";
-import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
+import { contentFilter } from "../redact.ts";
 import type { Secret } from "../secret.ts";
+import { NAMES } from "../translate/target.ts";
 import { readLongInputs, writeLongInputs } from "./long_inputs.ts";
 import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
 import type { WholeBody } from "./body_pieces.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
 import { type Mend, mendFor } from "./mends/mend.ts";
+import { cutAtLimit } from "./output_limit.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
 import { limitsFor } from "./time_limits.ts";
 import type { Incoming, Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
-import type { Answer, Call, Upstream } from "./upstream.ts";
+import type { Answer, Call, EventFeed, Upstream } from "./upstream.ts";
 import { addressOf, type Vendor } from "./vendors.ts";
 
 /** The version of the messages protocol that is spoken where the client did not choose one. */
@@ -67,6 +70,7 @@ export function modelIssuer(
 export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   const { vendor, transport, mend } = options;
   const auth = options.key === undefined ? {} : vendor.auth(options.key.reveal());
+  const filter = contentFilter(options.key);
   const addresses: Partial<Record<UpstreamProtocol, string>> = {};
 
   function generate(call: Call): Promise<Answer> {
@@ -79,7 +83,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     } catch (error) {
       // Signatures that the vendor no longer accepts would make the conversation fail for ever.
       if (!isSignatureError(error)) throw error;
-      call.dropped.add("reasoning");
+      call.dropped.add(NAMES[call.prompt.protocol].signed);
       return await attemptOnce(withoutReasoning(call));
     }
   }
@@ -126,7 +130,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     if (incoming.status !== 200) throw await readFailure(incoming, UPSTREAM_CODECS[attempt.protocol]);
     try {
       if (prompt.stream) return attempt.stream(incoming);
-      const answer = await readWhole(incoming);
+      const answer = await readWhole(incoming, filter);
       const isLong = answer.text.length > LONG_TEXT;
       return attempt.whole(answer, isLong ? await writeLongInputs(answer.value, attempt.protocol) : undefined);
     } catch (error) {
@@ -147,12 +151,15 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   }
 
   /**
-   * A prompt goes through as text only where nothing was cut off it, and no signature in it was made by another of the
-   * gateway's models. One that no model here makes comes from the upstream itself: it sells the models of others.
+   * A prompt goes through as text only where nothing was cut off it, its vendor takes a limit as low as its own, and no
+   * signature in it was made by another of the gateway's models. One that no model here makes comes from the upstream
+   * itself: it sells the models of others.
    */
   function canRelay(call: Call, protocol: UpstreamProtocol): boolean {
     const { prompt, client } = call;
     if (protocol !== prompt.protocol || prompt.messages !== client.echo.prompt.messages) return false;
+    const { maxTokens = Infinity } = prompt;
+    if (vendor.hasLeastTokens === true && maxTokens < leastTokens(prompt.protocol, call.target)) return false;
     const own = issuerOf(call.target);
     const isPassable = (signature: Signature) =>
       // Its own in an envelope of ours must be taken out first: the value does not stand in the text.
@@ -164,6 +171,10 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
 
   function spokenTo(client: Protocol, target: Target): UpstreamProtocol {
     return target.protocol ?? options.protocols.find((protocol) => protocol === client) ?? options.protocols[0];
+  }
+
+  function leastTokens(client: Protocol, target: Target): number {
+    return UPSTREAM_CODECS[spokenTo(client, target)].dialect.leastTokens ?? 0;
   }
 
   function headersFor({ client, prompt }: Call, protocol: UpstreamProtocol): Record<string, string> {
@@ -180,6 +191,12 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     return headers;
   }
 
+  /** Where the answer to a call comes from. */
+  function originOf({ target, prompt: { extras } }: Call): Origin {
+    const issuer = issuerOf(target);
+    return extras?.tier === undefined ? { issuer } : { issuer, tier: extras.tier };
+  }
+
   /** The client's own body, edited where it must be. */
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
     const { client } = call;
@@ -187,19 +204,19 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const dialect = mendFor(mend, protocol);
     const body = relayBody(call, { relay, mend: dialect });
     const codec = UPSTREAM_CODECS[protocol];
-    const issuer = issuerOf(call.target);
+    const origin = originOf(call);
     return {
       protocol,
       body,
       stream(incoming) {
-        const reader = codec.reader({ issuer });
+        const reader = codec.reader(origin);
         return {
           type: "frames",
-          feed: relayFeed(frameSource(incoming, dialect), reader, relay.machine(client.echo)),
+          feed: relayFeed(frameSource(incoming, { mend: dialect, filter }), reader, relay.machine(client.echo)),
         };
       },
       whole(answer, texts) {
-        const reply = codec.readReply(answer.value, { issuer, ...(texts !== undefined && { texts }) });
+        const reply = codec.readReply(answer.value, { ...origin, ...(texts !== undefined && { texts }) });
         return { type: "text", text: relayedReply(answer, client.echo), reply };
       },
     };
@@ -210,7 +227,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     const { target, model: row, dropped } = call;
     const issuer = issuerOf(target);
     const dialect = mendFor(mend, protocol);
-    const { body, restore } = translatePrompt(prompt, {
+    const { body, restore, limit } = translatePrompt(prompt, {
       protocol,
       model: target.model,
       row,
@@ -219,17 +236,20 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       dropped,
     });
     const codec = UPSTREAM_CODECS[protocol];
+    const origin = originOf(call);
+    const answered = (feed: EventFeed): Answer => {
+      const known = withEstimates(feed, call);
+      return { type: "events", feed: limit === undefined ? known : cutAtLimit(known, limit) };
+    };
     return {
       protocol,
       body: writeBody(body, call),
       stream(incoming) {
-        const feed = eventFeed(frameSource(incoming, dialect), codec.reader({ issuer }), restore());
-        return { type: "events", feed: withEstimates(feed, call) };
+        return answered(eventFeed(frameSource(incoming, { mend: dialect, filter }), codec.reader(origin), restore()));
       },
       whole({ value }, texts) {
-        const reply = codec.readReply(value, { issuer, ...(texts !== undefined && { texts }) });
-        const events = restored(reply, restore());
-        return { type: "events", feed: withEstimates(wholeFeed(events), call) };
+        const reply = codec.readReply(value, { ...origin, ...(texts !== undefined && { texts }) });
+        return answered(wholeFeed(restored(reply, restore())));
       },
     };
   }
@@ -238,6 +258,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     checksContext: true,
     issuerOf,
     spokenTo,
+    leastTokens,
     generate,
     close: () => transport.close(),
   };

@@ -1,4 +1,5 @@
 /** Pictures from OpenAI and from hosts that are asked the same way. */
+import type { Pricing } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
 import { writeJson } from "../json.ts";
@@ -32,7 +33,8 @@ const HEAD_WAIT_MS = 5_000;
 
 /**
  * Makes an upstream of pictures. An error after which the pictures may be under way all the same is final, so that nobody
- * asks for them twice. Usage that the host reports is not read: pictures are billed by their size.
+ * asks for them twice. Of the usage that the host reports only the tokens of uploaded images are read, where they have a
+ * price: pictures are billed by their size.
  */
 export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
   const { vendor, baseUrl, key, transport } = options;
@@ -61,7 +63,7 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
   }
 
   async function start(
-    { request }: ImageCall,
+    { request, model }: ImageCall,
     { asking, signal, limits }: { asking: Asking; signal: AbortSignal; limits: TimeLimits },
   ): Promise<ImageFeed> {
     let incoming;
@@ -76,7 +78,8 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
       throw sendFailure(error);
     }
     if (incoming.status !== 200) throw await statusFailure(incoming);
-    return answerFeed(incoming, { request, n: asking.n, signal });
+    const readsUsage = request.kind === "edit" && pricesOf(model).some(({ input_image }) => input_image !== undefined);
+    return answerFeed(incoming, { request, n: asking.n, signal, readsUsage });
   }
 
   function bodyOf(request: ImageCall["request"], asking: Asking): Pick<Outgoing, "headers" | "body" | "bodyBytes"> {
@@ -101,6 +104,11 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
   }
 
   return { create, close: () => transport.close() };
+}
+
+/** All prices that a model's requests may pay. */
+function pricesOf({ pricing, price_changes }: ImageCall["model"]): readonly Pick<Pricing, "input_image">[] {
+  return [pricing, ...price_changes];
 }
 
 /** Events of a stream do not tell to which of several pictures a preview belongs. */

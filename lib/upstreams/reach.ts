@@ -1,4 +1,5 @@
 /** Whether a host can be reached at all. `fetch` does not tell a connection that is not made from an answer that is late. */
+import type { AddressGuard } from "./address_guard.ts";
 import { type Address, createDialler, type Dialler } from "./http1/socket.ts";
 
 /** Knocks at an address. @throws where no connection can be made, and what the signal was aborted with */
@@ -25,8 +26,11 @@ export interface Hosts {
 /** Variables that name a proxy: what is behind it cannot be knocked at. */
 const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
 
-/** Starts without knowing any host. `knock` absent: a connection is made, with TLS to the end of the handshake. */
-export function createHosts(knock?: Knock): Hosts {
+/**
+ * Starts without knowing any host. `knock` absent: a connection is made, with TLS to the end of the handshake, where the
+ * guard allows it.
+ */
+export function createHosts(knock?: Knock, guard?: AddressGuard): Hosts {
   const diallers: Dialler[] = [];
   const hosts = new Map<string, Host>();
   const knocking = new Set<AbortController>();
@@ -53,7 +57,7 @@ export function createHosts(knock?: Knock): Hosts {
 
   function knocks(address: Address): (signal: AbortSignal) => Promise<void> {
     if (knock !== undefined) return (signal) => knock(address, signal);
-    const dialler = createDialler(address);
+    const dialler = createDialler(address, { guard });
     diallers.push(dialler);
     return (signal) => connect(dialler, signal);
   }

@@ -17,7 +17,9 @@ import type { Call } from "./upstream.ts";
 
 /** Chat has two ways to ask for reasoning: neither stays where one was dropped. */
 const REASONING = ["reasoning_effort", "reasoning"];
-const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(REASONING.map((name) => [name, REASONING]));
+const SPELLINGS: ReadonlyMap<string, readonly string[]> = new Map(
+  [...REASONING, "reasoning.effort"].map((name) => [name, REASONING]),
+);
 
 const NOTHING: Edits = {};
 const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity };

@@ -27,6 +27,8 @@ export interface Translation {
   body: JsonObject;
   /** A fresh machine per answer. */
   restore: () => Machine<Event, Event>;
+  /** As `Adapted.limit`. */
+  limit?: number;
 }
 
 /**
@@ -49,7 +51,8 @@ export function translatePrompt(
   const written = codec.writePrompt(adapted.prompt, target);
   const body = mend.body?.(written, adapted.prompt, dropped) ?? written;
   requireAll(prompt, dropped);
-  return { body, restore: () => adapted.restore() };
+  const { limit } = adapted;
+  return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };
 }
 
 /** What an answer that passes through the canonical form has no place for. */

@@ -2,9 +2,11 @@
 import { isPieces, joinPieces, type WholeBody } from "./body_pieces.ts";
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
-import type { StopSignal } from "../stop.ts";
+import { type StopSignal, whileWanted } from "../stop.ts";
 import { pieceDecoder } from "../utf8_steps.ts";
 import type { AnswerHeader } from "./http1/head.ts";
+import type { AddressGuard } from "./address_guard.ts";
+import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHosts, type Host } from "./reach.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
@@ -86,6 +88,8 @@ export interface TransportOptions {
    * fails in a way that does not tell whether the request arrived.
    */
   idleConnections?: number;
+  /** Judges what hosts resolve to; absent: metadata addresses are refused. */
+  guard?: AddressGuard | undefined;
 }
 
 /** How a transport over `fetch` speaks. */
@@ -99,14 +103,17 @@ export interface FetchOptions extends TransportOptions {
  * peer's limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
  * The runtime sends a request a second time whose kept connection ends before the answer, also where it had arrived whole.
  */
-export function createFetchTransport({ idleConnections = 256, version = "1.1" }: FetchOptions = {}): Transport {
+export function createFetchTransport({ idleConnections = 256, version = "1.1", guard }: FetchOptions = {}): Transport {
   const client = Deno.createHttpClient({
     http1: version !== "2",
     http2: version !== "1.1",
     poolMaxIdlePerHost: idleConnections,
+    allowHost: true,
   });
+  // HTTP/2 takes the name of the host from the URL.
+  const urls = createPinnedUrls({ guard, pins: version === "1.1" });
   const released: Released = { stops: new Set(), closed: false };
-  const hosts = createHosts();
+  const hosts = createHosts(undefined, guard);
   return {
     async send({ url, headers, body: given, signal, limits }) {
       const body = isLongText(given) ? await encodeLong(given) : isPieces(given) ? joinPieces(given) : given;
@@ -119,10 +126,13 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1" }:
         watch.stop();
         signal.removeEventListener("abort", leaving);
       };
+      let isJudged = false;
       try {
-        const response = await fetch(url, {
+        const pinned = await whileWanted(urls.of(url), call.signal);
+        isJudged = true;
+        const response = await fetch(pinned.url, {
           method: "POST",
-          headers: { ...headers, "accept-encoding": "identity", "user-agent": "sluice" },
+          headers: { ...headers, ...pinned.headers, "accept-encoding": "identity", "user-agent": "sluice" },
           body,
           redirect: "manual",
           signal: call.signal,
@@ -131,7 +141,12 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1" }:
         return receive(response, { call, watch, finish, released });
       } catch (cause) {
         finish();
-        throw failure(call.signal, "Cannot reach the model's upstream", cause);
+        urls.forget(url);
+        const error = failure(call.signal, "Cannot reach the model's upstream", cause);
+        // What failed before it was judged was never sent.
+        throw error instanceof GatewayError && error.cause === cause && !isJudged
+          ? error.with({ fault: "unreachable" })
+          : error;
       }
     },
     close() {
@@ -357,5 +372,6 @@ export type LatePhase = "no connection" | "no answer" | "nothing more" | "no who
 
 /** The error for a phase that took longer than it may, in milliseconds. */
 export function lateError(phase: LatePhase, limitMs: number): GatewayError {
-  return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`);
+  const options = phase === "no whole answer" ? { fault: "overtime" as const } : {};
+  return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`, options);
 }

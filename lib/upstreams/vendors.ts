@@ -13,6 +13,8 @@ export interface Vendor {
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
   /** Protocols that only some hosts or versions speak: used where the configuration says so. */
   perhaps?: readonly UpstreamProtocol[];
+  /** Whether it refuses limits below the `leastTokens` of a protocol's dialect. Absent: that is not known. */
+  hasLeastTokens?: boolean;
   /** Headers that carry the key. */
   auth: (key: string) => Record<string, string>;
   /** Whether it makes pictures, asked for as OpenAI's are. */
@@ -29,6 +31,7 @@ export const VENDORS = {
     issuer: "openai",
     baseUrl: "https://api.openai.com/v1",
     protocols: ["responses", "chat"],
+    hasLeastTokens: true,
     auth: bearer,
     images: true,
   },
@@ -49,6 +52,7 @@ export const VENDORS = {
   azure: {
     issuer: "openai",
     protocols: ["responses", "chat"],
+    hasLeastTokens: true,
     auth: (key) => ({ "api-key": key }),
     images: true,
   },

@@ -1,5 +1,6 @@
 /** The way to one upstream: the HTTP/1.1 client of our own, or `fetch` where only that can go there. */
 import { GatewayError } from "../errors.ts";
+import type { AddressGuard } from "./address_guard.ts";
 import { OtherVersion } from "./http1/broken_answer.ts";
 import { canServe, createHttp1Transport } from "./http1_transport.ts";
 import type { Env } from "./proxies.ts";
@@ -38,6 +39,8 @@ export interface WayOptions {
   env?: Env;
   /** Begins the trace of a request that is not `fetch`'s, which has its own; absent, and `undefined`: none. */
   trace?: (url: string) => Traced | undefined;
+  /** Judges what the host resolves to; absent: metadata addresses are refused. */
+  guard?: AddressGuard;
   /** Told once, where the host turns out to speak HTTP/2 alone. */
   fellBack: (reason: string) => void;
 }
@@ -51,7 +54,7 @@ export function clientFor(
 
 /** The way to one upstream. Where the configuration leaves the choice, a host of HTTP/2 alone is asked over `fetch`. */
 export function createWay(options: WayOptions): Way {
-  const { url, wanted, fellBack, trace = () => undefined } = options;
+  const { url, wanted, fellBack, guard, trace = () => undefined } = options;
   const client = clientFor(options);
   let fallen = false;
 
@@ -62,7 +65,7 @@ export function createWay(options: WayOptions): Way {
   }
 
   function openHttp1(options: TransportOptions): Transport {
-    const transport = createHttp1Transport(options);
+    const transport = createHttp1Transport({ ...options, guard });
     return {
       send(outgoing) {
         const traced = trace(outgoing.url);
@@ -92,7 +95,7 @@ export function createWay(options: WayOptions): Way {
           // What was begun to be read cannot be sent again; nobody has begun to do it.
           if (outgoing.body instanceof ReadableStream) throw refusal;
         }
-        other ??= createFetchTransport({ ...options, version: versionOf(url) });
+        other ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
         return await other.send(outgoing);
       },
       close() {
@@ -104,7 +107,7 @@ export function createWay(options: WayOptions): Way {
 
   return {
     open(options = {}) {
-      if (client === "fetch") return createFetchTransport(options);
+      if (client === "fetch") return createFetchTransport({ ...options, guard });
       return wanted === "http1" ? openHttp1(options) : withFallback(options);
     },
   };

@@ -1,4 +1,5 @@
 /** What the isolates of one process offer each other. One of them is the owner: it keeps what all of them count. */
+import type { Failure } from "../access/failures.ts";
 import type { ConfigStatus, Reloaded, ReloadTrigger } from "../config/reloader.ts";
 import type { EndTimes, Outcome } from "../cli/shutdown.ts";
 import type { IsolateHealth } from "../gateway.ts";
@@ -27,19 +28,16 @@ export interface Office {
 
 /** Who sends requests, for all isolates: the owner counts. An offer to the owner. */
 export interface Doorkeeper {
-  /** A wrong credential came from there. True where it was one too many. */
-  failed(address: string | undefined): boolean | Promise<boolean>;
-  /** A right one came from an address that is watched. */
-  worked(address: string | undefined, credential: string): void;
-  /** Counts one request more of an address. Returns the ticket to leave with. @throws {GatewayError} `limited` */
-  enter(address: string, most: number): number | Promise<number>;
+  /** As `Failures.failed`. */
+  failed(address: string | undefined): Failure | Promise<Failure>;
+  /** Counts one request more of a client. Returns the ticket to leave with. @throws {GatewayError} `limited` */
+  enter(client: string, most: number): number | Promise<number>;
   leave(ticket: number): void;
 }
 
 /** What a worker is told of what came to the others' doors. */
 export interface DoorNews {
   failed(address: string | undefined): void;
-  worked(address: string | undefined, credential: string): void;
 }
 
 /** A request that may come again, without what only its worker can do; known by a number of the worker's. */
@@ -74,6 +72,8 @@ export interface WorkerStart {
 export interface OwnerState {
   /** As `Limiter.healthy`. */
   limitsHealthy: boolean;
+  /** As `Limiter.othersHeardMs`. */
+  othersHeardMs?: number;
   /** As `LedgerStore.takes`. */
   ledgerTakes?: boolean;
   /** As `SharedStore.reach`; absent where the store is one process's own. */
@@ -150,7 +150,7 @@ export const OWNER = {
   configs: deskOf<Pick<SharedConfigs, "latest" | "put">>("configs", { latest: true, put: true }),
   limiter: deskOf<Limits>("limiter", { take: true, end: true, undo: true, standings: true }),
   office: deskOf<Office>("office", { metrics: true, health: true, reload: true, log: true }),
-  door: deskOf<Doorkeeper>("door", { failed: true, worked: true, enter: true, leave: true }),
+  door: deskOf<Doorkeeper>("door", { failed: true, enter: true, leave: true }),
   repeats: deskOf<RepeatDesk>("repeats", { run: true, leave: true }),
 };
 
@@ -167,6 +167,6 @@ export const WORKER = {
     cut: true,
     ping: true,
   }),
-  door: deskOf<DoorNews>("door", { failed: true, worked: true }),
+  door: deskOf<DoorNews>("door", { failed: true }),
   repeats: deskOf<RepeatWork>("repeats", { work: true, stop: true }),
 };

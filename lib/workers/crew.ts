@@ -187,8 +187,11 @@ class WorkerCrew implements Crew {
     const { limiter, store } = this.#parts.gateway();
     const reach = store.shared?.reach();
     const { takes } = store.ledger;
+    const { othersHeardMs } = limiter;
     return {
       limitsHealthy: limiter.healthy,
+      // Only where it matters: what changes all the time would be sent all the time.
+      ...(reach?.up === false && othersHeardMs !== undefined && { othersHeardMs }),
       ...(takes !== undefined && { ledgerTakes: takes }),
       ...(reach !== undefined && { reach }),
     };

@@ -1,9 +1,9 @@
 /**
- * Who sends requests, known to all isolates: whoever tries wrong keys has as many tries at all of them together as at one,
- * and takes no more places. The owner counts; what it learns of wrong keys it tells the workers, so that a request that
- * sends a good one costs no message.
+ * Who sends requests, known to all isolates: an address has as many tries of wrong keys at all of them together as at one,
+ * and a client takes no more places. The owner counts, and reports wrong keys to the workers: a request with a good key
+ * costs no message, and one with a wrong key none once its address has sent too many.
  */
-import { createFailures, type Failures } from "../access/failures.ts";
+import { createFailures, type Failure, type Failures } from "../access/failures.ts";
 import { createCrowd, type Crowd } from "../http/crowd.ts";
 import type { Doorkeeper, DoorNews } from "./contract.ts";
 import type { Told } from "./wire.ts";
@@ -24,28 +24,21 @@ export function createWorkerDoors(
   return {
     senders: {
       failures: {
-        get watching() {
-          return known.watching;
-        },
-        admit: known.admit,
-        // What comes of it is told to all, this isolate included, before the answer.
-        failed: (address) => keeper.failed(address),
-        worked(address, credential) {
-          const isNew = known.worked(address, credential);
-          if (isNew) told.worked(address, credential);
-          return isNew;
+        // The owner reports the count to all, this isolate included, before it answers.
+        failed(address) {
+          const retryAfterMs = known.retryAfterMs(address);
+          return retryAfterMs === undefined ? keeper.failed(address) : { retryAfterMs };
         },
       },
       crowd: {
-        async enter(address, most) {
-          const ticket = await keeper.enter(address, most);
+        async enter(client, most) {
+          const ticket = await keeper.enter(client, most);
           return () => told.leave(ticket);
         },
       },
     },
     news: {
       failed: (address) => void known.failed(address),
-      worked: (address, key) => void known.worked(address, key),
     },
   };
 }
@@ -65,38 +58,22 @@ export function createOwnerDoors({ monotonic }: { monotonic: () => number }): Ow
   const workers = new Set<Told<DoorNews>>();
   let count = 0;
 
-  function failed(address: string | undefined): boolean {
-    const isOneTooMany = failures.failed(address);
-    for (const worker of workers) worker.failed(address);
-    return isOneTooMany;
-  }
-
-  function worked(address: string | undefined, credential: string, from?: Told<DoorNews>): boolean {
-    const isNew = failures.worked(address, credential);
-    for (const worker of workers) if (worker !== from) worker.worked(address, credential);
-    return isNew;
+  function failed(address: string | undefined): Failure {
+    const failure = failures.failed(address);
+    // One that is throttled changes no count.
+    if (failure.retryAfterMs === undefined) { for (const worker of workers) worker.failed(address); }
+    return failure;
   }
 
   return {
-    senders: {
-      failures: {
-        get watching() {
-          return failures.watching;
-        },
-        admit: failures.admit,
-        failed,
-        worked,
-      },
-      crowd,
-    },
+    senders: { failures: { failed }, crowd },
     open(worker) {
       workers.add(worker);
       const inside = new Map<number, () => void>();
       return {
         failed,
-        worked: (address, credential) => void worked(address, credential, worker),
-        enter(address, most) {
-          const leave = crowd.enter(address, most);
+        enter(client, most) {
+          const leave = crowd.enter(client, most);
           inside.set(count, leave);
           return count++;
         },

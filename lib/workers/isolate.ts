@@ -155,6 +155,9 @@ function remoteLimiter(wire: Wire, state: () => OwnerState): Limiter {
     get healthy() {
       return state().limitsHealthy;
     },
+    get othersHeardMs() {
+      return state().othersHeardMs;
+    },
     close: () => Promise.resolve(),
   };
 }

@@ -1,21 +1,24 @@
 /** The configuration, for another isolate: secrets are objects of a class, which no message carries. */
 import type { Config } from "../config.ts";
-import { Secret } from "../secret.ts";
+import { rememberedSecrets, rememberSecret, Secret } from "../secret.ts";
 
 /** A configuration without its secrets, and these, each with the path of its place. */
 export interface PackedConfig {
   plain: unknown;
   secrets: { path: string[]; value: string }[];
+  /** Other values that no text may hold. */
+  remembered: string[];
 }
 
 /** Takes the secrets out. */
 export function packConfig(config: Config): PackedConfig {
   const secrets: PackedConfig["secrets"] = [];
-  return { plain: strip(config, { path: [], secrets }), secrets };
+  return { plain: strip(config, { path: [], secrets }), secrets, remembered: [...rememberedSecrets().values] };
 }
 
 /** Puts the secrets in again. */
-export function unpackConfig({ plain, secrets }: PackedConfig): Config {
+export function unpackConfig({ plain, secrets, remembered }: PackedConfig): Config {
+  for (const value of remembered) rememberSecret(value);
   for (const { path, value } of secrets) {
     const name = path.at(-1) ?? "";
     const place = path.slice(0, -1).reduce<unknown>((at, step) => Reflect.get(Object(at), step), plain);

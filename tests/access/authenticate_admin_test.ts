@@ -10,6 +10,7 @@ Deno.test("authenticateAdmin() lets the admin key in, however bearer is spelled"
   for (const scheme of ["Bearer", "bearer", "BEARER"]) {
     authenticateAdmin(new Headers({ authorization: `${scheme} ${KEY}` }), ADMIN);
   }
+  authenticateAdmin(new Headers({ authorization: `Bearer  ${KEY}` }), ADMIN);
   authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}`, "x-api-key": KEY }), ADMIN);
   authenticateAdmin(new Headers({ authorization: `Bearer ${KEY}`, "x-api-key": "" }), ADMIN);
 });

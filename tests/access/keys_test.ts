@@ -83,7 +83,7 @@ function versioned(inner = openMemoryStore().keys) {
   return { inner, store, told };
 }
 
-Deno.test("the key ring reads a key once for each version of the store, and one that is not good each time", async () => {
+Deno.test("the key ring reads a key once for each version of the store, a wrong one too", async () => {
   const { inner, store, told } = versioned();
   const ring = createKeyRing({ config: parseConfig({}), store, now: () => 100 });
   const [one, two] = ["one", "two"].map((name) => issueKey({ name, group: "default", now: 5 }));
@@ -99,8 +99,17 @@ Deno.test("the key ring reads a key once for each version of the store, and one 
   assertEquals(told.asked, 3);
   await inner.revoke(one.record.id, 6);
   told.version++;
-  for (const secret of [one.key, one.key, mintKey()]) assertEquals(await ring.find(secret), undefined);
+  const late = issueKey({ name: "late", group: "default", now: 5 });
+  for (const secret of [one.key, one.key, late.key, late.key]) assertEquals(await ring.find(secret), undefined);
+  assertEquals(told.asked, 5);
+  await inner.add(late.record);
+  told.version++;
+  assertEquals(await ring.find(late.key), late.record);
   assertEquals(told.asked, 6);
+  // However many there are, the good ones stay known.
+  for (let times = 0; times < 1_500; times++) await ring.find(mintKey());
+  assertEquals(await ring.find(late.key), late.record);
+  assertEquals(told.asked, 1_506);
   // What is under another configuration is not known from the one before.
   const admin = { hash: two.record.hash };
   assertEquals(await ring.renewed({ ...parseConfig({}), admin }).find(two.key), undefined);

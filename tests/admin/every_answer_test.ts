@@ -25,7 +25,9 @@ const ENDINGS = Object.keys(
     ...{ abandoned: 0, failed: 0, refused: 0, lost: 0 },
   } satisfies Record<Ending, 0>,
 ) as Ending[];
-const SOURCES = Object.keys({ upstream: 0, counted: 0, formula: 0, none: 0 } satisfies Record<UsageSource, 0>);
+const SOURCES = Object.keys(
+  { upstream: 0, counted: 0, estimated: 0, formula: 0, none: 0 } satisfies Record<UsageSource, 0>,
+);
 
 /** A store whose ledger reads otherwise than it was written. */
 function withLedger(store: Store, change: (ledger: LedgerStore) => Partial<LedgerStore>): Store {
@@ -191,25 +193,32 @@ Deno.test("an audit that finds differences of every kind, and a ledger that cann
 
 Deno.test("health in every state is as it is described", async () => {
   let now = 1000.25;
-  const health = createHealth({ breaker: BREAKER, monotonic: () => now, now: () => 1e12 + now, random: () => 0.3 });
+  const health = createHealth({
+    breaker: BREAKER,
+    monotonic: () => now,
+    now: () => 1e12 + now,
+    random: () => 0.3,
+    later: () => () => {},
+    probe: (upstream) => upstream === "quarantined" ? Promise.resolve("refused") : undefined,
+  });
   const reported: [model: string, outcome: Outcome, times: number][] = [
     ["open", { type: "unreachable" }, 5],
     ["half_open", { type: "unreachable" }, 5],
     ["cooling", { type: "limited", retryAfterMs: 1234.5 }, 1],
-    ["quarantined", { type: "refused", scope: "model" }, 1],
+    ["quarantined", { type: "refused" }, 1],
     ["closed", { type: "success" }, 3],
   ];
   function report([name, outcome, times]: typeof reported[number]): void {
-    const target = { upstream: "one", model: name };
+    const target = { upstream: name, model: name };
     for (let count = 0; count < times; count++) {
-      const admission = health.admit({ model: { id: `acme/${name}`, targets: [target] }, target });
+      const admission = health.admit({ model: { id: `acme/${name}`, targets: [target] }, target, key: "k1" });
       if (admission.admitted) health.report(admission.pass, outcome);
     }
   }
   reported.filter(([name]) => name === "half_open").forEach(report);
   now += 60_000;
   reported.filter(([name]) => name !== "half_open").forEach(report);
-  health.measure({ upstream: "one", model: "closed" }, { firstMs: 12.5, tokensPerSecond: 33.3 });
+  health.measure({ upstream: "closed", model: "closed" }, { firstMs: 12.5, tokensPerSecond: 33.3 });
 
   const store = openMemoryStore();
   let keysAnswer = true;

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { inFolder, run, type Running, start } from "../cli/program.ts";
+import { inFolder, run, type Running, start, startWithKey } from "../cli/program.ts";
 
 const ADMIN_KEY = "an-admin-key-in-a-variable";
 const ENV = { OPERATOR: ADMIN_KEY };
@@ -82,12 +82,12 @@ Deno.test("what went to upstreams is told as the command tells it", () =>
 Deno.test("at SIGTERM both listeners close at once, while an answer under way is finished", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, configWith(0));
-    const gateway = await start(["--store", "memory:"], { folder, env: ENV });
+    const gateway = await startWithKey([], { folder, env: ENV });
     const content = "word ".repeat(30_000);
     // Megabytes of events that nobody reads yet.
     const answer = await fetch(`${gateway.origin}/v1/chat/completions`, {
       method: "POST",
-      headers: { authorization: `Bearer ${/sk-sluice-\S+/.exec(gateway.banner)?.[0]}` },
+      headers: { authorization: `Bearer ${gateway.key}` },
       body: JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content }] }),
     });
     assertEquals(answer.status, 200);

@@ -85,6 +85,11 @@ Deno.test("modalityOf() goes by type, then by name", () => {
     [{ kind: "url", url: "u" }, "a.pdf", "file"],
     [{ kind: "url", url: "u", mediaType: "application/pdf" }, undefined, "file"],
     [{ kind: "url", url: "u", mediaType: "image/webp" }, "a.webp", "image"],
+    [{ kind: "url", url: "https://www.youtube.com/watch?v=a" }, undefined, "video"],
+    [{ kind: "url", url: " HTTPS://m.YouTube.com.:443/shorts/a.png" }, undefined, "video"],
+    [{ kind: "url", url: "https://youtu.be/a" }, "a.pdf", "video"],
+    [{ kind: "url", url: "https://img.youtube.com/vi/a/0.jpg" }, undefined, "image"],
+    [{ kind: "url", url: "https://notyoutube.com/a?u=https://youtu.be/a" }, undefined, "image"],
   ];
   for (const [media, name, modality] of cases) assertEquals(modalityOf(media, name), modality);
 });

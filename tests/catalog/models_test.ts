@@ -47,7 +47,16 @@ const SHARED = {
     input_cache_write_1h: "0.000001",
   },
   top_provider: { context_length: 1000, max_completion_tokens: 500, is_moderated: true },
-  supported_parameters: ["temperature", "top_p", "max_tokens", "stop", "tools", "tool_choice", "response_format"],
+  supported_parameters: [
+    "temperature",
+    "top_p",
+    "max_tokens",
+    "stop",
+    "tools",
+    "tool_choice",
+    "response_format",
+    "reasoning",
+  ],
   expiration_date: "2027-01-31",
 };
 
@@ -106,7 +115,7 @@ Deno.test("nativeModel() writes every time that a row may have", () => {
 
 Deno.test("the catalog finds models by exact id and by vendor", () => {
   const models = [model("acme/one"), model("zeta/z"), model("acme/two")];
-  const catalog = createCatalog({ models, embedded_models: true });
+  const catalog = createCatalog({ models, embedded_models: true, upstreams: {} });
   assertEquals(catalog.models.map(({ id }) => id), ["acme/one", "zeta/z", "acme/two", "sluice/echo", "sluice/canvas"]);
   assertEquals(catalog.vendors.get("acme")?.map(({ id }) => id), ["acme/one", "acme/two"]);
   assertEquals(catalog.find("acme/two")?.id, "acme/two");
@@ -115,7 +124,7 @@ Deno.test("the catalog finds models by exact id and by vendor", () => {
 });
 
 Deno.test("the embedded models can be left out", () => {
-  assertEquals(createCatalog({ models: [], embedded_models: false }).models, []);
+  assertEquals(createCatalog({ models: [], embedded_models: false, upstreams: {} }).models, []);
 });
 
 Deno.test("the embedded model costs nothing and reasons in every way", () => {

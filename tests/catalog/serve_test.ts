@@ -162,7 +162,7 @@ Deno.test("a model that the caller may not use is one that does not exist", asyn
     const error = await assertRejects(async () => await act(REQUEST, context(params, models), format), GatewayError);
     assertEquals(
       [error.status, error.code, error.message],
-      [404, "model_not_found", `The model "${id}" does not exist`],
+      [404, "model_not_found", `Model "${id}" does not exist`],
     );
   }
 });

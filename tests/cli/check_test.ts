@@ -160,7 +160,7 @@ Deno.test("each doubt names the member and what to do", () => {
     ]],
     [{ cors: { origins: ["http://app.example.com"] } }, ['cors.origins[0]: Pages of "http://app.example.com" come']],
     [{ limits: { json_body_bytes: 1_000_000_000 } }, [
-      "limits.body_budget_bytes: 536870912 is less than `limits.json_b",
+      "limits.body_budget_bytes: 268435456 is less than 4 times `limits.json_b",
     ]],
     [{ shutdown: { drain_seconds: 60, images_drain_seconds: 0 } }, ["shutdown.images_drain_seconds: 0 is less than"]],
   ];

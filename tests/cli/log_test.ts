@@ -1,5 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { createLog, createLogWriter } from "../../lib/cli/log.ts";
+import { Secret } from "../../lib/secret.ts";
 
 Deno.test("the log writes one JSON object per line, whatever is in an entry", () => {
   const lines: string[] = [];
@@ -76,4 +77,16 @@ Deno.test("a reader of the log that is slow or gone holds up nobody, and what is
   gone.write("one\n");
   await gone.flush();
   assertEquals(gone.lost, 1);
+});
+
+Deno.test("no line about a failure holds a secret", () => {
+  new Secret("log-secret-0123456789");
+  const lines: string[] = [];
+  const log = createLog({ write: (line) => void lines.push(line), now: () => 0 });
+  log({ level: "warn", event: "transport_fallback", reason: "Bearer log-secret-0123456789 is refused" });
+  log({ level: "info", event: "request", kind: "not_found", model: btoa("log-secret-0123456789") });
+  assertEquals(lines.map((line) => JSON.parse(line)), [
+    { time: "1970-01-01T00:00:00.000Z", level: "warn", event: "transport_fallback", reason: "Bearer [key] is refused" },
+    { time: "1970-01-01T00:00:00.000Z", level: "info", event: "request", kind: "not_found", model: "[key]" },
+  ]);
 });

@@ -1,4 +1,7 @@
 /** Runs the real program in a process of its own, in a folder of its own. */
+import { issueKey } from "../../lib/access/keys.ts";
+import { openStore } from "../../lib/store/open.ts";
+
 const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** How a program ended. */
@@ -6,6 +9,11 @@ export interface Ended {
   code: number;
   out: string;
   err: string;
+}
+
+/** A running gateway with a key. */
+export interface RunningWithKey extends Running {
+  key: string;
 }
 
 /** A running gateway. */
@@ -57,6 +65,24 @@ export async function run(args: readonly string[], place: Place): Promise<Ended>
   return { code, out: new TextDecoder().decode(stdout), err: new TextDecoder().decode(stderr) };
 }
 
+/** Puts a key named `default` into the store of a folder, as `sluice keys add` does. */
+export async function addKey(folder: string): Promise<string> {
+  const store = await openStore({ kind: "sqlite", path: `${folder}/data/sluice.db` });
+  try {
+    const { key, record } = issueKey({ name: "default", group: "default", now: Date.now() });
+    await store.keys.add(record);
+    return key;
+  } finally {
+    await store.close();
+  }
+}
+
+/** Adds a key and starts the gateway, whose store is in the folder. */
+export async function startWithKey(args: readonly string[], place: Place): Promise<RunningWithKey> {
+  const key = await addKey(place.folder);
+  return { ...await start(args, place), key };
+}
+
 /** Starts the gateway and waits until it has told how to connect. */
 export async function start(args: readonly string[], place: Place): Promise<Running> {
   const child = command([...args, "--port", String(place.port ?? 0)], place).spawn();
@@ -71,7 +97,7 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
     }
     return true;
   }
-  if (!await readUntil(/(Others\n.*|Another one: .*)\n\n/)) {
+  if (!await readUntil(/(Others\n.*|(Another|Make) one: .*)\n\n/)) {
     await child.status;
     throw new Error(`The gateway did not start:\n${out}${await errors}`);
   }
@@ -88,9 +114,57 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-function command(args: readonly string[], { folder, env = {}, input, under, executable }: Place): Deno.Command {
+/** Whether `script` of util-linux is here, which gives a program a terminal. */
+export const HAS_TERMINAL = Deno.build.os === "linux" && await hasScript();
+
+async function hasScript(): Promise<boolean> {
+  try {
+    const { stdout } = await new Deno.Command("script", { args: ["--version"], stderr: "null" }).output();
+    return new TextDecoder().decode(stdout).includes("util-linux");
+  } catch {
+    return false;
+  }
+}
+
+/** Starts the gateway at a terminal, with its log in a file. `interrupt` is Ctrl-C. */
+export async function startAtTerminal(
+  folder: string,
+): Promise<Pick<Running, "origin" | "banner"> & { interrupt(): Promise<{ code: number }> }> {
+  const words = [...sourceCommand(), "--port", "0"].map((word) => `'${word}'`).join(" ");
+  const child = new Deno.Command("script", {
+    args: ["-qfec", `exec ${words} 2> '${folder}/log'`, "/dev/null"],
+    cwd: folder,
+    env: OWN_VARIABLES,
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+  let banner = "";
+  while (!/Others\r?\n.*\n\r?\n/.test(banner)) {
+    const { done, value } = await reader.read();
+    if (done) throw new Error(`The gateway did not start:\n${banner}${await Deno.readTextFile(`${folder}/log`)}`);
+    banner += value.replaceAll("\r\n", "\n");
+  }
+  return {
+    origin: /listens on (\S+)/.exec(banner)?.[1] ?? "",
+    banner,
+    async interrupt() {
+      const writer = child.stdin.getWriter();
+      await writer.write(new Uint8Array([3]));
+      while (!(await reader.read()).done);
+      const { code } = await child.status;
+      await writer.close().catch(() => {});
+      return { code };
+    },
+  };
+}
+
+/** The configuration is that of the folder. */
+const OWN_VARIABLES = { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1" };
+
+function sourceCommand(): string[] {
   const permissions = ["--allow-net", "--allow-env", "--allow-read", "--allow-write"];
-  const source = [
+  return [
     Deno.execPath(),
     "run",
     "--quiet",
@@ -101,11 +175,14 @@ function command(args: readonly string[], { folder, env = {}, input, under, exec
     ...permissions,
     `${ROOT}main.ts`,
   ];
-  const [program = "", ...before] = [...under ?? [], ...(executable === undefined ? source : [executable])];
+}
+
+function command(args: readonly string[], { folder, env = {}, input, under, executable }: Place): Deno.Command {
+  const [program = "", ...before] = [...under ?? [], ...(executable === undefined ? sourceCommand() : [executable])];
   return new Deno.Command(program, {
     args: [...before, ...args],
     cwd: folder,
-    env: { SLUICE_CONFIG: "", SLUICE_PORT: "", SLUICE_HOSTNAME: "", SLUICE_STORE: "", NO_COLOR: "1", ...env },
+    env: { ...OWN_VARIABLES, ...env },
     stdin: input === undefined ? "null" : "piped",
     stdout: "piped",
     stderr: "piped",

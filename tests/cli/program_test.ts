@@ -1,5 +1,14 @@
-import { assert, assertEquals, assertMatch, assertNotEquals, assertStringIncludes } from "@std/assert";
-import { inFolder, run, type Running, start } from "./program.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
+import {
+  HAS_TERMINAL,
+  inFolder,
+  run,
+  type Running,
+  type RunningWithKey,
+  start,
+  startAtTerminal,
+  startWithKey,
+} from "./program.ts";
 
 const HELLO = { model: "sluice/echo", messages: [{ role: "user", content: "Hello" }] };
 
@@ -7,7 +16,7 @@ function keyIn(text: string): string {
   return /sk-sluice-[A-Za-z0-9_-]{49}/.exec(text)?.[0] ?? "";
 }
 
-async function chat({ origin }: Running, key: string): Promise<{ status: number; text: string }> {
+async function chat({ origin }: Pick<Running, "origin">, key: string): Promise<{ status: number; text: string }> {
   const response = await fetch(`${origin}/v1/chat/completions`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
@@ -17,38 +26,57 @@ async function chat({ origin }: Running, key: string): Promise<{ status: number;
   return { status: response.status, text: body.choices?.[0]?.message.content ?? "" };
 }
 
-async function status({ origin }: Running, key: string): Promise<number> {
+async function status({ origin }: Pick<Running, "origin">, key: string): Promise<number> {
   const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   await response.body?.cancel();
   return response.status;
 }
 
-Deno.test("the first start prints a key that works, and no later start prints it again", () =>
+Deno.test({
+  name: "the first start at a terminal prints a key that works, and no later start prints it again" +
+    (!HAS_TERMINAL ? " (needs script, of util-linux)" : ""),
+  ignore: !HAS_TERMINAL,
+  fn: () =>
+    inFolder(async (folder) => {
+      const first = await startAtTerminal(folder);
+      const key = keyIn(first.banner);
+      assertMatch(first.origin, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
+      assertStringIncludes(first.banner, `curl ${first.origin}/v1/chat/completions`);
+      assertEquals(await chat(first, key), { status: 200, text: "Hello" });
+      assertEquals(await status(first, `${key}0`), 401);
+      assertEquals((await first.interrupt()).code, 0);
+
+      const second = await start(["serve"], { folder });
+      assertEquals(keyIn(second.banner), "");
+      assertStringIncludes(second.banner, 'API key "default" exists since');
+      assertStringIncludes(second.banner, "Another one: npx -y deno@2.9.6 task sluice keys add NAME\n");
+      assertEquals((await chat(second, key)).status, 200);
+      second.kill("SIGINT");
+      const ended = await second.ended;
+      assertEquals([ended.code, ended.err.includes(key)], [0, false]);
+      for (const line of ended.err.trimEnd().split("\n")) JSON.parse(line);
+
+      for await (const { name } of Deno.readDir(`${folder}/data`)) {
+        const bytes = await Deno.readFile(`${folder}/data/${name}`);
+        assertEquals(new TextDecoder("latin1").decode(bytes).includes(key.slice(10, 30)), false, name);
+      }
+    }),
+});
+
+Deno.test("a first start without a terminal prints no key, makes none, and says how to make one", () =>
   inFolder(async (folder) => {
     const first = await start([], { folder });
-    const key = keyIn(first.banner);
-    assertMatch(first.origin, /^http:\/\/127\.0\.0\.1:[1-9]\d*$/);
-    assertStringIncludes(first.banner, `curl ${first.origin}/v1/chat/completions`);
-    assertEquals(await chat(first, key), { status: 200, text: "Hello" });
-    assertEquals(await status(first, `${key}0`), 401);
+    assertEquals(
+      first.banner,
+      `Sluice listens on ${first.origin}\n\nNo API key is in use\n` +
+        "Make one: npx -y deno@2.9.6 task sluice keys add NAME\n\n",
+    );
+    const added = await run(["keys", "add", "first"], { folder });
+    assertEquals([added.code, await status(first, keyIn(added.out))], [0, 200]);
     first.kill("SIGTERM");
-    const ended = await first.ended;
-    assertEquals(ended.code, 0);
-    assertEquals(ended.err.includes(key), false);
-    for (const line of ended.err.trimEnd().split("\n")) JSON.parse(line);
-
-    const second = await start(["serve"], { folder });
-    assertEquals(keyIn(second.banner), "");
-    assertStringIncludes(second.banner, 'API key "default" exists since');
-    assertStringIncludes(second.banner, "Another one: npx -y deno@2.9.6 task sluice keys add NAME\n");
-    assertEquals((await chat(second, key)).status, 200);
-    second.kill("SIGINT");
-    assertEquals((await second.ended).code, 0);
-
-    for await (const { name } of Deno.readDir(`${folder}/data`)) {
-      const bytes = await Deno.readFile(`${folder}/data/${name}`);
-      assertEquals(new TextDecoder("latin1").decode(bytes).includes(key.slice(10, 30)), false, name);
-    }
+    const { code, out, err } = await first.ended;
+    assertEquals([code, keyIn(out + err)], [0, ""]);
+    assertMatch((await run(["keys", "list"], { folder })).out, /^ID .*\n.* first .*\n$/);
   }));
 
 Deno.test("signals that repeat the first do not kill a gateway while it closes what is open", () =>
@@ -262,22 +290,21 @@ Deno.test("keys of the environment work, and then no key is made", () =>
     await gateway.ended;
   }));
 
-Deno.test("a memory store makes another key at every start and leaves no file", () =>
+Deno.test("a memory store without a terminal says where its keys come from, and leaves no file", () =>
   inFolder(async (folder) => {
-    const keys: string[] = [];
-    for (let round = 0; round < 2; round++) {
-      const gateway = await start(["--store", "memory:"], { folder });
-      keys.push(keyIn(gateway.banner));
-      gateway.kill("SIGTERM");
-      await gateway.ended;
-    }
-    assertNotEquals(keys[0], keys[1]);
+    const gateway = await start(["--store", "memory:"], { folder });
+    assertStringIncludes(
+      gateway.banner,
+      'Make one: name it in "keys" of the configuration, as the store is in memory\n',
+    );
+    gateway.kill("SIGTERM");
+    await gateway.ended;
     assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
   }));
 
 Deno.test("an answer that is under way at SIGTERM is finished before the end", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const answer = await openAnswer(gateway);
     gateway.kill("SIGTERM");
     await refusesConnections(gateway);
@@ -288,7 +315,7 @@ Deno.test("an answer that is under way at SIGTERM is finished before the end", (
 
 Deno.test("a second signal does not wait for answers under way", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const answer = await openAnswer(gateway);
     gateway.kill("SIGTERM");
     await refusesConnections(gateway);
@@ -323,7 +350,7 @@ Deno.test("check, help and version tell and do not touch the store", () =>
   }));
 
 /** Asks for a stream of several megabytes and reads only its head, so that the answer waits for its reader. */
-async function openAnswer(gateway: Running): Promise<Deno.TcpConn> {
+async function openAnswer(gateway: RunningWithKey): Promise<Deno.TcpConn> {
   const { hostname, port } = new URL(gateway.origin);
   const body = JSON.stringify({
     model: "sluice/echo",
@@ -335,7 +362,7 @@ async function openAnswer(gateway: Running): Promise<Deno.TcpConn> {
     [
       "POST /v1/chat/completions HTTP/1.1",
       `host: ${hostname}`,
-      `authorization: Bearer ${keyIn(gateway.banner)}`,
+      `authorization: Bearer ${gateway.key}`,
       "content-type: application/json",
       `content-length: ${body.length}`,
       "connection: close",

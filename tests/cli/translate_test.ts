@@ -80,7 +80,11 @@ Deno.test("translate says in one line what is wrong, and prints nothing else", a
     ],
     [["--from", "chat", "--to", "chat"], "", /^400: Cannot read the body/],
     [["--from", "chat", "--to", "chat"], "[1]", /^400: Cannot read the body: expected a JSON object\n$/],
-    [["--from", "chat", "--to", "chat"], '{"model":', /^400: Cannot read the body as JSON: .* at position \d+\n$/],
+    [
+      ["--from", "chat", "--to", "chat"],
+      '{"model":',
+      /^400: Cannot read the body as JSON: .* at position \d+ \(line 1, column \d+\)\n$/,
+    ],
     [["--from", "chat", "--to", "chat"], '{"model":"acme/one"}', /^400: .*messages/],
     [
       ["--from", "messages", "--to", "chat"],
@@ -97,6 +101,39 @@ Deno.test("translate says in one line what is wrong, and prints nothing else", a
           assertMatch(err, wanted);
         }),
       );
+    }
+  });
+});
+
+Deno.test("translate reads bodies as the gateway does", async () => {
+  await inFolder(async (folder) => {
+    const messages = '[{"role":"user","content":"Hello"}]';
+    const good = `\ufeff{"model":"acme/one","temperature":1.0,"max_tokens":1e2,"messages":${messages}}`;
+    const { code, out, err } = await run(["translate", "--from", "chat", "--to", "messages"], { folder, input: good });
+    assertEquals([code, err], [0, ""]);
+    assertEquals([JSON.parse(out).temperature, JSON.parse(out).max_tokens], [1, 100]);
+    const bad = `{"model":"acme/one",\n"messages":[}`;
+    const refused = await run(["translate", "--from", "chat", "--to", "messages"], { folder, input: bad });
+    assertEquals(refused.code, 1);
+    assertMatch(refused.err, /^400: Cannot read the body as JSON: .* at position \d+ \(line 2, column 13\)\n$/);
+  });
+});
+
+Deno.test("translate names what is lost in the client's own words", async () => {
+  await inFolder(async (folder) => {
+    const cases: [from: string, more: JsonObject, lost: string][] = [
+      ["messages", { metadata: { user_id: "u-1" } }, "metadata.user_id"],
+      ["chat", { user: "u-1" }, "user"],
+      ["responses", { text: { verbosity: "low" } }, "text.verbosity"],
+    ];
+    for (const [from, more, lost] of cases) {
+      const { seed: _, top_k: __, ...body } = BODIES[from] ?? {};
+      const input = JSON.stringify({ ...body, ...more });
+      const { code, err } = await run(["translate", "--from", from, "--to", "chat", "--vendor", "mistral"], {
+        folder,
+        input,
+      });
+      assertEquals([code, err], [0, `dropped: ${lost}\n`], from);
     }
   });
 });

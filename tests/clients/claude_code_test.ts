@@ -218,7 +218,10 @@ for (const route of ROUTES) {
     const response = await post(crossing(route), "/anthropic/v1/messages?beta=true", body, HEADERS);
     // OpenRouter takes the marks of caches.
     const marks = model === "t/openrouter" ? [] : ["cache_control"];
-    const foreign = upstream === "embedded" || upstream === "messages" ? [] : [...marks, "context_management"];
+    const foreign = {
+      embedded: ["context_management"],
+      messages: [],
+    }[upstream as string] ?? [...marks, "context_management"];
     const named = droppedNames(response).filter((name) => name !== "metadata.user_id" && name !== "defer_loading");
     assertEquals(named.sort(), foreign);
     await response.body?.cancel();

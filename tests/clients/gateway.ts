@@ -2,19 +2,14 @@
 import denoJson from "../../deno.json" with { type: "json" };
 
 const ROOT = `${import.meta.dirname}/../..`;
-/** What the program may do when it is started from source; the task finds out where packages are, and so does this. */
-const PERMISSIONS = denoJson.tasks.sluice.command.replace(/\$\(.*?\)/, await npmCache()).match(/--allow-\S+/g) ?? [];
-
-async function npmCache(): Promise<string> {
-  const { stdout } = await new Deno.Command(Deno.execPath(), { args: ["info", "--json"] }).output();
-  return JSON.parse(new TextDecoder().decode(stdout)).npmCache;
-}
+/** What the program may do when it is started from source. */
+const PERMISSIONS = denoJson.tasks.sluice.command.match(/--allow-\S+/g) ?? [];
 
 /** What a gateway starts with. */
 export interface Setup {
   /** Content of its configuration file; absent: none. */
   config?: Record<string, unknown>;
-  /** Secrets of keys by the group that they belong to; absent: the program makes a key of its own. */
+  /** Secrets of keys by the group that they belong to; absent: one of the default group. */
   keys?: Readonly<Record<string, string>>;
   /** Variables that the configuration names. */
   env?: Readonly<Record<string, string>>;
@@ -24,16 +19,18 @@ export interface Setup {
 export interface Gateway extends AsyncDisposable {
   /** Such as `http://127.0.0.1:40123`. */
   readonly url: string;
-  /** The key that it printed, or the first of the given ones. */
+  /** The first key. */
   readonly key: string;
   /** Ends the program. @throws where it did not end in good order, or logged an error */
   stop(): Promise<void>;
 }
 
 /** Starts a gateway in a folder of its own and waits until it has told its address. */
-export async function startGateway({ config, keys, env }: Setup = {}): Promise<Gateway> {
+export async function startGateway(
+  { config, keys = { default: crypto.randomUUID() }, env }: Setup = {},
+): Promise<Gateway> {
   const folder = await Deno.makeTempDir();
-  const secrets = Object.entries(keys ?? {}).map(([group, secret], index) => ({
+  const secrets = Object.entries(keys).map(([group, secret], index) => ({
     group,
     secret,
     env: `TEST_KEY_${index}`,
@@ -78,8 +75,7 @@ export async function startGateway({ config, keys, env }: Setup = {}): Promise<G
     return { code, err };
   }
 
-  const [given] = secrets;
-  const wanted = given === undefined ? /listens on (\S+)\s[^]*(sk-sluice-\S+)\s/ : /listens on (\S+)\s/;
+  const wanted = /listens on (\S+)\s/;
   const decoder = new TextDecoder();
   let banner = "";
   while (!wanted.test(banner)) {
@@ -87,14 +83,14 @@ export async function startGateway({ config, keys, env }: Setup = {}): Promise<G
     if (!done) banner += decoder.decode(value, { stream: true });
     else throw new Error(`The gateway did not start:\n${banner}${(await end()).err}`);
   }
-  const [, url = "", printed = ""] = wanted.exec(banner) ?? [];
+  const [, url = ""] = wanted.exec(banner) ?? [];
 
   async function stop(): Promise<void> {
     child.kill("SIGTERM");
     const { code, err } = await end();
     if (code !== 0 || err.includes('"level":"error"')) throw new Error(`The gateway ended with code ${code}:\n${err}`);
   }
-  return { url, key: given?.secret ?? printed, stop, [Symbol.asyncDispose]: stop };
+  return { url, key: secrets[0]?.secret ?? "", stop, [Symbol.asyncDispose]: stop };
 }
 
 /** One gateway for all tests of a file: it starts before the first and ends after the last. */

@@ -73,6 +73,7 @@ testOpenai("images.edit takes one file, several, and a mask", gateway, async ({ 
   });
   const { num_input_images } = several as unknown as Record<string, unknown>;
   assertEquals([several.data?.length, num_input_images, several.quality], [2, 2, "low"]);
+  assertEquals((several.usage as unknown as Record<string, unknown>).num_input_images, 2);
   assertEquals(several.usage?.output_tokens, 14_048);
 });
 
@@ -112,7 +113,7 @@ testOpenai("a request that cannot be is a BadRequestError that says why", gatewa
     [
       () => withForms(client).images.edit({ model, prompt: "x", image: new File(["text"], "a.png") }),
       "image",
-      /neither PNG nor JPEG/,
+      /neither PNG nor JPEG nor WebP/,
     ],
     [
       () => client.chat.completions.create({ model, messages: [{ role: "user", content: "Hi" }] }),

@@ -20,7 +20,7 @@ const gateway = sharedGateway({
       { ...ROW, id: "t/gone", targets: [{ upstream: "gone", model: "n" }] },
     ],
     // All requests of this file fail at that upstream, and each of them is to be seen failing.
-    routing: { breaker: { least_requests: 10_000, connect_failures: 1000 } },
+    routing: { attempts: 5, breaker: { least_requests: 10_000, consecutive_failures: 1000, connect_failures: 1000 } },
   },
 });
 

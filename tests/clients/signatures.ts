@@ -9,8 +9,8 @@ const ENVELOPE = "sluice1.";
 /** Members that sign reasoning, in any protocol. */
 const SIGNATURES = new Set(["signature", "data", "encrypted_content"]);
 
-/** Names of reasoning that was left out. The first is of reasoning that an upstream refused. */
-const NAMES = ["reasoning", "reasoning_details", "reasoning_content", "input.reasoning", "messages.thinking"];
+/** Names of reasoning that was left out. */
+const NAMES = ["reasoning_details", "reasoning_content", "input.reasoning", "messages.thinking"];
 
 /** A conversation in which every signature is one that nobody wrote, each still in its envelopes. */
 export function tampered<T>(conversation: T): T {
@@ -47,12 +47,14 @@ interface Pending {
 }
 
 /**
- * Whether somebody noticed that signatures were changed: a 400, or reasoning that is left out after the upstream's own 400.
- * @throws whatever else the call ends with
+ * Whether changed signatures are noticed: a 400, or reasoning that is left out and is not where the signatures are whole.
+ * @throws any other error that the call ends with
  */
-export async function isNoticed(call: Pending): Promise<boolean> {
+export async function isNoticed<T>(ask: (conversation: T) => Pending, conversation: T): Promise<boolean> {
+  const whole = lostReasoning((await ask(conversation).withResponse()).response);
   try {
-    return lostReasoning((await call.withResponse()).response).includes("reasoning");
+    const changed = lostReasoning((await ask(tampered(conversation)).withResponse()).response);
+    return changed.some((name) => !whole.includes(name));
   } catch (error) {
     if ((error as Body).status === 400) return true;
     throw error;

@@ -57,12 +57,16 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     cors: { origins: [] },
     limits: {
       json_body_bytes: 33_554_432,
-      body_budget_bytes: 536_870_912,
+      body_budget_bytes: 268_435_456,
+      image_request_pixels: 50_331_648,
+      image_pixels: 25_165_824,
+      image_wait_ms: 30_000,
       body_gap_ms: 15_000,
       body_grace_ms: 10_000,
       body_min_bytes_per_second: 1024,
       body_total_ms: 120_000,
       answer_unread_ms: 60_000,
+      drained_requests: 1_000,
     },
     images: {
       total_ms: 900_000,
@@ -71,7 +75,14 @@ Deno.test("parseConfig() fills an empty file with defaults", () => {
     },
     routing: {
       attempts: 3,
-      breaker: { window_ms: 30_000, least_requests: 10, failure_percent: 50, connect_failures: 5, open_ms: 5_000 },
+      breaker: {
+        window_ms: 30_000,
+        least_requests: 10,
+        failure_percent: 50,
+        consecutive_failures: 5,
+        connect_failures: 5,
+        open_ms: 5_000,
+      },
     },
     shutdown: { ready_delay_ms: 0, drain_seconds: 30, images_drain_seconds: 900 },
     keep_alive_seconds: 15,
@@ -100,6 +111,21 @@ Deno.test("parseConfig() fills in an image model from what it says", () => {
   });
   assertEquals(model?.supported_parameters.includes("quality"), true);
   assertEquals(model?.supported_parameters.includes("temperature"), false);
+});
+
+Deno.test("parseConfig() lists reasoning among the parameters of a model that reasons, once", () => {
+  const own = ["temperature", "reasoning"];
+  for (
+    const [supported_parameters, expected] of [[["temperature"], own], [own, own], [undefined, undefined]] as const
+  ) {
+    const row = { id: "acme/one", created: 1, context_length: 1, pricing: { prompt: "0", completion: "0" } };
+    const targets = [{ upstream: "embedded", model: "echo" }];
+    const reasoning = { modes: ["adaptive"] };
+    const listed = supported_parameters === undefined ? {} : { supported_parameters: [...supported_parameters] };
+    const [model] = parseConfig({ models: [{ ...row, ...listed, targets, reasoning }] }).models;
+    if (expected !== undefined) assertEquals(model?.supported_parameters, [...expected]);
+    else assertEquals(model?.supported_parameters.at(-1), "reasoning");
+  }
 });
 
 Deno.test("parseConfig() keeps a key's hash and not the key", () => {
@@ -196,6 +222,16 @@ Deno.test("parseConfig() names the member and the mistake", () => {
       "models[0].targets[0].images: Only for models that make pictures",
     ],
     [
+      "a language model with a price for uploaded pictures",
+      model({ pricing: { prompt: "0", completion: "0", input_image: "0.1" } }),
+      "models[0].pricing.input_image: Only for models that make pictures",
+    ],
+    [
+      "and one from a moment on",
+      model({ price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0", completion: "0", input_image: "0.1" }] }),
+      "models[0].price_changes[0].input_image: Only for models that make pictures",
+    ],
+    [
       "an image quality that is none",
       { images: { default_quality: "hd" } },
       'images.default_quality: Expected one of "auto", "low", "medium", "high", not "hd"',
@@ -228,7 +264,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member of a group",
       { groups: { g: { model: 1 } } },
-      "groups.g.model: Unknown member; known here: models, endpoints, protocols, ips, price_factor, limits, budget, " +
+      "groups.g.model: Unknown member; known here: models, endpoints, protocols, ips, price_factor, hosted_tools, service_tiers, remote_mcp, vendor_state, limits, budget, " +
       "key_limits, key_budget",
     ],
     ["a port out of range", { listen: { port: 70000 } }, "listen.port: Expected at most 65535, not 70000"],
@@ -307,11 +343,44 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     [
       'models[0].created: Expected a number, not "now"',
       "prot: Unknown member; known here: $schema, listen, store, limits_store, workers, nodes, upstreams, models, " +
-      "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, cors, limits, images, routing, " +
+      "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, routing, " +
       "shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
       'keys[0].group: Unknown group "ops"; known: default',
       'keys[0].key.env: The environment variable "CI_KEY" is not set',
     ],
   );
+});
+
+Deno.test("parseConfig() lets a name belong to one model", () => {
+  const row = (id: string, more: JsonObject = {}): JsonObject => ({ ...MODEL, id, ...more });
+  const cases: [JsonObject[], string[]][] = [
+    [[row("acme/one", { canonical_slug: "acme/one" }), row("acme/two", { aliases: ["two", "beta/two"] })], []],
+    [[row("acme/one"), row("acme/two", { canonical_slug: "acme/one" })], [
+      'models[1].canonical_slug: "acme/one" is already models[0]',
+    ]],
+    [[row("acme/two", { aliases: ["acme/one"] }), row("acme/one")], [
+      'models[0].aliases[0]: "acme/one" is already models[1]',
+    ]],
+    [[row("acme/one", { canonical_slug: "same" }), row("acme/two", { canonical_slug: "same" })], [
+      'models[1].canonical_slug: "same" is already models[0]',
+    ]],
+    [[row("acme/one", { canonical_slug: "slug", aliases: ["slug", "x", "x"] })], [
+      'models[0].aliases[0]: "slug" is already models[0]',
+      'models[0].aliases[2]: "x" is already models[0]',
+    ]],
+    [[row("acme/one", { aliases: ["sluice/echo"] })], [
+      'models[0].aliases[0]: "sluice/echo" is already an embedded model (set "embedded_models" to false to replace it)',
+    ]],
+    [[row("acme/one", { aliases: ["a b"] })], [
+      'models[0].aliases[0]: Expected a name such as "gpt-5" or "openai/gpt-5", in letters, digits and . _ - : @ +, ' +
+      'not "a b"',
+    ]],
+    [[row("acme/one", { expiration_date: "2026-02-30" })], [
+      'models[0].expiration_date: Expected a date, such as "2026-12-31", not "2026-02-30"',
+    ]],
+  ];
+  for (const [models, expected] of cases) {
+    assertEquals(expected.length === 0 ? (parseConfig({ models }), []) : problems({ models }), expected);
+  }
 });

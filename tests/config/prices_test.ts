@@ -14,9 +14,9 @@ function model(id: string, change: JsonObject = {}): JsonObject {
   };
 }
 
-function problems(file: Json): string[] {
+function problems(file: Json, env: Readonly<Record<string, string>> = {}): string[] {
   try {
-    parseConfig(file);
+    parseConfig(file, (name) => env[name]);
     return [];
   } catch (error) {
     if (error instanceof ConfigError) return error.problems;
@@ -85,4 +85,69 @@ Deno.test("prices and factors of the wrong form are told once, by the schema", (
   };
   for (const line of problems(file)) assertEquals(/Expected|Missing|Invalid/.test(line), true, line);
   assertThrows(() => parseConfig(file), ConfigError);
+});
+
+Deno.test("what a group allows has a price at every model that its keys may ask for it", () => {
+  const upstreams = {
+    one: { vendor: "openai-compatible", base_url: "http://127.0.0.1:1/v1" },
+    two: { vendor: "gemini", api_key: { env: "KEY" } },
+  };
+  const at = (upstream: string) => ({ targets: [{ upstream, model: "m" }] });
+  const prices = { prompt: "0", completion: "0" };
+  const priced = { ...prices, hosted_tools: { web_search: "0" }, service_tiers: { priority: prices } };
+  const models = [
+    model("acme/inside"),
+    model("acme/gemini", at("two")),
+    model("acme/bare", { ...at("one"), pricing: prices }),
+    model("acme/priced", { ...at("one"), pricing: priced }),
+    model("acme/later", {
+      ...at("one"),
+      pricing: priced,
+      price_changes: [{ from: "2027-01-01T00:00:00Z", ...prices, hosted_tools: { web_search: "0.01" } }],
+    }),
+  ];
+  const cases: [group: JsonObject, problem: string[]][] = [
+    [{}, []],
+    [{ hosted_tools: ["web_search"], service_tiers: ["priority"], models: ["acme/inside", "acme/gemini"] }, []],
+    [{ hosted_tools: ["web_search"], service_tiers: ["priority"], models: ["acme/priced"] }, []],
+    [{ hosted_tools: ["web_search"], models: ["acme/later"] }, []],
+    [{ remote_mcp: true, vendor_state: true }, []],
+    [{ hosted_tools: ["web_search"] }, [
+      'groups.g.hosted_tools[0]: The hosted tool "web_search" has no price in pricing.hosted_tools of model ' +
+      '"acme/bare": set it ("0" is a price), or take it out here',
+    ]],
+    [{ service_tiers: ["priority"], models: ["acme/later"] }, [
+      'groups.g.service_tiers[0]: The service tier "priority" has no price in price_changes[0].service_tiers of model ' +
+      '"acme/later": set it ("0" is a price), or take it out here',
+    ]],
+    [{ hosted_tools: ["web_search", "toString"], models: ["acme/b*"] }, [
+      'groups.g.hosted_tools[1]: Expected a name such as "web_search", "priority" or "inference_geo:us", not "toString"',
+      'groups.g.hosted_tools[0]: The hosted tool "web_search" has no price in pricing.hosted_tools of model ' +
+      '"acme/bare": set it ("0" is a price), or take it out here',
+      'groups.g.hosted_tools[1]: The hosted tool "toString" has no price in pricing.hosted_tools of model ' +
+      '"acme/bare": set it ("0" is a price), or take it out here',
+    ]],
+    [{ service_tiers: ["ultrafast"] }, [
+      'groups.g.service_tiers[0]: The service tier "ultrafast" has no price in pricing.service_tiers of model ' +
+      '"acme/bare", nor in 3 more places: set it ("0" is a price), or take it out here',
+    ]],
+  ];
+  for (const [group, expected] of cases) {
+    assertEquals(problems({ upstreams, models, groups: { g: group } }, { KEY: "upstream-key-0123456789" }), expected);
+  }
+});
+
+Deno.test("a factor must leave prices of tools and tiers within 12 decimals, too", () => {
+  const models = [model("acme/one", {
+    pricing: {
+      prompt: "0",
+      completion: "0",
+      hosted_tools: { web_search: "0.000000000001" },
+      service_tiers: { priority: { prompt: "0.000000000003", completion: "0" } },
+    },
+  })];
+  assertEquals(problems({ models, groups: { g: { price_factor: "0.5" } } }), [
+    'groups.g.price_factor: "0.5" times pricing.hosted_tools.web_search "0.000000000001" of model "acme/one" has more ' +
+    "than 12 decimals, and 1 more of its prices have",
+  ]);
 });

@@ -38,7 +38,7 @@ export async function deploy(deno: string): Promise<App> {
 
   function command(env: Record<string, string>): Deno.Command {
     return new Deno.Command(deno, {
-      // Less than the platform allows: nothing is written, nothing native is loaded, no program is run.
+      // Less than the platform allows: nothing is written, no native code is loaded, no program is run.
       args: ["run", "--no-prompt", "--quiet", "--allow-net", "--allow-env", "--allow-read", "main.ts"],
       cwd: folder,
       clearEnv: true,

@@ -253,4 +253,43 @@ for (const kind of PROXIES) {
       clearTimeout(timer);
     },
   });
+
+  Deno.test({
+    name: `behind ${kind.name} a body announced as too large is 413 in the shape of the protocol, also over HTTP/2`,
+    ignore,
+    async fn() {
+      await using upstream = startScripted(() => json(WHOLE.chat));
+      const paths = [
+        { path: "/v1/chat/completions", top: undefined, type: "invalid_request_error", code: "request_too_large" },
+        { path: "/anthropic/v1/messages", top: "error", type: "request_too_large", code: undefined },
+      ];
+      const jsonBytes = 10_000_000;
+      await using gateway = await startWatched(upstream.url, { limits: { json_body_bytes: jsonBytes } });
+      await using proxy = await startProxy(kind, gateway.port);
+      for (const http2 of [true, false]) {
+        using client = Deno.createHttpClient({ caCerts: [AUTHORITY], http2, http1: !http2 });
+        // Over the limit of the gateway, and over that of the proxy, where it has its own.
+        for (const bytes of [jsonBytes + 1, 67_108_864 + 1]) {
+          for (const { path, top, type, code } of paths) {
+            const what = `${http2 ? "HTTP/2" : "HTTP/1.1"} ${path} ${bytes}`;
+            const response = await fetch(`https://localhost:${proxy.port}${path}`, {
+              method: "POST",
+              headers: {
+                authorization: `Bearer ${gateway.key}`,
+                "content-type": "application/json",
+                "anthropic-version": "2023-06-01",
+              },
+              body: new Uint8Array(bytes),
+              client,
+            });
+            assertEquals([response.status, response.headers.get("content-type")], [413, "application/json"], what);
+            const answer = await response.json();
+            assertEquals([answer.type, answer.error.type, answer.error.code], [top, type, code], what);
+            const [, limit] = /^Cannot read the body: it has more than (\d+) bytes$/.exec(answer.error.message) ?? [];
+            assert(Number(limit) < bytes, answer.error.message);
+          }
+        }
+      }
+    },
+  });
 }

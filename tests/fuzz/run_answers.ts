@@ -36,7 +36,7 @@ export async function fuzzAnswers({ seed, answers, transport }: AnswersOptions):
       model(`acme/${spoken}`, [{ upstream: spoken, model: "real-one", timeouts: LIMITS }], { pricing: PRICING })
     ),
     groups: { default: { key_limits: { concurrency: 100 }, key_budget: { usd: "50000", period: "total" } } },
-  });
+  }, { described: false });
   const random = seeded(seed);
   const seens = new Map<Seen, number>();
   let made = 0;

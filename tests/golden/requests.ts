@@ -54,7 +54,7 @@ export function crossRequest(
   checkBody(codec.schema, body);
   const asked = codec.readPrompt(body);
   const row = rowOf(asked.model);
-  const dropped = new Dropped();
+  const dropped = new Dropped({ prompt: asked, request: body });
   const prompt = checkModelRules(asked, row, dropped);
   const translation = translatePrompt(prompt, { ...sideOf(to), model: "model-x", row, dropped });
   return { ...translation, dropped: dropped.names };

@@ -1,6 +1,15 @@
 /** Answers on their way to a client and back: what must be the same on both sides of a crossing. */
 import { fold } from "../../lib/canonical/fold.ts";
-import type { Block, Event, FinishReason, Protocol, Reply, Signature, Usage } from "../../lib/canonical/types.ts";
+import type {
+  Block,
+  Event,
+  FinishReason,
+  Protocol,
+  Reply,
+  Signature,
+  Usage,
+  UsageClass,
+} from "../../lib/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
@@ -87,8 +96,7 @@ function finishFor({ blocks, finish }: Pick<Reply, "blocks" | "finish">, client:
 }
 
 function totals(usage: Usage): Said["usage"] {
-  const of = (...names: (Exclude<keyof Usage, "counted">)[]) =>
-    names.reduce((sum, name) => sum + (usage[name] ?? 0), 0);
+  const of = (...names: UsageClass[]) => names.reduce((sum, name) => sum + (usage[name] ?? 0), 0);
   return {
     input: of("prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"),
     cached: of("input_cache_read"),

@@ -1,7 +1,7 @@
 /** Clients that mean harm, or are many: resets over HTTP/2, bodies made to cost, a neighbour that floods, leaving at any moment. */
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { memoryBytes } from "../../bench/suite/proc.ts";
-import { inFolder, type Running, start } from "../cli/program.ts";
+import { addKey, inFolder, type Running, start } from "../cli/program.ts";
 import { type Asked, startStepped } from "../pipeline/stepped.ts";
 import { frames } from "../pipeline/spoken.ts";
 import { model, PATHS, startGateway, upstream } from "../upstreams/gateway.ts";
@@ -38,7 +38,7 @@ const CALM_KEY = "calm-key-0123456789-abcdefghijklmnopq";
 
 const figures: Record<string, Figure> = {};
 
-/** A gateway in a process of its own, and a key: the one that it printed, or that of its configuration. */
+/** A gateway in a process of its own, and a key: that of its configuration, or one of its store. */
 interface Program {
   running: Running;
   port: number;
@@ -50,9 +50,9 @@ interface Program {
 async function withProgram(config: object, test: (program: Program) => Promise<void>): Promise<void> {
   await inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
+    const key = "keys" in config ? CALM_KEY : await addKey(folder);
     const running = await start(["serve"], { folder, env: { FLOOD_KEY, CALM_KEY } });
     const port = Number(new URL(running.origin).port);
-    const key = /sk-sluice-\S+/.exec(running.banner)?.[0] ?? CALM_KEY;
     const memory = async () => Math.round(await memoryBytes(running.pid) / MB);
     try {
       await test({ running, port, key, memory });

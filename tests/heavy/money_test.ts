@@ -85,7 +85,7 @@ Deno.test(`money: what clients of a whole gateway see is what they pay, SEED=${S
 Deno.test("money: the figures", () => publish("money", figures));
 
 function openServing(url: string): Promise<Store> {
-  return openPostgresStore(new Secret(url), { keyAgeMs: 60_000, journalEntries: 1, log: () => {} });
+  return openPostgresStore(new Secret(url), { serving: { keyAgeMs: 60_000, journalEntries: 1, log: () => {} } });
 }
 
 async function run(steps: number, variant: Search): Promise<Figure> {

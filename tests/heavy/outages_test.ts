@@ -27,9 +27,10 @@ const SECRETS = { POOR_KEY: "key-of-one-with-a-budget", TIGHT_KEY: "key-of-one-w
 const ENV = { ...LOAD_ENV, ...SECRETS };
 
 function configFor(load: Load): JsonObject {
-  const { upstreams, models } = served(load);
+  const { upstreams, models, routing } = served(load);
   return {
     upstreams,
+    routing,
     models: [...models, priced("acme/echo", { upstream: "embedded", model: "echo" })],
     keys: [
       { name: "load", key: { env: KEY.env }, limits: { concurrency: 1_000, requests_per_minute: 1_000_000 } },

@@ -1,5 +1,6 @@
-import { assert, assertEquals } from "@std/assert";
-import { mintKey } from "../../lib/access/keys.ts";
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { issueKey, mintKey } from "../../lib/access/keys.ts";
+import { GatewayError } from "../../lib/errors.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { createCrowd } from "../../lib/http/crowd.ts";
 import { createRatedLog } from "../../lib/http/line_rate.ts";
@@ -37,34 +38,72 @@ Deno.test("the head is bounded: 100 headers, 16,384 bytes, and ASCII in what is 
   assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
 });
 
-Deno.test("20 wrong keys of a client close the door to it, before the store, on both sides and for nobody else", async () => {
+Deno.test("20 wrong keys of an address throttle wrong keys alone, and a good one passes that was never seen there", async () => {
+  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
+  const ask = async (from: string, headers: Record<string, string>, path = "/v1/models") => {
+    const response = await fetch(gateway.origin + path, { headers: { "x-forwarded-for": from, ...headers } });
+    const { status } = response;
+    return { status, retryAfter: Number(response.headers.get("retry-after")), body: await response.json() };
+  };
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const flood = async (from: string, count: number) => {
+    for (let at = 0; at < count; at++) {
+      // Some have the form and the checksum of a key, others are none.
+      const { status, retryAfter, body } = await ask(from, bearer(at % 2 === 0 ? mintKey() : `wrong-${at}`));
+      assertEquals(status, at < 20 ? 401 : 429);
+      if (status === 429) {
+        assertEquals([retryAfter > 0 && retryAfter <= 60, body.error.code], [true, "rate_limit_exceeded"]);
+      }
+    }
+  };
+  const NATIVE = "/anthropic/v1/models";
+  await flood("192.0.2.1", 60);
+  // Never seen from there, in both protocols, and the operator's.
+  assertEquals((await ask("192.0.2.1", bearer(gateway.keys.good))).status, 200);
+  assertEquals((await ask("192.0.2.1", { "x-api-key": gateway.keys.good }, NATIVE)).status, 200);
+  assertEquals((await ask("192.0.2.1", bearer(ADMIN_KEY), "/admin/v1/keys")).status, 200);
+  // A key that is known and may not is told why, and not counted among the wrong ones.
+  assertEquals((await ask("192.0.2.1", bearer(gateway.keys.disabled))).status, 403);
+  // One without a key does not try any.
+  assertEquals((await ask("192.0.2.1", {})).status, 401);
+  const native = await ask("192.0.2.1", { "x-api-key": mintKey() }, NATIVE);
+  assertEquals([native.status, native.body.type, native.body.error.type], [429, "error", "rate_limit_error"]);
+  const admin = await ask("192.0.2.1", bearer("wrong"), "/admin/v1/keys");
+  assertEquals([admin.status, admin.retryAfter > 0], [429, true]);
+  assertEquals((await ask("192.0.2.2", bearer(mintKey()))).status, 401);
+
+  // Of IPv6, a network of 64 bits is one client.
+  await flood("2001:db8::1", 20);
+  assertEquals((await ask("2001:db8::2", bearer(mintKey()))).status, 429);
+  assertEquals((await ask("2001:db8::2", bearer(gateway.keys.good))).status, 200);
+  assertEquals((await ask("2001:db8:0:1::1", bearer(mintKey()))).status, 401);
+  const refused = gateway.logs.filter(({ event }) => event === "address_refused").map(({ address }) => address);
+  assertEquals(refused, ["192.0.2.1", "2001:db8::1"]);
+});
+
+Deno.test("a wrong key costs the store nothing where it cannot be one, and once where it can", async () => {
   const memory = openMemoryStore();
   let asked = 0;
   const keys = {
     ...memory.keys,
+    version: () => 1,
     findByHash: (...args: Parameters<typeof memory.keys.findByHash>) => (asked++, memory.keys.findByHash(...args)),
   };
   await using gateway = startWithStore(BEHIND_PROXY, { store: { ...memory, keys } });
-  const ask = async (from: string, key: string) => {
-    const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": from };
+  const ask = async (key: string) => {
+    const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": "192.0.2.1" };
     const response = await fetch(`${gateway.url}/v1/models`, { headers });
-    const { status } = response;
     await response.body?.cancel();
-    return { status, retryAfter: Number(response.headers.get("retry-after")) };
+    return response.status;
   };
-  assertEquals((await ask("192.0.2.1", mintKey())).status, 401);
-  assertEquals((await ask("192.0.2.1", gateway.key.key)).status, 200);
-  for (let at = 0; at < 19; at++) assertEquals((await ask("192.0.2.1", mintKey())).status, 401);
-  assertEquals(asked, 21);
-  for (let at = 0; at < 100; at++) {
-    const { status, retryAfter } = await ask("192.0.2.1", mintKey());
-    assertEquals([status, retryAfter > 0 && retryAfter <= 60], [429, true]);
+  const minted = mintKey();
+  for (const key of ["wrong", `${minted.slice(0, -1)}${minted.endsWith("0") ? "1" : "0"}`, `${minted}0`]) {
+    for (let at = 0; at < 10; at++) await ask(key);
   }
-  assertEquals(asked, 21);
-  assertEquals((await ask("192.0.2.1", gateway.key.key)).status, 200);
-  assertEquals((await ask("192.0.2.2", gateway.key.key)).status, 200);
-  assertEquals((await ask("192.0.2.2", mintKey())).status, 401);
-  assertEquals(gateway.logs.map(({ event, address }) => `${event} ${address}`), ["address_refused 192.0.2.1"]);
+  assertEquals(asked, 0);
+  for (let at = 0; at < 10; at++) assertEquals(await ask(minted), 429);
+  assertEquals(asked, 1);
+  assertEquals(await ask(gateway.key.key), 200);
 });
 
 Deno.test("a flood of refused admin requests writes 60 lines a minute, and the right key is not kept out", async () => {
@@ -130,51 +169,42 @@ Deno.test("lines are counted by the minute, and the first of the next one says h
   assertEquals(lines.length, 63);
 });
 
-Deno.test("a crowd counts by address, gives back once, and forgets who is gone", () => {
+Deno.test("a crowd counts by client, gives back once, and forgets who is gone", () => {
   const crowd = createCrowd();
-  const leave = [crowd.enter("192.0.2.1", 2), crowd.enter("192.0.2.1", 2)];
-  let refused = 0;
-  for (const address of ["192.0.2.1", "::ffff:192.0.2.1"]) {
-    try {
-      crowd.enter(address, 2);
-    } catch {
-      refused++;
-    }
-  }
-  assertEquals(refused, 2);
-  crowd.enter("192.0.2.2", 2)();
+  const leave = [crowd.enter("one", 2), crowd.enter("one", 2)];
+  assertThrows(() => crowd.enter("one", 2), GatewayError, "2 with this API key from this address");
+  crowd.enter("two", 2)();
   leave[0]?.();
   leave[0]?.();
-  const again = crowd.enter("192.0.2.1", 2);
-  let third = true;
-  try {
-    crowd.enter("192.0.2.1", 2);
-  } catch {
-    third = false;
-  }
-  assertEquals(third, false);
+  const again = crowd.enter("one", 2);
+  assertThrows(() => crowd.enter("one", 2), GatewayError);
   again();
   leave[1]?.();
 });
 
-Deno.test("requests under way are counted by client address until their last byte, or until the client has gone", async () => {
+Deno.test("requests under way are counted by key and address until their last byte, or until the client has gone", async () => {
   await using gateway = startGateway({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
   const gone = new AbortController();
   // Where something fails, the gateway would wait for ever for streams that nobody reads.
   using _end = { [Symbol.dispose]: () => gone.abort() };
-  const ask = (from: string, { text = "hello", signal }: { text?: string; signal?: AbortSignal } = {}) =>
+  const ask = (
+    from: string,
+    { text = "hello", signal, key = gateway.keys.good }: { text?: string; signal?: AbortSignal; key?: string } = {},
+  ) =>
     fetch(`${gateway.origin}/v1/chat/completions`, {
       method: "POST",
       headers: {
-        authorization: `Bearer ${gateway.keys.good}`,
+        authorization: `Bearer ${key}`,
         "content-type": "application/json",
         "x-forwarded-for": from,
       },
       body: JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content: text }] }),
       ...(signal !== undefined && { signal }),
     });
-  const status = async (from: string) => {
-    const response = await ask(from);
+  const other = issueKey({ name: "other", group: "default", now: 0 });
+  await gateway.store.keys.add(other.record);
+  const status = async (from: string, key?: string) => {
+    const response = await ask(from, key === undefined ? {} : { key });
     await response.text();
     return response.status;
   };
@@ -186,7 +216,10 @@ Deno.test("requests under way are counted by client address until their last byt
   const open = [await ask("192.0.2.1", long), await ask("192.0.2.1", long)];
   assertEquals(open.map(({ status }) => status), [200, 200]);
   assertEquals(await status("192.0.2.1"), 429);
+  assertEquals(await status("::ffff:192.0.2.1"), 429);
   assertEquals(await status("192.0.2.2"), 200);
+  // Another key at the same address is another client.
+  assertEquals(await status("192.0.2.1", other.key), 200);
   gone.abort();
   for (const { body } of open) await body?.cancel().catch(() => {});
   const deadline = performance.now() + 4000;

@@ -14,7 +14,7 @@ import { openMemoryStore } from "../../lib/store/memory.ts";
 /** Limits that a test can reach. */
 export const TEST_LIMITS: BodyLimits = {
   jsonBytes: 100_000,
-  budgetBytes: 150_000,
+  budgetBytes: 420_000,
   gapMs: 150,
   graceMs: 300,
   minBytesPerSecond: 1000,

@@ -11,7 +11,7 @@ import { Buffer } from "node:buffer";
 import { Dropped } from "../../lib/canonical/dropped.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { type Editing, editPictures } from "../../lib/images/canvas/edit.ts";
+import { type Editing, startEdit } from "../../lib/images/canvas/edit.ts";
 import { drawable } from "../../lib/images/canvas/font.ts";
 import { readInstruction } from "../../lib/images/canvas/instruction.ts";
 import { paint } from "../../lib/images/canvas/paint.ts";
@@ -226,8 +226,16 @@ function quarters({ width, height }: Size): Pixels {
 
 const SQUARE = { width: 120, height: 120 };
 
-function edited(prompt: string, parts: Partial<Editing> = {}): Pixels {
-  return editPictures({ prompt, size: SQUARE, index: 0, images: [quarters(SQUARE)], mask: undefined, ...parts });
+interface Parts extends Partial<Editing> {
+  images?: readonly Pixels[];
+  mask?: Pixels;
+}
+
+function edited(prompt: string, { images = [quarters(SQUARE)], mask, ...parts }: Parts = {}): Pixels {
+  const editing = { prompt, size: SQUARE, index: 0, count: images.length, hasMask: mask !== undefined, ...parts };
+  const editor = startEdit(editing);
+  for (const image of images) editor.add({ ...image, data: image.data.slice() });
+  return editor.finish(mask);
 }
 
 function at({ width, data }: Pixels, x: number, y: number): number[] {

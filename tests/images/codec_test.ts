@@ -88,6 +88,33 @@ testWorkers("a JPEG has the colours of its pixels, and white where they are tran
   assert(near((16 * 64 + 56) * 4, [255, 255, 255, 255]));
 });
 
+testWorkers("a WebP gives back the colours of its pixels, and what is transparent", async () => {
+  const size = { width: 64, height: 32 };
+  const file = await encodeImage(draw(size, (x) => x < 32 ? [220, 40, 30, 255] : [20, 40, 200, 0]), { format: "webp" });
+  const { data, ...decoded } = await decodeImage(file);
+  assertEquals(decoded, size);
+  const pixel = [...data.subarray((16 * 64 + 8) * 4, (16 * 64 + 9) * 4)];
+  assert([220, 40, 30, 255].every((value, channel) => Math.abs((pixel[channel] ?? 0) - value) < 6), `${pixel}`);
+  assertEquals(data[(16 * 64 + 56) * 4 + 3], 0);
+});
+
+Deno.test({
+  name: "WebP is written on a processor without SSE 4.1, where WebAssembly has no SIMD",
+  ignore: Deno.build.arch !== "x86_64",
+  async fn() {
+    const code = `
+      import { encodeWebp } from ${JSON.stringify(new URL("../../lib/images/codec_wasm.ts", import.meta.url))};
+      const file = await encodeWebp({ width: 8, height: 8, data: new Uint8Array(256).fill(200) }, 90);
+      console.log(new TextDecoder().decode(file.slice(8, 12)));`;
+    const { stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+      args: ["eval", "--no-check", "--v8-flags=--no-enable-sse4-1", code],
+      cwd: new URL("../..", import.meta.url),
+      stdin: "null",
+    }).output();
+    assertEquals(new TextDecoder().decode(stdout), "WEBP\n", new TextDecoder().decode(stderr));
+  },
+});
+
 /** A PNG that says it is of a size, without any pixels. */
 function header(width: number, height: number): Uint8Array<ArrayBuffer> {
   const file = encodePng(blank({ width: 1, height: 1 }, 9));
@@ -101,9 +128,10 @@ testWorkers("decodeImage() refuses what it cannot read or must not", async () =>
   const jpeg = await encodeImage(draw({ width: 64, height: 64 }, (x, y) => [x, y, 0]), { format: "jpeg" });
   const webp = await encodeImage(draw({ width: 64, height: 64 }, (x, y) => [x, y, 0]), { format: "webp" });
   const cases: [name: string, bytes: Uint8Array<ArrayBuffer>, says: string][] = [
-    ["nothing", new Uint8Array(), "expected a PNG or a JPEG"],
-    ["text", new TextEncoder().encode("<svg/>"), "expected a PNG or a JPEG"],
-    ["a WebP", webp, "expected a PNG or a JPEG"],
+    ["nothing", new Uint8Array(), "expected a PNG, JPEG or WebP"],
+    ["text", new TextEncoder().encode("<svg/>"), "expected a PNG, JPEG or WebP"],
+    ["a WebP cut short", webp.slice(0, webp.length / 2), "the webp file is damaged"],
+    ["a GIF", new TextEncoder().encode("GIF89a\x01\0\x01\0\0\0\0;"), "expected a PNG, JPEG or WebP"],
     ["a PNG cut short", png.slice(0, png.length / 2), "the png file is damaged"],
     ["a PNG with a changed byte", png.with(png.length / 2 | 0, 1 + (png[png.length / 2 | 0] ?? 0)), "damaged"],
     ["a JPEG cut in its header", jpeg.slice(0, 200), "Cannot decode the picture"],
@@ -121,7 +149,7 @@ testWorkers("convertImage() changes the format only", async () => {
   const png = encodePng(draw({ width: 48, height: 80 }, (x, y) => [x * 5, y * 3, 99]));
   assert(await convertImage(png, { format: "png" }) === png);
   for (const format of ["jpeg", "webp"] as ImageFormat[]) {
-    const file = await convertImage(png, { format, compression: 95 });
+    const file = await convertImage(png.slice(), { format, compression: 95 });
     assertEquals(imageSize(file), { type: format, width: 48, height: 80 });
   }
   await assertRejects(() => convertImage(new Uint8Array(9), { format: "png" }), GatewayError, "expected a PNG");

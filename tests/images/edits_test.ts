@@ -22,6 +22,7 @@ Deno.test("an edit answers with exactly the members of an image result and the n
       input_tokens_details: { text_tokens: PROMPT_TOKENS },
       output_tokens: 7_024,
       total_tokens: PROMPT_TOKENS + 7_024,
+      num_input_images: 1,
     },
     num_input_images: 1,
   });
@@ -110,12 +111,12 @@ Deno.test("numbers and booleans are read from text, other fields go to the upstr
 const ONE: File = ["image", png(1024, 1024)];
 
 const BAD: readonly [what: string, Record<string, string | undefined>, readonly File[], string, RegExp][] = [
-  ["no picture", {}, [], "image", /Missing required parameter: image \(a PNG or JPEG file\)/],
+  ["no picture", {}, [], "image", /Missing required parameter: image \(a PNG, JPEG or WebP file\)/],
   ["a URL", { image: "https://example.com/a.png" }, [], "image", /expected a file upload .*not a URL/],
   ["base64", { "image[]": "iVBORw0KGgo=" }, [], "image", /expected a file upload/],
   ["a mask as text", { mask: "https://example.com/a.png" }, [ONE], "mask", /expected a file upload/],
   ["an empty file", {}, [["image", new Uint8Array()]], "image", /file is empty/],
-  ["a file of text", {}, [["image", join("hello"), "a.png"]], "image", /neither PNG nor JPEG/],
+  ["a file of text", {}, [["image", join("hello"), "a.png"]], "image", /neither PNG nor JPEG nor WebP/],
   ["a GIF", {}, [["image", join("GIF89a\x10\0\x10\0")]], "image", /this file is GIF/],
   ["a damaged header", {}, [["image", png(9, 9).slice(0, 20)]], "image", /header is damaged/],
   [
@@ -126,7 +127,7 @@ const BAD: readonly [what: string, Record<string, string | undefined>, readonly 
     /16000x16000 pixels, expected at most 64000000/,
   ],
   ["too long a side", {}, [["image", pngHead(20_000, 10)]], "image", /16384 on a side/],
-  ["a second picture that is none", {}, [ONE, ["image", join("?")]], "image[1]", /neither PNG nor JPEG/],
+  ["a second picture that is none", {}, [ONE, ["image", join("?")]], "image[1]", /neither PNG nor JPEG nor WebP/],
   ["17 pictures", {}, Array<File>(17).fill(ONE), "image", /at most 16 pictures, not 17/],
   [
     "a mask of another size",

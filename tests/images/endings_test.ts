@@ -96,19 +96,13 @@ function start(script: Script, more: JsonObject = {}): Running {
   return startGateway({ p: painter(script) }, { ...FILE, ...more });
 }
 
-/** A model that paints on when the client leaves. */
-function startDraining(script: Script): Running {
-  return start(script, {
-    models: [{
-      id: "acme/paint",
-      created: 1,
-      context_length: 32_000,
-      architecture: { output_modalities: ["image"] },
-      pricing: { prompt: "0.00000075", completion: "0.0000045" },
-      on_disconnect: "drain",
-      targets: [{ upstream: "p", model: "paint-1" }],
-    }],
-  });
+/** What a model may want for clients that have left; absent: what it wants by default. */
+const ON_DISCONNECT = [undefined, "drain", "cancel"] as const;
+
+/** A model that wants this for clients that have left. */
+function startWith(onDisconnect: typeof ON_DISCONNECT[number], script: Script, more: JsonObject = {}): Running {
+  const row = onDisconnect === undefined ? {} : { on_disconnect: onDisconnect };
+  return startGateway({ p: painter(script) }, { ...FILE, ...more }, { row });
 }
 
 const SIZE = { size: "1024x1024" };
@@ -163,11 +157,12 @@ Deno.test("whole answers: each picture that comes is charged once, with the bill
   });
 });
 
-Deno.test("a client that leaves before its pictures pays nothing, unless its model paints on", async () => {
-  for (const drain of [false, true]) {
+Deno.test("a client that leaves before its pictures pays for them, unless its model is cancelled", async () => {
+  for (const onDisconnect of ON_DISCONNECT) {
+    const drain = onDisconnect !== "cancel";
     for (const headers of [{}, { "idempotency-key": "a" }] as Record<string, string>[]) {
       const [asked, wait] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      await using gateway = (drain ? startDraining : start)(() => {
+      await using gateway = startWith(onDisconnect, () => {
         asked.resolve();
         return [wait.promise, image(0)];
       });
@@ -278,8 +273,9 @@ async function leavesAfter(response: Response, pictures: number): Promise<void> 
   await reader?.cancel();
 }
 
-Deno.test("a client that leaves a stream pays for the pictures it got, or for all where its model paints on", async () => {
-  for (const drain of [false, true]) {
+Deno.test("a client that leaves a stream pays for all pictures, or for those it got where its model is cancelled", async () => {
+  for (const onDisconnect of ON_DISCONNECT) {
+    const drain = onDisconnect !== "cancel";
     for (const pictures of [0, 1, 2]) {
       const wait = Promise.withResolvers<void>();
       const script: Script = () => [
@@ -287,7 +283,7 @@ Deno.test("a client that leaves a stream pays for the pictures it got, or for al
         wait.promise,
         ...[0, 1, 2].slice(pictures).map(image),
       ];
-      await using gateway = (drain ? startDraining : start)(script);
+      await using gateway = startWith(onDisconnect, script);
       const response = await gateway.generate({ ...SIZE, n: 3, stream: true });
       // Without a picture it is a keep-alive that is read.
       await leavesAfter(response, pictures);
@@ -302,17 +298,39 @@ Deno.test("a client that leaves a stream pays for the pictures it got, or for al
   }
 });
 
-Deno.test("a stream that nobody reads ends, and what was sent of it is charged", async () => {
-  await using gateway = start(
-    // Far more than what the system keeps for a client that does not read.
-    () => [0, 1, 2].map((index): Step => ({ type: "image", index, base64: "A".repeat(24_000_000) })),
-    { limits: { answer_unread_ms: 100 } },
-  );
-  using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
-  const body = JSON.stringify({ model: "acme/paint", prompt: "A cat", quality: "low", stream: true, n: 3, ...SIZE });
-  const head = `POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.key}\r\n` +
-    `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
-  await connection.write(new TextEncoder().encode(head + body));
+Deno.test("a stream that nobody reads ends, and what was made or sent of it is charged", async () => {
+  for (const onDisconnect of ON_DISCONNECT) {
+    const pictures = onDisconnect === "cancel" ? 0 : 3;
+    await using gateway = startWith(
+      onDisconnect,
+      // Far more than what the system keeps for a client that does not read.
+      () => [0, 1, 2].map((index): Step => ({ type: "image", index, base64: "A".repeat(24_000_000) })),
+      { limits: { answer_unread_ms: 100 } },
+    );
+    using connection = await Deno.connect({ hostname: "127.0.0.1", port: gateway.port });
+    const body = JSON.stringify({ model: "acme/paint", prompt: "A cat", quality: "low", stream: true, n: 3, ...SIZE });
+    const head = `POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.key}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
+    await connection.write(new TextEncoder().encode(head + body));
+    const ended = pictures === 0
+      ? { status: 499, ending: "failed" } as const
+      : { status: 200, ending: "abandoned" } as const;
+    await assertEntered(gateway, [{ ...ended, pictures }]);
+  }
+});
+
+Deno.test("no more pictures are made for clients that have left than the limit allows", async () => {
+  const asked = Promise.withResolvers<void>();
+  const script: Script = () => {
+    asked.resolve();
+    return [new Promise(() => {}), image(0)];
+  };
+  await using gateway = start(script, { limits: { drained_requests: 0 } });
+  const leave = new AbortController();
+  const asking = gateway.generate(SIZE, { signal: leave.signal }).catch(() => {});
+  await asked.promise;
+  leave.abort();
+  await asking;
   await assertEntered(gateway, [{ status: 499, ending: "failed", pictures: 0 }]);
 });
 

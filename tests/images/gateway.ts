@@ -3,11 +3,11 @@ import { issueKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { closeGateway, createGateway, type Gateway } from "../../lib/gateway.ts";
-import { createApp } from "../../lib/http/app.ts";
 import type { ImageCall, ImageEvent, ImageUpstream } from "../../lib/images/types.ts";
 import type { Json, JsonObject } from "../../lib/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { routes } from "../../routes/manifest.ts";
+import { createDescribedApp } from "../described_answers.ts";
 import { forgivingHealth } from "../routing/forgiving.ts";
 import { base64Of, png } from "./pictures.ts";
 
@@ -91,7 +91,11 @@ export interface Running extends AsyncDisposable {
 export const PRICES = { prompt: "0.00000075", completion: "0.0000045" };
 
 /** Starts the app with painters by name; `acme/paint` tries them in turn. */
-export function startGateway(painters: Record<string, Painter>, file: JsonObject = {}): Running {
+export function startGateway(
+  painters: Record<string, Painter>,
+  file: JsonObject = {},
+  { log = () => {}, row = {} }: { log?: Gateway["log"]; row?: JsonObject } = {},
+): Running {
   const names = Object.keys(painters);
   const config = parseConfig({
     upstreams: Object.fromEntries(
@@ -104,6 +108,7 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
       architecture: { input_modalities: ["text", "image"], output_modalities: ["image"] },
       pricing: PRICES,
       targets: names.map((upstream, priority) => ({ upstream, model: "paint-1", priority })),
+      ...row,
     }],
     ...file,
   });
@@ -115,14 +120,15 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
     store,
     now: () => 1_790_000_000_500,
     random: () => 0,
-    log: () => {},
+    log,
     health: forgivingHealth(),
   });
   const imageUpstreams = new Map([...built.imageUpstreams, ...Object.entries(painters)]);
   const gateway: Gateway = { ...built, imageUpstreams };
+  const { app, assertDescribed } = createDescribedApp({ routes, gateway: () => gateway });
   const server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
-    createApp({ routes, gateway: () => gateway }),
+    app,
   );
   const { port } = server.addr;
   const origin = `http://127.0.0.1:${port}`;
@@ -151,6 +157,7 @@ export function startGateway(painters: Record<string, Painter>, file: JsonObject
     async [Symbol.asyncDispose]() {
       await server.shutdown();
       await closeGateway(built);
+      assertDescribed();
     },
   };
 }

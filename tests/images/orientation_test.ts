@@ -2,15 +2,25 @@ import { assert, assertEquals } from "@std/assert";
 import { orientationOf } from "../../lib/images/orientation.ts";
 import { chunk, exif, exifSegment, join, jpegHead, png, pngHead, segment } from "./pictures.ts";
 
+/** A WebP of 4x3 pixels with chunks after its head. */
+function webp(...chunks: [name: string, data: Uint8Array<ArrayBuffer>][]): Uint8Array<ArrayBuffer> {
+  const parts = chunks.flatMap(([name, data]) => [
+    join(name, new Uint8Array(new Uint32Array([data.length]).buffer), data, new Uint8Array(data.length % 2)),
+  ]);
+  return join("RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\x08\0\0\0\x03\0\0\x02\0\0", ...parts);
+}
+
 const JFIF = segment(0xe0, join("JFIF\0\x01\x01\0\0\x01\0\x01\0\0"));
 
-Deno.test("orientationOf() reads every orientation of JPEG and PNG in both orders of bytes", () => {
+Deno.test("orientationOf() reads every orientation of JPEG, PNG and WebP in both orders of bytes", () => {
   for (let orientation = 1; orientation <= 8; orientation++) {
     for (const order of ["little", "big"] as const) {
       const data = exif(orientation, order);
       assertEquals(orientationOf(jpegHead(4, 3, exifSegment(data))), orientation);
       assertEquals(orientationOf(jpegHead(4, 3, JFIF, join("\xff"), exifSegment(data))), orientation);
       assertEquals(orientationOf(png(4, 3, chunk("gAMA", new Uint8Array(4)), chunk("eXIf", data))), orientation);
+      assertEquals(orientationOf(webp(["VP8 ", join("odd")], ["EXIF", data])), orientation);
+      assertEquals(orientationOf(webp(["EXIF", join("Exif\0\0", data)])), orientation);
     }
   }
 });
@@ -35,7 +45,11 @@ Deno.test("orientationOf() is 1 where nothing is said, or nothing that makes sen
 });
 
 Deno.test("orientationOf() never throws, wherever a file is cut or changed", () => {
-  const files = [jpegHead(4, 3, JFIF, exifSegment(exif(6))), png(4, 3, chunk("eXIf", exif(6, "big")))];
+  const files = [
+    jpegHead(4, 3, JFIF, exifSegment(exif(6))),
+    png(4, 3, chunk("eXIf", exif(6, "big"))),
+    webp(["VP8 ", join("odd")], ["EXIF", exif(6)]),
+  ];
   for (const file of files) {
     for (let end = 0; end < file.length; end++) orientationOf(file.slice(0, end));
     for (let at = 0; at < file.length; at++) {

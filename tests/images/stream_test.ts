@@ -53,7 +53,7 @@ Deno.test("a stream has the official events, an index each, and usage with the f
     output_format: "webp",
     background: "opaque",
   });
-  assertEquals(response.headers.get("x-sluice-image-size"), "1024x1024");
+  assertEquals(response.headers.get("x-sluice-image-size"), null);
   const shared = {
     created_at: 1_790_000_000,
     size: "1024x1024",
@@ -82,6 +82,7 @@ Deno.test("a stream has the official events, an index each, and usage with the f
         ...shared,
         usage: usage(PROMPT_TOKENS, 7_024),
         index: 0,
+        sluice_image_size: "1024x1024",
         sluice_cost: "0.0316095",
       },
     },
@@ -98,6 +99,10 @@ Deno.test("an edit's events have names of their own", async () => {
     ["image_edit.completed", "image_edit.completed", "auto"],
   ]);
   assertEquals(upstream.calls[0]?.request.partialImages, 1);
+  assertEquals(said.map(({ data: { num_input_images, usage } }) => [num_input_images, usage]), [
+    [undefined, undefined],
+    [1, { ...usage((await loadTokenCounter()).count("Blue"), 7_024), num_input_images: 1 }],
+  ]);
 });
 
 Deno.test("several pictures are completed once each, and their usage adds up to the bill", async () => {
@@ -204,12 +209,12 @@ Deno.test("an error after keep-alives comes in the stream", async () => {
   assertMatch(JSON.stringify(only?.data), /"message":"Refused","type":"invalid_request_error"/);
 });
 
-Deno.test("a client that leaves a stream ends the work upstream", async () => {
+Deno.test("a client that leaves a stream ends the work upstream where its model is cancelled", async () => {
   const upstream = painter(() => [
     { type: "partial", index: 0, step: 0, base64: "AA" },
     new Promise(() => {}),
   ]);
-  await using gateway = startGateway({ p: upstream });
+  await using gateway = startGateway({ p: upstream }, {}, { row: { on_disconnect: "cancel" } });
   const response = await gateway.generate({ ...STREAM, partial_images: 1 });
   const reader = response.body?.getReader();
   assert((await reader?.read())?.done === false);

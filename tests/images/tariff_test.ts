@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { isValidSize } from "../../lib/images/size.ts";
-import { billedTokens, deliveredTokens, outputTokens } from "../../lib/images/tariff.ts";
+import { billedTokens, tokensOfImage } from "../../lib/images/tariff.ts";
+import { outputTokens } from "../../lib/metering/image_tokens.ts";
 import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
 import { costOfTokens } from "../../lib/metering/price.ts";
 
@@ -63,12 +64,28 @@ Deno.test("outputTokens() is the formula in exact rational arithmetic, for every
   assert(sizes > 5_000);
 });
 
-Deno.test("a picture is charged by its actual size, and never more than was asked for", () => {
+Deno.test("a picture is charged by its actual size, larger or smaller than asked for, up to the dearest valid one", () => {
   const asked = { width: 1536, height: 1024 };
-  assertEquals(deliveredTokens(undefined, asked), 5_488);
-  assertEquals(deliveredTokens(asked, asked), 5_488);
-  assertEquals(deliveredTokens({ width: 1024, height: 1024 }, { width: 2880, height: 2880 }), 7_024);
-  assertEquals(deliveredTokens({ width: 1024, height: 1024 }, asked), 5_488);
-  assertEquals(deliveredTokens({ width: 1, height: 1 }, asked), 5_488);
-  assertEquals(deliveredTokens({ width: 60_000, height: 60_000 }, asked), 5_488);
+  let dearest = 0;
+  for (let width = 16; width <= 3840; width += 16) {
+    for (let height = 16; height <= width; height += 16) {
+      if (isValidSize({ width, height })) dearest = Math.max(dearest, outputTokens({ width, height }));
+    }
+  }
+  assertEquals(dearest, 23_719);
+  const cases: [width: number, height: number, tokens: number][] = [
+    [1536, 1024, 5_488],
+    [1024, 1024, 7_024],
+    [2880, 2880, 23_719],
+    // Sizes that nobody can ask for.
+    [512, 512, 5_212],
+    [1000, 1000, 6_912],
+    [4096, 4096, dearest],
+    [60_000, 60_000, dearest],
+    [2 ** 31 - 1, 2 ** 31 - 1, dearest],
+  ];
+  for (const [width, height, tokens] of cases) {
+    assertEquals([width, height, tokensOfImage({ width, height }, asked)], [width, height, tokens]);
+  }
+  assertEquals(tokensOfImage(undefined, asked), 5_488);
 });

@@ -114,6 +114,39 @@ async function openAll(
   return Object.assign(stack, { nodes });
 }
 
+Deno.test({
+  name: "no more runs than a limit while Redis is away, where one node runs more than its share",
+  ignore: !HAS_REDIS,
+  async fn() {
+    await using redis = await startRedis();
+    await using stack = await openAll(redis, "local");
+    const [first, second, third] = stack.nodes as [OpenNode, OpenNode, OpenNode];
+    const claims = [limitOf("key:uneven", "concurrency", 6)];
+    const busy = await Promise.all(Array.from({ length: 4 }, () => takeOne(first.limiter, claims)));
+    const others = [await takeOne(second.limiter, claims), await takeOne(third.limiter, claims)];
+    // All is taken, and each is told so.
+    const full = await burst(stack.nodes, { claims, each: 1 });
+    assertEquals([busy, others].flat().map(({ admitted }) => admitted).concat(full.refused === 3), Array(7).fill(true));
+
+    await redis.stop("crash");
+    const during = await burst(stack.nodes, { claims, each: 6 });
+    assertEquals([during.admitted, during.refused], [0, 18]);
+    const refused = await takeOne(second.limiter, claims);
+    assert(refused.retryAfterMs > 0 && refused.retryAfterMs <= 60_500, `${refused.retryAfterMs}`);
+    // The slots of a node that is within its share are its own.
+    await second.limiter.end(others[0]?.id ?? "", 0);
+    assertEquals((await burst([second], { claims, each: 6 })).admitted, 1);
+    // The first one gets down to its share.
+    for (const { id } of busy) await first.limiter.end(id, 0);
+    assertEquals((await burst([first], { claims, each: 6 })).admitted, 2);
+
+    await redis.start();
+    await until(() => stack.nodes.every(({ limiter }) => limiter.healthy), UP_AGAIN);
+    assertEquals(await leftOf(first.limiter, limitOf("key:uneven", "concurrency", 6)), 2);
+    assertEquals((await burst(stack.nodes, { claims, each: 6 })).admitted, 2);
+  },
+});
+
 for (const outage of ["local", "closed"] as const) {
   for (const [name, { kept, go, comeBack }] of Object.entries(OUTAGES)) {
     Deno.test({

@@ -44,12 +44,14 @@ Deno.test("mostTokens() bounds the output by what was asked for, or else by the 
   assertEquals(output({ maxTokens: 1_000_000_000, n: 2 }), 16_000);
 });
 
-Deno.test("mostTokens() is never above the context of the model, whatever is sent", () => {
+Deno.test("mostTokens() and estimateTokens() are never above the context of the model, whatever is sent", () => {
   const text = "x".repeat(300_000);
   const file: Block = { type: "media", media: { kind: "url", url: "https://a/b.pdf", mediaType: "application/pdf" } };
   for (const block of [{ type: "text", text } as Block, file]) {
     assertEquals(mostTokens(prompt([block]), MODEL).input, MODEL.context_length);
   }
+  const long: Block = { type: "text", text: "x".repeat(4 * MODEL.context_length + 100) };
+  assertEquals(estimateTokens(prompt([long]), { model: MODEL }).input, MODEL.context_length);
   const hosted = prompt([], { tools: [{ type: "hosted", from: "responses", value: { type: "web_search" } }] });
   assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
 });
@@ -81,6 +83,23 @@ Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it s
     const more = mostTokens(prompt([block]), MODEL).input - bare;
     assert(more >= least && more <= most, `${more} for ${JSON.stringify(block).slice(0, 80)}`);
   }
+});
+
+Deno.test("mostTokens() takes an address for a picture where its vendor can find nothing else there", () => {
+  const cases: [url: string, isPicture: boolean][] = [
+    ["https://a/b.PNG?c#d", true],
+    ["https://a/b.jpeg", true],
+    ["https://a/b", false],
+    ["https://a/b?c=d.png", false],
+    ["https://youtu.be/b.png", false],
+  ];
+  for (const [url, isPicture] of cases) {
+    const one = prompt([{ type: "media", media: { kind: "url", url } }]);
+    const { input } = mostTokens(one, { ...MODEL, infersTypes: true });
+    assertEquals(input < MODEL.context_length, isPicture, url);
+  }
+  const bare = prompt([{ type: "media", media: { kind: "url", url: "https://a/b" } }]);
+  assert(mostTokens(bare, MODEL).input < MODEL.context_length);
 });
 
 /** Prompts with a text outside of blocks, and whether estimates count it, too. */

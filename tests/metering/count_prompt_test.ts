@@ -106,9 +106,11 @@ Deno.test("countMessages() counts pictures by their size, others as documented",
     [file("text/plain", btoa("Hello, world!")), 4],
     [file("text/plain; charset=utf-8", btoa("\xe4\xbd\xa0\xe5\xa5\xbd")), tokens("你好")],
     [file("text/plain", "!!!"), 1],
-    [file("application/pdf", btoa("x".repeat(4001))), 1001],
-    [file("application/pdf", ""), 0],
-    [{ ...file("application/pdf", btoa("1234")), name: "a report.pdf" } as Block, 1 + tokens("a report.pdf")],
+    [file("application/zip", btoa("x".repeat(4001))), 1001],
+    [file("application/zip", ""), 0],
+    [file("application/pdf", btoa("<</Type/Page>>".repeat(3))), 3 * 1600],
+    [file("application/pdf", ""), 1600],
+    [{ ...file("application/pdf", btoa("1234")), name: "a report.pdf" } as Block, 1600 + tokens("a report.pdf")],
   ];
   for (const [block, expected] of cases) assertEquals(await blocksTokens(block), expected, JSON.stringify(block));
 });

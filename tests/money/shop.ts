@@ -14,8 +14,8 @@ export const FATES = ["told", "told", "told", "missing", "absurd", "fails", "cut
 /** What becomes of a request. */
 export type Fate = typeof FATES[number];
 
-/** Models for texts. The last one's answers are paid for to their end, whoever leaves. */
-export const TEXT_MODELS = ["acme/cheap", "acme/dear", "acme/drain"] as const;
+/** Models for texts. What clients pay that leave: the bill of the upstream, as the models reason; or what was sent. */
+export const TEXT_MODELS = ["acme/cheap", "acme/dear", "acme/drain", "acme/cancel"] as const;
 
 /** Prices of a token in USD, and in 1e-12 USD with the factor of the groups. */
 const CHEAP = { prompt: "0.00000125", completion: "0.000005", input_cache_read: "0.000000125" };
@@ -25,10 +25,16 @@ const FACTOR = "0.8";
 const UNITS: Readonly<Record<string, Pick<Record<keyof BilledTokens, bigint>, "prompt" | "completion">>> = {
   "acme/cheap": { prompt: 1_000_000n, completion: 4_000_000n },
   "acme/drain": { prompt: 1_000_000n, completion: 4_000_000n },
+  "acme/cancel": { prompt: 1_000_000n, completion: 4_000_000n },
   "acme/dear": { prompt: 98_765_428n, completion: 790_123_460n },
   "acme/paint": { prompt: 600_000n, completion: 3_600_000n },
 };
-const CACHED: Readonly<Record<string, bigint>> = { "acme/cheap": 100_000n, "acme/drain": 100_000n, "acme/dear": 4n };
+const CACHED: Readonly<Record<string, bigint>> = {
+  "acme/cheap": 100_000n,
+  "acme/drain": 100_000n,
+  "acme/cancel": 100_000n,
+  "acme/dear": 4n,
+};
 
 /** What the key in the group `poor` may spend. */
 export const POOR_USD = "0.05";
@@ -140,6 +146,7 @@ function configOf(one: Stepped, two: Stepped): JsonObject {
       text("acme/cheap", CHEAP, { targets: [{ upstream: "one", model: "cheap" }] }),
       text("acme/dear", DEAR, { targets: [{ upstream: "two", model: "dear" }] }),
       text("acme/drain", CHEAP, { targets: [{ upstream: "one", model: "drain" }], on_disconnect: "drain" }),
+      text("acme/cancel", CHEAP, { targets: [{ upstream: "one", model: "cancel" }], on_disconnect: "cancel" }),
       model("acme/paint", [{ upstream: "one", model: "paint-1" }], {
         architecture: { input_modalities: ["text"], output_modalities: ["image"] },
         reasoning: undefined,

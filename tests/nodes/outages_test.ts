@@ -22,9 +22,10 @@ const UP_AGAIN = { within: 20_000 };
 const LONGEST_MS = 6_000;
 
 function configFor(load: Load, nodes: JsonObject): JsonObject {
-  const { upstreams, models } = served(load);
+  const { upstreams, models, routing } = served(load);
   return {
     upstreams,
+    routing,
     models: [...models, priced("acme/echo", { upstream: "embedded", model: "echo" })],
     keys: [
       { name: "load", key: { env: KEY.env } },

@@ -57,7 +57,7 @@ export function startCounter(paid: number): Counter {
 
 /** What the gateways obey; once `changed`, with another price and one model more. */
 export function configFor({ load, counter }: { load: Load; counter: Counter }, changed = false): JsonObject {
-  const { upstreams, models } = served(load);
+  const { upstreams, models, routing } = served(load);
   const key = (name: string, rules: JsonObject) => ({ name, key: { env: `KEY_${name.toUpperCase()}` }, ...rules });
   const echo = priced("acme/echo", { upstream: "embedded", model: "echo" });
   const pricing = { prompt: "0", completion: changed ? ECHO_PRICES.after : ECHO_PRICES.before };
@@ -67,6 +67,7 @@ export function configFor({ load, counter }: { load: Load; counter: Counter }, c
       ...upstreams,
       counter: { vendor: "openai-compatible", base_url: `${counter.upstream.url}/v1` },
     },
+    routing,
     models: [
       ...models,
       { ...echo, pricing },

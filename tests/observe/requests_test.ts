@@ -144,12 +144,12 @@ Deno.test("failures name their kind: before the answer, within it, of the upstre
   const reader = left.body?.getReader();
   await reader?.read();
   await reader?.cancel();
+  hang.resolve();
   const [before, within, gone] = await lines(gateway, 3);
   assertEquals([before?.status, before?.level, before?.ending], [503, "warn", "failed"]);
   assert(before?.kind !== undefined);
   assertEquals([within?.status, within?.kind, within?.ending, within?.level], [200, "upstream", "failed", "warn"]);
   assertEquals([gone?.ending, gone?.kind], ["abandoned", undefined]);
-  hang.resolve();
 });
 
 Deno.test("a client that leaves before its answer is nobody's failure", async () => {

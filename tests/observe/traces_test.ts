@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { inFolder, start } from "../cli/program.ts";
+import { inFolder, startWithKey } from "../cli/program.ts";
 import { events, json, startScripted } from "../upstreams/scripted.ts";
 import { STREAMED, WHOLE } from "../upstreams/said.ts";
 
@@ -71,7 +71,7 @@ Deno.test("with OTEL_DENO=true each request to a model has a span with what it u
       }],
     };
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(config));
-    const gateway = await start([], {
+    const gateway = await startWithKey([], {
       folder,
       env: {
         CANARY: UPSTREAM_KEY,
@@ -81,7 +81,7 @@ Deno.test("with OTEL_DENO=true each request to a model has a span with what it u
         OTEL_BSP_SCHEDULE_DELAY: "50",
       },
     });
-    const key = /sk-sluice-[A-Za-z0-9_-]{49}/.exec(gateway.banner)?.[0] ?? "";
+    const { key } = gateway;
     const ids: string[] = [];
     for (const more of [{}, { stream: true }, { user: "fail" }]) {
       const response = await fetch(`${gateway.origin}/v1/chat/completions`, {

@@ -1,6 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Usage } from "../../lib/canonical/types.ts";
 import { readTokens } from "../../lib/pipeline/billed_tokens.ts";
+import type { UsageSource } from "../../lib/store/ledger.ts";
 import { tokens } from "./world.ts";
 
 const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
@@ -8,7 +9,7 @@ const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
 Deno.test("tokens that are not told are counted, and so are zeros where the gateway counts some", async () => {
   const told = { prompt: 7, completion: 5 };
   const { prompt, ...output } = COUNTED;
-  const cases: [name: string, usage: Usage, says: string, expected: Usage, source: string][] = [
+  const cases: [name: string, usage: Usage, says: string, expected: Usage, source: UsageSource][] = [
     ["all told", told, "text", told, "upstream"],
     ["nothing told", {}, "text", COUNTED, "counted"],
     ["all zeros", { prompt: 0, completion: 0 }, "text", COUNTED, "counted"],
@@ -29,6 +30,7 @@ Deno.test("tokens that are not told are counted, and so are zeros where the gate
   ];
   for (const [name, usage, says, expected, source] of cases) {
     const charged = await readTokens({ usage, finish: "end" }, {
+      isEstimate: () => false,
       countInput: () => Promise.resolve(COUNTED.prompt),
       countOutput: () => Promise.resolve(says === "text" ? output : { completion: says.length, reasoning: 0 }),
     });
@@ -38,7 +40,7 @@ Deno.test("tokens that are not told are counted, and so are zeros where the gate
 
 Deno.test("a refusal of no token is believed, as its words may be the vendor's, unless the prompt has none either", async () => {
   const { prompt, ...output } = COUNTED;
-  const cases: [name: string, usage: Usage, expected: Usage, source: string][] = [
+  const cases: [name: string, usage: Usage, expected: Usage, source: UsageSource][] = [
     ["an output of zero", { prompt: 7, completion: 0 }, { prompt: 7 }, "upstream"],
     ["an output of some tokens", { prompt: 7, completion: 3 }, { prompt: 7, completion: 3 }, "upstream"],
     ["no word of the output", { prompt: 7 }, { prompt: 7, ...output }, "counted"],
@@ -46,9 +48,29 @@ Deno.test("a refusal of no token is believed, as its words may be the vendor's, 
   ];
   for (const [name, usage, expected, source] of cases) {
     const charged = await readTokens({ usage, finish: "refusal" }, {
+      isEstimate: () => false,
       countInput: () => Promise.resolve(prompt),
       countOutput: () => Promise.resolve(output),
     });
     assertEquals(charged, { tokens: tokens(expected), source }, name);
+  }
+});
+
+Deno.test("an input that had to be estimated is named so, and only where it is billed", async () => {
+  const cases: [usage: Usage, source: UsageSource][] = [
+    [{ completion: 2 }, "estimated"],
+    [{}, "estimated"],
+    [{ prompt: 7 }, "counted"],
+    [{ prompt: 7, completion: 2 }, "upstream"],
+    [{ prompt: 7, completion: 2, counted: "estimated" }, "estimated"],
+    [{ prompt: 7, completion: 2, counted: true }, "counted"],
+  ];
+  for (const [usage, source] of cases) {
+    const charged = await readTokens({ usage, finish: "end" }, {
+      isEstimate: () => true,
+      countInput: () => Promise.resolve(7),
+      countOutput: () => Promise.resolve({ completion: 2, reasoning: 0 }),
+    });
+    assertEquals(charged, { tokens: tokens({ prompt: 7, completion: 2 }), source }, JSON.stringify(usage));
   }
 });

@@ -186,7 +186,7 @@ const FREE_ENDINGS: readonly [name: string, says: Said, more?: JsonObject][] = [
 
 Deno.test("what was held for a request without a charge pays for the next one", async () => {
   let said: Said = { steps: [] };
-  await using budgeted = startBudgeted({ says: () => said });
+  await using budgeted = startBudgeted({ says: () => said, row: { on_disconnect: "cancel" } });
   const { gateway } = budgeted;
   for (const protocol of PROTOCOLS) {
     // Exactly one request: what is not given back is missed at once.

@@ -1,10 +1,12 @@
-import { assertEquals, assertRejects } from "@std/assert";
+import { assertEquals, assertMatch, assertRejects } from "@std/assert";
 import type { Prompt } from "../../lib/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { fitContext } from "../../lib/pipeline/context.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
+import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
+import { model, startGateway } from "../upstreams/gateway.ts";
 
 function modelOf(context_length: number): Model {
   return modelSchema.parse({
@@ -30,7 +32,11 @@ Deno.test("fitContext() leaves the counting to an upstream that checks for itsel
   const fitted = await fitContext(prompt, { model: modelOf(5), codec: responses, checkedUpstream: true });
   assertEquals(fitted.prompt === prompt, true);
   const counts = await Promise.all([fitted.countInput(), fitted.countInput()]);
-  assertEquals(counts[0] > 90 && counts[0] === counts[1], true, `${counts}`);
+  // What the upstream took is no larger than its context.
+  assertEquals(counts, [5, 5]);
+  const wide = await fitContext(prompt, { model: modelOf(1_000), codec: responses, checkedUpstream: true });
+  const count = await wide.countInput();
+  assertEquals(count > 90 && count < 1_000, true, `${count}`);
 });
 
 Deno.test("fitContext() refuses what is too long, in the protocol's own words", async () => {
@@ -58,4 +64,37 @@ Deno.test("fitContext() refuses a last turn that is too long by itself", async (
     async () => await fitContext(promptOf(1, "auto"), { model: modelOf(3), codec: responses, checkedUpstream: true }),
     GatewayError,
   );
+});
+
+Deno.test("fitContext() counts the output asked for against the window", async () => {
+  const prompt = promptOf(1);
+  const input = await (await fitContext(prompt, { model: modelOf(1_000), codec: chat, checkedUpstream: false }))
+    .countInput();
+  const fit = (codec: typeof chat, maxTokens: number, asked = prompt) =>
+    fitContext(asked, { model: modelOf(1_000), codec, checkedUpstream: false, maxTokens });
+  const most = 1_000 - input;
+  for (const codec of [chat, responses, messages]) {
+    assertEquals((await fit(codec, most)).prompt === prompt, true);
+    const error = await assertRejects(async () => await fit(codec, most + 1), GatewayError);
+    assertEquals([error.kind, error.code], ["invalid", "context_length_exceeded"]);
+    assertMatch(error.message, new RegExp(`\\b${input}\\b.*\\b${most + 1}\\b.*`));
+  }
+  const shortened = await fit(responses, 940, promptOf(9, "auto"));
+  assertEquals(shortened.prompt.messages.length < 9, true);
+  assertEquals(await shortened.countInput() <= 60, true);
+});
+
+Deno.test("an answer that does not fit beside its input is refused, as vendors do", async () => {
+  const row = { ...model("acme/small", [{ upstream: "embedded", model: "echo" }]), context_length: 100 };
+  await using gateway = startGateway({ models: [row] });
+  const input = "one two three four five six seven eight nine ten";
+  const ask = (max_output_tokens: number, truncation: string) =>
+    gateway.ask("responses", { model: "acme/small", input, max_output_tokens, truncation });
+  const answered = await ask(50, "disabled");
+  assertEquals(answered.status, 200, await answered.text());
+  for (const truncation of ["disabled", "auto"]) {
+    const refused = await ask(99, truncation);
+    assertEquals(refused.status, 400);
+    assertEquals((await refused.json()).error.code, "context_length_exceeded");
+  }
 });

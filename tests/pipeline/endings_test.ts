@@ -264,7 +264,7 @@ const CASES: readonly Case[] = [
     name: "a client that leaves in mid-stream, and a model that goes on and fails",
     ways: HTTP,
     options: (world) => ({ ...streamsThen(2, ({ gone }) => [gone()], { cut: true })(world), onDisconnect: "drain" }),
-    act: leavesIn(2, () => ({ status: 200, ...FAILED })),
+    act: leavesIn(2, (protocol, way) => left(protocol, way, 2)),
   },
   {
     name: "a client that leaves an embedded model in mid-stream",

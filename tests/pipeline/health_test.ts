@@ -15,15 +15,44 @@ const MODEL = {
   targets: [{ upstream: "first", model: "m" }, { upstream: "second", model: "m" }],
 };
 
-/** Targets that were asked; those named do not let the gateway in. */
-function healthWith(refused: readonly string[]): Health {
-  const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0.5 });
+/** Targets that were asked; those named refuse the gateway's key. */
+async function healthWith(refused: readonly string[]): Promise<Health> {
+  const health = createHealth({
+    breaker: BREAKER,
+    monotonic: () => 0,
+    now: () => 0,
+    random: () => 0.5,
+    later: () => () => {},
+    probe: () => Promise.resolve("refused"),
+  });
   for (const target of MODEL.targets) {
-    const admission = health.admit({ model: MODEL, target });
+    const admission = health.admit({ model: MODEL, target, key: "k1" });
     assert(admission.admitted);
-    const isRefused = refused.includes(target.upstream);
-    health.report(admission.pass, isRefused ? { type: "refused", scope: "upstream" } : { type: "success" });
+    health.report(admission.pass, { type: refused.includes(target.upstream) ? "refused" : "success" });
   }
+  // The probes are answered.
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  return health;
+}
+
+/** Targets that were asked; those named have failed so often in a row. */
+function healthAfter(failures: Readonly<Record<string, number>>, passedMs = 0): Health {
+  let now = 0;
+  const health = createHealth({
+    breaker: BREAKER,
+    monotonic: () => now,
+    now: () => now,
+    random: () => 0.5,
+    later: () => () => {},
+  });
+  for (const target of MODEL.targets) {
+    for (let time = 0; time < (failures[target.upstream] ?? 1); time++) {
+      const admission = health.admit({ model: MODEL, target, key: "k1" });
+      const failed = failures[target.upstream] !== undefined;
+      if (admission.admitted) health.report(admission.pass, { type: failed ? "failure" : "success" });
+    }
+  }
+  now = passedMs;
   return health;
 }
 
@@ -45,17 +74,28 @@ Deno.test("readiness follows the store, the ledger and the upstreams, and only t
   const base = running.gateway;
   const sick = { ...base.ledger, healthy: false };
   const keys = { ...base.keys, check: () => Promise.reject(new Error("no store")) };
+  const down = (downMs: number) => sharedStore({ up: false, downMs });
+  const hearing = (othersHeardMs: number) => ({ ...base.limiter, othersHeardMs });
   const cases: [name: string, gateway: Gateway, status: number, says: string, upstreams: string][] = [
     ["fresh", base, 200, "ok", "ok"],
-    ["all well", { ...base, health: healthWith([]) } as Gateway, 200, "ok", "ok"],
-    ["one refused", { ...base, health: healthWith(["first"]) } as Gateway, 200, "degraded", "some"],
-    ["all refused", { ...base, health: healthWith(["first", "second"]) } as Gateway, 200, "degraded", "none"],
+    ["all well", { ...base, health: await healthWith([]) } as Gateway, 200, "ok", "ok"],
+    ["one refused", { ...base, health: await healthWith(["first"]) } as Gateway, 200, "degraded", "some"],
+    ["all refused", { ...base, health: await healthWith(["first", "second"]) } as Gateway, 200, "degraded", "none"],
+    ["one fails at times", { ...base, health: healthAfter({ first: 4 }) }, 200, "ok", "ok"],
+    ["one open", { ...base, health: healthAfter({ first: 5 }) }, 200, "degraded", "some"],
+    ["one half-open", { ...base, health: healthAfter({ first: 5 }, 6_000) }, 200, "degraded", "some"],
+    // The breaker of the second may not open as well.
+    ["both fail", { ...base, health: healthAfter({ first: 5, second: 5 }) }, 200, "degraded", "none"],
     ["no ledger", { ...base, ledger: sick }, 503, "unavailable", "ok"],
     ["no store", { ...base, keys }, 503, "unavailable", "ok"],
     ["a store that nodes share", { ...base, store: sharedStore({}) }, 200, "ok", "ok"],
     ["one away", { ...base, keys, store: sharedStore({ up: false, downMs: 299_000 }) }, 200, "degraded", "ok"],
     ["a key known", { ...base, store: sharedStore({ up: false, downMs: 1 }) }, 200, "degraded", "ok"],
     ["away for long", { ...base, store: sharedStore({ up: false, downMs: 301_000 }) }, 503, "unavailable", "ok"],
+    ["away from all", { ...base, limiter: hearing(9_000), store: down(10_000) }, 200, "degraded", "ok"],
+    ["away from this one", { ...base, limiter: hearing(1_000), store: down(10_000) }, 503, "unavailable", "ok"],
+    ["away for a moment", { ...base, limiter: hearing(0), store: down(1_900) }, 200, "degraded", "ok"],
+    ["back", { ...base, limiter: hearing(0), store: sharedStore({}) }, 200, "ok", "ok"],
     ["no room", { ...base, ledger: sick, store: sharedStore({ up: false, downMs: 1 }) }, 503, "unavailable", "ok"],
     ["there, but no key", { ...base, keys, store: sharedStore({}) }, 503, "unavailable", "ok"],
   ];
@@ -85,7 +125,7 @@ Deno.test("metrics show the breakers that are worst, and whether the ledger is h
   const base = running.gateway;
   const gateway = {
     ...base,
-    health: healthWith(["second"]),
+    health: await healthWith(["second"]),
     ledger: { ...base.ledger, healthy: false, queued: 7 },
   } as Gateway;
   const text = await (await metrics(gateway)).text();

@@ -52,6 +52,20 @@ Deno.test("a feed is measured from its first event, and only long answers tell a
   for (const [steps, expected] of cases) assertEquals(await told(steps), expected);
 });
 
+Deno.test("a measured feed tells and throws the error that names who is to blame", async () => {
+  const told: unknown[] = [];
+  const steps = [Promise.resolve({ frames: [], events: [OPEN] }), Promise.reject(new Error("overtime"))];
+  const feed = measuredFeed({ read: () => steps.shift() ?? Promise.resolve(undefined), fail: () => [], cancel() {} }, {
+    monotonic: () => 0,
+    began() {},
+    ended() {},
+    broke: (error) => told.push(error),
+    blame: () => "the client",
+  });
+  await feed.read();
+  assertEquals([await feed.read().catch((error) => error), ...told], ["the client", "the client"]);
+});
+
 Deno.test("a measured feed passes on what it is asked", async () => {
   let cancelled = 0;
   const feed = measuredFeed({

@@ -66,6 +66,7 @@ async function world({ countInput = () => Promise.resolve(7) } = {}) {
     meter,
     afterwork,
     codec: chat,
+    isEstimate: () => false,
     countInput,
     wantsUsage: false,
     hasLeft: () => false,
@@ -169,6 +170,19 @@ Deno.test("an error within the answer is entered before it is told", async () =>
   assertEquals((await read.reading)?.frames, [{ data: "error" }]);
   assertEquals(meter.ended, true);
   assertEquals(await entry(), ["failed", 200, 0, 0]);
+});
+
+Deno.test("an answer that reaches a limit of the gateway's is charged by all that came before it", async () => {
+  const { pass, begin, meter, entry } = await world();
+  await pass(SAID);
+  await pass(says("one two"));
+  const read = await begin();
+  const more = says(" three four");
+  const error = new GatewayError("upstream", "Too many", { fault: "oversized" });
+  read.resolve({ frames: [...more.frames, { data: "error" }], events: [...more.events, { type: "error", error }] });
+  assertEquals((await read.reading)?.frames, [...more.frames, { data: "error" }]);
+  assertEquals(meter.ended, true);
+  assertEquals(await entry(), ["length", 200, 7, 4]);
 });
 
 Deno.test("what cannot be counted is not charged, and ends all the same", async () => {

@@ -2,11 +2,14 @@
 import type { Protocol } from "../../lib/canonical/types.ts";
 import type { JsonObject } from "../../lib/json.ts";
 
-/** The usage that an upstream tells: so many tokens, none at all, numbers that cannot be, or zeros. */
-export type Told = "told" | "missing" | "absurd" | "zeros";
+/** The usage that an upstream tells: so many tokens, those and reasoning, none at all, numbers that cannot be, or zeros. */
+export type Told = "told" | "reasoned" | "missing" | "absurd" | "zeros";
 
 /** What `told` says, in the classes of the bill. */
 export const TOLD = { prompt: 7, input_cache_read: 4, completion: 5 };
+
+/** What `reasoned` says: most of the output was never shown. */
+export const REASONED = { ...TOLD, completion: 20_005, reasoning: 20_000 };
 
 /** A streamed answer in three parts: frames before it says something, a frame for each piece, frames that end it. */
 export interface Frames {
@@ -23,18 +26,38 @@ const USAGE: Readonly<Record<Protocol, Readonly<Record<Told, JsonObject | undefi
       total_tokens: 16,
       prompt_tokens_details: { cached_tokens: 4 },
     },
+    reasoned: {
+      prompt_tokens: 11,
+      completion_tokens: 20_005,
+      total_tokens: 20_016,
+      prompt_tokens_details: { cached_tokens: 4 },
+      completion_tokens_details: { reasoning_tokens: 20_000 },
+    },
     missing: undefined,
     absurd: { prompt_tokens: -3, completion_tokens: 5e15, total_tokens: 1 },
     zeros: { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },
   },
   responses: {
     told: { input_tokens: 11, input_tokens_details: { cached_tokens: 4 }, output_tokens: 5, total_tokens: 16 },
+    reasoned: {
+      input_tokens: 11,
+      input_tokens_details: { cached_tokens: 4 },
+      output_tokens: 20_005,
+      output_tokens_details: { reasoning_tokens: 20_000 },
+      total_tokens: 20_016,
+    },
     missing: undefined,
     absurd: { input_tokens: -3, output_tokens: 5e15, total_tokens: 1 },
     zeros: { input_tokens: 0, output_tokens: 0, total_tokens: 0 },
   },
   messages: {
     told: { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 5 },
+    reasoned: {
+      input_tokens: 7,
+      cache_read_input_tokens: 4,
+      output_tokens: 20_005,
+      output_tokens_details: { thinking_tokens: 20_000 },
+    },
     missing: undefined,
     absurd: { input_tokens: -3, output_tokens: 5e15 },
     zeros: { input_tokens: 0, output_tokens: 0 },
@@ -126,8 +149,10 @@ function messagesFrames(pieces: readonly string[], usage: JsonObject | undefined
   const frame = (type: string, members: JsonObject = {}) =>
     `event: ${type}\ndata: ${JSON.stringify({ type, ...members })}\n\n`;
   // What the beginning says of the output is a placeholder.
-  const first = usage === undefined ? {} : { usage: { ...usage, output_tokens: 1 } };
-  const last = usage === undefined ? {} : { usage: { output_tokens: usage.output_tokens ?? null } };
+  const { output_tokens = null, output_tokens_details, ...input } = usage ?? {};
+  const details = output_tokens_details === undefined ? {} : { output_tokens_details };
+  const first = usage === undefined ? {} : { usage: { ...input, output_tokens: 1 } };
+  const last = usage === undefined ? {} : { usage: { output_tokens, ...details } };
   return {
     opening: [
       frame("message_start", { message: { ...message([], null), ...first } }),

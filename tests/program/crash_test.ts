@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess } from "@std/assert";
 import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { inFolder, run, type Running, start } from "../cli/program.ts";
+import { addKey, inFolder, run, type Running, start } from "../cli/program.ts";
 
 /** Times that the gateway is killed. */
 const KILLS = 24;
@@ -248,12 +248,11 @@ Deno.test(`what clients saw complete is in the ledger exactly once through ${KIL
         asked.push(one);
         return one;
       };
-      let key: string | undefined;
+      const key = await addKey(folder);
       const times: number[] = [];
       for (let kill = 0; kill < KILLS; kill++) {
         const { gateway, ms } = await startReady(folder);
         times.push(ms);
-        key ??= /sk-sluice-\S+/.exec(gateway.banner)?.[0] ?? "";
         // Holds of the process before are void when the next one serves.
         const before = await readEntries(folder);
         const spent = before.entries.reduce((sum, { cost }) => sum + cost, 0n);

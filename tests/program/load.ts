@@ -58,12 +58,14 @@ export function priced(id: string, target: JsonObject): JsonObject {
 }
 
 /** What a configuration has of the load: its upstream and its model, `acme/one`. */
-export function served({ upstream }: Load): { upstreams: JsonObject; models: JsonObject[] } {
+export function served({ upstream }: Load): { upstreams: JsonObject; models: JsonObject[]; routing: JsonObject } {
   return {
     upstreams: {
       one: { vendor: "openai-compatible", base_url: `${upstream.url}/v1`, api_key: { env: "UPSTREAM_KEY" } },
     },
     models: [priced("acme/one", { upstream: "one", model: "m" })],
+    // The upstream refuses by chance, also several times in a row.
+    routing: { breaker: { least_requests: 1000, consecutive_failures: 1000 } },
   };
 }
 

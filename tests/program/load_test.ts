@@ -1,11 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { inFolder, type Running, start } from "../cli/program.ts";
+import { inFolder, type RunningWithKey, startWithKey } from "../cli/program.ts";
 
 const LONG = "one two three four ".repeat(20_000);
-
-function keyOf({ banner }: Running): string {
-  return /sk-sluice-[A-Za-z0-9_-]{49}/.exec(banner)?.[0] ?? "";
-}
 
 const REQUESTS: Record<string, (text: string) => Record<string, unknown>> = {
   "/v1/chat/completions": (text) => ({ messages: [{ role: "user", content: text }] }),
@@ -13,11 +9,11 @@ const REQUESTS: Record<string, (text: string) => Record<string, unknown>> = {
   "/anthropic/v1/messages": (text) => ({ max_tokens: 1000, messages: [{ role: "user", content: text }] }),
 };
 
-function ask(gateway: Running, path: string, text: string): Promise<Response> {
+function ask(gateway: RunningWithKey, path: string, text: string): Promise<Response> {
   return fetch(`${gateway.origin}${path}`, {
     method: "POST",
     headers: {
-      authorization: `Bearer ${keyOf(gateway)}`,
+      authorization: `Bearer ${gateway.key}`,
       "content-type": "application/json",
       "anthropic-version": "2023-06-01",
     },
@@ -36,14 +32,14 @@ async function spoken(response: Response): Promise<string> {
 }
 
 /** Opens a stream on a connection of its own, and reads no more of it than its first bytes. */
-async function openStream(gateway: Running): Promise<Deno.TcpConn> {
+async function openStream(gateway: RunningWithKey): Promise<Deno.TcpConn> {
   const { hostname, port } = new URL(gateway.origin);
   const body = JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content: LONG }] });
   const connection = await Deno.connect({ hostname, port: Number(port) });
   const head = [
     "POST /v1/chat/completions HTTP/1.1",
     `host: ${hostname}`,
-    `authorization: Bearer ${keyOf(gateway)}`,
+    `authorization: Bearer ${gateway.key}`,
     "content-type: application/json",
     `content-length: ${body.length}`,
   ];
@@ -57,7 +53,7 @@ async function openStream(gateway: Running): Promise<Deno.TcpConn> {
 }
 
 /** Ends a gateway that has nothing to wait for. */
-async function endsAtOnce(gateway: Running): Promise<void> {
+async function endsAtOnce(gateway: RunningWithKey): Promise<void> {
   gateway.kill("SIGTERM");
   const { code, err } = await gateway.ended;
   assertEquals(code, 0);
@@ -67,7 +63,7 @@ async function endsAtOnce(gateway: Running): Promise<void> {
 
 Deno.test("streams that run at the same time each tell their own text", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const asked = Array.from({ length: 20 }, (_, index) =>
       Object.keys(REQUESTS).map((path) => ({
         path,
@@ -80,7 +76,7 @@ Deno.test("streams that run at the same time each tell their own text", () =>
 
 Deno.test("clients that leave in the middle of a stream hold nothing up", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 10 }, () => openStream(gateway)));
     for (const connection of connections) connection.close();
     assertEquals(await spoken(await ask(gateway, "/v1/responses", "Still there?")), "Still there?");
@@ -89,7 +85,7 @@ Deno.test("clients that leave in the middle of a stream hold nothing up", () =>
 
 Deno.test("a client that does not read its stream holds nobody else up", () =>
   inFolder(async (folder) => {
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const connections = await Promise.all(Array.from({ length: 3 }, () => openStream(gateway)));
     for (const path of Object.keys(REQUESTS)) {
       assertEquals(await spoken(await ask(gateway, path, "Me first")), "Me first");

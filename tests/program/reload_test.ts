@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { inFolder, type Running, start } from "../cli/program.ts";
+import { inFolder, type RunningWithKey, startWithKey } from "../cli/program.ts";
 
 /** Longest time until a change of the file must show, in milliseconds. */
 const SOON_MS = 1_000;
@@ -16,14 +16,13 @@ function fileWith(name: string): string {
   });
 }
 
-async function modelsOf({ origin, banner }: Running): Promise<string> {
-  const key = /sk-sluice-\S+/.exec(banner)?.[0];
+async function modelsOf({ origin, key }: RunningWithKey): Promise<string> {
   const response = await fetch(`${origin}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
   return await response.text();
 }
 
 /** Waits until a model is there. Returns how long that took, in milliseconds. */
-async function timeUntil(name: string, gateway: Running): Promise<number> {
+async function timeUntil(name: string, gateway: RunningWithKey): Promise<number> {
   const begin = performance.now();
   while (!(await modelsOf(gateway)).includes(`acme/${name}`)) {
     assertLess(performance.now() - begin, 10_000, `acme/${name} never came`);
@@ -36,7 +35,7 @@ Deno.test("a change of the file shows within a second, however it was written, a
   inFolder(async (folder) => {
     const file = `${folder}/sluice.jsonc`;
     await Deno.writeTextFile(file, fileWith("first"));
-    const gateway = await start(["--store", "memory:"], { folder });
+    const gateway = await startWithKey([], { folder });
     const ways: [name: string, write: (text: string) => Promise<void>][] = [
       ["written", (text) => Deno.writeTextFile(file, text)],
       ["renamed", async (text) => {

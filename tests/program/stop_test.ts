@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
-import { inFolder, run, type Running, start } from "../cli/program.ts";
+import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "../cli/program.ts";
 
 /** Streams that are open when the end comes: some finish in time, the others never would. */
 const STREAMS = 500;
@@ -76,8 +76,7 @@ function fileWith(port: number, shutdown: Record<string, number>): string {
   });
 }
 
-function asking({ origin, banner }: Running) {
-  const key = /sk-sluice-\S+/.exec(banner)?.[0];
+function asking({ origin, key }: RunningWithKey) {
   return (path: string, body: unknown, more: Record<string, string> = {}) =>
     fetch(`${origin}${path}`, {
       method: "POST",
@@ -104,7 +103,7 @@ Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all en
       `${folder}/sluice.jsonc`,
       fileWith(host.port, { drain_seconds: 1.5, images_drain_seconds: 2.5 }),
     );
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const ask = asking(gateway);
     const streams = Array.from({ length: STREAMS }, async (_, index) => {
       const model = index % 2 === 0 ? "acme/short" : "acme/long";
@@ -194,8 +193,8 @@ async function connected({ origin }: Running) {
 Deno.test("a body that is still arriving at SIGTERM is served, others are turned away politely meanwhile", () =>
   inFolder(async (folder) => {
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify({ shutdown: { drain_seconds: 10 } }));
-    const gateway = await start([], { folder });
-    const key = /sk-sluice-\S+/.exec(gateway.banner)?.[0] ?? "";
+    const gateway = await startWithKey([], { folder });
+    const { key } = gateway;
     const body = JSON.stringify({ model: "sluice/echo", messages: MESSAGES });
     const head = (path: string) =>
       `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\nContent-Length: ${body.length}\r\n\r\n`;
@@ -232,7 +231,7 @@ Deno.test("a second signal ends at once with exit code 1, and the store is as go
   inFolder(async (folder) => {
     const host = patientHost();
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, fileWith(host.port, {}));
-    const gateway = await start([], { folder });
+    const gateway = await startWithKey([], { folder });
     const ask = asking(gateway);
     const answer = await ask("/v1/chat/completions", { model: "acme/long", stream: true, messages: MESSAGES });
     gateway.kill("SIGTERM");

@@ -1,9 +1,9 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
 import { auditLedger, type AuditReport } from "../../lib/reports/audit.ts";
 import { dayOf } from "../../lib/store/days.ts";
-import type { DaySum, Hold, KeptEntry, LedgerStart, LedgerStore } from "../../lib/store/ledger.ts";
+import type { BilledExtra, DaySum, Hold, KeptEntry, LedgerStart, LedgerStore } from "../../lib/store/ledger.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
-import { DAY_MS, DAY_ONE, someEntries } from "./entries.ts";
+import { DAY_MS, DAY_ONE, entryOf, someEntries, tokensOf } from "./entries.ts";
 
 /** A ledger with this many entries. */
 async function ledgerOf(count: number): Promise<LedgerStore> {
@@ -113,6 +113,37 @@ Deno.test("auditLedger() finds a change of any member of an entry", async () => 
     const report = await auditLedger(withEntry(ledger, 600, (entry) => [{ ...entry, ...change }]));
     assertEquals([report.ok, kinds(report)], [false, expected], JSON.stringify(Object.keys(change)));
     assertEquals(report.differences[0]?.seq, 600);
+  }
+});
+
+Deno.test("auditLedger() works out anew what images and extras cost, from their sizes, counts and prices", async () => {
+  const ledger = openMemoryLedger();
+  const extras = [{ item: "input_image", count: 510, price: "0.0000015" }];
+  const image_sizes = { asked: "1024x1024", delivered: ["1536x1024", "unknown"] };
+  const entry = entryOf({
+    endpoint: "images.edits",
+    source: "formula",
+    images: 2,
+    tokens: tokensOf({ prompt: 9, completion: 5_488 + 7_024 }),
+    details: { extras, image_sizes },
+  });
+  // 9 * 0.00000125 + 510 * 0.0000015 + 12,512 * 0.00001, times 0.8.
+  assertEquals(entry.cost, 100_717_000_000n);
+  await ledger.append([entry]);
+  assertEquals((await auditLedger(ledger)).differences, []);
+  const [extra] = extras;
+  const changes: [Partial<KeptEntry>, string[]][] = [
+    [{ details: { image_sizes } }, ["check", "cost"]],
+    [{ details: { image_sizes, extras: [{ ...extra, count: 511 } as BilledExtra] } }, ["check", "cost"]],
+    [{ details: { image_sizes, extras: [{ ...extra, count: -1 } as BilledExtra] } }, ["check", "cost", "number"]],
+    [{ details: { image_sizes, extras: [{ ...extra, price: "1" } as BilledExtra] } }, ["check", "cost"]],
+    [{ details: { extras, image_sizes: { ...image_sizes, asked: "1536x1024" } } }, ["check", "cost"]],
+    [{ details: { extras, image_sizes: { ...image_sizes, delivered: ["1536x1024"] } } }, ["check", "cost", "number"]],
+    [{ details: { extras } }, ["check"]],
+  ];
+  for (const [change, expected] of changes) {
+    const report = await auditLedger(withEntry(ledger, 1, (entry) => [{ ...entry, ...change }]));
+    assertEquals(kinds(report), expected, JSON.stringify(change));
   }
 });
 

@@ -95,6 +95,43 @@ Deno.test("explainRequest() says why nothing was charged", async () => {
   assertEquals((await explain(entryOf())).why_free, null);
 });
 
+Deno.test("explainRequest() shows what is billed beside tokens, and sizes that were not asked for", async () => {
+  const entry = entryOf({
+    endpoint: "images.edits",
+    source: "formula",
+    images: 3,
+    tokens: tokensOf({ prompt: 9, completion: 2 * 5_488 + 7_024 }),
+    details: {
+      extras: [{ item: "input_image", count: 1_510, price: "0.0000015" }, {
+        item: "web_search",
+        count: 2,
+        price: "0.01",
+      }],
+      image_sizes: { asked: "1024x1024", delivered: ["1536x1024", "1024x1024", "1536x1024"] },
+    },
+  });
+  const explanation = await explain(entry);
+  const lines = explanation.lines.map(({ class: name, tokens, amount_usd }) => [name, tokens, amount_usd]);
+  assertEquals(lines, [
+    ["prompt", 9, "0.000009"],
+    ["completion", 18_000, "0.144"],
+    ["input_image", 1_510, "0.001812"],
+    ["web_search", 2, "0.016"],
+  ]);
+  assertEquals([explanation.sum_usd, explanation.adds_up], ["0.161821", true]);
+  const text = explanationText(explanation);
+  for (
+    const line of [
+      "Image sizes:  asked for 1024x1024, delivered 1536x1024 (2 times), 1024x1024; billed by the size delivered",
+      "  1,510 tokens of uploaded images x 0.0000015 USD x 0.8 = 0.001812 USD",
+      "  2 web_search x 0.01 USD x 0.8 = 0.016 USD",
+    ]
+  ) assertStringIncludes(text, `${line}\n`);
+  const same = { asked: "1024x1024", delivered: ["1024x1024"] };
+  const usual = await explain(entryOf({ images: 1, details: { image_sizes: same } }));
+  assertEquals([usual.image_sizes, explanationText(usual).includes("Image sizes")], [same, false]);
+});
+
 Deno.test("explainRequest() says where an entry does not add up", async () => {
   const explanation = await explain({ ...entryOf(), cost: 1n });
   assertEquals(explanation.adds_up, false);

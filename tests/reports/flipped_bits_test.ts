@@ -18,6 +18,10 @@ function entries(): Entry[] {
     source: "formula",
     images: 2,
     tokens: tokensOf({ prompt: 90, completion: 14_048, input_cache_write_5m: 7, input_cache_write_1h: 5 }),
+    details: {
+      extras: [{ item: "input_image", count: 510, price: "0.0000012" }],
+      image_sizes: { asked: "1024x1024", delivered: ["1024x1024", "1024x1024"] },
+    },
   });
   return [...someEntries(16), held, picture];
 }

@@ -79,6 +79,34 @@ Deno.test("sumUpstreams() sums what was asked of each upstream by its own name o
   assertEquals(priced.map(({ upstreamCost }) => upstreamCost), [list, 3n * 150_000_000n, 150_000_000n]);
 });
 
+Deno.test("sumUpstreams() knows what an upstream takes for uploaded images", async () => {
+  const details = { extras: [{ item: "input_image", count: 1_000, price: "0.0000012" }] };
+  const ledger = await ledgerOf([entryOf({ tokens: tokensOf({ prompt: 10 }), details })]);
+  const config = configOf({ "acme/one": ["big-1"] });
+  const costs = async (prices?: string) => {
+    const sums = await sumUpstreams({ ledger, config }, {
+      ...WHOLE,
+      ...(prices !== undefined && { prices: readUpstreamPrices(prices) }),
+    });
+    return sums.map(({ upstreamCost }) => upstreamCost);
+  };
+  assertEquals(await costs(), [12_500_000n + 1_200_000_000n]);
+  const priced = (rest: string) => `{"big-1": {"prompt": "0.000001", "completion": "0.000002"${rest}}}`;
+  assertEquals(await costs(priced(', "input_image": "0.000008"')), [10_000_000n + 8_000_000_000n]);
+  assertEquals(await costs(priced("")), [10_000_000n]);
+});
+
+Deno.test("sumUpstreams() knows what an upstream takes for calls of hosted tools", async () => {
+  const details = { extras: [{ item: "hosted_tools.web_search", count: 3, price: "0.02" }] };
+  const ledger = await ledgerOf([entryOf({ tokens: tokensOf({}), details })]);
+  const config = configOf({ "acme/one": ["big-1"] });
+  const row = '{"big-1": {"prompt": "0.000001", "completion": "0.000002", "hosted_tools.web_search": "0.01"}}';
+  for (const [prices, cost] of [[undefined, 60_000_000_000n], [readUpstreamPrices(row), 30_000_000_000n]] as const) {
+    const sums = await sumUpstreams({ ledger, config }, { ...WHOLE, ...(prices !== undefined && { prices }) });
+    assertEquals(sums.map(({ upstreamCost }) => upstreamCost), [cost]);
+  }
+});
+
 Deno.test("sumUpstreams() refuses a period of which single requests are forgotten, and says from when they are there", async () => {
   const ledger = await ledgerOf([
     entryOf({ id: "a" }),

@@ -20,6 +20,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 /** Where clouds give out credentials to whoever asks from within a machine. */
 const METADATA = [
   ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "fd00:ec2::254", "100.100.100.200"],
+  ...["fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "168.63.129.16", "192.0.0.192"],
   "metadata.google.internal",
 ];
 

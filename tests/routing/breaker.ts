@@ -6,6 +6,7 @@ export const BREAKER: BreakerOptions = {
   windowMs: 30_000,
   leastSamples: 10,
   failureShare: 0.5,
+  consecutiveFailures: 5,
   connectFailures: 5,
   openMs: 5_000,
 };

@@ -7,17 +7,18 @@ import { createHealth } from "../../lib/routing/memory_health.ts";
 export function forgivingHealth(): Health {
   const health = createHealth({ breaker: BREAKER, monotonic: () => 0, now: () => 0, random: () => 0 });
   return {
-    admit: ({ target: { upstream, model } }) => ({
+    admit: ({ target: { upstream, model }, key }) => ({
       admitted: true,
-      pass: { place: { upstream, model }, tickets: { upstream: OPEN, model: OPEN, breaker: OPEN } },
+      pass: { place: { upstream, model }, key, isTrial: false, tickets: { all: { epoch: 0 }, own: undefined } },
     }),
     away: () => undefined,
+    isUp: () => true,
+    isFailing: () => false,
     report() {},
     measure() {},
     speed: (place) => health.speed(place),
     snapshot: () => [],
     obey() {},
+    close() {},
   };
 }
-
-const OPEN = { epoch: 0 };

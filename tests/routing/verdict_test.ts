@@ -10,12 +10,13 @@ Deno.test("judge() follows the table", () => {
     ["exhausted", told, "limited", "last", "target"],
     ["exhausted", { retryAfterMs: 2_001 }, "limited", "never", "target"],
     ["exhausted", {}, "limited", "never", "target"],
-    ["exhausted", { fault: "credit", final: true }, "refused", "never", "target"],
+    ["exhausted", { fault: "credit", final: true }, "limited", "never", "target"],
     ["overloaded", told, "busy", "last", "target"],
     ["upstream", { fault: "status" }, "failure", "never", "target"],
     ["upstream", {}, "failure", "never", "target"],
     ["upstream", { fault: "key" }, "refused", "never", "target"],
-    ["upstream", { fault: "access" }, "refused", "never", "target"],
+    ["upstream", { fault: "access" }, "neither", "never", "target"],
+    ["upstream", { fault: "oversized" }, "neither", "never", "target"],
     ["timeout", {}, "failure", "never", "target"],
     ["timeout", { fault: "status" }, "failure", "never", "target"],
     ["invalid", { fault: "unfit" }, "neither", "never", "target"],
@@ -55,4 +56,10 @@ Deno.test("what may have begun is not begun twice", () => {
     assertEquals(judge(error, { once: true }).next, next, JSON.stringify(options));
     assertEquals(judge(error).next, "target");
   }
+});
+
+Deno.test("an error that a half-open target answered with ends no request, one that may be under way does", () => {
+  const error = (options: ErrorOptions) => new GatewayError("upstream", "x", { final: true, ...options });
+  const next = (options: ErrorOptions) => judge(error(options), { once: true, isTrial: true }).next;
+  assertEquals([next({ fault: "status" }), next({})], ["target", "nobody"]);
 });

@@ -22,6 +22,13 @@ export class VirtualTime {
     return promise;
   };
 
+  /** Runs something after a time. Returns what cancels it. */
+  readonly later = (ms: number, run: () => void): () => void => {
+    let cancelled = false;
+    void this.pause(ms).then(() => cancelled || run());
+    return () => cancelled = true;
+  };
+
   /** Goes on until nobody waits any more, or until a moment. */
   async run(until = Infinity): Promise<void> {
     await settle();

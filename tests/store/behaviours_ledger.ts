@@ -5,6 +5,7 @@ import { checkSum } from "../../lib/store/entry_check.ts";
 import type {
   BudgetClaim,
   Entry,
+  EntryDetails,
   Hold,
   HoldAnswer,
   KeptEntry,
@@ -32,6 +33,12 @@ export const SHEET: PriceSheet = {
   input_cache_read: "0.000000125",
   input_cache_write_5m: "0.0000015625",
   input_cache_write_1h: "0.0000025",
+};
+
+/** Details with everything that they may say. */
+const DETAILS: EntryDetails = {
+  image_sizes: { asked: "1024x1024", delivered: ["1536x1024", "unknown"] },
+  extras: [{ item: "input_image", count: 510, price: "0.0000012" }, { item: '\u00e4 "x"', count: 0, price: "0" }],
 };
 
 /** An entry with usual members. */
@@ -132,12 +139,14 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
     const all = [
       entry({ held: 120n, overrun: 5n, images: 2, attempts: 3 }),
       failed({ id: "r2", model: "", upstream: "", status: 499 }),
+      entry({ id: "r3", details: DETAILS }),
     ];
-    assertEquals(await ledger.append(all), [true, true]);
-    const [one, two] = await readChain(ledger);
+    assertEquals(await ledger.append(all), [true, true, true]);
+    const [one, two, three] = await readChain(ledger);
     assertEquals(one, { ...all[0], seq: 1, priceVersion: 1, check: one?.check } as KeptEntry);
     assertEquals(two, { ...all[1], seq: 2, check: two?.check } as KeptEntry);
-    assertEquals([await ledger.find("r1"), await ledger.find("r2")], [one, two]);
+    assertEquals(three, { ...all[2], seq: 3, priceVersion: 1, check: three?.check } as KeptEntry);
+    assertEquals([await ledger.find("r1"), await ledger.find("r2"), await ledger.find("r3")], [one, two, three]);
     assertEquals(await ledger.find("' OR 1=1 --"), undefined);
     assertEquals(await ledger.append([]), []);
   },
@@ -200,6 +209,7 @@ const BEHAVIOURS: Record<string, (ledger: LedgerStore) => Promise<void>> = {
       { images: -1 },
       { tokens: { ...entry().tokens, prompt: 1.5 } },
       { tokens: { ...entry().tokens, reasoning: -1 } },
+      { details: { extras: [{ item: "input_image", count: 0.5, price: "1" }] } },
     ];
     for (const change of wrong) {
       await assertRejects(() => ledger.append([entry(), entry({ id: "r2", ...change })]), RangeError, "Cannot enter");

@@ -50,6 +50,29 @@ Deno.test("the SQLite ledger goes on after a restart", () =>
     await second.close();
   }));
 
+Deno.test("the SQLite ledger keeps the chain of entries from before they could have details", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/${FILE}`;
+    const db = new DatabaseSync(path);
+    const shape = 5;
+    db.exec(MIGRATIONS.slice(0, shape).join(""));
+    db.exec(`PRAGMA user_version = ${shape}`);
+    db.exec(`INSERT INTO price_sheets VALUES
+      (1, 'acme/one', '0.8', '0.00000125', '0.00001', '0.000000125', '0.0000015625', '0.0000025')`);
+    // The check sum is that of the release that wrote such entries.
+    db.exec(
+      `INSERT INTO entries VALUES (1, 'r1', ${MIDNIGHT + 3_600_000}, 'key_1', 'default', 'acme/one', 'acme', 'chat',
+      200, 'end', 10, 20, 30, 40, 50, 6, 'upstream', 1, 100, 120, 5, 200, 900, 3, 2, 2239331075)`,
+    );
+    db.close();
+    const { ledger, close } = openSqliteStore(path, { own: true });
+    const details = { image_sizes: { asked: "1024x1024", delivered: ["1024x1024"] } };
+    await ledger.append([entry({ id: "r2", details })]);
+    const [one, two] = await readChain(ledger);
+    assertEquals([one?.check, one?.details, two?.details], [2239331075, undefined, details]);
+    await close();
+  }));
+
 Deno.test("the SQLite ledger enters the requests of a crashed process as lost", () =>
   inFolder(async (folder) => {
     const crashing = openSqliteStore(`${folder}/${FILE}`, { own: true });
@@ -416,7 +439,8 @@ function copyOfSecond(columns: string, { seq, id }: { seq: number; id: string })
 Deno.test("a bit that flips anywhere in the entries or price sheets breaks the chain", async () => {
   await inFolder(async (folder) => {
     const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    const all = many(20).map((each) => ({ ...each, id: `${each.id}z`, held: 7n, overrun: 3n, images: 1 }));
+    const details = { image_sizes: { asked: "1024x1024", delivered: ["1024x1024"] } };
+    const all = many(20).map((each) => ({ ...each, id: `${each.id}z`, held: 7n, overrun: 3n, images: 1, details }));
     await store.ledger.append(all);
     await store.close();
     const columns = (table: string) => {
@@ -431,6 +455,7 @@ Deno.test("a bit that flips anywhere in the entries or price sheets breaks the c
       "DELETE FROM entries WHERE seq = 10",
       "UPDATE entries SET price_version = NULL WHERE seq = 10",
       "UPDATE entries SET first_ms = NULL WHERE seq = 10",
+      "UPDATE entries SET details = NULL WHERE seq = 10",
       "UPDATE entries SET seq = -seq WHERE seq IN (4, 5); UPDATE entries SET seq = 9 + seq WHERE seq < 0",
     ];
     assert(damages.length > 30);

@@ -4,15 +4,15 @@ import { Secret } from "../../lib/secret.ts";
 import { readPostgresAddress } from "../../lib/store/postgres/address.ts";
 import { connect, isOutOfReach, NoAnswer } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
-import { openPostgresStore } from "../../lib/store/postgres.ts";
-import { type SharedStoreOptions, type Store, StoreError } from "../../lib/store/store.ts";
+import { openPostgresStore, type PostgresOptions } from "../../lib/store/postgres.ts";
+import { type Migrated, type Store, StoreError } from "../../lib/store/store.ts";
 import { freshDatabase, HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { hash, key } from "./behaviours_keys.ts";
 import { until } from "./postgres_nodes.ts";
 
 const ignore = !HAS_POSTGRES;
 
-const SERVING: SharedStoreOptions = { keyAgeMs: 60_000, journalEntries: 10, log: () => {} };
+const SERVING: PostgresOptions = { serving: { keyAgeMs: 60_000, journalEntries: 10, log: () => {} } };
 
 /** With a parameter more. */
 function having(address: string, parameters: Record<string, string>): Secret {
@@ -37,7 +37,7 @@ Deno.test({
     await using database = await freshDatabase();
     const url = new Secret(database.url);
     const stores = await Promise.all(
-      Array.from({ length: 5 }, (_, index) => openPostgresStore(url, index < 3 ? SERVING : undefined)),
+      Array.from({ length: 5 }, (_, index) => openPostgresStore(url, index < 3 ? SERVING : {})),
     );
     assertEquals(await ask(url, "SELECT version FROM sluice_shape"), [{ version: MIGRATIONS.length }]);
     assertEquals(stores.map(({ shared }) => shared?.reach()), [
@@ -62,10 +62,48 @@ Deno.test({
     const url = new Secret(database.url);
     await (await openPostgresStore(url)).close();
     await ask(url, "UPDATE sluice_shape SET version = 1000");
-    for (const options of [undefined, SERVING]) {
+    for (const options of [{}, { readOnly: true }, SERVING]) {
       const error = await assertRejects(() => openPostgresStore(url, options), StoreError);
       assertStringIncludes(error.message, `was written by a newer version of Sluice (shape 1000, known up to`);
     }
+  },
+});
+
+Deno.test({
+  name: "openPostgresStore() brings tables up to date whole or not at all, and never where it only reads",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    const url = new Secret(database.url);
+    const reading = () => openPostgresStore(url, { readOnly: true });
+    const none = await assertRejects(reading, StoreError);
+    assertStringIncludes(none.message, "it has no tables yet");
+    assertEquals(await ask(url, "SELECT to_regclass('sluice_shape') AS made"), [{ made: null }]);
+
+    const facts: Migrated[] = [];
+    const migrated = (each: Migrated) => void facts.push(each);
+    await (await openPostgresStore(url, { migrated })).close();
+    // The second step makes tables that are there: it fails, and with it the change of the shape.
+    const older = 1;
+    await ask(url, `UPDATE sluice_shape SET version = ${older}`);
+    const shape = () => ask(url, "SELECT version FROM sluice_shape");
+    for (const options of [{}, SERVING]) {
+      await assertRejects(() => openPostgresStore(url, { ...options, migrated }), StoreError, "already exists");
+      assertEquals(await shape(), [{ version: older }]);
+    }
+    const refused = await assertRejects(reading, StoreError);
+    assertStringIncludes(refused.message, `it is of an older version of Sluice (shape ${older}, this one needs`);
+    assertEquals([await shape(), facts], [[{ version: older }], []]);
+
+    await using other = await freshDatabase();
+    const old = new Secret(other.url);
+    await ask(
+      old,
+      `CREATE TABLE sluice_shape (version integer); INSERT INTO sluice_shape VALUES (1); ${MIGRATIONS[0]}`,
+    );
+    await (await openPostgresStore(old, { migrated })).close();
+    assertEquals(facts, [{ from: older, to: MIGRATIONS.length }]);
+    await (await openPostgresStore(old, { readOnly: true })).close();
   },
 });
 
@@ -88,7 +126,7 @@ Deno.test({
       ["postgres://me:hunter%2@127.0.0.1:1/x", ""],
     ];
     for (const [address, why] of cases) {
-      for (const options of [undefined, SERVING]) {
+      for (const options of [{}, SERVING]) {
         const error = await assertRejects(
           () => openPostgresStore(new Secret(address), options),
           StoreError,

@@ -46,10 +46,12 @@ Deno.test("checkTag() wants the tag of this version, and changes that are writte
 
 Deno.test("a release is compiled by the task's command, and differs in nothing but what a release needs", () => {
   const args = compileArguments({ target: "some-target", output: "/out/sluice", leftOut: ["/a", "/b"] });
-  const added = ["--no-check", "--frozen", "--target", "some-target", "--exclude", "/a", "--exclude", "/b"];
+  const added = ["--no-check", "--frozen", "--target", "some-target"];
   assertEquals(args.slice(0, 1 + added.length), ["compile", ...added]);
-  const task = denoJson.tasks.compile.command.replace("build/sluice", "/out/sluice").split(" ");
-  assertEquals(args.slice(1 + added.length), task.slice(2));
+  const [command = ""] = denoJson.tasks.compile.command.split(" || ");
+  const task = command.replaceAll("'", "").replace("build/sluice", "/out/sluice")
+    .replace("$(deno info --json | deno run --allow-read tools/left_out.ts)", "--exclude=/a --exclude=/b");
+  assertEquals(args.slice(1 + added.length), task.split(" ").slice(2));
 });
 
 Deno.test("checksums are those of sha256sum, which finds a file that was changed", async () => {
@@ -129,10 +131,9 @@ Deno.test({
         await assertRejects(() => layOutImage("riscv"), Error, 'Cannot lay out an image for "riscv"');
       });
 
-      await test.step("it paints PNG, and says that it has no encoder for the others", async () => {
-        const answers = await paint(executable, ["png", "jpeg"]);
-        assertEquals(answers.map(({ status }) => status), [200, 500], JSON.stringify(answers));
-        assertStringIncludes(answers[1]?.text ?? "", "png needs none");
+      await test.step("it paints in every format", async () => {
+        const answers = await paint(executable, ["png", "jpeg", "webp"]);
+        assertEquals(answers.map(({ status }) => status), [200, 200, 200], JSON.stringify(answers).slice(0, 1000));
       });
     } finally {
       Deno.chdir(home);
@@ -152,9 +153,11 @@ async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 /** What becomes of a picture in each format. */
 async function paint(executable: string, formats: string[]): Promise<{ status: number; text: string }[]> {
   const cwd = await Deno.makeTempDir();
+  const key = crypto.randomUUID();
   const child = new Deno.Command(executable, {
     args: ["serve", "--port", "0"],
     cwd,
+    env: { SLUICE_CONFIG_TEXT: JSON.stringify({ keys: [{ name: "painter", key: { env: "PAINTER" } }] }), PAINTER: key },
     stdin: "null",
     stdout: "piped",
     stderr: "null",
@@ -162,12 +165,12 @@ async function paint(executable: string, formats: string[]): Promise<{ status: n
   const out = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
   try {
     let banner = "";
-    while (!/sk-sluice-[\w-]{49}/.test(banner) || !/listens on \S+\s/.test(banner)) {
+    while (!/listens on \S+\s/.test(banner)) {
       const { value, done } = await out.read();
       if (done) throw new Error(`It did not start: ${banner}`);
       banner += value;
     }
-    const [key, origin] = [/sk-sluice-[\w-]{49}/.exec(banner)?.[0], /listens on (\S+)/.exec(banner)?.[1]];
+    const origin = /listens on (\S+)/.exec(banner)?.[1];
     const answers: { status: number; text: string }[] = [];
     for (const output_format of formats) {
       const response = await fetch(`${origin}/v1/images/generations`, {

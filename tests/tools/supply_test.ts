@@ -4,13 +4,15 @@ import denoJson from "../../deno.json" with { type: "json" };
 import { installedParts, repositoryFile } from "./supply.ts";
 
 /** Packages of the program, each with its reasons in docs/decisions; what they bring along is counted, not chosen. */
-const CHOSEN = ["deno-std", "imagescript", "ioredis", "js-tiktoken", "postgres", "zod"];
+const CHOSEN = [
+  ...["@jsquash/jpeg", "@jsquash/webp", "deno-std", "imagescript", "ioredis", "js-tiktoken", "postgres", "zod"],
+];
 const BROUGHT = [
   ...["@ioredis/commands", "base64-js", "cluster-key-slot", "debug", "denque", "ms", "redis-errors"],
-  "standard-as-callback",
+  ...["standard-as-callback", "wasm-feature-detect"],
 ];
 /** Most packages of others that the program runs with; Deno's standard library is none of others. */
-const MOST_OF_OTHERS = 5;
+const MOST_OF_OTHERS = 7;
 /** Packages that are younger are not taken up, in days. */
 const LEAST_AGE_DAYS = 7;
 
@@ -19,6 +21,13 @@ Deno.test("every import of the maps is an exact version of an npm package", () =
   for (const [name, specifier] of Object.entries(imports)) {
     if (name.endsWith("/") || /^\.\.?\//.test(specifier)) continue;
     assertMatch(specifier, /^npm:(?:@[\w.-]+\/)?[\w.-]+@\d+\.\d+\.\d+(?:-[\w.]+)?(?:\/[\w./-]+)?$/, name);
+  }
+});
+
+Deno.test("no task may load native code", () => {
+  for (const [name, { command }] of Object.entries(denoJson.tasks)) {
+    const mayAll = /^(?:test|heavy|bench)/.test(name);
+    assertEquals(/--allow-ffi|--allow-all|\s-A\s/.test(command), mayAll, name);
   }
 });
 

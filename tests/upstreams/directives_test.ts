@@ -27,6 +27,19 @@ const cases: [string, string[], string][] = [
   ["call:n.b", ["b"], ""],
   ["call:patch *** Begin {\ncall:a", ["patch *** Begin {", "a"], ""],
   ["call:patch", ["patch"], ""],
+  ['call:patch {"input":"a\\nb"}', ["patch a\nb"], ""],
+  ['call:patch {"input":"a"}  \ncall:a', ["patch a", "a"], ""],
+  ['call:patch {"input":"a","more":1}', ['patch {"input":"a","more":1}'], ""],
+  ['call:patch {"input":1}', ['patch {"input":1}'], ""],
+  ['call:patch {"input":"a"} b', ['patch {"input":"a"} b'], ""],
+  ["call:patch\n```\n*** Begin\n+a\n\n*** End\n```\nthanks", ["patch *** Begin\n+a\n\n*** End"], "thanks"],
+  ["do it\ncall:patch  \n  ```diff\r\n a\r\n b\r\n  ```\r\ncall:a {}", ["patch  a\r\n b", "a {}"], "do it"],
+  ["call:patch\n````\n```\ncall:a\n```\n````", ["patch ```\ncall:a\n```"], ""],
+  ["call:patch\n```\n```", ["patch "], ""],
+  ["call:patch\n```\nnever closed\ncall:a", ["patch", "a"], "```\nnever closed"],
+  ["call:patch x\n```\na\n```", ["patch x"], "```\na\n```"],
+  ["call:patch\n\n```\na\n```", ["patch"], "```\na\n```"],
+  ["call:a\n```\na\n```", ["a"], "```\na\n```"],
   // Plain text
   ["call:unknown {}", [], "call:unknown {}"],
   ["call:a.", [], "call:a."],
@@ -67,7 +80,10 @@ Deno.test("readDirectives() takes the first of two tools with one name", () => {
 });
 
 Deno.test("readDirectives() takes time in proportion to the text", () => {
-  const texts = ["call:a {\n", 'call:a {"\n', "call:a {x}\n", "call:a {} ", '{\\"', "call:a [\n", " \t", "call:"];
+  const texts = ["call:a {\n", 'call:a {"\n', "call:a {x}\n", "call:a {} ", '{\\"', "call:a [\n", " \t", "call:"]
+    .concat(
+      ["call:patch\n```\n", "call:patch\n````x\n", 'call:patch {"input":"\n', 'call:patch {"input":"a"}\n'],
+    );
   const begin = performance.now();
   for (const text of texts) readDirectives(`call:a {"${text.repeat(100_000)}`, { tools, most: 128 });
   for (const text of texts) readDirectives(text.repeat(100_000), { tools, most: 128 });

@@ -3,13 +3,13 @@ import { issueKey } from "../../lib/access/keys.ts";
 import type { KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
-import { createApp } from "../../lib/http/app.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { Protocol } from "../../lib/canonical/types.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
+import { createDescribedApp } from "../described_answers.ts";
 import { forgivingHealth } from "../routing/forgiving.ts";
 
 /** The key that every upstream of these tests wants: it must never be seen by a client. */
@@ -53,6 +53,10 @@ export interface GatewayOptions {
   breakers?: boolean;
   /** Absent: one in memory. */
   limiter?: Limiter;
+  /** Absent: `UPSTREAM_KEY`. */
+  upstreamKey?: string;
+  /** False: its upstreams answer what no protocol has, and the gateway relays it. */
+  described?: boolean;
   /** Told of each request before the gateway gets it. */
   arriving?: (request: Request) => void;
 }
@@ -117,9 +121,18 @@ export function oneModel(protocol: Protocol | "gemini", url: string, more: JsonO
 /** Starts a gateway in this process. */
 export function startGateway(
   file: JsonObject,
-  { store = openMemoryStore(), now = () => 0, monotonic, breakers = false, limiter, arriving }: GatewayOptions = {},
+  {
+    store = openMemoryStore(),
+    now = () => 0,
+    monotonic,
+    breakers = false,
+    limiter,
+    upstreamKey = UPSTREAM_KEY,
+    described = true,
+    arriving,
+  }: GatewayOptions = {},
 ): TestGateway {
-  const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? UPSTREAM_KEY : undefined);
+  const config = parseConfig(file, (name) => name === "UPSTREAM_KEY" ? upstreamKey : undefined);
   const { key, record } = issueKey({ name: "test", group: "default", now: 0 });
   void store.keys.add(record);
   const own = { id: record.id, key };
@@ -137,7 +150,7 @@ export function startGateway(
     ...(limiter !== undefined && { limiter }),
     ...(!breakers && { health: forgivingHealth() }),
   });
-  const app = createApp({ routes, gateway: () => gateway });
+  const { app, assertDescribed } = createDescribedApp({ routes, gateway: () => gateway });
   const stop = new AbortController();
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {}, signal: stop.signal }, (request, info) => {
     arriving?.(request);
@@ -186,6 +199,7 @@ export function startGateway(
       stop.abort();
       await server.finished;
       await store.close();
+      if (described) assertDescribed();
     },
   };
 }

@@ -304,7 +304,7 @@ Deno.test("a signature that the vendor does not take any more costs the reasonin
   ];
   const response = await gateway.ask("messages", prompt("messages", { messages }));
   assertEquals(response.status, 200, await response.text());
-  assertEquals(response.headers.get("x-sluice-dropped"), "reasoning");
+  assertEquals(response.headers.get("x-sluice-dropped"), "messages.thinking");
   assertEquals(server.requests.length, 2);
   const second: JsonObject = JSON.parse(server.requests[1]?.body ?? "");
   assertEquals(second.messages, [

@@ -24,16 +24,19 @@ interface Case {
   body: JsonObject;
   mended: JsonObject;
   prompt?: Partial<Prompt>;
+  /** The client's own body, where its words count. */
+  request?: JsonObject;
   dropped?: string[];
 }
 
 const CALL = { id: "call_A1", type: "function", function: { name: "add", arguments: "{}" } };
 
 function check(mend: Mend, cases: readonly Case[]): void {
-  for (const { body, mended, prompt, dropped = [] } of cases) {
+  for (const { body, mended, prompt, request, dropped = [] } of cases) {
     const before = structuredClone(body);
-    const names = new Dropped();
-    assertEquals(mend.body?.(body, promptOf([], { protocol: "messages", ...prompt }), names) ?? body, mended);
+    const asked = promptOf([], { protocol: "messages", ...prompt });
+    const names = new Dropped(request && { prompt: asked, request });
+    assertEquals(mend.body?.(body, asked, names) ?? body, mended);
     assertEquals(names.names, dropped);
     assertEquals(body, before, "a mend changes nothing in place");
   }
@@ -176,7 +179,18 @@ Deno.test("mistral gets its own words, and nothing it does not know", () => {
         stream: true,
         tool_choice: "any",
       },
+      prompt: { protocol: "chat" },
       dropped: ["user", "service_tier", "messages.name"],
+    },
+    { body: { user: "u" }, mended: {}, request: { metadata: { user_id: "u" } }, dropped: ["metadata.user_id"] },
+    { body: { safety_identifier: "u" }, mended: {}, prompt: { protocol: "chat" }, dropped: ["safety_identifier"] },
+    { body: { safety_identifier: "u", user: "v" }, mended: {}, dropped: ["user", "safety_identifier"] },
+    {
+      body: { verbosity: "low", user: "u", safety_identifier: "u" },
+      mended: {},
+      prompt: { protocol: "responses" },
+      request: { text: { verbosity: "low" }, safety_identifier: "u" },
+      dropped: ["safety_identifier", "text.verbosity"],
     },
     { body: { tool_choice: "auto" }, mended: { tool_choice: "auto" } },
   ]);

@@ -71,18 +71,19 @@ const BODIES: Readonly<Record<Protocol, [sent: string, passed: string][]>> = {
       '"models":["acme/one"]}',
       '{"model":"real-one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
     ],
-    // The vendor's own of that name.
-    [
-      '{"fallbacks":{"x":1.0},"model":"acme/one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
-      '{"fallbacks":{"x":1.0},"model":"real-one","max_tokens":9,"messages":[{"role":"user","content":"a"}]}',
-    ],
   ],
 };
 
 for (const protocol of PROTOCOLS) {
   Deno.test(`relayed ${protocol}: the upstream gets the client's body byte for byte, but for the documented edits`, async () => {
     await using server = startScripted(() => json(WHOLE[protocol]));
-    await using gateway = startGateway(oneModel(protocol, server.url));
+    const groups = { default: { hosted_tools: ["web_search"] } };
+    const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
+      upstreams: JsonObject;
+      models: JsonObject[];
+    };
+    const pricing = { prompt: "0", completion: "0", hosted_tools: { web_search: "0" } };
+    await using gateway = startGateway({ upstreams, models: [{ ...row, pricing }], groups });
     for (const [sent, passed] of BODIES[protocol]) {
       const response = await gateway.ask(protocol, sent);
       assertEquals([response.status, await response.text()], [200, textOf(WHOLE[protocol])]);
@@ -233,7 +234,7 @@ Deno.test("relayed chat: content filter results without a choice stay", async ()
 Deno.test("relayed bodies lose what the model cannot do, and it is named", async () => {
   const cases: [Protocol, JsonObject, dropped: string, gone: string[], kept: JsonObject][] = [
     ["chat", { reasoning_effort: "high" }, "reasoning_effort", ["reasoning_effort"], {}],
-    ["chat", { reasoning: { effort: "high" } }, "reasoning_effort", ["reasoning"], {}],
+    ["chat", { reasoning: { effort: "high" } }, "reasoning.effort", ["reasoning"], {}],
     ["responses", { reasoning: { effort: "high" } }, "reasoning", ["reasoning"], {}],
     [
       "messages",

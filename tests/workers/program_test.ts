@@ -238,7 +238,7 @@ async function assertOne(t: Deno.TestContext, { place, workers }: { place: Place
     asked += answers.length;
     assertEquals(answers.map(({ status }) => status), [...Array(20).fill(401), ...Array(20).fill(429)]);
     const others = await hammered({ key: keyOf("free"), requests: 40, from });
-    assertEquals(count(others, 429), 40);
+    assertEquals(count(others, 200), 40);
     const elsewhere = await hammered({ key: keyOf("free"), requests: 40, from: "203.0.113.8" });
     assertEquals(count(elsewhere, 200), 40);
   });

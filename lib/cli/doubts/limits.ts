@@ -5,7 +5,7 @@ import type { Limits, Model } from "../../catalog/model.ts";
 import { pricingAt } from "../../catalog/pricing.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
-import { outputTokens } from "../../images/tariff.ts";
+import { outputTokens } from "../../metering/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../metering/money.ts";
 import type { Doubt } from "./doubt.ts";
 

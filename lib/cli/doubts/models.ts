@@ -1,4 +1,5 @@
 /** Doubts about models: where they go and what they cost. */
+import { isExpired } from "../../catalog/catalog.ts";
 import { pricingAt } from "../../catalog/pricing.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
@@ -89,8 +90,11 @@ function timeDoubts(
         "`pricing` and take those changes out",
     });
   }
-  if (expiration_date !== null && Date.parse(expiration_date) <= now) {
-    doubts.push({ path: `${path}.expiration_date`, message: `${expiration_date} is past: take the model out` });
+  if (isExpired({ expiration_date }, now)) {
+    doubts.push({
+      path: `${path}.expiration_date`,
+      message: `${expiration_date} is past: clients cannot use the model; take it out`,
+    });
   }
   return doubts;
 }

@@ -1,6 +1,7 @@
 /** Doubts about who can reach the gateway, and what it keeps. */
 import { isWithin } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
+import { JSON_MEMORY_FACTOR } from "../../http/body_limits.ts";
 import type { Doubt } from "./doubt.ts";
 
 /** Networks that only this machine, or only one's own, can be in. */
@@ -66,20 +67,31 @@ function proxyDoubts({ trusted_proxies, cors }: Config): Doubt[] {
 /** What is smaller than what must fit into it refuses everything of that size. */
 function sizeDoubts({ limits, images, shutdown }: Config): Doubt[] {
   const { uploads } = images;
+  const budget = limits.body_budget_bytes;
   const pairs: [path: string, value: number, other: string, least: number][] = [
-    ["limits.body_budget_bytes", limits.body_budget_bytes, "limits.json_body_bytes", limits.json_body_bytes],
-    ["limits.body_budget_bytes", limits.body_budget_bytes, "images.uploads.max_upload_bytes", uploads.max_upload_bytes],
+    [
+      "limits.body_budget_bytes",
+      budget,
+      `${JSON_MEMORY_FACTOR} times \`limits.json_body_bytes\``,
+      limits.json_body_bytes * JSON_MEMORY_FACTOR,
+    ],
+    ["limits.body_budget_bytes", budget, "`images.uploads.max_upload_bytes`", uploads.max_upload_bytes],
     [
       "images.uploads.max_upload_bytes",
       uploads.max_upload_bytes,
-      "images.uploads.max_file_bytes",
+      "`images.uploads.max_file_bytes`",
       uploads.max_file_bytes,
     ],
-    ["shutdown.images_drain_seconds", shutdown.images_drain_seconds, "shutdown.drain_seconds", shutdown.drain_seconds],
+    [
+      "shutdown.images_drain_seconds",
+      shutdown.images_drain_seconds,
+      "`shutdown.drain_seconds`",
+      shutdown.drain_seconds,
+    ],
   ];
   return pairs.filter(([, value, , least]) => value < least).map(([path, value, other, least]) => ({
     path,
-    message: `${value} is less than \`${other}\`, which is ${least}: make it larger, or the other smaller`,
+    message: `${value} is less than ${other}, which is ${least}: make it larger, or the other smaller`,
   }));
 }
 

@@ -1,13 +1,13 @@
 /** Edits uploaded pictures by the words of an instruction: always the same way for the same upload and instruction. */
-import { blank, flatten, orient, type Pixels } from "../pixels.ts";
+import { blank, flatten, free, orient, type Pixels } from "../pixels.ts";
 import type { Size } from "../types.ts";
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
 import { type Edit, readInstruction } from "./instruction.ts";
 import { vignette } from "./layers.ts";
-import { caption, preview } from "./paint.ts";
+import { caption, previewSize } from "./paint.ts";
 import { fill, rectangle } from "./path.ts";
-import { cover } from "./resize.ts";
+import { cover, resize } from "./resize.ts";
 import { type Layer, paintLayers } from "./surface.ts";
 
 /** EXIF orientation that shows a picture after so many quarter turns clockwise. */
@@ -21,62 +21,108 @@ export interface Editing {
   index: number;
   /** Present for a preview: 0 is the coarsest. */
   step?: number;
-  /** At least one, as the viewer sees them; several are put side by side. */
-  images: readonly Pixels[];
-  /** The edit shows where it is transparent. */
-  mask: Pixels | undefined;
+  /** How many pictures are edited, at least one; several are put side by side. */
+  count: number;
+  hasMask: boolean;
 }
 
-/** Makes one edited picture of exactly the size. */
-export function editPictures({ step, ...editing }: Editing): Pixels {
-  if (step !== undefined) return preview(editing.size, step, (size) => editPictures({ ...editing, size }));
-  const { prompt, size, index, images, mask } = editing;
+/** An edit that takes its pictures one after the other, so that no more than one of them is in memory. */
+export interface Editor {
+  /** Takes the next picture, as the viewer sees it, and frees its pixels. */
+  add(image: Pixels): void;
+  /** Makes one edited picture of exactly the size. The edit shows where the mask is transparent, which is freed. */
+  finish(mask?: Pixels): Pixels;
+}
+
+/** Begins an edit. */
+export function startEdit({ prompt, size: wanted, index, step, count, hasMask }: Editing): Editor {
+  const size = step === undefined ? wanted : previewSize(wanted, step);
   const { turns, mirrored, upsideDown, edits } = readInstruction(prompt);
-  const original = arrange(images, size);
-  const moved = images.map((image) => {
-    const turned = orient(image, TURNED[turns] ?? 1);
-    return orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
-  });
-  let edited = arrange(moved, size);
-  const isFramed = edits.some(({ type }) => type === "border");
-  for (const edit of edits) edited = apply(edited, { edit, isFramed });
-  if (index > 0) tone(edited, { warmth: (index % 2 === 0 ? -0.5 : 0.5) * (0.5 + index * 0.12), saturation: 1.1 });
-  return mask === undefined ? edited : blend(original, { edited, mask: cover(mask, size) });
+  const original = hasMask ? startArrangement(count, size) : undefined;
+  const moved = startArrangement(count, size);
+
+  function edit(): Pixels {
+    let edited = moved.finish();
+    const isFramed = edits.some(({ type }) => type === "border");
+    for (const edit of edits) edited = apply(edited, { edit, isFramed });
+    if (index > 0) tone(edited, { warmth: (index % 2 === 0 ? -0.5 : 0.5) * (0.5 + index * 0.12), saturation: 1.1 });
+    return edited;
+  }
+
+  return {
+    add(image) {
+      original?.add(image, { keep: true });
+      const turned = orient(image, TURNED[turns] ?? 1);
+      if (turned !== image) free(image.data);
+      const shown = orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
+      if (shown !== turned) free(turned.data);
+      moved.add(shown, { keep: false });
+    },
+    finish(mask) {
+      const fitted = mask === undefined ? undefined : cover(mask, size);
+      if (mask !== undefined && fitted !== mask) free(mask.data);
+      const edited = edit();
+      const made = fitted === undefined || original === undefined
+        ? edited
+        : blend(original.finish(), { edited, mask: fitted });
+      const resized = resize(made, wanted);
+      if (resized !== made) free(made.data);
+      return resized;
+    },
+  };
 }
 
-/** One picture fills the size; several share it, in rows. */
-function arrange(images: readonly Pixels[], size: Size): Pixels {
-  const [first] = images;
-  if (images.length === 1 && first !== undefined) return flatten(copied(cover(first, size), first));
-  const out = blank(size, 255);
+/** Pictures on their way to one: one fills the size; several share it, in rows. */
+interface Arrangement {
+  /** Puts the next picture into its place. Unless it is to be kept, its pixels are freed or become those of the whole. */
+  add(image: Pixels, options: { keep: boolean }): void;
+  finish(): Pixels;
+}
+
+function startArrangement(count: number, size: Size): Arrangement {
   const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
-  const columns = Math.max(
-    1,
-    Math.min(images.length, Math.ceil(Math.sqrt(images.length * size.width / size.height) - 0.2)),
-  );
-  const rows = Math.ceil(images.length / columns);
-  for (const [i, image] of images.entries()) {
-    const row = Math.floor(i / columns);
-    const inRow = row === rows - 1 ? images.length - row * columns : columns;
-    const left = Math.round((i % columns) * size.width / inRow),
-      right = Math.round((i % columns + 1) * size.width / inRow);
-    const top = Math.round(row * size.height / rows), bottom = Math.round((row + 1) * size.height / rows);
-    const room = {
-      x: left + (left > 0 ? gap / 2 | 0 : 0),
-      y: top + (top > 0 ? gap / 2 | 0 : 0),
-      width: Math.max(1, right - left - (inRow > 1 ? gap : 0)),
-      height: Math.max(1, bottom - top - (rows > 1 ? gap : 0)),
-    };
-    const cell = flatten(copied(cover(image, room), image));
-    for (let y = 0; y < cell.height && room.y + y < size.height; y++) {
-      const width = Math.min(cell.width, size.width - room.x);
-      out.data.set(
-        cell.data.subarray(y * cell.width * 4, (y * cell.width + width) * 4),
-        ((room.y + y) * size.width + room.x) * 4,
-      );
-    }
-  }
-  return out;
+  const columns = Math.max(1, Math.min(count, Math.ceil(Math.sqrt(count * size.width / size.height) - 0.2)));
+  const rows = Math.ceil(count / columns);
+  let out = count === 1 ? undefined : blank(size, 255);
+  let added = 0;
+  return {
+    add(image, { keep }) {
+      const fit = (room: Size) => {
+        const fitted = cover(image, room);
+        if (!keep && fitted !== image) free(image.data);
+        return flatten(keep ? copied(fitted, image) : fitted);
+      };
+      const i = added++;
+      if (out === undefined) {
+        out = fit(size);
+        return;
+      }
+      const row = Math.floor(i / columns);
+      const inRow = row === rows - 1 ? count - row * columns : columns;
+      const left = Math.round((i % columns) * size.width / inRow),
+        right = Math.round((i % columns + 1) * size.width / inRow);
+      const top = Math.round(row * size.height / rows), bottom = Math.round((row + 1) * size.height / rows);
+      const room = {
+        x: left + (left > 0 ? gap / 2 | 0 : 0),
+        y: top + (top > 0 ? gap / 2 | 0 : 0),
+        width: Math.max(1, right - left - (inRow > 1 ? gap : 0)),
+        height: Math.max(1, bottom - top - (rows > 1 ? gap : 0)),
+      };
+      const cell = fit(room);
+      for (let y = 0; y < cell.height && room.y + y < size.height; y++) {
+        const width = Math.min(cell.width, size.width - room.x);
+        out.data.set(
+          cell.data.subarray(y * cell.width * 4, (y * cell.width + width) * 4),
+          ((room.y + y) * size.width + room.x) * 4,
+        );
+      }
+      free(cell.data);
+    },
+    finish() {
+      if (out === undefined || added !== count) throw new RangeError(`Cannot arrange ${added} of ${count} pictures`);
+      return out;
+    },
+  };
 }
 
 /** A picture that may be changed: a copy where it is still the upload itself. */
@@ -127,9 +173,11 @@ function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boole
   }
 }
 
-/** The layers over a picture, which keeps its pixels where they paint nothing. */
+/** A picture under layers, which shows where they paint nothing. Its own pixels are freed. */
 function over(pixels: Pixels, layers: readonly Layer[]): Pixels {
-  return paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
+  const painted = paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
+  free(pixels.data);
+  return painted;
 }
 
 /** A picture as the lowest layer. */
@@ -187,7 +235,7 @@ function corners({ width, height }: Size): Layer {
   };
 }
 
-/** The edit where the mask lets it through, the original elsewhere. */
+/** The edit where the mask lets it through, the original elsewhere. Original and mask are freed. */
 function blend(original: Pixels, { edited, mask }: { edited: Pixels; mask: Pixels }): Pixels {
   for (let at = 0; at < edited.data.length; at += 4) {
     const keep = (mask.data[at + 3] as number) / 255;
@@ -196,5 +244,7 @@ function blend(original: Pixels, { edited, mask }: { edited: Pixels; mask: Pixel
       edited.data[at + channel] = value + ((original.data[at + channel] as number) - value) * keep + 0.5;
     }
   }
+  free(original.data);
+  free(mask.data);
   return edited;
 }

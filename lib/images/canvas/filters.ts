@@ -1,5 +1,5 @@
 /** Changes of a picture's pixels, in place unless said otherwise. */
-import type { Pixels } from "../pixels.ts";
+import { free, type Pixels } from "../pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
 /** Gives each pixel a new colour, by its old one in bytes. */
@@ -125,6 +125,7 @@ export function sharpen(pixels: Pixels, radius: number, amount: number): void {
     const value = pixels.data[at] as number;
     pixels.data[at] = clamp(value + (value - (soft.data[at] as number)) * amount);
   }
+  free(soft.data);
 }
 
 /** Squares of one colour each. */

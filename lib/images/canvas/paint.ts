@@ -15,15 +15,14 @@ const COARSENESS = [24, 12, 6] as const;
 export function paint(
   { prompt, size, index, step }: { prompt: string; size: Size; index: number; step?: number },
 ): Pixels {
-  if (step !== undefined) return preview(size, step, (small) => paint({ prompt, size: small, index }));
+  if (step !== undefined) return resize(paint({ prompt, size: previewSize(size, step), index }), size);
   return paintLayers(size, [...compose(prompt, { ...size, index }), ...caption(prompt, size)]);
 }
 
-/** Makes a picture small and enlarges it. */
-export function preview({ width, height }: Size, step: number, make: (small: Size) => Pixels): Pixels {
+/** The size in which a preview is made before it is enlarged. */
+export function previewSize({ width, height }: Size, step: number): Size {
   const coarse = COARSENESS[Math.min(step, COARSENESS.length - 1)] ?? 6;
-  const small = { width: Math.ceil(width / coarse), height: Math.ceil(height / coarse) };
-  return resize(make(small), { width, height });
+  return { width: Math.ceil(width / coarse), height: Math.ceil(height / coarse) };
 }
 
 /**

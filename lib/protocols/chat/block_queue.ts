@@ -42,7 +42,9 @@ export class BlockQueue {
 
   /** Adds a block at the end. @throws {GatewayError} `upstream`, where there are too many */
   add(block: OpenBlock, { done, signature }: { done: boolean; signature?: Signature }): QueuedBlock {
-    if (++this.#count > MAX_BLOCKS) throw new GatewayError("upstream", "The model's answer has too many parts");
+    if (++this.#count > MAX_BLOCKS) {
+      throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
+    }
     const lane = this.#lanes.enter();
     lane.open(block);
     const queued: QueuedBlock = { block, lane, done };

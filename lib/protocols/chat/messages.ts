@@ -2,6 +2,7 @@
 import type { Block, Message, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
+import type { Permits } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { cacheOf, restOf } from "./members.ts";
 import { readContent } from "./parts.ts";
@@ -13,14 +14,17 @@ interface Calls {
   custom: Set<string>;
   /** Ids that were made up for calls in the old manner, which have none, by function name. */
   functions: Map<string, string>;
+  /** What the conversation may name; absent: no files that the vendor keeps. */
+  permits: Permits | undefined;
 }
 
 /**
  * Reads the conversation. The result of a tool becomes a user turn with one block.
+ * @param permits what the conversation may name; absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for what cannot be passed on: file ids, recorded audio, broken data
  */
-export function readMessages(body: JsonObject): Message[] {
-  const calls: Calls = { custom: new Set(), functions: new Map() };
+export function readMessages(body: JsonObject, permits?: Permits): Message[] {
+  const calls: Calls = { custom: new Set(), functions: new Map(), permits };
   return objectsOf(body.messages).map((message, index) => readMessage(message, index, calls));
 }
 
@@ -46,7 +50,7 @@ function readAny(message: JsonObject, index: number, calls: Calls): Message {
       const result: Block = {
         type: "tool_result",
         callId,
-        blocks: contentOf(message, index),
+        blocks: contentOf(message, index, calls),
         ...(calls.custom.has(callId) && { custom: true }),
       };
       return turn("user", message, [result], RESULT);
@@ -54,11 +58,11 @@ function readAny(message: JsonObject, index: number, calls: Calls): Message {
     case "function": {
       const name = stringOf(message.name) ?? "";
       const callId = calls.functions.get(name) ?? functionCallId(name, index);
-      const blocks = contentOf(message, index);
+      const blocks = contentOf(message, index, calls);
       return turn("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT);
     }
     case "developer": {
-      const system = turn("system", message, contentOf(message, index), USUAL);
+      const system = turn("system", message, contentOf(message, index, calls), USUAL);
       const rest: Rest = { from: "chat", members: { role: "developer", ...system.rest?.members } };
       return { ...system, rest };
     }
@@ -66,15 +70,15 @@ function readAny(message: JsonObject, index: number, calls: Calls): Message {
       return turn(
         message.role === "system" ? "system" : "user",
         message,
-        contentOf(message, index),
+        contentOf(message, index, calls),
         USUAL,
       );
   }
 }
 
 /** Most content is one text, and needs no name of its place. */
-function contentOf({ content }: JsonObject, index: number): Block[] {
-  return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`);
+function contentOf({ content }: JsonObject, index: number, { permits }: Calls): Block[] {
+  return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permits);
 }
 
 /** A mark on the message stands for one on its last block; without a block it has no place but the rest. */
@@ -111,7 +115,7 @@ function readAssistant(message: JsonObject, index: number, calls: Calls): Block[
   }
   const refusal = stringOf(message.refusal);
   const blocks = readReasoning(message);
-  blocks.push(...contentOf(message, index));
+  blocks.push(...contentOf(message, index, calls));
   if (refusal) blocks.push({ type: "refusal", text: refusal });
   for (const call of objectsOf(message.tool_calls)) blocks.push(readCall(call, calls));
   const functionCall = objectOf(message.function_call);

@@ -3,6 +3,7 @@ import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json_splice.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
+import { chatExtras } from "./extras.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { chatRequest } from "./schema.ts";
@@ -17,6 +18,7 @@ export const chat: Codec = {
   protocol: "chat",
   schema: chatRequest,
   readPrompt,
+  extras: chatExtras,
   writeReply,
   writer,
   tellsUsage: ({ data }) => USAGE.test(data),
@@ -28,9 +30,14 @@ export const chat: Codec = {
   writeError: openaiErrorReply,
   // One line break only: a blank line would make some clients dispatch an empty event.
   heartbeat: ": keep-alive\n",
-  contextError({ input, limit }) {
-    const message = `This model's maximum context length is ${limit} tokens. However, your messages resulted in ` +
-      `${input} tokens. Please reduce the length of the messages.`;
+  contextError({ input, output, limit }) {
+    const asked = input > limit
+      ? `your messages resulted in ${input} tokens. Please reduce the length of the messages.`
+      : `you requested ${
+        input + output
+      } tokens (${input} in the messages, ${output} in the completion). Please reduce ` +
+        "the length of the messages or completion.";
+    const message = `This model's maximum context length is ${limit} tokens. However, ${asked}`;
     return new GatewayError("invalid", message, { param: "messages", code: "context_length_exceeded" });
   },
 };

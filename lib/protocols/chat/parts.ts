@@ -3,20 +3,23 @@ import { readMediaUrl } from "../../canonical/media.ts";
 import type { Block, Media } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import type { Permits } from "../codec.ts";
+import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
 import { cacheOf, optional, restOf } from "./members.ts";
 
 /**
  * Reads content. An empty string says nothing and becomes no block; parts stay as they are.
  * @param path where the content stands in the request, such as `messages[0].content`
+ * @param permits what the content may name; absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for pictures and files that cannot be read
  */
-export function readContent(content: Json | undefined, path: string): Block[] {
+export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): Block[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
-  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`));
+  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`, permits));
 }
 
-function readPart(part: JsonObject, path: string): Block {
+function readPart(part: JsonObject, path: string, permits: Permits | undefined): Block {
   switch (part.type) {
     case "text":
       return {
@@ -40,17 +43,19 @@ function readPart(part: JsonObject, path: string): Block {
         ...restOf(part, ["type", "cache_control"], { image_url: ["url"] }),
       };
     case "file":
-      return readFile(part, `${path}.file`);
+      return readFile(part, `${path}.file`, permits);
     default:
+      permits?.checkItem(part, path);
       return { type: "foreign", from: "chat", value: part, ...cacheOf(part) };
   }
 }
 
-function readFile(part: JsonObject, path: string): Block {
+function readFile(part: JsonObject, path: string, permits: Permits | undefined): Block {
   const file = objectOf(part.file) ?? {};
   const data = stringOf(file.file_data);
   if (stringOf(file.file_id) !== undefined) {
-    throw new GatewayError("invalid", "Cannot use a file id: it belongs to one vendor's account. Send file_data", {
+    if (permits?.vendorState === true) return { type: "foreign", from: "chat", value: part, ...cacheOf(part) };
+    throw new GatewayError("invalid", `Cannot use a file id: ${sendContent("file_data")}`, {
       param: `${path}.file_id`,
     });
   }

@@ -1,7 +1,8 @@
 /** A chat request as a prompt. */
 import type { Block, Message, OutputFormat, Prompt, Sampling } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import { isInteger, type Json, type JsonObject } from "../../json.ts";
+import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
 import { optional, restOf } from "./members.ts";
@@ -47,10 +48,10 @@ const OPTIONS = { stream_options: ["include_usage"] };
  * Reads a chat request that the schema has accepted. Members the canonical form does not model are kept in `rest`.
  * @throws {GatewayError} `invalid`, for what contradicts itself or cannot be served
  */
-export function readPrompt(body: JsonObject): Prompt {
+export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
   refuseAudio(body);
   const tools = readTools(body);
-  const messages = readMessages(body);
+  const messages = readMessages(body, permits);
   limitImages(messages);
   const stream = body.stream === true;
   const endUser = stringOf(body.safety_identifier);
@@ -91,7 +92,7 @@ function readSampling(body: JsonObject): Sampling {
     topK: numberOf(body.top_k),
     frequencyPenalty: numberOf(body.frequency_penalty),
     presencePenalty: numberOf(body.presence_penalty),
-    seed: numberOf(body.seed),
+    seed: isInteger(body.seed) ? body.seed : undefined,
     logitBias: objectOf(body.logit_bias),
     logprobs,
     topLogprobs,

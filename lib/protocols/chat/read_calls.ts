@@ -94,7 +94,9 @@ export class CallReader {
   }
 
   #add(entry: JsonObject): Call {
-    if (this.#calls.length >= COUNTS.parts) throw new GatewayError("upstream", "The model's answer has too many calls");
+    if (this.#calls.length >= COUNTS.parts) {
+      throw new GatewayError("upstream", "The model's answer has too many calls", { fault: "oversized" });
+    }
     const call: Call = {
       index: indexOf(entry),
       id: undefined,

@@ -2,6 +2,7 @@
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json.ts";
 import { parsePlain } from "../../json_plain.ts";
+import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 
 /** Longest message that is passed on, in characters. */
@@ -58,7 +59,9 @@ export function readError(status: number, body: Json | undefined): GatewayError 
   const told = readBody(body);
   const words = new Set(told.words);
   // A vendor that refuses a key repeats it, and causes are logged.
-  const cause = { cause: new Error(`upstream status ${status}: ${redact(told.message ?? "no message")}`) };
+  const cause = {
+    cause: new Error(`upstream status ${status}: ${redactShapes(told.message ?? "no message", MAX_MESSAGE)}`),
+  };
   const real = status >= 400 ? status : told.status ?? wordStatus(told.words) ?? 502;
   if (real === 402 || told.words.some((word) => QUOTA.has(word))) {
     return new GatewayError("exhausted", "The credit at the model's vendor is used up", {
@@ -109,7 +112,7 @@ function kindOf(status: number): [kind: ErrorKind, text?: string] {
 function invalid(told: Told, options: ErrorOptions): GatewayError {
   return new GatewayError("invalid", passOn(told), {
     ...options,
-    ...(told.param !== undefined && { param: told.param }),
+    ...(told.param !== undefined && { param: redactShapes(told.param, MAX_MESSAGE) }),
   });
 }
 
@@ -186,16 +189,5 @@ function plainText(text: string): string | undefined {
 }
 
 function passOn({ message }: Told): string {
-  return message === undefined ? "The model's vendor refused this request" : redact(message);
-}
-
-/** Takes out addresses, keys, and everything long enough to be one. */
-function redact(message: string): string {
-  return message.slice(0, MAX_MESSAGE)
-    .replace(/\b(?:https?|wss?):\/\/[^\s"'<>)]+/gi, "[address]")
-    .replace(/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, "[address]")
-    .replace(/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|internal|svc|lan)):?\d*/gi, "[address]")
-    .replace(/\bBearer\s+\S+/gi, "[key]")
-    .replace(/\b(?:sk|pk|gsk|xai|key|rk)[-_][A-Za-z0-9_*.-]{4,}/g, "[key]")
-    .replace(/\b(?=[A-Za-z_-]*\d)(?=[\d_-]*[A-Za-z])[A-Za-z0-9_-]{32,}/g, "[key]");
+  return message === undefined ? "The model's vendor refused this request" : redactShapes(message, MAX_MESSAGE);
 }

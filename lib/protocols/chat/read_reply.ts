@@ -3,7 +3,8 @@ import { Folder } from "../../canonical/fold.ts";
 import type { Event, Reply } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { objectOf } from "../members.ts";
+import { withReported } from "../extras.ts";
+import { objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
@@ -22,10 +23,12 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
   }
   const id = idOf(body);
   const finish = readFinish(choice) ?? END;
+  const tier = stringOf(body.service_tier);
+  const usage = withReported(usageOf(body) ?? {}, { tier, asked: origin.tier });
   const text = onlyText(message);
   if (text !== undefined) {
     const reason = settledReason(finish.reason, false);
-    const reply: Reply = { blocks: [{ type: "text", text }], finish: reason, usage: usageOf(body) ?? {} };
+    const reply: Reply = { blocks: [{ type: "text", text }], finish: reason, usage };
     if (id !== "") reply.id = id;
     if (reason === "stop_sequence" && finish.stopSequence !== undefined) reply.stopSequence = finish.stopSequence;
     return reply;
@@ -41,7 +44,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
       type: "finish",
       reason,
       ...(reason === "stop_sequence" && finish.stopSequence !== undefined && { stopSequence: finish.stopSequence }),
-      usage: usageOf(body) ?? {},
+      usage,
     },
   ];
   for (const event of events) folder.push(event);

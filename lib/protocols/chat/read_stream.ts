@@ -9,6 +9,7 @@ import { valueOf } from "../long_frame.ts";
 import { alikeChunks } from "./alike_chunks.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
+import { withReported } from "../extras.ts";
 import { AnswerReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
 import { type Finish, readFinish } from "./read_finish.ts";
@@ -28,6 +29,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
   let started = false;
   let id = "";
   let usage: Usage | undefined;
+  let served: string | undefined;
   let finish: Finish | undefined;
 
   function start(): Event[] {
@@ -54,13 +56,14 @@ export function reader(origin: Origin): Machine<Frame, Event> {
       type: "finish",
       reason,
       ...(reason === "stop_sequence" && stopSequence !== undefined && { stopSequence }),
-      usage: usage ?? {},
+      usage: withReported(usage ?? {}, { tier: served, asked: origin.tier }),
     }];
   }
 
   function take(chunk: JsonObject): Event[] {
     const choice = firstChoice(chunk);
     usage = usageOf(chunk) ?? usage;
+    if (chunk.service_tier !== undefined) served = stringOf(chunk.service_tier) ?? served;
     // Azure's first chunk has neither id nor choices.
     if (id === "") id = idOf(chunk);
     if (choice !== undefined) {

@@ -16,7 +16,16 @@ export function readUsage(value: Json | undefined): Usage | undefined {
   const read: Usage = {};
   readInput(usage, read);
   readOutput(usage, read);
+  const searches = readSearches(usage);
+  if (searches > 0) read.hostedCalls = { web_search: searches };
   return Object.keys(read).length === 0 ? undefined : read;
+}
+
+/** Searches by OpenRouter's count, Perplexity's, and xAI's, which bills its sources one by one. */
+function readSearches(usage: JsonObject): number {
+  const tools = objectOf(usage.server_tool_use) ?? objectOf(usage.server_tool_use_details) ?? {};
+  return countOf(tools.web_search_requests) ?? countOf(usage.num_search_queries) ??
+    countOf(usage.num_sources_used) ?? 0;
 }
 
 function readInput(usage: JsonObject, read: Usage): void {

@@ -10,6 +10,7 @@ import {
   objectField,
   providerField,
   safetyIdentifierField,
+  seedField,
   stopText,
   tokensField,
 } from "../fields.ts";
@@ -87,7 +88,7 @@ export const chatRequest = z.looseObject({
   logit_bias: z.record(z.string(), z.number().min(-100).max(100)).nullish(),
   logprobs: z.boolean().nullish(),
   top_logprobs: z.number().int().min(0).max(20).nullish().describe("Needs `logprobs`"),
-  seed: z.number().int().nullish(),
+  seed: seedField.nullish(),
   stream: z.boolean().nullish().describe("Send the answer as server-sent events; default false"),
   stream_options: z.looseObject({
     include_usage: z.boolean().nullish().describe("Send the usage in a last chunk"),

@@ -34,7 +34,7 @@ export function writePart(block: Block, { prompt, target }: Writing): JsonObject
   ];
   switch (block.type) {
     case "text":
-      if (block.citations !== undefined) dropped.add("citations");
+      if (block.citations !== undefined) dropped.add(prompt.protocol === "messages" ? "citations" : "annotations");
       return finish({ type: "text", text: block.text });
     // Only the assistant refuses; in anybody else's content it is something said.
     case "refusal":

@@ -1,6 +1,6 @@
 /** A prompt as a chat request in OpenAI's own words. What a vendor words differently is mended afterwards. */
 import { createHash } from "node:crypto";
-import type { OutputFormat, Prompt, Protocol } from "../../canonical/types.ts";
+import type { OutputFormat, Prompt } from "../../canonical/types.ts";
 import type { Json, JsonObject } from "../../json.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -32,13 +32,6 @@ const LISTED: ReadonlySet<string> = new Set([
   "verbosity",
   "web_search_options",
 ]);
-
-/** What clients call a parameter where chat has another name for it. */
-const WORDS: Readonly<Record<Protocol, Readonly<Record<string, string>>>> = {
-  chat: {},
-  responses: { verbosity: "text.verbosity" },
-  messages: { stop: "stop_sequences" },
-};
 
 /** Longest id of an end user. */
 const MAX_USER = 64;
@@ -86,12 +79,12 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
 }
 
 /** Leaves out, and names, the knobs that the model does not have. A knob that is null was not touched. */
-function listed(members: JsonObject, { prompt, target }: Writing): JsonObject {
+function listed(members: JsonObject, { target }: Writing): JsonObject {
   const { supported_parameters } = target.row;
   return Object.fromEntries(
     Object.entries(members).filter(([name, value]) => {
       if (!LISTED.has(name) || supported_parameters.includes(name)) return true;
-      if (value !== null) target.dropped.add(WORDS[prompt.protocol][name] ?? name);
+      if (value !== null) target.dropped.add(name);
       return false;
     }),
   );

@@ -3,7 +3,8 @@ import { fold } from "../../canonical/fold.ts";
 import type { Event, Machine, OpenBlock, Reply, Signature, Usage } from "../../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json.ts";
-import { countOf, numberOf, objectsOf } from "../members.ts";
+import { withReported } from "../extras.ts";
+import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { CallReader } from "./calls.ts";
 import { errorIn } from "./errors.ts";
@@ -47,6 +48,8 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
   let finishReason: string | undefined;
   let isBlocked = false;
   const counts: JsonObject = {};
+  /** Searches that the answer is grounded in. */
+  let searches = 0;
 
   function openBlock(block: OpenBlock): Event[] {
     const events = closeBlock();
@@ -115,7 +118,7 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
   }
 
   function usage(): Usage {
-    return readUsage(counts);
+    return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
   }
 
   function read(piece: JsonObject): Event[] {
@@ -138,6 +141,8 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
     // Only one answer is ever asked for.
     const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
     for (const part of objectsOf(objectOf(candidate.content).parts)) events.push(...readPart(part));
+    const grounding = candidate.groundingMetadata;
+    if (grounding !== undefined) searches = textsOf(objectOf(grounding).webSearchQueries).length || searches;
     const reason = wordsOf(candidate.finishReason);
     if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") finishReason = reason;
     return events;

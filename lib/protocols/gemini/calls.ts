@@ -46,7 +46,9 @@ export class CallReader {
     const name = wordsOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");
     if (this.count === MAX_CALLS) {
-      throw new GatewayError("upstream", `The model made more than ${MAX_CALLS} calls in one answer`);
+      throw new GatewayError("upstream", `The model made more than ${MAX_CALLS} calls in one answer`, {
+        fault: "oversized",
+      });
     }
     const text = (isObject(call.args) ? texts?.get(call.args) : undefined) ?? writeJson(call.args ?? {});
     const id = this.#freeId(

@@ -1,6 +1,7 @@
 /** Reads errors: `{error: {code, message, status, details}}`, at times in an array. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { redactShapes } from "../../redact.ts";
 import { countOf, objectsOf } from "../members.ts";
 import { objectOf, wordsOf } from "./members.ts";
 
@@ -69,7 +70,7 @@ function toError(error: JsonObject, status: number): GatewayError {
   const cause = `upstream status ${status} ${name ?? ""}: ${message.slice(0, MESSAGE_LENGTH)}`;
   if (isOurs) return new GatewayError("upstream", NO_ACCESS, { cause, ...(isRefusedKey && { fault: "key" }) });
   const kind = KINDS.get(name ?? "") ?? kindOf(status);
-  const said = kind === "invalid" ? clean(message) : "";
+  const said = kind === "invalid" ? redactShapes(message, MESSAGE_LENGTH) : "";
   const retryAfterMs = readDelay(details);
   return new GatewayError(kind, said || (MESSAGES[kind] ?? FAILED), {
     ...(kind === "invalid" && CONTEXT.test(said) && { code: "context_length_exceeded" }),
@@ -86,17 +87,6 @@ function kindOf(status: number): ErrorKind {
   if (status === 429) return "exhausted";
   if (status === 503) return "overloaded";
   return status === 400 || status === 422 ? "invalid" : "upstream";
-}
-
-/** One line without addresses, names of projects and what looks like a key. */
-function clean(message: string): string {
-  const line = message.slice(0, 4 * MESSAGE_LENGTH).replace(/\s+/g, " ")
-    .replace(/\bhttps?:\/\/\S+/gi, "…")
-    .replace(/\b[\w-]+\.googleapis\.com\S*/gi, "…")
-    .replace(/\bprojects\/[\w-]+/gi, "projects/…")
-    .replace(/\b(?:AIza|AQ\.|ya29\.|sk-)[\w.-]{8,}/g, "…")
-    .trim();
-  return line.slice(0, MESSAGE_LENGTH);
 }
 
 /** The wait of a `RetryInfo`, such as `34.07s`, in milliseconds. */

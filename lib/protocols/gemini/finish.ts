@@ -14,7 +14,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   "IMAGE_RECITATION",
 ]);
 
-/** The model tried to call a tool and failed. What it said before is no answer; another try may succeed. */
+/** The model tried to call a tool and failed: what it said before is all there is of its answer, and was billed. */
 const FAILED_CALLS: ReadonlySet<string> = new Set([
   "MALFORMED_FUNCTION_CALL",
   "UNEXPECTED_TOOL_CALL",
@@ -23,17 +23,15 @@ const FAILED_CALLS: ReadonlySet<string> = new Set([
 
 /**
  * Reads a `finishReason`. With complete calls every ordinary end is `tool_use`, a refusal too: the client waits for them
- * to be answered.
+ * to be answered. A call that failed ends an answer that is not whole, as `length` says.
  * @param said how many blocks the answer has, and how many of them are calls
- * @throws {GatewayError} `upstream`, where the reason means that there is no answer: a failed call; `OTHER` and reasons
- * that are not known here only where nothing was said
+ * @throws {GatewayError} `upstream`, where the reason means that there is no answer: `OTHER` and reasons that are not
+ * known here, where nothing was said
  */
 export function readFinish(reason: string, said: { blocks: number; calls: number }): FinishReason {
-  if (FAILED_CALLS.has(reason)) {
-    throw new GatewayError("upstream", `The model made a call that cannot be used (${reason})`);
-  }
   if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length";
   if (said.calls > 0) return "tool_use";
+  if (FAILED_CALLS.has(reason)) return "length";
   if (REFUSALS.has(reason)) return "refusal";
   if (reason !== "STOP" && said.blocks === 0) {
     throw new GatewayError("upstream", "The model gave no answer and no usable reason");

@@ -5,6 +5,7 @@ import type { Protocol } from "../../canonical/types.ts";
 export interface Names {
   stop: string;
   n: string;
+  /** The first place that the end user's id is read from: the second stays among the unknown members. */
   user: string;
   parallel: string;
   logprobs: string;
@@ -22,7 +23,7 @@ export const NAMES: Readonly<Record<Protocol, Names>> = {
   chat: {
     stop: "stop",
     n: "n",
-    user: "user",
+    user: "safety_identifier",
     parallel: "parallel_tool_calls",
     logprobs: "logprobs",
     messages: "messages",

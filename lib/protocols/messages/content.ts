@@ -4,6 +4,7 @@ import { readSignature } from "../../canonical/signature.ts";
 import type { Block, Media, Message } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { sendContent } from "../extras.ts";
 import { booleanOf, stringOf } from "../members.ts";
 import { FOREIGN_TYPES } from "./content_schema.ts";
 import { defined, readArray, readCache, readObject, readRest, readString, type Tally } from "./members.ts";
@@ -68,6 +69,7 @@ function readBlock(block: JsonObject, path: string, tally: Tally): Block {
       return readText(block, path, tally);
     case "image":
       tally.images++;
+      if (isVendorFile(block, tally)) return foreign(block, path, tally);
       return defined({
         type: "media",
         media: readSource(readObject(block.source, `${path}.source`), `${path}.source`),
@@ -92,10 +94,16 @@ function readBlock(block: JsonObject, path: string, tally: Tally): Block {
     case "redacted_thinking":
       return readRedacted(readString(block.data, `${path}.data`));
     case "container_upload":
+      if (tally.permits?.vendorState === true) return foreign(block, path, tally);
       throw fileError(`${path}.file_id`);
     default:
       return readForeign(block, path, tally);
   }
+}
+
+/** A file by its id, where the client may name it. */
+function isVendorFile({ source }: JsonObject, { permits }: Tally): boolean {
+  return permits?.vendorState === true && isObject(source) && source.type === "file";
 }
 
 function readToolUse(block: JsonObject, path: string, tally: Tally): Block {
@@ -132,7 +140,7 @@ function readText(block: JsonObject, path: string, tally: Tally): Block {
 
 function readThinking(block: JsonObject, path: string): Block {
   const text = readString(block.thinking, `${path}.thinking`);
-  const signature = readString(block.signature, `${path}.signature`);
+  const signature = readString(block.signature ?? "", `${path}.signature`);
   return defined({
     type: "reasoning",
     text,
@@ -150,8 +158,12 @@ function readResult(value: Json | undefined, path: string, tally: Tally): Block[
 
 function readDocument(block: JsonObject, path: string, tally: Tally): Block {
   const source = readObject(block.source, `${path}.source`);
+  if (isVendorFile(block, tally)) return foreign(block, path, tally);
   // Blocks inside a document can be cited one by one; nothing else has that.
-  if (source.type === "content" && typeof source.content !== "string") return foreign(block, tally);
+  if (source.type === "content" && typeof source.content !== "string") {
+    checkInnerFiles(source.content, `${path}.source.content`, tally);
+    return foreign(block, path, tally);
+  }
   return defined({
     type: "media",
     media: readDocumentSource(source, `${path}.source`),
@@ -197,20 +209,40 @@ function readSource(source: JsonObject, path: string): Media {
 }
 
 function readForeign(block: JsonObject, path: string, tally: Tally): Block {
-  if (typeof block.type === "string" && FOREIGN.has(block.type)) return foreign(block, tally);
+  if (typeof block.type === "string" && FOREIGN.has(block.type)) return foreign(block, path, tally);
   throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
 }
 
 /** A block kept whole. Its cache mark stays inside it and is counted. */
-function foreign(block: JsonObject, tally: Tally): Block {
+function foreign(block: JsonObject, path: string, tally: Tally): Block {
   readCache(block, tally);
+  if (block.type === "tool_addition") checkAddition(block, path, tally);
+  else if (Array.isArray(block.tool_changes)) {
+    for (const [index, change] of block.tool_changes.entries()) {
+      if (isObject(change)) checkAddition(change, `${path}.tool_changes[${index}]`, tally);
+    }
+  }
+  tally.permits?.checkItem(block, path);
   return { type: "foreign", from: "messages", value: block };
 }
 
+/** A tool may also be defined in the middle of a conversation. */
+function checkAddition({ tool }: JsonObject, path: string, { permits }: Tally): void {
+  if (isObject(tool) && isObject(tool.definition)) permits?.checkTool(tool.definition, `${path}.tool.definition`);
+}
+
+/** Pictures inside a document are not read one by one. */
+function checkInnerFiles(content: Json | undefined, path: string, { permits }: Tally): void {
+  if (!Array.isArray(content) || permits?.vendorState === true) return;
+  for (const [index, part] of content.entries()) {
+    if (isObject(part) && isObject(part.source) && part.source.type === "file") {
+      throw fileError(`${path}[${index}].source.file_id`);
+    }
+  }
+}
+
 function fileError(param: string): GatewayError {
-  return new GatewayError("invalid", "Cannot use a file id: files belong to one vendor's account, send the content", {
-    param,
-  });
+  return new GatewayError("invalid", `Cannot use a file id: ${sendContent("the content")}`, { param });
 }
 
 /** Runs a decoder; what it cannot decode is the client's mistake. */

@@ -103,7 +103,12 @@ const toolUseBlock = z.looseObject({
   cache_control: cacheField,
 });
 
-const thinkingBlock = z.looseObject({ type: z.literal("thinking"), thinking: z.string(), signature: z.string() });
+/** Clients that met no signature in a stream send the block back without one. */
+const thinkingBlock = z.looseObject({
+  type: z.literal("thinking"),
+  thinking: z.string(),
+  signature: z.string().nullish(),
+});
 const redactedBlock = z.looseObject({ type: z.literal("redacted_thinking"), data: z.string() });
 
 const userBlock = z.discriminatedUnion(

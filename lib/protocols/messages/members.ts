@@ -2,7 +2,7 @@
 import type { CacheMark, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
-import type { Texts } from "../codec.ts";
+import type { Permits, Texts } from "../codec.ts";
 import { present } from "../members.ts";
 
 /** What is counted over a whole request while it is read, and what was written of it before. */
@@ -11,6 +11,7 @@ export interface Tally {
   cacheMarks: number;
   images: number;
   texts: Texts | undefined;
+  permits: Permits | undefined;
 }
 
 /** A value that must be an object. @throws {GatewayError} `invalid`, also for a number that is kept as text */

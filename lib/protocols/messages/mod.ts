@@ -3,6 +3,7 @@ import { GatewayError } from "../../errors.ts";
 import { spliceMembers } from "../../json_splice.ts";
 import type { Codec } from "../codec.ts";
 import { anthropicErrorReply } from "../error_bodies.ts";
+import { messagesExtras } from "./extras.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
@@ -24,15 +25,19 @@ export const messages: Codec = {
   checkHeaders: (header) => checkVersion(header("anthropic-version")),
   writeTexts: writeInputs,
   readPrompt,
+  extras: messagesExtras,
   writeReply,
   writer,
   tellsUsage: ({ event }) => event === "message_delta",
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,
   heartbeat: 'event: ping\ndata: {"type": "ping"}\n\n',
-  // Claude Code makes its conversation shorter when an error begins with these words.
-  contextError: ({ input, limit }) =>
-    new GatewayError("invalid", `prompt is too long: ${input} tokens > ${limit} maximum`, {
-      code: "context_length_exceeded",
-    }),
+  // Claude Code makes its conversation, or its max_tokens, shorter when an error begins with these words.
+  contextError({ input, output, limit }) {
+    const message = input > limit
+      ? `prompt is too long: ${input} tokens > ${limit} maximum`
+      : `input length and \`max_tokens\` exceed context limit: ${input} + ${output} > ${limit}, decrease input length or ` +
+        "`max_tokens` and try again";
+    return new GatewayError("invalid", message, { code: "context_length_exceeded" });
+  },
 };

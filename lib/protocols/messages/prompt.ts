@@ -2,7 +2,7 @@
 import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
-import type { Texts } from "../codec.ts";
+import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, stringOf } from "../members.ts";
 import { readMessages, readSystem } from "./content.ts";
@@ -35,16 +35,16 @@ const OUTPUT_CONFIG = new Set(["effort", "format"]);
 const METADATA = new Set(["user_id"]);
 
 /** Reads a request for a message. @throws {GatewayError} `invalid`, for what the schema cannot say */
-export function readPrompt(body: JsonObject, texts?: Texts): Prompt {
-  const prompt = readCountPrompt(body, texts);
+export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  const prompt = readCountPrompt(body, texts, permits);
   const maxTokens = numberOf(body.max_tokens);
   checkBudget(prompt.reasoning?.budgetTokens, maxTokens);
   return defined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
 }
 
 /** Reads a request to count the input: the same without `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
-export function readCountPrompt(body: JsonObject, texts?: Texts): Prompt {
-  const tally: Tally = { cacheMarks: 0, images: 0, texts };
+export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
+  const tally: Tally = { cacheMarks: 0, images: 0, texts, permits };
   const prompt: Prompt = defined({
     protocol: "messages",
     model: readString(body.model, "model"),

@@ -1,6 +1,7 @@
 /** Reads errors: those that come in place of an answer, and those inside one. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json } from "../../json.ts";
+import { redactShapes } from "../../redact.ts";
 
 /** Kinds by the vendor's own type of error. Every other is told by the status. */
 const BY_TYPE: ReadonlyMap<Json | undefined, ErrorKind> = new Map<Json | undefined, ErrorKind>([
@@ -74,11 +75,13 @@ export function errorOf(error: Json | undefined, status?: number): GatewayError 
   if (operators !== undefined) return new GatewayError("upstream", operators, { cause });
   const kind = BY_TYPE.get(type) ?? (status === undefined ? "upstream" : BY_STATUS.get(status) ?? otherKind(status));
   const thread = threadCode(error);
-  if (thread !== undefined) return new GatewayError(kind, presentable(said) || REFUSED, { code: thread, cause });
+  if (thread !== undefined) {
+    return new GatewayError(kind, redactShapes(said, MESSAGE_LENGTH) || REFUSED, { code: thread, cause });
+  }
   if (kind === "not_found") return new GatewayError(kind, UNKNOWN_MODEL, { code: "model_not_found", cause });
   if (kind !== "invalid") return new GatewayError(kind, MESSAGES[kind] ?? FAILED, { cause });
   const code = TOO_LONG.test(said) ? { code: "context_length_exceeded" } : {};
-  return new GatewayError(kind, presentable(said) || REFUSED, { ...code, cause });
+  return new GatewayError(kind, redactShapes(said, MESSAGE_LENGTH) || REFUSED, { ...code, cause });
 }
 
 /** Why a conversation that the vendor was to hold cannot go on: clients act upon it. */
@@ -90,15 +93,4 @@ function threadCode(error: Json | undefined): string | undefined {
 
 function otherKind(status: number): ErrorKind {
   return status >= 400 && status < 500 ? "invalid" : "upstream";
-}
-
-/** The upstream's words without what a client must not see: addresses, keys, control characters. */
-function presentable(message: string): string {
-  return message.slice(0, MESSAGE_LENGTH)
-    .replace(/\bhttps?:\/\/[^\s"'<>)]+/gi, "[address]")
-    .replace(/\b(?:sk|key|pk)-[\w-]{6,}/gi, "[key]")
-    .replace(/\bbearer\s+[\w.~+/=-]+/gi, "[key]")
-    // deno-lint-ignore no-control-regex
-    .replace(/[\u0000-\u001f\u007f]+/g, " ")
-    .trim();
 }

@@ -60,7 +60,7 @@ function tryParse(data: string): Json | undefined {
 }
 
 /** Reads the protocol's events, already parsed. `undefined` stands for one that could not be. */
-export function eventReader({ issuer, texts }: Origin): Machine<Json | undefined, Event> {
+export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, Event> {
   let out: Event[] = [];
   let kept = 0;
   let blocks = 0;
@@ -69,7 +69,7 @@ export function eventReader({ issuer, texts }: Origin): Machine<Json | undefined
   let started = false;
   let over = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
-  const usage = usageReader();
+  const usage = usageReader(tier);
   const lanes = new Lanes(emit);
   /** Blocks that are open, by the upstream's index. */
   const open = new Map<number, BlockReader>();
@@ -111,7 +111,7 @@ export function eventReader({ issuer, texts }: Origin): Machine<Json | undefined
     begin({});
     stopBlock(index);
     lastIndex = index;
-    if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks");
+    if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks").with({ fault: "oversized" });
     const lane = lanes.enter();
     const block = isObject(value) ? readBlock(value, lane, context) : undefined;
     // What is said in a block that cannot be used is not taken for another block's.

@@ -1,6 +1,7 @@
 /** Reads token counts. */
-import type { Usage } from "../../canonical/types.ts";
+import { PLAIN_TIERS, type Usage, type UsageClass } from "../../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { withReported } from "../extras.ts";
 import { spelledCountOf } from "../members.ts";
 
 /** Collects the token counts of one answer. */
@@ -19,26 +20,67 @@ type Input = Pick<Usage, "prompt" | "input_cache_read" | "input_cache_write_5m" 
 
 const NOTHING: Usage = {};
 
-/** Counts of one answer, whatever order they come in. */
-export function usageReader(): UsageReader {
+/**
+ * Counts of one answer, whatever order they come in.
+ * @param asked the service tier that the request asks for
+ */
+export function usageReader(asked?: string): UsageReader {
   let input: Input = {};
   let output: Pick<Usage, "completion" | "reasoning"> = {};
   let compaction = NOTHING;
+  let tier: string | undefined;
+  let hostedCalls: Record<string, number> | undefined;
+
+  function report(usage: JsonObject): void {
+    tier = readTier(usage, asked) ?? tier;
+    hostedCalls = readCalls(usage.server_tool_use) ?? hostedCalls;
+  }
 
   return {
     start(usage) {
       // What it says of the output is a placeholder.
-      if (isObject(usage)) input = readInput(usage, {});
+      if (!isObject(usage)) return;
+      input = readInput(usage, {});
+      report(usage);
     },
     update(usage) {
       if (!isObject(usage)) return;
+      report(usage);
       input = latest(usage, input);
       output = { ...output, ...readOutput(usage) };
       compaction = readCompaction(usage.iterations);
     },
-    input: () => ({ ...input }),
-    total: () => add(clampReasoning({ ...input, ...output }), compaction),
+    input: () => withReported({ ...input }, { tier, asked }),
+    total: () => withReported(add(clampReasoning({ ...input, ...output }), compaction), { tier, hostedCalls, asked }),
   };
+}
+
+/** The tier that served it. Each is told in a member of its own; one that is not there says nothing. */
+function readTier(
+  { service_tier, speed, inference_geo: geo }: JsonObject,
+  asked: string | undefined,
+): string | undefined {
+  const region = typeof geo === "string" && geo !== "not_available" ? geo : undefined;
+  const served = [
+    region === undefined || region === "global" ? undefined : `inference_geo:${region}`,
+    typeof speed === "string" ? speed : undefined,
+    typeof service_tier === "string" ? service_tier : undefined,
+  ];
+  const dear = served.find((name) => name !== undefined && !PLAIN_TIERS.has(name));
+  if (dear !== undefined || asked === undefined) return dear;
+  const isTold = asked.startsWith("inference_geo:") ? region !== undefined : typeof speed === "string";
+  return isTold ? "standard" : undefined;
+}
+
+/** Calls of hosted tools: `web_search_requests` and its like. */
+function readCalls(value: Json | undefined): Record<string, number> | undefined {
+  if (!isObject(value)) return undefined;
+  const calls: Record<string, number> = {};
+  for (const [name, count] of Object.entries(value)) {
+    const calledTimes = name.endsWith("_requests") ? spelledCountOf(count) : undefined;
+    if (calledTimes !== undefined) calls[name.slice(0, -"_requests".length)] = calledTimes;
+  }
+  return calls;
 }
 
 /**
@@ -111,7 +153,7 @@ function readCompaction(iterations: Json | undefined): Usage {
 function add(first: Usage, second: Usage): Usage {
   if (second === NOTHING) return first;
   const result: Usage = { ...first };
-  for (const [name, value] of Object.entries(second) as [Exclude<keyof Usage, "counted">, number][]) {
+  for (const [name, value] of Object.entries(second) as [UsageClass, number][]) {
     result[name] = (result[name] ?? 0) + value;
   }
   return result;

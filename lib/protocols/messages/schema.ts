@@ -82,7 +82,7 @@ const shared = {
 };
 
 /** Body of `POST /v1/messages`. */
-export const schema: z.ZodType = z.looseObject({
+export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   ...shared,
   // Zero asks for no answer: it only fills the prompt cache.
   max_tokens: z.number().int().min(0).max(1_000_000_000).describe("Most tokens of the answer, thinking included"),

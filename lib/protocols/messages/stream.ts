@@ -81,7 +81,9 @@ export function writer(echo: Echo): Machine<Event, Frame> {
   }
 
   function sign(signature: Signature | undefined): Frame[] {
-    if (block?.type !== "reasoning" || signature === undefined) return [];
+    if (block?.type !== "reasoning") return [];
+    // Clients keep a thinking block with its signature only where there was an event for it, and send it back as they keep it.
+    if (signature === undefined) return started ? [delta({ type: "signature_delta", signature: "" })] : [];
     const value = writeSignature(signature, "anthropic");
     if (isRedacted(block, signature)) return start({ type: "redacted_thinking", data: value });
     return [...start(thinking()), delta({ type: "signature_delta", signature: value })];

@@ -2,6 +2,7 @@
 import type { Block, BlockOf, Message, Rest } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import type { Permits } from "../codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE, readEncrypted } from "./encrypted.ts";
 import { restOf } from "./members.ts";
@@ -54,9 +55,10 @@ interface Piece {
 
 /**
  * Reads `input`: one text of the user's, or items.
+ * @param permits what the input may name; absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for items that refer to something the gateway does not keep
  */
-export function readInput(input: Json | undefined): Message[] {
+export function readInput(input: Json | undefined, permits?: Permits): Message[] {
   if (typeof input === "string") return [{ role: "user", blocks: [{ type: "text", text: input }] }];
   const messages: Message[] = [];
   let turn: Turn | undefined;
@@ -64,7 +66,7 @@ export function readInput(input: Json | undefined): Message[] {
   objectsOf(input).forEach((item, index) => {
     // Brings tools, not words: it is read with the tools, and does not part a turn.
     if (item.type === "additional_tools") return;
-    const piece = readItem(item, `input[${index}]`);
+    const piece = readItem(item, `input[${index}]`, permits);
     if (last !== undefined && piece.turn === turn && (turn === "assistant" || turn === "results")) {
       last.blocks.push(...piece.blocks);
       return;
@@ -82,9 +84,10 @@ export function readInput(input: Json | undefined): Message[] {
 
 /**
  * Reads `instructions`: a string, or messages. They are one system message before all others.
+ * @param permits as for `readInput`
  * @throws {GatewayError} `invalid`, for items that are not messages
  */
-export function readInstructions(instructions: Json | undefined): Message[] {
+export function readInstructions(instructions: Json | undefined, permits?: Permits): Message[] {
   // Some clients always send the member: an empty one says nothing.
   if (instructions === "") return [];
   if (typeof instructions === "string") return [{ role: "system", blocks: [{ type: "text", text: instructions }] }];
@@ -95,23 +98,23 @@ export function readInstructions(instructions: Json | undefined): Message[] {
         param: `${path}.type`,
       });
     }
-    return readContent(item.content, `${path}.content`);
+    return readContent(item.content, `${path}.content`, permits);
   });
   return blocks.length === 0 ? [] : [{ role: "system", blocks }];
 }
 
-function readItem(item: JsonObject, path: string): Piece {
+function readItem(item: JsonObject, path: string, permits: Permits | undefined): Piece {
   const type = stringOf(item.type) ?? (item.role === undefined ? "item_reference" : "message");
   switch (type) {
     case "message":
-      return readMessage(item, path);
+      return readMessage(item, path, permits);
     case "function_call":
       return { turn: "assistant", blocks: [readCall(item)] };
     case "custom_tool_call":
       return { turn: "assistant", blocks: [readCustomCall(item)] };
     case "function_call_output":
     case "custom_tool_call_output":
-      return { turn: "results", blocks: [readResult(item, path)] };
+      return { turn: "results", blocks: [readResult(item, path, permits)] };
     case "reasoning":
       return { turn: "assistant", blocks: [readReasoning(item)] };
     case "item_reference":
@@ -125,6 +128,7 @@ function readItem(item: JsonObject, path: string): Piece {
       if (turn === undefined) {
         throw new GatewayError("invalid", `Cannot read item type ${JSON.stringify(type)}`, { param: `${path}.type` });
       }
+      permits?.checkItem(item, path);
       return { turn, blocks: [{ type: "foreign", from: "responses", value: item }] };
     }
   }
@@ -134,8 +138,8 @@ function foreignTurn(type: string): Turn | undefined {
   return Object.hasOwn(FOREIGN_ITEMS, type) ? FOREIGN_ITEMS[type as keyof typeof FOREIGN_ITEMS] : undefined;
 }
 
-function readMessage(item: JsonObject, path: string): Piece {
-  const blocks = readContent(item.content, `${path}.content`);
+function readMessage(item: JsonObject, path: string, permits: Permits | undefined): Piece {
+  const blocks = readContent(item.content, `${path}.content`, permits);
   switch (item.role) {
     case "assistant":
       return { turn: "assistant", blocks: markItem(blocks, item) };
@@ -187,11 +191,11 @@ function readCustomCall(item: JsonObject): BlockOf<"tool_call"> {
   };
 }
 
-function readResult(item: JsonObject, path: string): BlockOf<"tool_result"> {
+function readResult(item: JsonObject, path: string, permits: Permits | undefined): BlockOf<"tool_result"> {
   return {
     type: "tool_result",
     callId: stringOf(item.call_id) ?? "",
-    blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`),
+    blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permits),
     ...(item.type === "custom_tool_call_output" && { custom: true }),
     ...restOf(item, { modelled: RESULT }),
   };

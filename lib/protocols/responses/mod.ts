@@ -3,6 +3,7 @@ import { GatewayError } from "../../errors.ts";
 import { findValue, replaceSpan, spliceMembers } from "../../json_splice.ts";
 import type { Codec } from "../codec.ts";
 import { openaiErrorReply } from "../error_bodies.ts";
+import { responsesExtras } from "./extras.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
@@ -16,6 +17,7 @@ export const responses: Codec = {
   protocol: "responses",
   schema,
   readPrompt,
+  extras: responsesExtras,
   writeReply,
   writer,
   tellsUsage: ({ event, data }) =>
@@ -29,11 +31,11 @@ export const responses: Codec = {
   writeError: openaiErrorReply,
   // One line break: with two, some clients take the comment for an empty event.
   heartbeat: ": keep-alive\n",
-  contextError({ input, limit }) {
-    return new GatewayError(
-      "invalid",
-      `Your input exceeds the context window of this model: it has ${input} tokens, the limit is ${limit}`,
-      { param: "input", code: "context_length_exceeded" },
-    );
+  contextError({ input, output, limit }) {
+    const message = input > limit
+      ? `Your input exceeds the context window of this model: it has ${input} tokens, the limit is ${limit}`
+      : `Your input and max_output_tokens exceed the context window of this model: ${input} + ${output} tokens, the ` +
+        `limit is ${limit}`;
+    return new GatewayError("invalid", message, { param: "input", code: "context_length_exceeded" });
   },
 };

@@ -3,7 +3,9 @@ import { readBase64, readMediaUrl } from "../../canonical/media.ts";
 import type { Block, CacheMark, Citation, Media } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import type { Permits } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
+import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { restOf } from "./members.ts";
 
@@ -15,11 +17,15 @@ const FILE = new Set(["type", "file_data", "file_url", "filename", "cache_contro
 /**
  * Reads content: one string, or parts.
  * @param path where it stands, such as `input[0].content`
+ * @param permits what the content may name; absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for parts that cannot be passed to a model
  */
-export function readContent(content: Json | undefined, path: string): Block[] {
+export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): Block[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
-  return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`));
+  return objectsOf(content).map((part, index) => {
+    const isFile = permits?.vendorState === true && stringOf(part.file_id) !== undefined;
+    return isFile ? { type: "foreign", from: "responses", value: part } : readPart(part, `${path}[${index}]`, permits);
+  });
 }
 
 /** A prompt-cache mark in the spelling that gateways' clients use on any protocol. */
@@ -40,7 +46,7 @@ export function checkImages(input: Json | undefined): void {
   }
 }
 
-function readPart(part: JsonObject, path: string): Block {
+function readPart(part: JsonObject, path: string, permits: Permits | undefined): Block {
   const cache = readCache(part);
   switch (part.type) {
     case "input_text":
@@ -71,6 +77,7 @@ function readPart(part: JsonObject, path: string): Block {
       };
     }
     case "input_audio":
+      permits?.checkItem(part, path);
       return { type: "foreign", from: "responses", value: part };
     default:
       throw new GatewayError("invalid", `Cannot read content part type ${JSON.stringify(part.type)}`, {
@@ -81,13 +88,14 @@ function readPart(part: JsonObject, path: string): Block {
 
 function readImage(part: JsonObject, path: string): Media {
   const url = stringOf(part.image_url);
-  if (url === undefined) throw noContent(part, { path, wanted: "image_url" });
+  if (url === undefined || part.file_id) throw noContent(part, { path, wanted: "image_url" });
   return attempt(() => readMediaUrl(url), `${path}.image_url`);
 }
 
 function readFile(part: JsonObject, path: string): Media {
   const data = stringOf(part.file_data);
   const url = stringOf(part.file_url);
+  if (part.file_id) throw noContent(part, { path, wanted: "file_data or file_url" });
   if (data !== undefined) {
     return attempt(() => /^data:/i.test(data) ? readMediaUrl(data) : bareFile(data, part), `${path}.file_data`);
   }
@@ -109,7 +117,7 @@ export function fileName(url: string): string {
 function noContent(part: JsonObject, { path, wanted }: { path: string; wanted: string }): GatewayError {
   return part.file_id === undefined || part.file_id === null
     ? new GatewayError("invalid", `Expected ${wanted}`, { param: path })
-    : new GatewayError("invalid", `Cannot use a file id: files live in one vendor's account, send ${wanted}`, {
+    : new GatewayError("invalid", `Cannot use a file id: ${sendContent(wanted)}`, {
       param: `${path}.file_id`,
     });
 }

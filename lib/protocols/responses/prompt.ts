@@ -9,6 +9,7 @@ import {
 } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { readInput, readInstructions } from "./input.ts";
 import { restOf } from "./members.ts";
@@ -57,7 +58,7 @@ const STATEFUL: Readonly<Record<string, string>> = {
  * Reads a body that the schema has accepted.
  * @throws {GatewayError} `invalid`, for what needs state, for what cannot be passed on, and for too many images or tools
  */
-export function readPrompt(body: JsonObject): Prompt {
+export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits): Prompt {
   refuseState(body);
   checkImages(body.input);
   const reasoning = readReasoning(body);
@@ -65,7 +66,10 @@ export function readPrompt(body: JsonObject): Prompt {
   return {
     protocol: "responses",
     model: stringOf(body.model) ?? "",
-    messages: [...readInstructions(body.instructions), ...readInput(body.input)],
+    messages: [
+      ...readInstructions(body.instructions, permits),
+      ...readInput(body.input, permits),
+    ],
     tools: readTools(body),
     ...readToolChoice(body),
     stop: [],

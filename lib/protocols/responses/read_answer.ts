@@ -1,9 +1,10 @@
 /** Gathers the items of an answer, whoever names them how. */
 import { Lanes } from "../../canonical/lanes.ts";
-import type { Event, FinishReason } from "../../canonical/types.ts";
+import type { Event, FinishReason, Usage } from "../../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
-import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
+import { withReported } from "../extras.ts";
+import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import type { ItemReader } from "./item_reader.ts";
 import { readInnerError } from "./read_error.ts";
@@ -50,7 +51,7 @@ interface Place {
 }
 
 /** Reads an answer from what is said about its items. @param answerId id of the answer, as far as it is known */
-export function answerReader({ issuer }: Origin, answerId: () => string | undefined): Answer {
+export function answerReader({ issuer, tier: asked }: Origin, answerId: () => string | undefined): Answer {
   const lanes = new Lanes(emit);
   let out: Event[] = [];
   const entries: Entry[] = [];
@@ -228,13 +229,23 @@ export function answerReader({ issuer }: Origin, answerId: () => string | undefi
       if (events.at(-1)?.type === "error") return events;
       const incomplete = status === "incomplete" || end === "incomplete";
       const why = objectOf(response.incomplete_details)?.reason;
-      return [...events, { type: "finish", reason: reason(incomplete, why), usage: readUsage(response.usage) }];
+      return [...events, { type: "finish", reason: reason(incomplete, why), usage: usageOf(response, asked) }];
     },
   };
 }
 
+function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string | undefined): Usage {
+  const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
+  return withReported(readUsage(usage), {
+    tier: stringOf(service_tier),
+    asked,
+    ...(searches !== undefined && { hostedCalls: { web_search: searches } }),
+  });
+}
+
 function tooMuch(what: string): Event {
-  return { type: "error", error: new GatewayError("upstream", `Cannot read the model's answer: ${what}`) };
+  const message = `Cannot read the model's answer: ${what}`;
+  return { type: "error", error: new GatewayError("upstream", message, { fault: "oversized" }) };
 }
 
 /** Type of an item; a message may leave it out. */

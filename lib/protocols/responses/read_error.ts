@@ -1,6 +1,7 @@
 /** Errors of upstreams: as an answer of their own, inside a stream, inside a response. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json.ts";
+import { redactShapes } from "../../redact.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 
 /** Kinds of errors by the words upstreams have for them, as `code` or as `type`. Words that are not here tell nothing. */
@@ -71,16 +72,6 @@ const CONTEXT = /(?:maximum context length|context (?:window|length)|prompt is t
 /** Most characters of an upstream's message that are passed on. */
 const MESSAGE_CHARACTERS = 1_000;
 
-/** Things in a message that are nobody's business but the gateway's: addresses, keys, accounts. */
-const SECRETS: readonly (readonly [pattern: RegExp, instead: string])[] = [
-  [/\b[a-z][a-z0-9+.-]{0,20}:\/\/[^\s"'<>]+/gi, "[address]"],
-  [/\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b/g, "[address]"],
-  [/\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:local|internal|svc|lan)):?\d*/gi, "[address]"],
-  [/\bbearer\s+\S+/gi, "[key]"],
-  [/\b(?:sk|pk|rk|key|gsk|xai)[-_][\w*.-]{4,}/gi, "[key]"],
-  [/\b(?:org|proj)[-_]\w{6,}/g, "[account]"],
-];
-
 /**
  * Reads an error answer. What is the gateway's own affair gets a fixed text; what the client can mend gets the vendor's
  * words, without addresses and keys.
@@ -131,17 +122,21 @@ function compose(error: JsonObject, kind: ErrorKind, status: number | undefined)
   if (text !== undefined) {
     return new GatewayError(kind, text, { ...(kind === "not_found" && { code: "model_not_found" }), cause });
   }
-  const code = stringOf(error.code) ?? (CONTEXT.test(told) ? "context_length_exceeded" : undefined);
+  const code = codeOf(error) ?? (CONTEXT.test(told) ? "context_length_exceeded" : undefined);
   const param = stringOf(error.param);
-  return new GatewayError(kind, told === "" ? "The model's vendor refused this request" : clean(told), {
-    ...(code !== undefined && { code }),
-    ...(param !== undefined && { param }),
-    cause,
-  });
+  return new GatewayError(
+    kind,
+    told === "" ? "The model's vendor refused this request" : redactShapes(told, MESSAGE_CHARACTERS),
+    {
+      ...(code !== undefined && { code }),
+      ...(param !== undefined && { param: redactShapes(param, MESSAGE_CHARACTERS) }),
+      cause,
+    },
+  );
 }
 
-function clean(message: string): string {
-  let text = message.slice(0, MESSAGE_CHARACTERS);
-  for (const [pattern, instead] of SECRETS) text = text.replace(pattern, instead);
-  return text;
+/** The vendor's own code, where it is a word. */
+function codeOf(error: JsonObject): string | undefined {
+  const code = stringOf(error.code);
+  return code !== undefined && /^[a-z][\w.-]{0,63}$/i.test(code) ? code : undefined;
 }

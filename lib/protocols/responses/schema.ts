@@ -47,7 +47,7 @@ const penaltyField = z.number().min(-2).max(2).nullish();
 const statefulField = z.union([z.string(), objectField]).nullish().describe("Not supported: the gateway is stateless");
 
 /** Body of `POST /v1/responses`. */
-export const schema: z.ZodType = z.looseObject({
+export const schema: z.ZodObject<z.ZodRawShape, z.core.$loose> = z.looseObject({
   model: z.string().min(1).max(256).describe("Model id, `<vendor>/<model_name>`"),
   input: inputField,
   instructions: instructionsField,

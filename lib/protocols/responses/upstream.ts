@@ -11,6 +11,8 @@ export const responsesUpstream: UpstreamCodec = {
     customTools: true,
     namespaces: true,
     hostedFrom: ["responses"],
+    // OpenAI: max_output_tokens must be at least 16.
+    leastTokens: 16,
     // The protocol has no member for them.
     stops: 0,
     toolName: { legal: /[A-Za-z0-9_-]/, max: 64 },

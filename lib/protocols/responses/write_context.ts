@@ -16,42 +16,42 @@ export interface WriteContext {
 
 /** Words of a client's protocol. */
 interface Names {
-  limit: string;
   stop: string;
   effort: string;
   off: string;
   verbosity: string;
   reasoning: string;
   citations: string;
+  fileName: string;
 }
 
 const NAMES: Readonly<Record<Protocol, Names>> = {
   chat: {
-    limit: "max_completion_tokens",
     stop: "stop",
     effort: "reasoning_effort",
     off: "reasoning_effort",
     verbosity: "verbosity",
     reasoning: "reasoning_details",
     citations: "annotations",
+    fileName: "filename",
   },
   responses: {
-    limit: "max_output_tokens",
     stop: "stop",
     effort: "reasoning.effort",
     off: "reasoning.effort",
     verbosity: "text.verbosity",
     reasoning: "input.reasoning",
     citations: "annotations",
+    fileName: "filename",
   },
   messages: {
-    limit: "max_tokens",
     stop: "stop_sequences",
     effort: "output_config.effort",
     off: "thinking.type",
     verbosity: "verbosity",
     reasoning: "messages.thinking",
     citations: "citations",
+    fileName: "title",
   },
 };
 

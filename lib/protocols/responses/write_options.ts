@@ -8,9 +8,6 @@ import { ownMembers, type WriteContext } from "./write_context.ts";
 const ENCRYPTED = "reasoning.encrypted_content";
 const LOGPROBS = "message.output_text.logprobs";
 
-/** Fewest tokens an answer may be limited to. */
-const LEAST_TOKENS = 16;
-
 /** Most characters of an end user's id. */
 const USER_CHARACTERS = 64;
 
@@ -21,17 +18,6 @@ const BUDGETS: readonly (readonly [below: number, effort: Effort])[] = [
   [24_576, "high"],
   [Infinity, "xhigh"],
 ];
-
-/** Most tokens of the answer. The protocol has a floor: a smaller limit is raised to it, and named. */
-export function writeLimit(
-  { maxTokens }: Prompt,
-  { own, target, names }: WriteContext,
-): { max_output_tokens?: number } {
-  if (maxTokens === undefined) return {};
-  if (own || maxTokens >= LEAST_TOKENS) return { max_output_tokens: maxTokens };
-  target.dropped.add(names.limit);
-  return { max_output_tokens: LEAST_TOKENS };
-}
 
 /** Sampling knobs that the protocol and the model have; the others are named. */
 export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: WriteContext): JsonObject {

@@ -9,10 +9,13 @@ import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
 /** Who says it: what the model said has part types of its own. */
 export type Speaker = "model" | "others";
 
+/** Parts that are kept whole: sound, and files that the vendor keeps. */
+const PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input_file"]);
+
 /** True for blocks that are parts of a message, and not items. */
 export function isPart(block: Block): boolean {
   return block.type === "text" || block.type === "refusal" || block.type === "media" ||
-    (block.type === "foreign" && block.from === "responses" && block.value.type === "input_audio");
+    (block.type === "foreign" && block.from === "responses" && PARTS.has(String(block.value.type)));
 }
 
 /**
@@ -64,11 +67,11 @@ function writeMedia(block: BlockOf<"media">, context: WriteContext): JsonObject 
   }
   const members = partMembers(block);
   if (modality === "image" && (name === undefined || !context.own)) {
-    if (name !== undefined) context.target.dropped.add("filename");
+    if (name !== undefined) context.target.dropped.add(context.names.fileName);
     return { ...members, type: "input_image", image_url: writeMediaUrl(media) };
   }
   if (media.kind === "url") {
-    if (name !== undefined && !context.own) context.target.dropped.add("title");
+    if (name !== undefined && !context.own) context.target.dropped.add(context.names.fileName);
     return {
       ...members,
       type: "input_file",

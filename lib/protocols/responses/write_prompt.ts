@@ -5,15 +5,7 @@ import type { JsonObject } from "../../json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { contextOf } from "./write_context.ts";
 import { splitInstructions, writeInput } from "./write_input.ts";
-import {
-  writeInclude,
-  writeLimit,
-  writeReasoning,
-  writeRest,
-  writeSampling,
-  writeText,
-  writeUser,
-} from "./write_options.ts";
+import { writeInclude, writeReasoning, writeRest, writeSampling, writeText, writeUser } from "./write_options.ts";
 import { hasTools, insertTools, writeToolChoice, writeTools } from "./write_tools.ts";
 
 /**
@@ -33,7 +25,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   const { own } = context;
   const { instructions, others } = splitInstructions(prompt.messages, context);
   const { tools, added } = writeTools(prompt.tools, context);
-  const { toolChoice, parallelToolCalls, truncation } = prompt;
+  const { toolChoice, parallelToolCalls, truncation, maxTokens } = prompt;
   // Without tools there is nothing to say about them.
   const chooses = own || hasTools(tools, added);
   const choice = toolChoice === undefined || !chooses ? undefined : writeToolChoice(toolChoice, prompt.tools);
@@ -45,7 +37,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
     ...(tools.length > 0 && { tools }),
     ...(choice !== undefined && { tool_choice: choice }),
     ...(parallelToolCalls !== undefined && chooses && { parallel_tool_calls: parallelToolCalls }),
-    ...writeLimit(prompt, context),
+    ...(maxTokens !== undefined && { max_output_tokens: maxTokens }),
     ...writeSampling(prompt, context),
     ...writeReasoning(prompt.reasoning, prompt, context),
     ...writeText(prompt, context),

@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { type Ownership, takeOwnership } from "../sqlite_owner.ts";
 import { StoreError } from "../store.ts";
+import { makeFolder } from "../folder.ts";
 
 /** Longest line, in bytes. What is longer was never written as one. */
 export const MAX_LINE_BYTES = 32 * 1024 * 1024;
@@ -44,7 +45,7 @@ export function openJournalFile(path: string): JournalFile {
   const opened: { close(): void }[] = [];
   try {
     const file = resolve(path);
-    Deno.mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    makeFolder(dirname(file));
     opened.unshift(take(`${file}-owner`));
     const isNew = createFile(file);
     const writer = Deno.openSync(file, { append: true });

@@ -37,6 +37,8 @@ export interface JournaledLedger extends LedgerStore {
   readonly takes: boolean;
   /** Whether the store answers, and how much waits. */
   reach(): StoreReach;
+  /** Milliseconds since the store answered last; `undefined` while it is out of reach. */
+  heardMs(): number | undefined;
   /** Ends what it does in the background and lets go of the journal. The store stays open. */
   close(): Promise<void>;
 }
@@ -116,6 +118,7 @@ export function journaled(ledger: LedgerStore, parts: JournaledParts): Journaled
     },
     ...(ledger.clock !== undefined && { clock: ledger.clock }),
     reach: () => ({ up: reach.isUp, downMs: reach.downMs, waiting: waiting() }),
+    heardMs: () => reach.heardMs,
     async close() {
       await reach.close();
       await journal?.close();

@@ -28,6 +28,8 @@ export interface Reach {
   readonly downMs: number;
   /** Milliseconds that it has been up without a break; 0 while it is not. */
   readonly upMs: number;
+  /** Milliseconds since it answered last; `undefined` while it is not up. */
+  readonly heardMs: number | undefined;
   /**
    * Asks the store; at once an error while it is known to be out of reach.
    * @throws {GatewayError} `overloaded` where it is out of reach, or does not answer in time
@@ -50,12 +52,64 @@ const ANSWER_MS = 2_000;
 const LOOK_MS = 1_000;
 const JITTER = 0.25;
 
+/** How long a change lasts before the log has it, in milliseconds: a store that flaps is one outage. */
+const SETTLED_MS = 1_000;
+
 /** When another try makes sense for a client, in milliseconds. */
 const RETRY_MS = 2_000;
 
 /** No answer in time. */
 class LateError extends Error {
   override readonly name = "LateError";
+}
+
+/** Lines of the log about outages. */
+interface Outages {
+  /** The store is out of reach. */
+  fell(cause: unknown): void;
+  /** It answers again. */
+  rose(): void;
+  /** Writes no line any more. */
+  close(): void;
+}
+
+/** An outage lasts from the first failure until the store has been up for a second. A shorter one has no line. */
+function createOutages(
+  { isUp, log, monotonic, later }: Pick<ReachParts, "log" | "monotonic" | "later"> & { isUp: () => boolean },
+): Outages {
+  let outage: { began: number; cause: unknown; rose: number; isTold: boolean } | undefined;
+  let cancel = () => {};
+
+  function tellDown(): void {
+    if (outage === undefined || outage.isTold || isUp()) return;
+    outage.isTold = true;
+    const [name, code] = [nameOf(outage.cause), codeOf(outage.cause)];
+    log({ level: "error", event: "store_down", cause: name, ...(code !== undefined && { code }) });
+  }
+
+  function tellUp(): void {
+    if (outage?.isTold === true) {
+      log({ level: "info", event: "store_up", down_ms: Math.round(outage.rose - outage.began) });
+    }
+    outage = undefined;
+  }
+
+  return {
+    fell(cause) {
+      cancel();
+      outage ??= { began: monotonic(), cause, rose: 0, isTold: false };
+      const waitMs = outage.began + SETTLED_MS - monotonic();
+      if (waitMs <= 0) tellDown();
+      else cancel = later(tellDown, waitMs);
+    },
+    rose() {
+      cancel();
+      if (outage === undefined) return;
+      outage.rose = monotonic();
+      cancel = later(tellUp, SETTLED_MS);
+    },
+    close: () => cancel(),
+  };
 }
 
 /** Starts with a store that has just been opened. */
@@ -70,6 +124,7 @@ export function createReach(
   let isClosed = false;
   let looking: Promise<void> | undefined;
   let cancel = () => {};
+  const outages = createOutages({ isUp: () => isUp, log, monotonic, later });
   /** Ends what waits for an answer. */
   const waiting = new Set<() => void>();
 
@@ -98,16 +153,15 @@ export function createReach(
 
   function rise(): void {
     if (isUp || isClosed) return;
-    log({ level: "info", event: "store_up", down_ms: Math.round(monotonic() - since) });
     [isUp, since] = [true, monotonic()];
+    outages.rose();
   }
 
   function fail(cause: unknown): void {
     why = cause;
     if (!isUp || isClosed) return;
     [isUp, since] = [false, monotonic()];
-    const [name, code] = [nameOf(cause), codeOf(cause)];
-    log({ level: "error", event: "store_down", cause: name, ...(code !== undefined && { code }) });
+    outages.fell(cause);
     schedule(0);
   }
 
@@ -152,6 +206,9 @@ export function createReach(
     get upMs() {
       return isUp ? monotonic() - since : 0;
     },
+    get heardMs() {
+      return isUp ? monotonic() - heardAt : undefined;
+    },
     ask: (call) => ask(call, within),
     askLong: (call) => ask(call, (answer) => answer),
     within,
@@ -159,6 +216,7 @@ export function createReach(
     async close() {
       isClosed = true;
       cancel();
+      outages.close();
       for (const give of waiting) give();
       await looking;
     },

@@ -1,7 +1,7 @@
 /** Connections to a Postgres database, and the tables in it. */
 import postgres from "postgres";
 import type { Secret } from "../../secret.ts";
-import { StoreError } from "../store.ts";
+import { type Migrated, StoreError } from "../store.ts";
 import { readPostgresAddress } from "./address.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -183,30 +183,32 @@ export function isPoolerRefusal(error: unknown): boolean {
 const MIGRATION_LOCK = 7_584_210_371n;
 
 /**
- * Brings the tables up to date. Nodes that start together wait for the one that does it.
+ * Brings the tables up to date, in one transaction. Nodes that start together wait for the one that does it.
+ *
+ * @returns what was done to tables that were there; `undefined` where there were none, or nothing was to be done
  * @throws {Error} where they were written by a newer version
  */
-export async function migrate(sql: Sql): Promise<void> {
-  if (await readShape(sql) === MIGRATIONS.length) return;
-  await sql.begin(async (tx) => {
+export async function migrate(sql: Sql): Promise<Migrated | undefined> {
+  if (await readShape(sql) === MIGRATIONS.length) return undefined;
+  return await sql.begin(async (tx) => {
     await tx`SELECT pg_advisory_xact_lock(${MIGRATION_LOCK})`;
     // First, as it has the server look anew at what others made meanwhile: it remembers that there was no such table.
     await tx`CREATE TABLE IF NOT EXISTS sluice_shape (version integer NOT NULL)`;
     const version = await readShape(tx);
-    if (version > MIGRATIONS.length) {
-      throw new Error(
-        `it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
-      );
-    }
+    if (version === MIGRATIONS.length) return undefined;
     for (const step of MIGRATIONS.slice(version)) await tx.unsafe(step);
     await tx`DELETE FROM sluice_shape`;
     await tx`INSERT INTO sluice_shape VALUES (${MIGRATIONS.length})`;
+    return version === 0 ? undefined : { from: version, to: MIGRATIONS.length };
   });
 }
 
-async function readShape(sql: Connection): Promise<number> {
+/** Number of steps that have run; 0 where there are no tables. @throws {Error} where it is more than this version knows */
+export async function readShape(sql: Connection): Promise<number> {
   const [table] = await sql<{ found: boolean }[]>`SELECT to_regclass('sluice_shape') IS NOT NULL AS found`;
   if (table?.found !== true) return 0;
   const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
-  return row?.version ?? 0;
+  const version = row?.version ?? 0;
+  if (version <= MIGRATIONS.length) return version;
+  throw new Error(`it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`);
 }

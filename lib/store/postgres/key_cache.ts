@@ -14,6 +14,9 @@ const READ_MS = 2_000;
 /** Most keys in memory; those that were not used for the longest go first. */
 const MOST_KEYS = 100_000;
 
+/** Most hashes that no key has, in memory; those that came first go first. */
+const MOST_UNKNOWN = 1_000;
+
 /** Most keys whose last use waits for the database. */
 const MOST_USES = 100_000;
 
@@ -61,6 +64,8 @@ export function cacheKeys(
   const known = new Map<string, Known>();
   /** Ids by hash, those of former keys included. */
   const ids = new Map<string, string>();
+  /** Hashes that no key has, as of the last change of any key. */
+  const unknown = new Set<string>();
   /** Reads under way, by hash: those who want the same key at once share one. */
   const reading = new Map<string, Promise<KeyRecord | undefined>>();
   /** For each read under way, keys that have changed since, by id, and the numbers of the changes: it may have missed them. */
@@ -99,7 +104,14 @@ export function cacheKeys(
   /** A key has changed: reads that are under way are not to be relied upon, and nobody joins them. */
   function note(id: string, changed: bigint): void {
     for (const missed of missing) missed.set(id, changed);
+    unknown.clear();
     reading.clear();
+  }
+
+  function noteUnknown(hash: string): void {
+    const [oldest] = unknown;
+    if (unknown.size === MOST_UNKNOWN && oldest !== undefined) unknown.delete(oldest);
+    unknown.add(hash);
   }
 
   function forget(id: string): void {
@@ -144,6 +156,7 @@ export function cacheKeys(
     missing.add(missed);
     try {
       const key = await inTime(find(asked), READ_MS);
+      if (key === undefined && missed.size === 0) noteUnknown(asked.hash);
       const id = key?.record.id ?? ids.get(asked.hash);
       const least = missed.get(ANY) ?? missed.get(id ?? "") ?? 0n;
       if (id === undefined || (key?.changed ?? 0n) < least) return key?.record;
@@ -221,6 +234,7 @@ export function cacheKeys(
     async findByHash(hash, now) {
       const asked = { hash, now };
       const key = recall(hash);
+      if (unknown.has(hash) && changes.isUp && changes.ageMs() <= FRESH_MS) return undefined;
       if (key === undefined) return judged(await readUnknown(asked), asked);
       const isSure = !key.isDoubtful && changes.ageMs() <= FRESH_MS;
       return judged(isSure ? key.record : await readKnown(key, asked), asked);

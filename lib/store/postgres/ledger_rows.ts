@@ -1,4 +1,5 @@
 /** Entries, price sheets and holds as rows of the database. */
+import { detailsText } from "../entry_check.ts";
 import { type EntryRow, toEntry } from "../entry_row.ts";
 import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
 import type { Sql } from "./client.ts";
@@ -45,6 +46,7 @@ export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): EntryRow {
     endpoint: entry.endpoint,
     ending: entry.ending,
     source: entry.source,
+    details: entry.details === undefined ? null : detailsText(entry.details),
   };
 }
 
@@ -52,7 +54,7 @@ export function entryRow({ tokens, sheet: _, ...entry }: KeptEntry): EntryRow {
 const COLUMNS =
   `seq, at, status, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning,
   cost::text, held::text, overrun::text, first_ms, total_ms, attempts, images, check_sum, price_version, id, key_id,
-  group_name, model, upstream, endpoint, ending, source`;
+  group_name, model, upstream, endpoint, ending, source, details`;
 
 /** Entries with the sheets that they name, as one value in JSON each: numbers of columns would be big ones, one by one. */
 interface Page {

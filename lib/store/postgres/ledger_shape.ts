@@ -242,5 +242,11 @@ BEGIN
 END $body$;
 `;
 
-/** Tables of the ledger. */
-export const LEDGER_SHAPE: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;
+/** Tables of the ledger as they were at first. */
+export const LEDGER_STEP: string = TABLES + HOLDS_SHAPE + GUARDS + FUNCTIONS;
+
+/** Facts that few entries have, as the text of a JSON object: `jsonb` would reorder what the check sum is made of. */
+export const DETAILS_STEP = "ALTER TABLE entries ADD COLUMN details text;";
+
+/** Tables of the ledger as they are now, for a database that has nothing else. */
+export const LEDGER_SHAPE: string = LEDGER_STEP + DETAILS_STEP;

@@ -2,7 +2,7 @@
 import { ANSWERS_SHAPE } from "./answers_shape.ts";
 import { CONFIGS_SHAPE } from "./configs_shape.ts";
 import { KEYS_SHAPE } from "./keys_shape.ts";
-import { LEDGER_SHAPE } from "./ledger_shape.ts";
+import { DETAILS_STEP, LEDGER_STEP } from "./ledger_shape.ts";
 
 /** The number of these that have run is the version of the shape. */
-export const MIGRATIONS: readonly string[] = [KEYS_SHAPE, LEDGER_SHAPE, ANSWERS_SHAPE, CONFIGS_SHAPE];
+export const MIGRATIONS: readonly string[] = [KEYS_SHAPE, LEDGER_STEP, ANSWERS_SHAPE, CONFIGS_SHAPE, DETAILS_STEP];

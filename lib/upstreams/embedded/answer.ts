@@ -1,7 +1,8 @@
 /** What the echo model answers, before limits cut it. */
 import { smallestInstance } from "../../canonical/json_schema.ts";
 import type { BlockOf, Prompt } from "../../canonical/types.ts";
-import { writeJson } from "../../json.ts";
+import { isInstance } from "../../canonical/json_schema_instance.ts";
+import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json.ts";
 import { readLastTurn } from "./last_turn.ts";
 import { think, wantsReasoning } from "./thinking.ts";
 import { chooseCalls } from "./tool_calls.ts";
@@ -13,6 +14,9 @@ export interface Planned {
   text: string;
   calls: BlockOf<"tool_call">[];
 }
+
+/** An answer comes back inside the next request, some levels deep. */
+const ANSWER_LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /** The answer where there is nothing to repeat. */
 export const NOTHING = "There is nothing to echo.";
@@ -50,7 +54,17 @@ export function answer(prompt: Prompt): Planned {
       case "json_object":
         return writeJson({ echo: said });
       case "json_schema":
-        return writeJson(smallestInstance(format.schema) ?? null);
+        return writeJson(ownInstance(said, format.schema) ?? smallestInstance(format.schema) ?? null);
     }
+  }
+}
+
+/** The value that a text says in JSON, where the schema allows it. */
+function ownInstance(text: string, schema: Json): Json | undefined {
+  try {
+    const value = parseJson(text, ANSWER_LIMITS);
+    return isInstance(value, schema) ? value : undefined;
+  } catch {
+    return undefined;
   }
 }

@@ -1,8 +1,11 @@
 /** The embedded model `canvas`: pictures without a network. `docs/images.md` says what it paints and how it edits. */
 import { GatewayError, toGatewayError } from "../../errors.ts";
+import { base64Steps } from "../../images/base64_steps.ts";
 import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
 import type { Painting } from "../../images/codec_jobs.ts";
 import { runJob } from "../../images/codec_pool.ts";
+import { area } from "../../images/pixel_limits.ts";
+import { inSlices } from "../../pace.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
 /** Most previews of a picture. */
@@ -15,6 +18,7 @@ const MOST_PREVIEWS = 3;
  */
 export function createCanvas(): ImageUpstream {
   return {
+    isLocal: true,
     close: endIdleWorkers,
     // deno-lint-ignore require-await -- what is thrown here must reject
     async create(call) {
@@ -81,13 +85,19 @@ async function make(
     ...(step !== undefined && { step }),
     encoding: { format, ...(compression !== undefined && { compression }) },
   };
-  if (kind === "generation") return await runJob<"paint">({ type: "paint", painting }, { signal });
+  if (kind === "generation") {
+    return await inSlices(
+      base64Steps(await runJob<"paint">({ type: "paint", painting }, { signal, pixels: area(size) })),
+    );
+  }
   if (images.length === 0) {
     throw new GatewayError("invalid", "Cannot edit: expected at least one picture", { param: "image" });
   }
   const orientations = images.map(({ orientation }) => orientation);
-  return await runJob<"edit">(
+  const uploads = [...images, ...(mask === undefined ? [] : [mask])];
+  const file = await runJob<"edit">(
     { type: "edit", painting, orientations, ...(mask !== undefined && { maskOrientation: mask.orientation }) },
-    { signal, files: [...images, ...(mask === undefined ? [] : [mask])].map(({ bytes }) => bytes) },
+    { signal, files: uploads.map(({ bytes }) => bytes), pixels: area(size) + Math.max(...uploads.map(area)) },
   );
+  return await inSlices(base64Steps(file));
 }

@@ -1,6 +1,6 @@
 /** `call:NAME {json}` in a user's text: a tool call on demand. */
 import type { Tool } from "../../canonical/types.ts";
-import { JSON_LIMITS, parseJson } from "../../json.ts";
+import { isObject, JSON_LIMITS, parseJson } from "../../json.ts";
 
 /** A tool that can be called: hosted ones cannot. */
 export type CallableTool = Exclude<Tool, { type: "hosted" }>;
@@ -24,8 +24,9 @@ const LIMITS = { ...JSON_LIMITS, depth: JSON_LIMITS.depth - 16 };
 
 /**
  * Reads the directives of a text, at most `most`. A directive begins a line, or follows the arguments of another. Its JSON
- * begins on the same line and may go on over several; a custom tool's input is the rest of the line. What names no tool, is
- * no JSON object, or is one too many is plain text.
+ * begins on the same line and may go on over several. A custom tool's input is the rest of the line, the text in
+ * `{"input": "…"}` there, or, where nothing follows on that line, a fenced block below it. What names no tool, is no JSON
+ * object, or is one too many is plain text.
  */
 export function readDirectives(
   text: string,
@@ -39,17 +40,19 @@ export function readDirectives(
   const pattern = /(^[ \t]*|(?<=\})[ \t]*)call:([A-Za-z0-9_.:-]+)(?=[\s{]|$)[ \t]*/gm;
   const directives: Directive[] = [];
   const kept: string[] = [];
+  const fences = new Fences(text);
   let from = 0;
   for (let match = pattern.exec(text); match !== null && directives.length < most; match = pattern.exec(text)) {
     const tool = byName.get(match[2] ?? "");
     // A brace inside a sentence begins no line: only the one that closed a directive does.
     if (tool === undefined || (!beginsLine(text, match.index) && match.index !== from)) continue;
     const start = pattern.lastIndex;
-    const read = tool.type === "custom" ? restOfLine(text, start) : readObject(text, start);
+    const read = tool.type === "custom" ? readInput(text, start, fences) : readObject(text, start);
     // Braces that never close: looking further would scan the same text again and again.
     if (read === undefined) break;
     if (read.valid) {
-      directives.push({ tool, ...(read.end > start && { arguments: text.slice(start, read.end) }) });
+      const written = read.input ?? (read.end > start ? text.slice(start, read.end) : undefined);
+      directives.push({ tool, ...(written !== undefined && { arguments: written }) });
       kept.push(text.slice(from, match.index));
       from = read.end;
     }
@@ -70,11 +73,65 @@ function beginsLine(text: string, index: number): boolean {
 interface Read {
   end: number;
   valid: boolean;
+  /** The input of a custom tool, where it is not the text up to `end`. */
+  input?: string;
 }
 
-function restOfLine(text: string, start: number): Read {
-  const end = text.slice(start).search(/[\r\n]/);
-  return { end: end < 0 ? text.length : start + end, valid: true };
+/** The input of a custom tool. */
+function readInput(text: string, start: number, fences: Fences): Read {
+  const end = endOfLine(text, start);
+  const line = text.slice(start, end).trimEnd();
+  if (line === "") return fences.readAfter(end) ?? { end, valid: true };
+  return { end, valid: true, ...(line.startsWith("{") && inputIn(line)) };
+}
+
+/** The text of `{"input": "…"}`, and nothing where the line is anything else. */
+function inputIn(line: string): { input?: string } {
+  try {
+    const value = parseJson(line, LIMITS);
+    if (!isObject(value) || typeof value.input !== "string" || Object.keys(value).length !== 1) return {};
+    return { input: value.input };
+  } catch {
+    return {};
+  }
+}
+
+function endOfLine(text: string, start: number): number {
+  const lineFeed = text.indexOf("\n", start);
+  const end = lineFeed < 0 ? text.length : lineFeed;
+  return end > start && text[end - 1] === "\r" ? end - 1 : end;
+}
+
+/** The fenced blocks of a text, as Markdown has them. */
+class Fences {
+  readonly #text: string;
+  /** Length of the shortest fence that nothing closes: none that is as long is looked for again. */
+  #unclosed = Infinity;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The block whose fence is the line after the end of a line; `undefined` where there is none, or it has no end. */
+  readAfter(lineEnd: number): Read | undefined {
+    const opening = /\r?\n[ \t]*(`{3,})[^\r\n`]*\r?\n/y;
+    opening.lastIndex = lineEnd;
+    const fence = opening.exec(this.#text)?.[1];
+    if (fence === undefined || fence.length >= this.#unclosed) return undefined;
+    const begin = opening.lastIndex;
+    for (let at = begin; at < this.#text.length;) {
+      const end = endOfLine(this.#text, at);
+      const line = this.#text.slice(at, end).trim();
+      if (line.length >= fence.length && /^`+$/.test(line)) {
+        return { end, valid: true, input: this.#text.slice(begin, at).replace(/\r?\n$/, "") };
+      }
+      const next = this.#text.indexOf("\n", end);
+      if (next < 0) break;
+      at = next + 1;
+    }
+    this.#unclosed = fence.length;
+    return undefined;
+  }
 }
 
 /** Where the object at `start` ends: at `start` itself where there is none; undefined where it does not end. */

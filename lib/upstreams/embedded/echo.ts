@@ -9,12 +9,13 @@ import { turn } from "../../pace.ts";
 import { abortSignalOf, type StopSignal } from "../../stop.ts";
 import { loadTokenCounter } from "../../metering/tokens.ts";
 import { requireAll } from "../../translate/require_all.ts";
-import { refuseMembers } from "../../translate/rest.ts";
+import { dropRest } from "../../translate/rest.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { type Pace, readPace } from "./pace.ts";
 import { spell } from "./spell.ts";
 import { checkThoughts, ISSUER } from "./thinking.ts";
+import { checkVendorRules } from "./vendor_rules.ts";
 
 /**
  * The model as an upstream. Its feeds give one event at a time and make it when it is asked for. Once the call's signal is
@@ -28,7 +29,10 @@ export function createEcho(): Upstream {
     async generate(call) {
       call.signal.throwIfAborted();
       const { prompt, dropped } = call;
-      if (prompt.rest !== undefined) refuseMembers(prompt.rest);
+      const { echo } = call.client;
+      checkVendorRules(echo.prompt, echo.request);
+      // No protocol's own members mean anything here, as at Gemini.
+      dropRest(prompt, { protocol: "gemini", dropped });
       nameLosses(prompt, dropped);
       requireAll(prompt, dropped);
       checkThoughts(prompt);

@@ -1,7 +1,7 @@
 /** A planned answer, spelled out event by event within its limits. */
 import type { Event, FinishReason, OpenBlock } from "../../canonical/types.ts";
+import { tokenPieces } from "../../metering/token_pieces.ts";
 import type { TokenCounter } from "../../metering/tokens.ts";
-import { wholeEnd } from "../../surrogates.ts";
 import type { Planned } from "./answer.ts";
 import { sign } from "./thinking.ts";
 
@@ -16,10 +16,6 @@ export interface Limits {
 
 /** An event, or nothing: then others may have a turn. */
 type Step = Event | undefined;
-
-/** Text cut into tokens between two pauses, in UTF-16 code units: a little more than the first, never more than the second. */
-const CHUNK = 4096;
-const MAX_CHUNK = 16_384;
 
 /**
  * The events of an answer, a token in each delta. Every block counts as its text counts alone, a call as its names and its
@@ -84,7 +80,7 @@ function* say(
 ): Generator<Step, Said, undefined> {
   let said = "";
   let tokens = 0;
-  for (const piece of pieces(text, counter)) {
+  for (const piece of tokenPieces(text, counter)) {
     if (piece === undefined) {
       yield undefined;
       continue;
@@ -106,7 +102,7 @@ function* collect(
 ): Generator<undefined, { texts: string[]; tokens: number } | undefined, undefined> {
   const texts: string[] = [];
   let tokens = 0;
-  for (const piece of pieces(text, counter)) {
+  for (const piece of tokenPieces(text, counter)) {
     if (piece === undefined) {
       yield undefined;
       continue;
@@ -116,36 +112,6 @@ function* collect(
     texts.push(piece.text);
   }
   return tokens > room ? undefined : { texts, tokens };
-}
-
-/** A token's text; several tokens' where a character takes more than one. */
-interface Piece {
-  text: string;
-  tokens: number;
-}
-
-/** A text in its tokens, with pauses. */
-function* pieces(text: string, counter: TokenCounter): Generator<Piece | undefined, void, undefined> {
-  for (let from = 0; from < text.length;) {
-    const to = chunkEnd(text, from);
-    for (const piece of counter.split(text.slice(from, to))) {
-      // deno-lint-ignore no-control-regex
-      yield { text: piece, tokens: /^[\x00-\x7f]*$/.test(piece) ? 1 : counter.count(piece) };
-    }
-    from = to;
-    if (from < text.length) yield undefined;
-  }
-}
-
-/**
- * Where a chunk ends: where no token goes on, which is between a letter or digit and a space, and between letters and
- * digits. A text that has no such place for long is cut anywhere, and may count a token more for it.
- */
-function chunkEnd(text: string, from: number): number {
-  const near = text.slice(from + CHUNK, from + MAX_CHUNK);
-  const boundary = /\p{L}(?=[ \p{N}])|\p{N}(?=[ \p{L}])/u.exec(near);
-  if (boundary !== null) return from + CHUNK + boundary.index + boundary[0].length;
-  return wholeEnd(text, from + MAX_CHUNK);
 }
 
 /** The earliest stop sequence in a text; of two at one place the one that was listed first. */

@@ -1,4 +1,5 @@
 /** The connections to one host: those that lie idle, and new ones. */
+import type { AddressGuard } from "../address_guard.ts";
 import { Connection } from "./connection.ts";
 import { type Address, createDialler, type Dialler } from "./socket.ts";
 
@@ -7,7 +8,9 @@ export interface PoolOptions {
   /** Most of them. With 0, each request makes its own. */
   idleConnections: number;
   /** In milliseconds; absent: what usual hosts can bear. */
-  idleMs?: number;
+  idleMs?: number | undefined;
+  /** Judges addresses; absent: that of `createDialler`. */
+  guard?: AddressGuard | undefined;
 }
 
 /**
@@ -24,16 +27,19 @@ const EARLY_MS = 1_000;
 
 /** The connections to one host. The one that was used last is used first, so that the others grow old. */
 export class Pool {
-  readonly #options: Required<PoolOptions>;
+  readonly #options: Required<Pick<PoolOptions, "idleConnections" | "idleMs">>;
   readonly #dialler: Dialler;
   readonly #idle: Connection[] = [];
   readonly #ended = (connection: Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  constructor(address: Address, { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS }: PoolOptions) {
+  constructor(
+    address: Address,
+    { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS, guard }: PoolOptions,
+  ) {
     this.#options = { idleConnections, idleMs };
-    this.#dialler = createDialler(address);
+    this.#dialler = createDialler(address, { guard });
   }
 
   /** Whether connections are used more than once. */

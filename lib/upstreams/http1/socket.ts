@@ -1,4 +1,5 @@
 /** New connections to one host, over TCP or TLS. What authorities are trusted is the runtime's affair, as it is for `fetch`. */
+import { type AddressGuard, allowedAddresses, type Lookup, metadataGuard } from "../address_guard.ts";
 import { OtherVersion } from "./broken_answer.ts";
 
 /** A connection of the runtime. */
@@ -14,7 +15,7 @@ export interface Address {
 
 /** Makes connections to one host. */
 export interface Dialler {
-  /** @throws where no connection can be made; what the signal was aborted with */
+  /** @throws where no connection can be made or none may be; what the signal was aborted with */
   dial(signal: AbortSignal): Promise<Socket>;
   close(): void;
 }
@@ -33,8 +34,14 @@ const ABANDONED_MS = 600_000;
  */
 const LINGER_MS = 1_000;
 
+/** How the addresses of a host are found and judged; absent: by the system, and metadata addresses are refused. */
+export interface Judges {
+  guard?: AddressGuard | undefined;
+  lookup?: Lookup | undefined;
+}
+
 /** Without a connection. */
-export function createDialler({ hostname, port, tls }: Address): Dialler {
+export function createDialler({ hostname, port, tls }: Address, judges: Judges = {}): Dialler {
   const abandoned = new Map<Deno.TlsConn, number>();
   /** Ends the making of connections that nobody waits for. */
   const lingering = new Set<() => void>();
@@ -59,18 +66,39 @@ export function createDialler({ hostname, port, tls }: Address): Dialler {
     }
   }
 
+  /** Connects to an address that was judged: a second look-up could find another one. */
   async function connect(signal: AbortSignal): Promise<Deno.TcpConn> {
-    try {
-      return await connectTo(hostname, signal);
-    } catch (error) {
-      // Older runtimes try the first address only.
-      const others = signal.aborted ? [] : await addressesOf(hostname);
-      for (const other of others) {
-        signal.throwIfAborted();
-        const connection = await connectTo(other, signal).catch(() => undefined);
-        if (connection !== undefined) return connection;
+    let failure: unknown;
+    for (const address of await orLeave(addressesOf(), signal)) {
+      try {
+        return await connectTo(address, signal);
+      } catch (error) {
+        if (signal.aborted) throw signal.reason;
+        if (isForbidden(error)) return await connectByName(signal);
+        failure ??= error;
       }
-      throw signal.aborted ? signal.reason : error;
+    }
+    throw failure ?? new Error(`${hostname} has no address`);
+  }
+
+  async function addressesOf(): Promise<readonly string[]> {
+    try {
+      return await allowedAddresses(hostname, judges);
+    } catch (error) {
+      if (!isForbidden(error)) throw error;
+      return [hostname];
+    }
+  }
+
+  /** Where the process may connect to the name alone, it is judged by where the connection leads, before a byte is sent. */
+  async function connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
+    const connection = await connectTo(hostname, signal);
+    try {
+      (judges.guard ?? metadataGuard)(hostname, connection.remoteAddr.hostname);
+      return connection;
+    } catch (error) {
+      connection.close();
+      throw error;
     }
   }
 
@@ -153,10 +181,7 @@ async function orLeave<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> 
   }
 }
 
-/** The addresses of a name that has several, but for the first. */
-async function addressesOf(hostname: string): Promise<string[]> {
-  if (/^[\d.]+$|:/.test(hostname)) return [];
-  const { lookup } = await import("node:dns/promises");
-  const found = await lookup(hostname, { all: true }).catch(() => []);
-  return found.slice(1).map(({ address }) => address);
+/** A right that the process does not have. */
+function isForbidden(error: unknown): boolean {
+  return error instanceof Deno.errors.NotCapable;
 }

@@ -14,7 +14,7 @@ export const mistral: Mend = {
     const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
     for (const name of UNKNOWN) {
       // Nothing is stored anyway, and null asks for nothing.
-      if (own[name] !== undefined && own[name] !== null && own[name] !== false) dropped.add(name);
+      if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
     }
     // Usage comes on the last chunk without being asked for; being asked for, it is refused.
     const known = omit(own, [...UNKNOWN, "stream_options"]);
@@ -26,6 +26,7 @@ export const mistral: Mend = {
 /** What OpenAI's clients send by habit. */
 const UNKNOWN = [
   "user",
+  "safety_identifier",
   "store",
   "verbosity",
   "service_tier",

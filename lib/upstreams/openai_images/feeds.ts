@@ -13,17 +13,21 @@ interface Asked {
   n: number;
   /** Aborted when nobody wants the pictures any more. */
   signal: AbortSignal;
+  /** Whether it matters what the answer reports of uploaded images. */
+  readsUsage: boolean;
 }
 
 /**
  * The pictures of one answer. Where it fails before the first, `read` throws; later, the pictures that are still missing
  * fail. What comes after the last picture is not read.
  */
-export function answerFeed(incoming: Incoming, { request, n, signal }: Asked): ImageFeed {
-  const sent = readAnswer(incoming);
+export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage }: Asked): ImageFeed {
+  const sent = readAnswer(incoming, { readsUsage });
   const missing = new Set(Array.from({ length: n }, (_, index) => index));
   const steps = new Map<number, number>();
   const queue: ImageEvent[] = [];
+  /** Tokens of uploaded images that pictures were delivered with. */
+  let reported = 0;
   let over = false;
   let cancelled = false;
 
@@ -40,13 +44,18 @@ export function answerFeed(incoming: Incoming, { request, n, signal }: Asked): I
     return value.type === "picture" ? await readFinished(value) : await readPreview(value);
   }
 
-  async function readFinished({ raw, index: said }: Sent): Promise<ImageEvent | undefined> {
+  async function readFinished({ raw, index: said, inputImageTokens = 0 }: Sent): Promise<ImageEvent | undefined> {
     const index = said !== undefined && missing.has(said) ? said : missing.values().next().value;
     if (index === undefined) return undefined;
     missing.delete(index);
     if (missing.size === 0) finish();
     try {
-      return { type: "image", index, base64: await readPicture(raw, { request, signal }) };
+      const base64 = await readPicture(raw, { request, signal });
+      if (!(inputImageTokens > reported)) return { type: "image", index, base64 };
+      // The uploads of one request are counted once: each of its pictures may report all of them.
+      const more = inputImageTokens - reported;
+      reported = inputImageTokens;
+      return { type: "image", index, base64, inputImageTokens: more };
     } catch (error) {
       if (error instanceof GatewayError) return { type: "failed", index, error };
       throw error;

@@ -1,6 +1,7 @@
 /** Pictures as hosts send them: base64 that is checked, and turned into the format that was asked for. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../../errors.ts";
+import { base64Steps } from "../../images/base64_steps.ts";
 import { convertImage } from "../../images/codec.ts";
 import type { ImageRequest } from "../../images/types.ts";
 import { imageSizeBase64 } from "../../metering/image_size.ts";
@@ -9,9 +10,6 @@ import type { RawPicture } from "./cut_pictures.ts";
 
 /** Characters of base64 in one step; a multiple of four. */
 const STEP_LENGTH = 256 * 1024;
-
-/** Bytes in one step; a multiple of three. */
-const STEP_BYTES = 192 * 1024;
 
 /**
  * A picture as base64 in its one canonical spelling and in the format that the request wants.
@@ -28,7 +26,7 @@ export async function readPicture(
   if (given === format) return base64;
   try {
     const bytes = await inSlices(decode(base64));
-    return await inSlices(encode(await convertImage(bytes, { format, compression, signal })));
+    return await inSlices(base64Steps(await convertImage(bytes, { format, compression, signal })));
   } catch (cause) {
     signal.throwIfAborted();
     throw new GatewayError("upstream", `Cannot make ${format} of the picture that the upstream sent`, {
@@ -86,16 +84,6 @@ function* decode(base64: string): Generator<void, Uint8Array<ArrayBuffer>> {
     yield;
   }
   return bytes.subarray(0, length);
-}
-
-function* encode(bytes: Uint8Array): Generator<void, string> {
-  const out: string[] = [];
-  for (let at = 0; at < bytes.length; at += STEP_BYTES) {
-    const part = bytes.subarray(at, at + STEP_BYTES);
-    out.push(Buffer.from(part.buffer, part.byteOffset, part.length).toString("base64"));
-    yield;
-  }
-  return out.join("");
 }
 
 function unreadable(expected: string): GatewayError {

@@ -1,7 +1,7 @@
 /** Answers of image hosts, read while they arrive: whole ones and streams of events. */
 import { GatewayError } from "../../errors.ts";
 import { sseReader } from "../../http/sse.ts";
-import { isObject, type Json } from "../../json.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
 import type { Incoming } from "../transport.ts";
 import { pictureCutter, type RawPicture } from "./cut_pictures.ts";
 import { innerFailure } from "./failures.ts";
@@ -14,6 +14,8 @@ export interface Sent {
   index?: number;
   /** Place of a preview among those of its picture; absent as above. */
   step?: number;
+  /** Tokens of uploaded images, as far as the answer reports them by then. */
+  inputImageTokens?: number;
 }
 
 /** Most bytes of one answer: ten pictures of 40 MB in base64, and room. */
@@ -24,14 +26,38 @@ const EVENT_LENGTH = 136 * 1024 * 1024;
 
 /**
  * Pictures as they come.
+ * @param readsUsage a whole answer reports its usage after the pictures: the last one waits for that
  * @throws {GatewayError} `upstream` where the answer breaks off, cannot be read or is too much; what the host itself says
  */
-export function readAnswer(incoming: Incoming): AsyncGenerator<Sent> {
+export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boolean }): AsyncGenerator<Sent> {
   const isStream = /^text\/event-stream\b/i.test(incoming.header("content-type") ?? "");
-  return isStream ? readStream(incoming) : readWhole(incoming);
+  if (isStream) return readStream(incoming);
+  return readsUsage ? withUsage(incoming) : readWhole(incoming);
 }
 
-async function* readWhole(incoming: Incoming): AsyncGenerator<Sent> {
+/** The last picture comes with the usage; without one where the answer breaks off after it. */
+async function* withUsage(incoming: Incoming): AsyncGenerator<Sent> {
+  const sent = readWhole(incoming);
+  let last: Sent | undefined;
+  try {
+    while (true) {
+      const { done, value } = await sent.next();
+      if (done === true) {
+        if (last !== undefined) last.inputImageTokens = reportedTokens(value);
+        break;
+      }
+      if (last !== undefined) yield last;
+      last = value;
+    }
+  } catch (error) {
+    if (last !== undefined) yield last;
+    throw error;
+  }
+  if (last !== undefined) yield last;
+}
+
+/** Returns what stands beside the pictures. */
+async function* readWhole(incoming: Incoming): AsyncGenerator<Sent, JsonObject> {
   const cutter = pictureCutter("answer");
   for await (const text of texts(incoming)) {
     for (const raw of cutter.push(text)) yield { type: "picture", raw };
@@ -43,6 +69,14 @@ async function* readWhole(incoming: Incoming): AsyncGenerator<Sent> {
   if (Array.isArray(rest.data) && rest.data.some((item) => isObject(item) && typeof item.url === "string")) {
     throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of pictures");
   }
+  return rest;
+}
+
+/** Tokens of uploaded images, in OpenAI's words. */
+function reportedTokens({ usage }: JsonObject): number | undefined {
+  const details = isObject(usage) ? usage.input_tokens_details : undefined;
+  const tokens = isObject(details) ? details.image_tokens : undefined;
+  return typeof tokens === "number" ? tokens : undefined;
 }
 
 async function* readStream(incoming: Incoming): AsyncGenerator<Sent> {
@@ -65,7 +99,7 @@ function* readEvent(data: string, eventName: string | undefined): Generator<Sent
   const type = typeof event.type === "string" ? event.type : eventName ?? "";
   if (raw === undefined) return;
   const index = placeOf(event.index);
-  if (type.endsWith(".completed")) yield { type: "picture", raw, index };
+  if (type.endsWith(".completed")) yield { type: "picture", raw, index, inputImageTokens: reportedTokens(event) };
   if (type.endsWith(".partial_image")) yield { type: "preview", raw, index, step: placeOf(event.partial_image_index) };
 }
 

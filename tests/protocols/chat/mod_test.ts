@@ -3,7 +3,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 
 Deno.test("The context error has OpenAI's code and names the messages", () => {
-  const error = chat.contextError({ input: 130, limit: 128 });
+  const error = chat.contextError({ input: 130, output: 0, limit: 128 });
   assertEquals(chat.writeError(error, "r1"), {
     status: 400,
     headers: { "x-request-id": "req_r1" },

@@ -1,4 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
+import { Dropped } from "../../../lib/canonical/dropped.ts";
 import type { Block, Message, Prompt, Reasoning } from "../../../lib/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json.ts";
@@ -274,7 +275,8 @@ Deno.test("writePrompt() names the knobs that the model does not have, in the cl
     stop: ["END"],
     maxTokens: 100,
   };
-  const target = targetOf({ row: bare });
+  const client = { prompt: { protocol: "messages" as const }, request: { stop_sequences: ["END"] } };
+  const target = { ...targetOf({ row: bare }), dropped: new Dropped(client) };
   assertEquals(write(knobs, target), {
     model: "thinker-1",
     messages: [{ role: "user", content: "Hi" }],

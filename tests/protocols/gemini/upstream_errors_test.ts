@@ -35,10 +35,10 @@ Deno.test("an error is of the kind that its status says, else its number", () =>
 Deno.test("what is wrong with the request is told without addresses, projects and keys", () => {
   const cases: [string, string][] = [
     ["Value is not a supported MIME type.", "Value is not a supported MIME type."],
-    ["Bad value.\n* See https://ai.google.dev/limits.", "Bad value. * See …"],
-    ["generativelanguage.googleapis.com/v1beta has no such field", "… has no such field"],
-    ["No file in projects/my-shop-77", "No file in projects/…"],
-    ["Token AIzaSyD-abcdefgh1234 is odd", "Token … is odd"],
+    ["Bad value.\n* See https://ai.google.dev/limits.", "Bad value. * See [address]"],
+    ["generativelanguage.googleapis.com/v1beta has no such field", "[address] has no such field"],
+    ["No file in projects/my-shop-77", "No file in [account]"],
+    ["Token AIzaSyD-abcdefgh1234 is odd", "Token [key] is odd"],
     ["", "The upstream refused the request"],
     ["x".repeat(5_000), "x".repeat(1_000)],
   ];

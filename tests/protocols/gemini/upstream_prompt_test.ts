@@ -48,7 +48,8 @@ Deno.test("media is bytes in the part, or an address; its name has no place and 
       blocks: [
         { type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" } },
         { type: "media", media: { kind: "bytes", mediaType: "application/pdf", base64: "JVBERg==" }, name: "a.pdf" },
-        { type: "media", media: { kind: "url", url: "https://example.test/a.png" } },
+        { type: "media", media: { kind: "url", url: "https://example.test/a.JPG?b" } },
+        { type: "media", media: { kind: "url", url: "https://example.test/a" } },
         { type: "media", media: { kind: "url", url: "gs://bucket/a.mp4", mediaType: "video/mp4" } },
       ],
     }],
@@ -58,7 +59,8 @@ Deno.test("media is bytes in the part, or an address; its name has no place and 
     parts: [
       { inlineData: { mimeType: "image/png", data: "aGk=" } },
       { inlineData: { mimeType: "application/pdf", data: "JVBERg==" } },
-      { fileData: { fileUri: "https://example.test/a.png" } },
+      { fileData: { mimeType: "image/jpeg", fileUri: "https://example.test/a.JPG?b" } },
+      { fileData: { fileUri: "https://example.test/a" } },
       { fileData: { mimeType: "video/mp4", fileUri: "gs://bucket/a.mp4" } },
     ],
   }]);
@@ -329,7 +331,15 @@ Deno.test("what the protocol cannot say is dropped and named in the client's wor
   };
   const common = ["service_tier", "metadata", "cache_control"];
   const cases: [Prompt["protocol"], string[]][] = [
-    ["chat", ["user", ...common, "messages", "logprobs", "top_logprobs", "logit_bias", "parallel_tool_calls"]],
+    ["chat", [
+      "safety_identifier",
+      ...common,
+      "messages",
+      "logprobs",
+      "top_logprobs",
+      "logit_bias",
+      "parallel_tool_calls",
+    ]],
     ["responses", ["user", ...common, "input", "include", "top_logprobs", "logit_bias", "parallel_tool_calls"]],
     ["messages", [
       "metadata.user_id",

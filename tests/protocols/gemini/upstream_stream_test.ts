@@ -48,6 +48,7 @@ const REPLIES: Readonly<Record<string, (ids: string[]) => Omit<Reply, "id">>> = 
     finish: "end",
     usage: { prompt: 9, completion: 43, reasoning: 40 },
   }),
+  call_malformed: () => ({ blocks: [text("Let me see.")], finish: "length", usage: { prompt: 9, completion: 3 } }),
   thoughts: () => ({
     blocks: [thought("**Counting**\n\nFirst the years."), text("Seven.")],
     finish: "end",
@@ -121,7 +122,11 @@ const REPLIES: Readonly<Record<string, (ids: string[]) => Omit<Reply, "id">>> = 
     finish: "end",
     usage: { prompt: 272, input_cache_read: 768, completion: 9, reasoning: 7 },
   }),
-  other_parts: () => ({ blocks: [text("It is 42.")], finish: "end", usage: { prompt: 9, completion: 9 } }),
+  other_parts: () => ({
+    blocks: [text("It is 42.")],
+    finish: "end",
+    usage: { prompt: 9, completion: 9, hostedCalls: { web_search: 1 } },
+  }),
 };
 
 Deno.test("a stream is read into the answer that it spells", () => {
@@ -180,10 +185,10 @@ Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
     ["OTHER", [], "error"],
     ["A_NEW_ONE", said, "end"],
     ["A_NEW_ONE", [], "error"],
-    ["MALFORMED_FUNCTION_CALL", said, "error"],
-    ["MALFORMED_FUNCTION_CALL", call, "error"],
-    ["UNEXPECTED_TOOL_CALL", [], "error"],
-    ["TOO_MANY_TOOL_CALLS", call, "error"],
+    ["MALFORMED_FUNCTION_CALL", said, "length"],
+    ["MALFORMED_FUNCTION_CALL", call, "tool_use"],
+    ["UNEXPECTED_TOOL_CALL", [], "length"],
+    ["TOO_MANY_TOOL_CALLS", call, "tool_use"],
     ["FINISH_REASON_UNSPECIFIED", said, "error"],
   ];
   for (const [finishReason, parts, expected] of cases) {
@@ -196,7 +201,6 @@ Deno.test("a reason to end becomes one of ours, with calls tool_use", () => {
 
 Deno.test("a stream that fails ends in one error of the right kind, after what it said", () => {
   const cases: Readonly<Record<string, [number, string, string]>> = {
-    error_call_malformed: [3, "upstream", "The model made a call that cannot be used (MALFORMED_FUNCTION_CALL)"],
     error_cut: [3, "upstream", "The model's answer ended before it was complete"],
     error_first: [0, "overloaded", "The upstream is overloaded"],
     error_in_the_middle: [3, "upstream", "The upstream failed to answer"],

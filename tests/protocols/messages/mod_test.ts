@@ -3,7 +3,7 @@ import { GatewayError } from "../../../lib/errors.ts";
 import { messages, readCountPrompt, writeCount } from "../../../lib/protocols/messages/mod.ts";
 
 Deno.test("contextError() begins with the words that make Claude Code shorten its conversation", () => {
-  const reply = messages.writeError(messages.contextError({ input: 9001, limit: 8192 }), "r1");
+  const reply = messages.writeError(messages.contextError({ input: 9001, output: 0, limit: 8192 }), "r1");
   assertEquals(reply.status, 400);
   assertEquals(reply.body, {
     type: "error",

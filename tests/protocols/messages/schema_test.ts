@@ -169,7 +169,13 @@ Deno.test("the schema names the block it refuses", () => {
       "messages[0].content[0].input",
       "expected record",
     ],
-    ["assistant", [{ type: "thinking", thinking: "a" }], "messages[0].content[0].signature", "Missing required"],
+    ["assistant", [{ type: "thinking" }], "messages[0].content[0].thinking", "Missing required"],
+    [
+      "assistant",
+      [{ type: "thinking", thinking: "a", signature: 1 }],
+      "messages[0].content[0].signature",
+      "expected string",
+    ],
     ["assistant", [{ type: "redacted_thinking" }], "messages[0].content[0].data", "Missing required parameter"],
   ];
   for (const [role, content, param, message] of cases) {

@@ -106,7 +106,7 @@ Deno.test("every kind of reasoning has its own frames and leaves no gap in the i
   const signature = { issuer: "anthropic", value: "c2ln" };
   const redacted = { from: "messages" as const, members: { type: "redacted_thinking" } };
   const cases: [string, Event[], Partial<Prompt> | undefined, string[]][] = [
-    ["unsigned", reasoning({}, "t"), undefined, ["start thinking", "thinking_delta", "stop"]],
+    ["unsigned", reasoning({}, "t"), undefined, ["start thinking", "thinking_delta", "signature_delta", "stop"]],
     ["hidden", reasoning({ hidden: true }, "", signature), undefined, ["start thinking", "signature_delta", "stop"]],
     ["hidden and unsigned", reasoning({ hidden: true }, ""), undefined, []],
     ["redacted", reasoning({ hidden: true, rest: redacted }, "", signature), undefined, [

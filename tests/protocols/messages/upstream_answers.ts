@@ -98,7 +98,15 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
         },
       }],
     },
-  ], { usage: { prompt: 15665, input_cache_read: 0, input_cache_write_5m: 0, completion: 120 } }),
+  ], {
+    usage: {
+      prompt: 15665,
+      input_cache_read: 0,
+      input_cache_write_5m: 0,
+      completion: 120,
+      hostedCalls: { web_search: 1 },
+    },
+  }),
   pause: reply([{
     type: "foreign",
     from: "messages",

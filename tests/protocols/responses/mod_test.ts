@@ -5,7 +5,7 @@ import { readEncrypted, writeEncrypted } from "../../../lib/protocols/responses/
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 
 Deno.test("contextError() says how much there is and how much may be", () => {
-  const error = responses.contextError({ input: 12, limit: 10 });
+  const error = responses.contextError({ input: 12, output: 0, limit: 10 });
   assertEquals([error.kind, error.param, error.code], ["invalid", "input", "context_length_exceeded"]);
   assertEquals(
     error.message,

@@ -483,9 +483,7 @@ Deno.test("options of others are written, named or refused", () => {
   const plain = { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS };
   const cases: [Partial<Prompt>, JsonObject, string[]?][] = [
     [{}, {}],
-    [{ stream: true, maxTokens: 1 }, { stream: true, max_output_tokens: 16 }, ["max_completion_tokens"]],
-    [{ protocol: "messages", maxTokens: 15 }, { max_output_tokens: 16 }, ["max_tokens"]],
-    [{ maxTokens: 17 }, { max_output_tokens: 17 }],
+    [{ stream: true, maxTokens: 17 }, { stream: true, max_output_tokens: 17 }],
     [{ sampling: { temperature: 0, topP: 1 } }, { temperature: 0, top_p: 1 }],
     [
       { sampling: { topK: 1, seed: 2, logitBias: {}, frequencyPenalty: 0, presencePenalty: 0 }, stop: ["x"] },

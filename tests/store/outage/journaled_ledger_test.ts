@@ -147,7 +147,9 @@ Deno.test("entries wait while the store is out of reach, and are in it, once and
       assertEquals(ledger.reach(), { up: true, downMs: 0, waiting: 0 });
       assertEquals(await ledger.append([entry({ id: "after" }), entry({ id: "a" })]), [true, false]);
       assertEquals(await idsIn(world.far), ["before", "a", "b", "c", "after"]);
-      assertEquals(eventsOf(world), ["store_down", "store_up", "journal_replayed"]);
+      assertEquals(eventsOf(world), ["store_down", "journal_replayed"]);
+      await clock.pass(1_000);
+      assertEquals(eventsOf(world), ["store_down", "journal_replayed", "store_up"]);
     });
   }
 });
@@ -173,7 +175,50 @@ Deno.test("what cannot wait is refused at once while the store is out of reach, 
     // Known to be away: nobody is asked, so that silence costs no time.
     world.mood = "silent";
     for (const call of calls) await assertOverloaded(call);
+    await world.clock.pass(1_000);
     assertEquals(eventsOf(world), ["store_down"]);
+  }));
+
+Deno.test("a store that flaps is told down once and up once, and one that is back within a second not at all", () =>
+  inWorld(async (world) => {
+    const { clock } = world;
+    const ledger = await world.open({ journal: false });
+    /** The store fails and is back a few milliseconds later. */
+    const flap = async () => {
+      world.mood = "refuses";
+      await assertOverloaded(() => ledger.hold(hold()));
+      world.mood = "up";
+      await clock.pass(0);
+      await world.until(() => ledger.reach().up);
+    };
+    for (let times = 0; times < 3; times++) {
+      await flap();
+      await clock.pass(5_000);
+    }
+    assertEquals(world.events, []);
+
+    const began = clock.monotonic();
+    for (let times = 0; times < 100; times++) {
+      await flap();
+      await clock.pass(50);
+    }
+    assertEquals(eventsOf(world), ["store_down"]);
+    const back = clock.monotonic();
+    await clock.pass(2_000);
+    const [down, up] = world.events;
+    assertEquals([down?.cause, down?.code, eventsOf(world)], ["Unreachable", "ECONNREFUSED", [
+      "store_down",
+      "store_up",
+    ]]);
+    const downMs = Number(up?.down_ms);
+    assert(downMs > 4_000 && downMs <= back - began, `${downMs}`);
+
+    world.mood = "refuses";
+    await assertOverloaded(() => ledger.hold(hold()));
+    await clock.pass(900);
+    assertEquals(eventsOf(world), ["store_down", "store_up"]);
+    await clock.pass(100);
+    assertEquals(eventsOf(world), ["store_down", "store_up", "store_down"]);
   }));
 
 Deno.test("a store that is silent is known to be away after 2 seconds, whoever asks, and also when nobody does", () =>

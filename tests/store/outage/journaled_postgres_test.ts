@@ -38,11 +38,13 @@ Deno.test({
       let replayed = 0;
       const nodes = await Promise.all(["a", "b"].map((name) =>
         openPostgresStore(new Secret(server.url), {
-          keyAgeMs: 60_000,
-          leaseMs: 5_000,
-          journal: `${folder}/${name}`,
-          journalEntries: 100_000,
-          log: ({ event, entries }) => replayed += event === "journal_replayed" ? Number(entries) : 0,
+          serving: {
+            keyAgeMs: 60_000,
+            leaseMs: 5_000,
+            journal: `${folder}/${name}`,
+            journalEntries: 100_000,
+            log: ({ event, entries }) => replayed += event === "journal_replayed" ? Number(entries) : 0,
+          },
         })
       ));
       const acked: string[] = [];

@@ -1,0 +1,37 @@
+/** The answer where a request names a model that it cannot have. */
+import type { Caller } from "../access/caller.ts";
+import { mayUse } from "../access/permissions.ts";
+import { GatewayError } from "../errors.ts";
+import { type Catalog, isExpired } from "./catalog.ts";
+import type { Model } from "./model.ts";
+
+/** A model that is not there, and the id that the request may have meant. */
+export interface MissingModel {
+  error: GatewayError;
+  /** Id of the only model that the caller may use and whose id is `<vendor>/<name>`. */
+  suggestion?: string;
+}
+
+/** Who asks, and where. */
+interface Asking {
+  gateway: { catalog: Catalog; now: () => number };
+  caller: Pick<Caller, "group" | "rules">;
+}
+
+/** The error for a name without a model, or with one that has expired. Names no model that the caller may not use. */
+export function missingModel(name: string, { gateway, caller }: Asking): MissingModel {
+  const now = gateway.now();
+  const isAllowed = ({ id }: Model): boolean => mayUse(caller, id);
+  const found = gateway.catalog.find(name);
+  if (found !== undefined && isAllowed(found) && isExpired(found, now)) {
+    return { error: notFound(`Model "${name}" expired on ${found.expiration_date}`) };
+  }
+  const similar = gateway.catalog.named(name).filter((model) => isAllowed(model) && !isExpired(model, now));
+  const suggestion = similar.length === 1 ? similar[0]?.id : undefined;
+  if (suggestion === undefined) return { error: notFound(`Model "${name}" does not exist`) };
+  return { error: notFound(`Model "${name}" does not exist; did you mean ${suggestion}?`), suggestion };
+}
+
+function notFound(message: string): GatewayError {
+  return new GatewayError("not_found", message, { param: "model", code: "model_not_found" });
+}

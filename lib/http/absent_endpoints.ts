@@ -1,0 +1,65 @@
+/**
+ * Endpoints of the vendors' APIs that Sluice does not have. A client that asks for one has the right base URL, so the error
+ * must not send its author looking there.
+ */
+
+/** By base path: endpoints and all that is below them. */
+const ENDPOINTS: Readonly<Record<string, ReadonlySet<string>>> = {
+  // https://platform.openai.com/docs/api-reference
+  "/v1": new Set([
+    "assistants",
+    "audio",
+    "batches",
+    "chatkit",
+    "completions",
+    "containers",
+    "conversations",
+    "edits",
+    "embeddings",
+    "engines",
+    "evals",
+    "files",
+    "fine-tunes",
+    "fine_tuning",
+    "images/variations",
+    "moderations",
+    "organization",
+    "projects",
+    "realtime",
+    "responses/compact",
+    "responses/input_tokens",
+    "skills",
+    "threads",
+    "uploads",
+    "vector_stores",
+    "videos",
+  ]),
+  // https://docs.claude.com/en/api
+  "/anthropic/v1": new Set([
+    "agents",
+    "complete",
+    "environments",
+    "experimental",
+    "files",
+    "messages/batches",
+    "organizations",
+    "sessions",
+    "skills",
+    "vaults",
+  ]),
+};
+
+/** Endpoints that Sluice has, but not what the vendor keeps under an id below them. */
+const WITHOUT_IDS = ["/v1/chat/completions", "/v1/responses"];
+
+/** The endpoint that a path would be at a vendor, such as `/v1/files`; `undefined` where no vendor has it. */
+export function absentEndpoint(path: string): string | undefined {
+  for (const [base, names] of Object.entries(ENDPOINTS)) {
+    if (!path.startsWith(`${base}/`)) continue;
+    const [first = "", second = ""] = path.slice(base.length + 1).split("/");
+    const name = [first, `${first}/${second}`].find((name) => names.has(name));
+    if (name !== undefined) return `${base}/${name}`;
+  }
+  const kept = WITHOUT_IDS.find((endpoint) => path.startsWith(`${endpoint}/`) && path.length > endpoint.length + 1);
+  return kept === undefined ? undefined : `${kept}/{id}`;
+}

@@ -1,0 +1,49 @@
+/** How many pixels one request may have, and how many are in memory for all of them. For models that work in this process. */
+import type { Config } from "../config.ts";
+import { GatewayError } from "../errors.ts";
+import type { ImageRequest, Size } from "./types.ts";
+import { createUploadGate, type UploadGate } from "./upload_gate.ts";
+
+/** Requests that may wait for memory. */
+const MOST_WAITING = 64;
+
+/** When to try again after being turned away, in milliseconds. */
+const RETRY_MS = 5_000;
+
+/**
+ * Pixels of a request: of its uploads, its mask, and of the pictures that it asks for, which are in memory until the answer
+ * was read. Those of a stream are made one after the other, each when the one before was read, so that one is counted.
+ * @throws {GatewayError} `invalid` where one request may not have as many
+ */
+export function countPixels(
+  { images, mask, size, n, stream }: ImageRequest,
+  { limits: { image_request_pixels: most } }: Pick<Config, "limits">,
+): number {
+  const uploads = [...images, ...(mask === undefined ? [] : [mask])].reduce((sum, image) => sum + area(image), 0);
+  const pixels = uploads + area(size) * (stream ? 1 : n);
+  if (pixels <= most) return pixels;
+  throw new GatewayError(
+    "invalid",
+    `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the pictures it asks for ` +
+      `${pixels - uploads}, and together they may have ${most} (limits.image_request_pixels)`,
+    { param: uploads > pixels - uploads ? "image" : "n" },
+  );
+}
+
+/** Opens the gate that requests pass before they work on pixels. Isolates of one process have a part each. */
+export function createPixelGate({ limits }: Config, isolates: number): UploadGate {
+  return createUploadGate({
+    concurrent: Math.ceil(limits.image_pixels / isolates),
+    waiting: MOST_WAITING,
+    waitMs: limits.image_wait_ms,
+    busy: () =>
+      new GatewayError("overloaded", "Cannot make more pictures now: too many are being made", {
+        retryAfterMs: RETRY_MS,
+      }),
+  });
+}
+
+/** Pixels of a size. */
+export function area({ width, height }: Size): number {
+  return width * height;
+}

@@ -1,0 +1,50 @@
+/** What a messages request can ask of a vendor beyond tokens. */
+import type { ExtrasTable } from "../extras.ts";
+
+/** Anthropic's members, tools and features. */
+export const messagesExtras: ExtrasTable = {
+  members: {
+    // `auto`, as no member at all, uses capacity that the operator has bought, where there is any.
+    service_tier: { asks: "service_tier", plain: ["auto", "standard_only"] },
+    speed: { asks: "service_tier", plain: ["standard"] },
+    inference_geo: { asks: "service_tier", plain: ["global"], prefix: "inference_geo:" },
+    mcp_servers: { asks: "remote_mcp" },
+    container: { asks: "vendor_state" },
+    thread: { asks: "vendor_state", code: "thread_unsupported_request" },
+    // Another model answers, at its own price. A list is for the gateway, which knows the prices.
+    fallbacks: { asks: "unpriced", notLists: true },
+    fallback_credit_token: { asks: "unpriced" },
+    billing_policy: { asks: "unpriced" },
+    // Compares with an earlier message that the vendor keeps; the answer is the same without it.
+    diagnostics: { asks: "unpriced" },
+  },
+  plainTools: new Set([
+    "custom",
+    "bash",
+    "text_editor",
+    "memory",
+    "computer",
+    "computer_toolset",
+    "browser_toolset",
+    "tool_search_tool_regex",
+    "tool_search_tool_bm25",
+  ]),
+  remoteTools: new Set(["mcp_toolset"]),
+  namedChoice: "tool",
+  toolReports: new Set(["mcp_tool_listing"]),
+  betas: {
+    "context-1m-": { asks: "long_context", over: 200_000 },
+    "fast-mode-": { asks: "service_tier", tier: "fast" },
+    "mcp-client-": { asks: "remote_mcp" },
+    "mcp-tunnels-": { asks: "remote_mcp" },
+    "files-api-": { asks: "vendor_state" },
+    "skills-": { asks: "vendor_state" },
+    "message-threads-": { asks: "vendor_state" },
+    "code-execution-": { asks: "hosted_tool", tool: "code_execution" },
+    "web-fetch-": { asks: "hosted_tool", tool: "web_fetch" },
+    "advisor-tool-": { asks: "hosted_tool", tool: "advisor" },
+    "server-side-fallback-": { asks: "unpriced" },
+    "fallback-credit-": { asks: "unpriced" },
+    "user-profiles-billing-": { asks: "unpriced" },
+  },
+};

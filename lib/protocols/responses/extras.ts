@@ -1,0 +1,29 @@
+/** What a responses request can ask of a vendor beyond tokens. */
+import type { ExtrasTable } from "../extras.ts";
+
+/** References to earlier responses, conversations, prompts and items are not here: the gateway never takes them. */
+export const responsesExtras: ExtrasTable = {
+  members: {
+    // `auto`, as no member at all, is the tier that the operator's own project at the vendor is set to.
+    service_tier: { asks: "service_tier", plain: ["auto", "default", "flex"], names: { fast: "priority" } },
+    prompt_cache_options: { asks: "vendor_state", only: "comparison_response_id" },
+    plugins: { asks: "hosted_tool", tool: "plugins" },
+  },
+  plainTools: new Set([
+    "function",
+    "custom",
+    "namespace",
+    "local_shell",
+    "shell",
+    "apply_patch",
+    "computer",
+    "computer_use",
+    "computer_use_preview",
+    "tool_search",
+  ]),
+  remoteTools: new Set(["mcp"]),
+  nested: { list: "input", types: new Set(["additional_tools", "tool_search_output"]) },
+  // A picture that is not there is looked up by its id.
+  lookedUp: { image_generation_call: "result" },
+  toolReports: new Set(["mcp_list_tools"]),
+};

@@ -1,0 +1,150 @@
+/** A circuit breaker: closed, open for a time, then half-open, when one request at a time tries the target. */
+
+/** Time after which a trial without an outcome makes room for the next, in milliseconds. */
+const TRIAL_MS = 30_000;
+/** A breaker stays open for up to this many times its first time. */
+const MOST_STEPS = 3;
+
+/** What a breaker gives to a request that it lets through. */
+export interface Ticket {
+  /** How often the breaker had changed by then. */
+  readonly epoch: number;
+  /** Number of the trial; absent: the breaker was closed. */
+  readonly trial?: number;
+}
+
+/** How long a breaker stays open. */
+export interface OpenTimes {
+  /** The first time, in milliseconds. */
+  openMs: number;
+  /** A breaker that opens within this time after it closed opens for longer, in milliseconds. */
+  restMs: number;
+}
+
+/** A circuit breaker. It begins closed. Times are milliseconds of a monotonic clock. */
+export class CircuitBreaker {
+  #epoch = 0;
+  /** The ticket of every request while it is closed. */
+  #closed: Ticket = { epoch: 0 };
+  #isOpen = false;
+  #until = 0;
+  #closedAt = -Infinity;
+  /** How often it has opened without a long enough rest. */
+  #step = 0;
+  #trials = 0;
+  /** The trial under way. */
+  #trial: { number: number; since: number } | undefined;
+  /** Client key of the last trial since it was closed, and when that trial ended. */
+  #lastKey: string | undefined;
+  #endedAt = 0;
+  /** Whether it has refused another key since that trial began. */
+  #othersWait = false;
+  /** How long the next trial is kept for other keys. */
+  #turnMs = 0;
+  /** What the last probe since it opened has found. */
+  #probe: "up" | "down" | undefined;
+
+  /** Open or half-open. */
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  /** When it is half-open, or was. */
+  get until(): number {
+    return this.#until;
+  }
+
+  /** How often it has changed. */
+  get epoch(): number {
+    return this.#epoch;
+  }
+
+  /** Whether its upstream has failed the last probe since it opened. */
+  get isDown(): boolean {
+    return this.#probe === "down";
+  }
+
+  /**
+   * Time until a request of a client key may pass; 0: now. The key of the last trial comes after the others that wait.
+   * @param early whether it may pass before the open time is over
+   */
+  waitMs(now: number, key: string, early = false): number {
+    if (!this.#isOpen) return 0;
+    const ended = this.#trial === undefined ? this.#endedAt : this.#trial.since + TRIAL_MS;
+    const from = Math.max(early ? 0 : this.#until, ended);
+    return Math.max(0, from + (this.#othersWait && key === this.#lastKey ? this.#turnMs : 0) - now);
+  }
+
+  /** Whether a request may pass although other targets are up: it is closed, or its upstream has answered a probe. */
+  mayLead(now: number, key: string): boolean {
+    return !this.#isOpen || (this.#probe === "up" && this.waitMs(now, key) === 0);
+  }
+
+  /** Lets a request pass: only where `waitMs` is 0. */
+  enter(now: number, key: string): Ticket {
+    if (!this.#isOpen) return this.#closed;
+    this.#trial = { number: ++this.#trials, since: now };
+    this.#lastKey = key;
+    this.#othersWait = false;
+    return { epoch: this.#epoch, trial: this.#trials };
+  }
+
+  /** It alone has refused a request of this key. */
+  refused(key: string): void {
+    if (this.#lastKey !== undefined && key !== this.#lastKey) this.#othersWait = true;
+  }
+
+  /** Whether the breaker has not changed since the request passed it. */
+  isCurrent({ epoch }: Ticket): boolean {
+    return epoch === this.#epoch;
+  }
+
+  /** Whether the request is the trial under way: its failure opens the breaker again. */
+  isTrial(ticket: Ticket): boolean {
+    return this.isCurrent(ticket) && ticket.trial !== undefined && ticket.trial === this.#trial?.number;
+  }
+
+  /** Whether the request is a trial at all: its success counts, however late. */
+  wasTrial(ticket: Ticket): boolean {
+    return this.isCurrent(ticket) && ticket.trial !== undefined;
+  }
+
+  /** A trial that decided nothing makes room for the next. */
+  giveBack(ticket: Ticket, now: number): void {
+    if (this.isTrial(ticket)) this.#endTrial(now);
+  }
+
+  /** Opens it. Returns for how long: `jitter` gives the time that a time becomes. */
+  open(now: number, { openMs, restMs }: OpenTimes, jitter: (ms: number) => number): number {
+    const soon = this.#isOpen || now - this.#closedAt < restMs;
+    this.#step = soon ? Math.min(MOST_STEPS, this.#step + 1) : 1;
+    const forMs = jitter(openMs * this.#step);
+    this.#epoch++;
+    this.#isOpen = true;
+    this.#probe = undefined;
+    this.#until = now + forMs;
+    this.#turnMs = openMs;
+    this.#endTrial(now);
+    return forMs;
+  }
+
+  close(now: number): void {
+    this.#closed = { epoch: ++this.#epoch };
+    this.#isOpen = false;
+    this.#closedAt = now;
+    this.#endTrial(now);
+    this.#lastKey = undefined;
+    this.#othersWait = false;
+  }
+
+  /** The upstream was probed. */
+  probed(found: "up" | "down"): void {
+    this.#probe = found;
+  }
+
+  #endTrial(now: number): void {
+    if (this.#trial === undefined) return;
+    this.#endedAt = Math.min(now, this.#trial.since + TRIAL_MS);
+    this.#trial = undefined;
+  }
+}

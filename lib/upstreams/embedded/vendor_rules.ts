@@ -1,0 +1,89 @@
+/** What vendors refuse about a conversation: a client under development must not learn it from production alone. */
+import type { CallableTool } from "./directives.ts";
+import type { Message, Prompt } from "../../canonical/types.ts";
+import { GatewayError } from "../../errors.ts";
+import { isObject, type Json, type JsonObject } from "../../json.ts";
+
+/**
+ * Refuses tools of one name, results of calls that were not made, and, in the messages protocol, empty texts.
+ * @param request the body as the client sent it: the canonical form has no empty texts
+ * @throws {GatewayError} `invalid`
+ */
+export function checkVendorRules(prompt: Prompt, request: JsonObject): void {
+  checkToolNames(prompt);
+  checkResults(prompt);
+  if (prompt.protocol === "messages") checkTexts(request);
+}
+
+function checkToolNames({ tools }: Prompt): void {
+  const names = new Set<string>();
+  for (const [index, tool] of tools.entries()) {
+    if (tool.type === "hosted") continue;
+    const name = fullName(tool);
+    if (names.has(name)) {
+      throw new GatewayError("invalid", `Cannot use two tools named "${name}": tool names must be unique`, {
+        param: `tools[${index}]`,
+      });
+    }
+    names.add(name);
+  }
+}
+
+function fullName({ name, namespace }: CallableTool): string {
+  return namespace === undefined ? name : `${namespace}.${name}`;
+}
+
+/** Responses take a result anywhere after its call, the other protocols right after the turn that made the call. */
+function checkResults({ protocol, messages }: Prompt): void {
+  let calls = new Set<string>();
+  let role: Message["role"] | undefined;
+  for (const message of messages) {
+    if (message.role === "system") continue;
+    if (protocol !== "responses" && message.role === "assistant" && role !== "assistant") calls = new Set();
+    role = message.role;
+    for (const block of message.blocks) {
+      if (block.type === "tool_call") calls.add(block.id);
+      if (block.type === "tool_result" && !calls.has(block.callId)) throw orphan(protocol, block.callId);
+    }
+  }
+}
+
+/** In the words of each protocol's vendor, which clients look for. */
+function orphan(protocol: Prompt["protocol"], id: string): GatewayError {
+  switch (protocol) {
+    case "chat":
+      return new GatewayError(
+        "invalid",
+        "Messages with role 'tool' must be a response to a preceding message with 'tool_calls': " +
+          `no call has the id ${JSON.stringify(id)}`,
+        { param: "messages" },
+      );
+    case "responses":
+      return new GatewayError("invalid", `No tool call found for function call output with call_id ${id}`, {
+        param: "input",
+      });
+    case "messages":
+      return new GatewayError(
+        "invalid",
+        `unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block must have a ` +
+          "corresponding `tool_use` block in the previous message",
+        { param: "messages" },
+      );
+  }
+}
+
+function checkTexts({ system, messages }: JsonObject): void {
+  checkBlocks(system, "system");
+  for (const message of Array.isArray(messages) ? messages : []) {
+    if (isObject(message)) checkBlocks(message.content, "messages");
+  }
+}
+
+function checkBlocks(content: Json | undefined, param: string): void {
+  if (!Array.isArray(content)) return;
+  for (const block of content) {
+    if (isObject(block) && block.type === "text" && block.text === "") {
+      throw new GatewayError("invalid", "text content blocks must be non-empty", { param });
+    }
+  }
+}

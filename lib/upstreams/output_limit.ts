@@ -1,0 +1,125 @@
+/** Limits of the answer that are lower than an upstream takes: the gateway cuts the answer itself. */
+import { Folder, unfold } from "../canonical/fold.ts";
+import type { Block, BlockOf, Event, Reply } from "../canonical/types.ts";
+import { tokenPieces } from "../metering/token_pieces.ts";
+import { loadTokenCounter, type TokenCounter } from "../metering/tokens.ts";
+import { wholeEnd } from "../surrogates.ts";
+import type { EventFeed } from "./upstream.ts";
+
+/** More characters than any token of o200k_base has. */
+const LONGEST_TOKEN = 256;
+
+/**
+ * A feed whose answer has at most `limit` tokens, reasoning included; one that is cut ends as `length`. The upstream is
+ * read to its end, as only its usage tells how much reasoning there was and what the answer costs; the usage passes as
+ * it is. The few tokens come together, after the upstream's last.
+ */
+export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
+  const folder = new Folder();
+  let room = limit * LONGEST_TOKEN;
+  let isTooLong = false;
+
+  /** What is certainly beyond the limit is not kept, however much an upstream says. */
+  function keep(event: Event): void {
+    if (event.type !== "delta") return folder.push(event);
+    const text = event.text.slice(0, wholeEnd(event.text, room));
+    room -= text.length;
+    if (text.length < event.text.length) isTooLong = true;
+    if (text !== "") folder.push({ ...event, text });
+  }
+
+  async function end(finish: Event): Promise<Event[]> {
+    folder.push(finish);
+    const reply = folder.end();
+    if (!isTooLong && fits(reply, limit)) return withoutStart(reply);
+    return withoutStart(cutReply(reply, limit, await loadTokenCounter()));
+  }
+
+  return {
+    async read() {
+      for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
+        const passed: Event[] = [];
+        for (const event of events) {
+          if (event.type === "finish") passed.push(...await end(event));
+          else if (event.type === "start" || event.type === "error") passed.push(event);
+          else keep(event);
+        }
+        if (passed.length > 0) return passed;
+      }
+      return undefined;
+    },
+    cancel: () => feed.cancel(),
+  };
+}
+
+function withoutStart(reply: Reply): Event[] {
+  return unfold(reply).slice(1);
+}
+
+/** The upstream's own count says so. Zero tokens is what some hosts say for what they do not know. */
+function fits({ finish, usage: { completion = 0 } }: Reply, limit: number): boolean {
+  return finish !== "length" && completion > 0 && completion <= limit;
+}
+
+function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
+  let left = limit - hiddenTokens(reply, counter);
+  // A call that the upstream itself has cut is beyond the client's lower limit in any case.
+  const isBroken = reply.finish === "length" && reply.blocks.at(-1)?.type === "tool_call";
+  let isCut = left < 0;
+  const blocks = (isBroken ? reply.blocks.slice(0, -1) : reply.blocks).flatMap((block): Block[] => {
+    // What ran at the vendor is paid for, and is no text of the model's.
+    if (block.type === "foreign") return [block];
+    if (isCut) return [];
+    const fitted = fitBlock(block, left, counter);
+    left -= fitted.tokens;
+    isCut = !fitted.isWhole;
+    return fitted.blocks;
+  });
+  if (!isCut && !isBroken) return reply;
+  const { stopSequence: _, ...others } = reply;
+  return { ...others, blocks, finish: "length" };
+}
+
+/** Tokens of reasoning that the upstream bills beyond the text that it shows. */
+function hiddenTokens({ blocks, usage: { reasoning = 0 } }: Reply, counter: TokenCounter): number {
+  let shown = 0;
+  for (const block of blocks) if (block.type === "reasoning") shown += counter.count(block.text);
+  return Math.max(0, reasoning - shown);
+}
+
+interface Fitted {
+  blocks: Block[];
+  tokens: number;
+  isWhole: boolean;
+}
+
+/** As much of a block as there is room for. A call is whole or left out. */
+function fitBlock(block: Block, room: number, counter: TokenCounter): Fitted {
+  switch (block.type) {
+    case "text":
+    case "refusal":
+    case "reasoning":
+      return fitText(block, room, counter);
+    case "tool_call": {
+      const tokens = counter.count(block.name) + counter.count(block.namespace ?? "") + counter.count(block.arguments);
+      return tokens > room ? { blocks: [], tokens: 0, isWhole: false } : { blocks: [block], tokens, isWhole: true };
+    }
+    default:
+      return { blocks: [block], tokens: 0, isWhole: true };
+  }
+}
+
+function fitText(block: BlockOf<"text" | "refusal" | "reasoning">, room: number, counter: TokenCounter): Fitted {
+  let text = "";
+  let tokens = 0;
+  for (const piece of tokenPieces(block.text, counter)) {
+    if (piece === undefined) continue;
+    if (tokens + piece.tokens > room) {
+      // Signatures and places of citations hold for the whole text only.
+      return { blocks: text === "" ? [] : [{ type: block.type, text }], tokens, isWhole: false };
+    }
+    text += piece.text;
+    tokens += piece.tokens;
+  }
+  return { blocks: [block], tokens, isWhole: true };
+}

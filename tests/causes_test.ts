@@ -1,0 +1,88 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import { faultOf, pathOf } from "../lib/causes.ts";
+import { describeCause } from "../lib/http/cause.ts";
+import { createDialler } from "../lib/upstreams/http1/socket.ts";
+import { oneModel, startGateway } from "./upstreams/gateway.ts";
+import { prompt } from "./upstreams/said.ts";
+
+const CERT = await Deno.readTextFile(new URL("fixtures/tls/server.pem", import.meta.url));
+const KEY = await Deno.readTextFile(new URL("fixtures/tls/server.key", import.meta.url));
+
+/** An address that refuses connections. */
+function closedPort(): number {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  return listener.addr.port;
+}
+
+/** A host that says this to whoever connects, or nothing, and closes. */
+function startSaying(words: string): Deno.TcpListener {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  void (async () => {
+    for await (const connection of listener) {
+      await connection.write(new TextEncoder().encode(words)).catch(() => {});
+      connection.close();
+    }
+  })();
+  return listener;
+}
+
+async function dialFault(hostname: string, { port, tls }: { port: number; tls: boolean }): Promise<string | undefined> {
+  const dialler = createDialler({ hostname, port, tls });
+  const error = await assertRejects(() => dialler.dial(AbortSignal.timeout(10_000)));
+  dialler.close();
+  return faultOf(error);
+}
+
+Deno.test("faults of connections have names: refused, no such name, no TLS, not trusted", async () => {
+  assertEquals(await dialFault("127.0.0.1", { port: closedPort(), tls: false }), "connection refused");
+  assertEquals(await dialFault("no-such-host.invalid", { port: 1, tls: false }), "name not found");
+  assertEquals(await dialFault("169.254.169.254", { port: 80, tls: false }), "address not allowed");
+  using plain = startSaying("HTTP/1.1 400 Bad Request\r\n\r\n");
+  assertEquals(await dialFault("127.0.0.1", { port: plain.addr.port, tls: true }), "no proper TLS");
+  await using server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, cert: CERT, key: KEY, onListen() {} },
+    () => new Response(),
+  );
+  const other = await dialFault("127.0.0.1", { port: server.addr.port, tls: true });
+  assertEquals(other, "certificate not trusted");
+});
+
+Deno.test("the log names the fault of a target, over both clients", async () => {
+  for (const transport of ["http1", "fetch"]) {
+    const faults: Record<string, unknown> = {};
+    for (
+      const [name, url] of [["refused", `http://127.0.0.1:${closedPort()}`], [
+        "name",
+        "http://no-such-host.invalid",
+      ]] as const
+    ) {
+      await using gateway = startGateway(oneModel("chat", url, { transport }));
+      const response = await gateway.ask("chat", prompt("chat"));
+      assertEquals(response.status, 502, await response.text());
+      faults[name] = gateway.logs.find(({ event }) => event === "target_failed")?.fault;
+    }
+    assertEquals(faults, { refused: "connection refused", name: "name not found" }, transport);
+  }
+});
+
+Deno.test("faults of the disk have names and a path, and no cause is a bare type", async () => {
+  const missing = await assertRejects(() => Deno.writeTextFile("/proc/sluice-test", ""));
+  assertEquals(describeCause(missing).path ?? pathOf(missing), "/proc/sluice-test");
+  const cases: [string, string][] = [
+    ["No space left on device (os error 28): write '/data/x'", "disk full"],
+    ["database or disk is full", "disk full"],
+    ["attempt to write a readonly database", "read-only"],
+    ["Read-only file system (os error 30): open '/data/x'", "read-only"],
+    ["Permission denied (os error 13): open '/data/x'", "permission missing"],
+    ["invalid peer certificate: Expired", "certificate expired or not yet valid"],
+    ['invalid peer certificate: certificate not valid for name "a"', "certificate of another host"],
+    ["received fatal alert: ProtocolVersion", "no common version of TLS"],
+    ["Connection reset by peer (os error 104)", "connection reset"],
+  ];
+  for (const [message, fault] of cases) {
+    assertEquals(faultOf(new Error("outer", { cause: new Error(message) })), fault, message);
+  }
+  assertEquals(pathOf(new Error("Permission denied (os error 13): open '/data/x'")), "/data/x");
+  assertEquals(faultOf(new TypeError("x is not a function")), undefined);
+  for (const thrown of ["text", 7, null]) assertEquals(describeCause(thrown), { cause: "Error" });
+});

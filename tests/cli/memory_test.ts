@@ -1,0 +1,38 @@
+import { assertEquals } from "@std/assert";
+import { createRelease } from "../../lib/cli/memory.ts";
+
+const MIB = 1024 * 1024;
+
+Deno.test("memory is given back when it is calm after a peak, once, and not under load or for little", () => {
+  const state = { running: 0, heap: 50 * MIB, collected: 0 };
+  const lines: unknown[] = [];
+  const look = createRelease({
+    running: () => state.running,
+    heapBytes: () => state.heap,
+    collect() {
+      state.collected++;
+      state.heap = 60 * MIB;
+      return true;
+    },
+    monotonic: () => 0,
+    log: (line) => void lines.push(line),
+  });
+  /** Looks so often at this, and returns how often anything was collected by then. */
+  const after = (looks: number, now: Partial<typeof state>): number => {
+    Object.assign(state, now);
+    for (let count = 0; count < looks; count++) look();
+    return state.collected;
+  };
+  assertEquals(after(10, { running: 2, heap: 140 * MIB }), 0);
+  assertEquals(after(10, { running: 500, heap: 400 * MIB }), 0);
+  assertEquals(after(10, { running: 126 }), 0);
+  assertEquals(after(1, { running: 125 }), 0);
+  assertEquals(after(1, {}), 1);
+  assertEquals(lines, [
+    { level: "info", event: "memory_released", heap_before_mb: 400, heap_after_mb: 60, took_ms: 0 },
+  ]);
+  assertEquals(after(10, {}), 1);
+  // The load that goes on is no peak that has passed.
+  assertEquals(after(10, { heap: 300 * MIB }), 1);
+  assertEquals(after(2, { running: 0 }), 2);
+});

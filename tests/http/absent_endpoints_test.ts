@@ -1,0 +1,75 @@
+import { assertEquals, assertMatch } from "@std/assert";
+import { startGateway } from "../whole_gateway.ts";
+
+/** Paths as clients ask for them, and the endpoint that the message names. */
+const ABSENT: readonly (readonly [path: string, endpoint: string])[] = [
+  ["/v1/embeddings", "/v1/embeddings"],
+  ["/v1/completions", "/v1/completions"],
+  ["/v1/files", "/v1/files"],
+  ["/v1/files/file-1/content?a=b", "/v1/files"],
+  ["/v1/uploads/upload_1/parts", "/v1/uploads"],
+  ["/v1/batches", "/v1/batches"],
+  ["/v1/moderations", "/v1/moderations"],
+  ["/v1/audio/speech", "/v1/audio"],
+  ["/v1/audio/transcriptions", "/v1/audio"],
+  ["/v1/assistants", "/v1/assistants"],
+  ["/v1/threads/thread_1/runs", "/v1/threads"],
+  ["/v1/vector_stores/vs_1/search", "/v1/vector_stores"],
+  ["/v1/fine_tuning/jobs", "/v1/fine_tuning"],
+  ["/v1/videos", "/v1/videos"],
+  ["/v1/realtime/client_secrets", "/v1/realtime"],
+  ["/v1/conversations/conv_1/items", "/v1/conversations"],
+  ["/v1/containers", "/v1/containers"],
+  ["/v1/images/variations", "/v1/images/variations"],
+  ["/v1/responses/compact", "/v1/responses/compact"],
+  ["/v1/responses/input_tokens", "/v1/responses/input_tokens"],
+  ["/v1/responses/resp_1", "/v1/responses/{id}"],
+  ["/v1/responses/resp_1/cancel", "/v1/responses/{id}"],
+  ["/v1/chat/completions/chatcmpl_1/messages", "/v1/chat/completions/{id}"],
+  ["/anthropic/v1/files/file_1", "/anthropic/v1/files"],
+  ["/anthropic/v1/messages/batches", "/anthropic/v1/messages/batches"],
+  ["/anthropic/v1/messages/batches/msgbatch_1/results", "/anthropic/v1/messages/batches"],
+  ["/anthropic/v1/skills", "/anthropic/v1/skills"],
+  ["/anthropic/v1/complete", "/anthropic/v1/complete"],
+];
+
+/** Paths for which the base URL is wrong, or that no vendor has. */
+const WRONG = [
+  "/embeddings",
+  "/chat/completions",
+  "/v1/v1/embeddings",
+  "/v1/messages",
+  "/v1/responses/",
+  "/v1/embeddingsx",
+  "/v1/constructor",
+  "/anthropic/files",
+  "/anthropic/v1/embeddings",
+  "/anthropic/v1/messages/other",
+];
+
+Deno.test("endpoints of the vendors that Sluice does not have are 404 and named, in the shape of their protocol", async () => {
+  await using gateway = startGateway();
+  for (const method of ["GET", "POST", "DELETE"]) {
+    for (const [path, endpoint] of ABSENT) {
+      const response = await fetch(gateway.origin + path, { method });
+      const { type, error } = await response.json();
+      const isNative = path.startsWith("/anthropic");
+      assertEquals(
+        [response.status, error.message, type, error.type],
+        [
+          404,
+          `Cannot use this endpoint: Sluice does not have ${endpoint}`,
+          isNative ? "error" : undefined,
+          isNative ? "not_found_error" : "invalid_request_error",
+        ],
+        path,
+      );
+    }
+  }
+  for (const path of WRONG) {
+    const response = await fetch(gateway.origin + path, { method: "POST" });
+    const { error } = await response.json();
+    assertEquals(response.status, 404, path);
+    assertMatch(error.message, /base URL ends with \/v1, .*\/anthropic$/, path);
+  }
+});

@@ -1,0 +1,105 @@
+import { assert, assertEquals, assertGreater, assertRejects, assertStringIncludes } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { createUploadGate } from "../../lib/images/upload_gate.ts";
+import { errorOf, formOf, gray, type Painter, painter, paintsAll, type Script, startGateway } from "./gateway.ts";
+import { base64Of, join, png, pngHead } from "./pictures.ts";
+
+/** A painter that takes the memory of this process. */
+function localPainter(script: Script): Painter {
+  return Object.assign(painter(script), { isLocal: true });
+}
+
+Deno.test("a gate counts sizes: a small one overtakes a large one, and the largest goes in alone", async () => {
+  const { signal } = new AbortController();
+  const gate = createUploadGate({ concurrent: 10, waiting: 2, waitMs: 60_000 });
+  const order: string[] = [];
+  const enter = async (name: string, size: number) => {
+    const leave = await gate.enter(signal, size);
+    order.push(name);
+    return leave;
+  };
+  const first = await enter("first", 6);
+  const large = enter("large", 50);
+  const small = await enter("small", 4);
+  const next = enter("next", 5);
+  await assertRejects(() => gate.enter(signal, 5), GatewayError, "too many");
+  first();
+  const leaveNext = await next;
+  assertEquals(order, ["first", "small", "next"]);
+  small();
+  leaveNext();
+  (await large)();
+  assertEquals(order, ["first", "small", "next", "large"]);
+  (await gate.enter(signal, 10))();
+});
+
+Deno.test("a request with too many pixels is a 400 that says how many, by the headers of its files", async () => {
+  const upstream = localPainter(paintsAll);
+  await using gateway = startGateway({ p: upstream }, { limits: { image_request_pixels: 20_000_000 } });
+  const uploads = await gateway.edit(formOf({ size: "1024x1024" }, [
+    ["image[]", pngHead(4000, 4000)],
+    ["image[]", pngHead(2000, 2000)],
+  ]));
+  const { param, message } = await errorOf(uploads);
+  assertEquals([uploads.status, param], [400, "image"]);
+  assertStringIncludes(message, "Cannot work on 21048576 pixels in one request: its uploads have 20000000");
+  const many = await gateway.generate({ size: "2048x2048", n: 5 });
+  assertEquals([many.status, (await errorOf(many)).param], [400, "n"]);
+  assertEquals(upstream.calls, []);
+  // A stream has one picture in memory at a time.
+  const stream = await gateway.generate({ size: "2048x2048", n: 5, stream: true });
+  assertEquals(stream.status, 200);
+  await stream.text();
+});
+
+Deno.test("pictures of another host are not bound by the pixels of this process", async () => {
+  await using gateway = startGateway({ p: painter(paintsAll) }, { limits: { image_request_pixels: 1_048_576 } });
+  const response = await gateway.generate({ size: "1024x1024", n: 2 });
+  assertEquals([response.status, (await response.json()).data.length], [200, 2]);
+});
+
+Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with retry-after", async () => {
+  const held = Promise.withResolvers<void>();
+  let calls = 0;
+  const base64 = gray({ width: 1024, height: 1024 });
+  const upstream = localPainter(() => [
+    ...(calls++ === 0 ? [held.promise] : []),
+    { type: "image", index: 0, base64 },
+  ]);
+  await using gateway = startGateway({ p: upstream }, { limits: { image_pixels: 1_500_000, image_wait_ms: 20 } });
+  const first = gateway.generate({ size: "1024x1024" });
+  while (calls === 0) await new Promise((resolve) => setTimeout(resolve, 1));
+  const second = await gateway.generate({ size: "1024x1024" });
+  const error = await errorOf(second);
+  assertEquals(second.status, 503);
+  assertGreater(Number(second.headers.get("retry-after")), 0);
+  assertStringIncludes(error.message, "Cannot make more pictures now");
+  held.resolve();
+  assertEquals((await (await first).json()).data[0].b64_json, base64);
+  const third = await gateway.generate({ size: "1024x1024", stream: true });
+  assertEquals(third.status, 200);
+  await third.text();
+  const fourth = await gateway.generate({ size: "1024x1024" });
+  assertEquals(fourth.status, 200);
+  await fourth.body?.cancel();
+});
+
+Deno.test("a whole answer that is left unread has its pixels until it is cut", async () => {
+  const picture = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
+  const upstream = localPainter(() => [{ type: "image", index: 0, base64: picture }]);
+  const limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };
+  await using gateway = startGateway({ p: upstream }, { limits });
+  const unread = await gateway.generate({ size: "1024x1024" });
+  const next = await gateway.generate({ size: "1024x1024" });
+  assertEquals([unread.status, next.status], [200, 200]);
+  await next.body?.cancel();
+  await assertRejects(() => unread.bytes());
+  // The same where it is kept for repeats.
+  const again = { headers: { "idempotency-key": "one" } };
+  const kept = await gateway.generate({ size: "1024x1024" }, again);
+  const after = await gateway.generate({ size: "1024x1024" });
+  assertEquals([kept.status, after.status], [200, 200]);
+  await after.body?.cancel();
+  await assertRejects(() => kept.bytes());
+  assert(upstream.calls.length === 4);
+});

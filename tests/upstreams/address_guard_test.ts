@@ -1,0 +1,106 @@
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { lookAtUpstream } from "../../lib/doctor/upstream.ts";
+import {
+  allowedAddresses,
+  BlockedAddress,
+  createAddressGuard,
+  metadataGuard,
+} from "../../lib/upstreams/address_guard.ts";
+import { createDialler } from "../../lib/upstreams/http1/socket.ts";
+import { oneModel, startGateway } from "./gateway.ts";
+import { prompt, WHOLE } from "./said.ts";
+import { json, startScripted } from "./scripted.ts";
+
+const METADATA = [
+  ...["169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200", "168.63.129.16", "192.0.0.192"],
+  ...["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "FD00:0EC2:0:0::254"],
+  // The same within IPv6: mapped, compatible, translated, NAT64 of everybody and of a site, 6to4.
+  ...["::ffff:169.254.169.254", "::ffff:a9fe:a9fe", "::169.254.169.254", "::ffff:0:169.254.169.254"],
+  ...["64:ff9b::169.254.169.254", "64:ff9b::a9fe:a9fe", "64:ff9b:1::a9fe:a9fe", "2002:a9fe:a9fe::1"],
+  ...["::ffff:168.63.129.16", "64:ff9b::100.100.100.200", "::ffff:192.0.0.192"],
+];
+const OPEN = [
+  "127.0.0.1",
+  "::1",
+  "10.0.0.7",
+  "192.168.1.1",
+  "fd00:1::1",
+  "93.184.216.34",
+  "2606:2800::1",
+  "192.0.0.191",
+];
+
+Deno.test("metadata addresses are refused in every spelling, and no other", () => {
+  for (const address of METADATA) assertThrows(() => metadataGuard("a.test", address), BlockedAddress, address);
+  for (const address of OPEN) metadataGuard("a.test", address);
+});
+
+Deno.test("private networks may be listed: then no others can be reached, and a metadata address that is listed can", () => {
+  const guard = createAddressGuard(["10.1.0.0/16", "169.254.10.0/24"]);
+  for (const address of ["10.1.2.3", "::ffff:10.1.2.3", "64:ff9b::10.1.2.3", "169.254.10.9", "93.184.216.34"]) {
+    guard("a.test", address);
+  }
+  for (const address of ["10.2.0.1", "127.0.0.1", "::1", "fd00::1", "fe80::1", "169.254.169.254", "::ffff:10.2.0.1"]) {
+    assertThrows(() => guard("a.test", address), BlockedAddress, address);
+  }
+});
+
+Deno.test("a name is refused where one of its addresses is", async () => {
+  const lookup = () => Promise.resolve(["93.184.216.34", "::ffff:169.254.169.254"]);
+  await assertRejects(
+    () => allowedAddresses("rebound.test", { lookup }),
+    BlockedAddress,
+    "rebound.test is at ::ffff:169.254.169.254, a metadata address of clouds",
+  );
+});
+
+Deno.test("a connection goes to the address that was judged, whatever the name means a moment later", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const accepted = listener.accept();
+  const asked: string[] = [];
+  const dialler = createDialler({ hostname: "rebound.test", port: listener.addr.port, tls: false }, {
+    lookup(hostname) {
+      asked.push(hostname);
+      return Promise.resolve([asked.length === 1 ? "127.0.0.1" : "169.254.169.254"]);
+    },
+  });
+  const signal = new AbortController().signal;
+  const [connection, other] = await Promise.all([dialler.dial(signal), accepted]);
+  assertEquals([connection.remoteAddr.transport, asked], ["tcp", ["rebound.test"]]);
+  connection.close();
+  other.close();
+  await assertRejects(() => dialler.dial(signal), BlockedAddress);
+  dialler.close();
+});
+
+for (const transport of ["http1", "fetch"]) {
+  Deno.test(`${transport}: no byte goes to a private network that is not listed, by its name or in any spelling`, async () => {
+    await using server = startScripted(() => json(WHOLE.chat));
+    const { port } = new URL(server.url);
+    let connections = 0;
+    for (const host of ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]"]) {
+      for (const [networks, status] of [[["127.0.0.0/8", "::1"], 200], [["10.0.0.0/8"], 502]] as const) {
+        const file = oneModel("chat", `http://${host}:${port}`, { transport });
+        await using gateway = startGateway({ ...file, private_networks: [...networks] });
+        const response = await gateway.ask("chat", prompt("chat"));
+        const text = await response.text();
+        assertEquals([host, response.status], [host, status], text);
+        assert(!text.includes("127.0.0.1"), text);
+        if (status === 200) connections++;
+      }
+    }
+    assertEquals(server.requests.length, connections);
+  });
+}
+
+Deno.test("doctor sends no key where requests would not go", async () => {
+  await using server = startScripted(() => json({ data: [] }));
+  const { upstreams } = parseConfig(oneModel("chat", server.url), () => "doctor-key-1");
+  const one = upstreams.one;
+  assert(one !== undefined && one.vendor !== "embedded");
+  const look = { now: Date.now, timeoutMs: 5_000, env: () => undefined, guard: createAddressGuard([]) };
+  const { findings } = await lookAtUpstream("one", { host: one, models: [], look });
+  assertEquals([findings.at(-1)?.level, server.requests.length], ["wrong", 0]);
+  assertStringIncludes(findings.at(-1)?.what ?? "", "127.0.0.1 is at 127.0.0.1, a private address");
+});
