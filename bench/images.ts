@@ -5,7 +5,7 @@
  *     deno run -A bench/images.ts
  */
 import { Buffer } from "node:buffer";
-import { Dropped } from "../lib/canonical/dropped.ts";
+import { Dropped } from "../lib/protocols/canonical/dropped.ts";
 import { EMBEDDED_UPSTREAM } from "../lib/catalog/embedded.ts";
 import { modelSchema } from "../lib/catalog/model.ts";
 import { convertImage } from "../lib/images/codec.ts";

@@ -2,14 +2,14 @@
  * How fast the ledger in Postgres is: `deno run -A bench/ledger_postgres.ts [ENTRIES]`, with a server of its own on this
  * machine. ENTRIES is how large it is in the end; 1,000,000 take some minutes.
  */
-import { auditLedger } from "../lib/reports/audit.ts";
+import { auditLedger } from "../lib/billing/reports/audit.ts";
 import { Secret } from "../lib/secret.ts";
 import type { Entry, LedgerStore } from "../lib/store/ledger.ts";
 import { connect } from "../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../lib/store/postgres/ledger_shape.ts";
 import { startPostgres } from "../tests/engines/engines.ts";
-import { entryOf, SHEET } from "../tests/reports/entries.ts";
+import { entryOf, SHEET } from "../tests/billing/reports/entries.ts";
 
 const DAY_MS = 86_400_000;
 const NODES = 3;

@@ -4,7 +4,7 @@
  * `--rate=160` requests a second, `--inspect` to look into it meanwhile. Linux only. `suite/mix.ts` has what is asked.
  */
 import { parseArgs } from "node:util";
-import type { AuditReport } from "../lib/reports/audit.ts";
+import type { AuditReport } from "../lib/billing/reports/audit.ts";
 import { firstRequest } from "./suite/memory.ts";
 import type { Order, Surprise, Told } from "./suite/mixed_load.ts";
 import { type Peer, startPeer } from "./suite/peer.ts";

@@ -3,7 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { GatewayError } from "../lib/errors.ts";
 import { isPieces, joinPieces } from "../lib/upstreams/body_pieces.ts";
-import { createDeadlines, type Deadlines, type Watch } from "../lib/upstreams/http1/deadlines.ts";
+import { createDeadlines, type Deadlines, type Watch } from "../lib/http1/deadlines.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */

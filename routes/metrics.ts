@@ -1,5 +1,5 @@
-import type { RouteContext } from "../lib/http/router.ts";
-import { metrics } from "../lib/pipeline/metrics.ts";
+import type { RouteContext } from "../lib/server/router.ts";
+import { metrics } from "../lib/request/metrics.ts";
 
 export function GET(_request: Request, { gateway }: RouteContext): Promise<Response> {
   return metrics(gateway);

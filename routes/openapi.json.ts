@@ -1,4 +1,4 @@
-import type { RouteContext } from "../lib/http/router.ts";
+import type { RouteContext } from "../lib/server/router.ts";
 import { serveOpenapi } from "../lib/openapi/serve.ts";
 
 export function GET(request: Request, context: RouteContext): Promise<Response> {

@@ -1,5 +1,5 @@
-import type { RouteContext } from "../lib/http/router.ts";
-import { ready } from "../lib/pipeline/health.ts";
+import type { RouteContext } from "../lib/server/router.ts";
+import { ready } from "../lib/request/health.ts";
 
 export function GET(_request: Request, context: RouteContext): Promise<Response> {
   return ready(context.gateway);

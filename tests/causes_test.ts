@@ -1,7 +1,7 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { faultOf, pathOf } from "../lib/causes.ts";
-import { describeCause } from "../lib/http/cause.ts";
-import { createDialler } from "../lib/upstreams/http1/socket.ts";
+import { describeCause } from "../lib/server/cause.ts";
+import { createDialler } from "../lib/http1/socket.ts";
 import { oneModel, startGateway } from "./upstreams/gateway.ts";
 import { prompt } from "./upstreams/said.ts";
 

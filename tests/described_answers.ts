@@ -1,9 +1,9 @@
 /** Holds every answer of an app against its API description. */
 import { assertEquals } from "@std/assert";
 import { z } from "zod";
-import { type App, type AppOptions, createApp } from "../lib/http/app.ts";
-import { JsonAnswer } from "../lib/http/json_response.ts";
-import { isObject, type Json, type JsonObject } from "../lib/json.ts";
+import { type App, type AppOptions, createApp } from "../lib/server/app.ts";
+import { JsonAnswer } from "../lib/server/json_response.ts";
+import { isObject, type Json, type JsonObject } from "../lib/json/json.ts";
 import { openapiDocument } from "../lib/openapi/document.ts";
 
 /** An app whose answers are looked at. */

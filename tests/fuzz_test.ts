@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../lib/canonical/types.ts";
+import type { Protocol } from "../lib/protocols/canonical/types.ts";
 import type { UpstreamProtocol } from "../lib/protocols/upstream_codec.ts";
 import { saidIn, SPOKEN } from "./fault/matrix/said.ts";
 import { endOf } from "./fault/matrix/seen.ts";
@@ -10,7 +10,7 @@ import { complaint } from "./fuzz/judge.ts";
 import regressions from "./fuzz/regressions.json" with { type: "json" };
 import { assertQuiet, fuzz, KEY, startFuzzed } from "./fuzz/run.ts";
 import { fuzzAnswers } from "./fuzz/run_answers.ts";
-import { exchange } from "./http/serve.ts";
+import { exchange } from "./server/serve.ts";
 import { oneModel, startGateway } from "./upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "./upstreams/said.ts";
 

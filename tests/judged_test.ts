@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../lib/canonical/types.ts";
+import type { Protocol } from "../lib/protocols/canonical/types.ts";
 import { type Random, seeded } from "./random.ts";
 import { model, startGateway, upstream } from "./upstreams/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "./upstreams/said.ts";

@@ -1,10 +1,10 @@
 /** What holds for every protocol, every recorded stream and every pair of protocols. */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { fold, unfold } from "../lib/canonical/fold.ts";
-import { checkGrammar } from "../lib/canonical/grammar.ts";
-import type { Event, Protocol } from "../lib/canonical/types.ts";
-import { formatFrame, sseReader } from "../lib/http/sse.ts";
-import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import { fold, unfold } from "../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../lib/protocols/canonical/grammar.ts";
+import type { Event, Protocol } from "../lib/protocols/canonical/types.ts";
+import { formatFrame, sseReader } from "../lib/server/sse.ts";
+import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "./golden/crossings.ts";
@@ -17,7 +17,7 @@ import { signedBefore, whole } from "./protocols/gemini/pieces.ts";
 import { accumulate } from "./protocols/messages/accumulate.ts";
 import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
 import { SOUND } from "./protocols/messages/upstream_answers.ts";
-import { randomAnswer } from "./translate/random_prompt.ts";
+import { randomAnswer } from "./protocols/translate/random_prompt.ts";
 
 const SEEDS = Array.from({ length: 300 }, (_, seed) => seed);
 

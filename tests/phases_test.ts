@@ -1,8 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { shutDown } from "../lib/cli/shutdown.ts";
 import { stopRequests, stopTexts } from "../lib/gateway.ts";
-import { createDrain } from "../lib/http/drain.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { createDrain } from "../lib/server/drain.ts";
+import type { JsonObject } from "../lib/json/json.ts";
 import { type SimulatedTime, simulateTime } from "./simulated_time.ts";
 import { startDeaf } from "./upstreams/deaf_host.ts";
 import { model, startGateway, type TestGateway, upstream } from "./upstreams/gateway.ts";

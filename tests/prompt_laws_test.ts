@@ -1,17 +1,17 @@
 /** What becomes of all that a client can say. */
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
-import { Dropped } from "../lib/canonical/dropped.ts";
-import type { Block, Prompt, Protocol } from "../lib/canonical/types.ts";
+import { Dropped } from "../lib/protocols/canonical/dropped.ts";
+import type { Block, Prompt, Protocol } from "../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../lib/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
 import { checkBody } from "../lib/protocols/fields.ts";
 import type { WriteTarget } from "../lib/protocols/upstream_codec.ts";
-import { adapt } from "../lib/translate/adapt.ts";
+import { adapt } from "../lib/protocols/translate/adapt.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "./golden/crossings.ts";
 import { crossRequest } from "./golden/requests.ts";
-import { randomPrompt } from "./translate/random_prompt.ts";
+import { randomPrompt } from "./protocols/translate/random_prompt.ts";
 
 const BASE: Readonly<Record<Protocol, JsonObject>> = {
   chat: { model: "acme/thinker", messages: [{ role: "user", content: "Hi" }] },

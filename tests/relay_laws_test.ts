@@ -1,10 +1,10 @@
 /** What passes a relay is what came, byte for byte, apart from the edits that each protocol documents. */
 import { assert, assertEquals } from "@std/assert";
-import { Dropped } from "../lib/canonical/dropped.ts";
-import type { Protocol } from "../lib/canonical/types.ts";
+import { Dropped } from "../lib/protocols/canonical/dropped.ts";
+import type { Protocol } from "../lib/protocols/canonical/types.ts";
 import { targetSchema } from "../lib/catalog/model.ts";
-import { isObject, type JsonObject, parseJson, readJson } from "../lib/json.ts";
-import { type ObjectText, objectText } from "../lib/json_splice.ts";
+import { isObject, type JsonObject, parseJson, readJson } from "../lib/json/json.ts";
+import { type ObjectText, objectText } from "../lib/json/splice.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { relayedReply } from "../lib/protocols/relay.ts";
 import { relayFeed } from "../lib/upstreams/feeds.ts";

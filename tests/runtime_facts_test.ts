@@ -21,7 +21,7 @@ function serve(handler: (request: Request) => Response | Promise<Response>): Den
   return Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, handler);
 }
 
-// lib/http/target.ts reads the path from behind what `Host` says, and checks `Host` before.
+// lib/server/target.ts reads the path from behind what `Host` says, and checks `Host` before.
 Deno.test("runtime: Host decides what the address of a request looks like", async () => {
   await using server = serve((request) => new Response(request.url));
   const answer = await exchange(
@@ -54,7 +54,7 @@ Deno.test("runtime: fetch takes x-api-key along to another origin", async () => 
   assertEquals(await got.promise, "secret null");
 });
 
-// lib/pipeline takes the signal for a client that has left: "no-legacy-abort" in deno.json.
+// lib/request takes the signal for a client that has left: "no-legacy-abort" in deno.json.
 Deno.test("runtime: the signal of a request that was answered is quiet, that of one whose client has left is not", async () => {
   const signals: AbortSignal[] = [];
   const arrived = Promise.withResolvers<void>();
@@ -103,7 +103,7 @@ Deno.test("runtime: a client that leaves before its answer is noticed only where
   assertEquals([...signals].map(([length, { aborted }]) => [length, aborted]), [[2_000, false], [10, true]]);
 });
 
-// The readers of lib/json.ts refuse doubled members, and keep such a number as its text.
+// The readers of lib/json/json.ts refuse doubled members, and keep such a number as its text.
 Deno.test("runtime: JSON.parse takes the last of two members, and makes infinity of a large number", () => {
   assertEquals(JSON.parse('{"model":"a","model":"b"}'), { model: "b" });
   assertEquals(JSON.parse("[1e400]"), [Infinity]);

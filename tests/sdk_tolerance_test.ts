@@ -4,15 +4,15 @@
  * and Python.
  */
 import { assert, assertEquals } from "@std/assert";
-import type { Event, Protocol } from "../lib/canonical/types.ts";
+import type { Event, Protocol } from "../lib/protocols/canonical/types.ts";
 import { type ErrorKind, GatewayError } from "../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../lib/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { CLIENTS, PROTOCOLS } from "./golden/crossings.ts";
 import { eventsOf, RECORDED } from "./golden/recorded.ts";
 import { written } from "./golden/trips.ts";
 import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
-import { randomAnswer } from "./translate/random_prompt.ts";
+import { randomAnswer } from "./protocols/translate/random_prompt.ts";
 
 /** One stream to a client. */
 interface Output {

@@ -5,7 +5,7 @@
 import type { SourceFile } from "./sources.ts";
 
 /** Files that work with amounts: nothing here makes a fraction, or a number of an amount. */
-const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map((name) => `lib/metering/${name}.ts`);
+const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map((name) => `lib/billing/${name}.ts`);
 
 /** Files that keep amounts or write them beside other numbers: here nothing divides. */
 const NEAR = [
@@ -17,11 +17,11 @@ const NEAR = [
 
 /** Lines that are right, whole, by file. A line that is not there any more is told. */
 const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
-  "lib/metering/money.ts": [
+  "lib/billing/money.ts": [
     // Of whole numbers, with no remainder.
     "return product / unit;",
   ],
-  "lib/metering/bound.ts": [
+  "lib/billing/bound.ts": [
     // Tokens, fewer than a thousand million.
     "const tokens = Number(rest / price);",
   ],
@@ -33,7 +33,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     // Milliseconds.
     "const aheadMs = Number(row?.ms) + (measuredAt - begun) / 2 - now();",
   ],
-  "lib/metering/image_tokens.ts": [
+  "lib/billing/image_tokens.ts": [
     // Pixels and tokens, rounded as the official formula says.
     "const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));",
     "return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);",

@@ -3,7 +3,7 @@ import { type Config, groupOf, type KeyRules, keyRulesSchema, nameSchema } from 
 import { pathText, schemaProblems } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
 import { DAY_MS } from "../store/days.ts";
-import { turn } from "../pace.ts";
+import { turn } from "../scheduler.ts";
 import type { KeyPage, KeyRecord, KeyStore } from "../store/keys.ts";
 import type { Store } from "../store/store.ts";
 import { hashKey, issueKey, mintKey } from "./keys.ts";

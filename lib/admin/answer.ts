@@ -1,5 +1,5 @@
 /** Answers of the admin side: JSON that nobody keeps. */
-import { inSlices } from "../pace.ts";
+import { inSlices } from "../scheduler.ts";
 
 const HEADERS = { "cache-control": "no-store" };
 

@@ -1,6 +1,6 @@
 /** The audit of the ledger, over HTTP. */
-import type { RouteContext } from "../http/router.ts";
-import { auditLedger, type AuditReport } from "../reports/audit.ts";
+import type { RouteContext } from "../server/router.ts";
+import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { Stop, type StopSignal, whileWanted } from "../stop.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminAnswer } from "./answer.ts";

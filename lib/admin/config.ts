@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import type { ConfigStatus, Reloaded } from "../config/reloader.ts";
 import { GatewayError } from "../errors.ts";
-import type { RouteContext } from "../http/router.ts";
+import type { RouteContext } from "../server/router.ts";
 import { adminAnswer } from "./answer.ts";
 
 /** The configuration in force, as it is told. */

@@ -1,8 +1,8 @@
 /** Everything an operator wants to see at one glance, over HTTP. */
 import type { ConfigStatus } from "../config/reloader.ts";
 import type { IsolateHealth } from "../gateway.ts";
-import type { RouteContext } from "../http/router.ts";
-import { isCurrent, isolateHealth, outageOf, type Readiness, readinessOf } from "../pipeline/health.ts";
+import type { RouteContext } from "../server/router.ts";
+import { isCurrent, isolateHealth, outageOf, type Readiness, readinessOf } from "../request/health.ts";
 import type { HealthRow } from "../routing/health.ts";
 import { adminAnswer } from "./answer.ts";
 

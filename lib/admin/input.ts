@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { pathText } from "../config/problems.ts";
 import { GatewayError } from "../errors.ts";
-import { EMPTY_BODY } from "../http/body.ts";
-import type { RouteContext } from "../http/router.ts";
-import { readTarget } from "../http/target.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { EMPTY_BODY } from "../server/body.ts";
+import type { RouteContext } from "../server/router.ts";
+import { readTarget } from "../server/target.ts";
+import { isObject, type JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
 
 /** Reads a body of this shape. @throws {GatewayError} `invalid`, with the member at fault, and as `readJson()` does */

@@ -15,7 +15,7 @@ import { readDuration, readMoment } from "../cli/duration.ts";
 import { keyRulesSchema } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import type { RouteContext } from "../http/router.ts";
+import type { RouteContext } from "../server/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { adminAnswer, longAdminAnswer } from "./answer.ts";
 import { readBody, readOptionalBody } from "./input.ts";

@@ -4,11 +4,11 @@ import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
 import type { ConfigAnswer, ReloadAnswer } from "./config.ts";
 import type { HealthAnswer } from "./health.ts";
-import type { AuditReport } from "../reports/audit.ts";
-import { DIFFERENCE_KINDS } from "../reports/audit_findings.ts";
-import type { Explanation } from "../reports/explain.ts";
-import type { UpstreamReport } from "../reports/upstream_report.ts";
-import type { UsageReport } from "../reports/usage.ts";
+import type { AuditReport } from "../billing/reports/audit.ts";
+import { DIFFERENCE_KINDS } from "../billing/reports/audit_findings.ts";
+import type { Explanation } from "../billing/reports/explain.ts";
+import type { UpstreamReport } from "../billing/reports/upstream_report.ts";
+import type { UsageReport } from "../billing/reports/usage.ts";
 
 /** A type with every member that it may have. */
 type Whole<T> = T extends object ? { [Name in keyof T]-?: Whole<T[Name]> } : T;

@@ -1,11 +1,11 @@
 /** The bill and the price of single requests, over HTTP. */
 import { GatewayError } from "../errors.ts";
-import type { RouteContext } from "../http/router.ts";
-import { explainRequest } from "../reports/explain.ts";
-import { type Period, readPeriod } from "../reports/period.ts";
-import { type UpstreamReport, upstreamReport } from "../reports/upstream_report.ts";
-import { sumUpstreams, UpstreamQueryError } from "../reports/upstreams.ts";
-import { USAGE_BY, usageReport } from "../reports/usage.ts";
+import type { RouteContext } from "../server/router.ts";
+import { explainRequest } from "../billing/reports/explain.ts";
+import { type Period, readPeriod } from "../billing/reports/period.ts";
+import { type UpstreamReport, upstreamReport } from "../billing/reports/upstream_report.ts";
+import { sumUpstreams, UpstreamQueryError } from "../billing/reports/upstreams.ts";
+import { USAGE_BY, usageReport } from "../billing/reports/usage.ts";
 import { adminAnswer, longAdminAnswer } from "./answer.ts";
 import { readQuery } from "./input.ts";
 

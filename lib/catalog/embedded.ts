@@ -1,5 +1,5 @@
 /** The catalog rows of the models inside the gateway. */
-import { EFFORTS } from "../canonical/types.ts";
+import { EFFORTS } from "../protocols/canonical/types.ts";
 import { type Model, modelSchema } from "./model.ts";
 
 /** Name of the upstream that is always there. */

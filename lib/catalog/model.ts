@@ -1,6 +1,6 @@
 /** A row of the catalog: the one place where facts about a model live. Member names are those of the wire. */
 import { z } from "zod";
-import { EFFORTS } from "../canonical/types.ts";
+import { EFFORTS } from "../protocols/canonical/types.ts";
 import { ownTimeoutsSchema } from "./timeouts.ts";
 
 /** USD per token as a decimal string with at most 12 decimals, such as `0.00000125`. */

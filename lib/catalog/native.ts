@@ -1,5 +1,5 @@
 /** A catalog row as `/anthropic/v1/models` shows it. */
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 import { architecture, pricing, topProvider } from "./compatible.ts";
 import type { Model } from "./model.ts";
 

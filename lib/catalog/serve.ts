@@ -2,9 +2,9 @@
 import { requireCaller } from "../access/caller.ts";
 import { mayCall, mayUse, type Permitted } from "../access/permissions.ts";
 import { GatewayError } from "../errors.ts";
-import { jsonWithEtag } from "../http/etag.ts";
-import type { RouteContext } from "../http/router.ts";
-import type { JsonObject } from "../json.ts";
+import { jsonWithEtag } from "../server/etag.ts";
+import type { RouteContext } from "../server/router.ts";
+import type { JsonObject } from "../json/json.ts";
 import { isExpired, isImageModel, isLanguageModel } from "./catalog.ts";
 import { compatibleModel } from "./compatible.ts";
 import { missingModel } from "./missing_model.ts";

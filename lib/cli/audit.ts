@@ -1,6 +1,6 @@
 /** `audit`: whether the ledger is what was written. */
 import type { Config } from "../config.ts";
-import { auditLedger, type AuditReport } from "../reports/audit.ts";
+import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { findDamage } from "../store/integrity.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";

@@ -1,8 +1,8 @@
 /** `explain`: one request and its price, line by line. */
 import type { Config } from "../config.ts";
-import { explainRequest } from "../reports/explain.ts";
-import { explanationText } from "../reports/explain_text.ts";
-import { keyNames } from "../reports/usage.ts";
+import { explainRequest } from "../billing/reports/explain.ts";
+import { explanationText } from "../billing/reports/explain_text.ts";
+import { keyNames } from "../billing/reports/usage.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { withStored } from "./stored.ts";

@@ -1,6 +1,6 @@
 /** Keeps the process alive: a promise nobody waited for must not end every other request. */
 import type { LogEntry } from "../gateway.ts";
-import { describeCause } from "../http/cause.ts";
+import { describeCause } from "../server/cause.ts";
 
 /** Logs what nobody caught, one line each. Returns the function that takes the guard away. */
 export function keepRunning(log: (entry: LogEntry) => void): () => void {

@@ -1,10 +1,10 @@
 /** Opens the ports of a gateway, and tells the operator why one cannot be opened. */
 import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { Alarms } from "../http/alarms.ts";
-import { type App, type AppOptions, createApp } from "../http/app.ts";
-import { describeCause } from "../http/cause.ts";
-import type { Listener } from "../http/surface.ts";
+import { Alarms } from "../server/alarms.ts";
+import { type App, type AppOptions, createApp } from "../server/app.ts";
+import { describeCause } from "../server/cause.ts";
+import type { Listener } from "../server/surface.ts";
 
 /** A listener's server. */
 export type Server = Deno.HttpServer<Deno.NetAddr>;

@@ -2,7 +2,7 @@
 import denoJson from "../../deno.json" with { type: "json" };
 import { ConfigError } from "../config.ts";
 import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
-import type { Route } from "../http/router.ts";
+import type { Route } from "../server/router.ts";
 import { StoreError } from "../store/store.ts";
 import { type CommandName, helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
 import { audit } from "./audit.ts";

@@ -1,6 +1,6 @@
 /** Forgets single requests that are too old, while the gateway serves. */
 import type { Gateway } from "../gateway.ts";
-import { describeCause } from "../http/cause.ts";
+import { describeCause } from "../server/cause.ts";
 import { firstKeptDay } from "./prune.ts";
 
 /** Time until the first round, and between two of them, in milliseconds. */

@@ -5,7 +5,7 @@ import { createReloader, type Reloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import { readGroupBudgets } from "../metering/group_budgets.ts";
+import { readGroupBudgets } from "../billing/group_budgets.ts";
 import type { Store } from "../store/store.ts";
 import { createReloading, type Origin } from "./origin.ts";
 

@@ -1,7 +1,7 @@
 /** How the server ends: open requests are let finish, within limits. */
 import type { LogEntry } from "../gateway.ts";
-import type { Drain } from "../http/drain.ts";
-import type { Running } from "../metering/running.ts";
+import type { Drain } from "../server/drain.ts";
+import type { Running } from "../billing/running.ts";
 
 /** How long the last bytes may take to reach clients once everything was ended, in milliseconds. */
 const LAST_BYTES_MS = 800;

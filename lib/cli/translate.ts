@@ -1,12 +1,12 @@
 /** `translate`: shows what an upstream would be sent for a request body, and what would be lost. */
-import { Dropped } from "../canonical/dropped.ts";
-import { EFFORTS, type Protocol } from "../canonical/types.ts";
+import { Dropped } from "../protocols/canonical/dropped.ts";
+import { EFFORTS, type Protocol } from "../protocols/canonical/types.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import { type Model, modelSchema } from "../catalog/model.ts";
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
-import { parseBody } from "../http/body.ts";
-import { checkModelRules } from "../pipeline/rules.ts";
+import { parseBody } from "../server/body.ts";
+import { checkModelRules } from "../request/rules.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -14,8 +14,8 @@ import { messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { modelIssuer } from "../upstreams/http_upstream.ts";
-import { mendFor } from "../upstreams/mends/mend.ts";
-import { MENDS } from "../upstreams/mends/mod.ts";
+import { mendFor } from "../protocols/quirks/mend.ts";
+import { MENDS } from "../protocols/quirks/mod.ts";
 import { translatePrompt } from "../upstreams/translation.ts";
 import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { writeErr, writeOut } from "./output.ts";

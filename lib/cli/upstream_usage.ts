@@ -1,7 +1,7 @@
 /** `usage --by upstream`: what went to upstreams, and where that differs from what one of them bills. */
 import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { formatUsd } from "../metering/money.ts";
+import { formatUsd } from "../billing/money.ts";
 import {
   type ComparedLine,
   compareInvoice,
@@ -10,10 +10,10 @@ import {
   readTolerance,
   readUpstreamPrices,
   type Tolerance,
-} from "../reports/invoice.ts";
-import type { Period } from "../reports/period.ts";
-import { upstreamReport } from "../reports/upstream_report.ts";
-import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../reports/upstreams.ts";
+} from "../billing/reports/invoice.ts";
+import type { Period } from "../billing/reports/period.ts";
+import { upstreamReport } from "../billing/reports/upstream_report.ts";
+import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../billing/reports/upstreams.ts";
 import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";

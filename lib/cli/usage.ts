@@ -1,7 +1,13 @@
 /** `usage`: the bill of a period. */
 import type { Config } from "../config.ts";
-import { type Period, readPeriod } from "../reports/period.ts";
-import { USAGE_BY, type UsageFigures, type UsageLine, type UsageReport, usageReport } from "../reports/usage.ts";
+import { type Period, readPeriod } from "../billing/reports/period.ts";
+import {
+  USAGE_BY,
+  type UsageFigures,
+  type UsageLine,
+  type UsageReport,
+  usageReport,
+} from "../billing/reports/usage.ts";
 import { TOKEN_CLASSES } from "../store/days.ts";
 import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";

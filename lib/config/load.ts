@@ -1,7 +1,7 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
 import { type Config, ConfigError, MOST_WORKERS } from "../config.ts";
 import { messageOf } from "../errors.ts";
-import { isObject, type Json, JsonError } from "../json.ts";
+import { isObject, type Json, JsonError } from "../json/json.ts";
 import {
   LIMITS_STORE_FORMS,
   LIMITS_STORE_PATTERN,

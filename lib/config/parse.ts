@@ -10,7 +10,7 @@ import {
   type upstreamSchema,
 } from "../config.ts";
 import type { z } from "zod";
-import type { Json } from "../json.ts";
+import type { Json } from "../json/json.ts";
 import { rememberSecret, Secret } from "../secret.ts";
 import { readLimitsAddress, readStoreAddress } from "./address.ts";
 import { crossProblems, type Env } from "./cross.ts";

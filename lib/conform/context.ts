@@ -1,5 +1,5 @@
 /** What checks share: the gateway that is judged, what was already asked of it, and how to ask. */
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject } from "../json/json.ts";
 import { Mismatch, type Part, show, Skip } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./wire.ts";
 

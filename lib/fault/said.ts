@@ -1,5 +1,5 @@
 /** What is said around a fault: the same short text each time, in canonical events. */
-import type { Event, Prompt, Usage } from "../canonical/types.ts";
+import type { Event, Prompt, Usage } from "../protocols/canonical/types.ts";
 import type { Fault } from "./faults.ts";
 
 /** Pieces of the usual text. */

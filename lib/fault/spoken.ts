@@ -1,9 +1,9 @@
 /** The server's answers in every protocol: what they are made of, whole and streamed. */
-import { fold } from "../canonical/fold.ts";
-import type { Event, Protocol } from "../canonical/types.ts";
+import { fold } from "../protocols/canonical/fold.ts";
+import type { Event, Protocol } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { formatFrame } from "../http/sse.ts";
-import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json.ts";
+import { formatFrame } from "../server/sse.ts";
+import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/json.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { messages } from "../protocols/messages/mod.ts";

@@ -1,6 +1,6 @@
 /** Finished answers in the store: put there and taken out a piece at a time, within bounds of time and size. */
 import { GatewayError } from "../errors.ts";
-import { turn } from "../pace.ts";
+import { turn } from "../scheduler.ts";
 import type { AnswerRecord, AnswerStore } from "../store/answers.ts";
 
 /** A whole answer. */

@@ -1,5 +1,5 @@
 /** Pictures as files and as pixels. All of it happens in a worker: the event loop goes on meanwhile. */
-import { imageSize } from "../metering/image_size.ts";
+import { imageSize } from "../billing/image_size.ts";
 import { checkPixels, type Encoding } from "./codec_files.ts";
 import { runJob } from "./codec_pool.ts";
 import type { Pixels } from "./pixels.ts";

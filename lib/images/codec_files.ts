@@ -1,6 +1,6 @@
 /** Files to pixels and back. It blocks for up to seconds: for the worker only. */
 import { GatewayError } from "../errors.ts";
-import { imageSize } from "../metering/image_size.ts";
+import { imageSize } from "../billing/image_size.ts";
 import { encodePng } from "./codec_png.ts";
 import { encodeJpeg, encodeWebp, openWebpDecoder } from "./codec_wasm.ts";
 import { flatten, free, type Pixels } from "./pixels.ts";

@@ -1,7 +1,7 @@
 /** The worker that all work on pixels is done in. It takes one job at a time. */
 import { toGatewayError } from "../errors.ts";
-import { startEdit } from "./canvas/edit.ts";
-import { paint } from "./canvas/paint.ts";
+import { startEdit } from "../canvas/edit.ts";
+import { paint } from "../canvas/paint.ts";
 import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
 import type { FromWorker, Job, JobResults, ToWorker } from "./codec_jobs.ts";
 import { free, orient, type Pixels } from "./pixels.ts";

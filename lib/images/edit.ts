@@ -1,7 +1,7 @@
 /** Requests to edit pictures: a form becomes an `ImageRequest`. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
-import type { Json, JsonObject } from "../json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
 import { fittingSize, readSize } from "./size.ts";

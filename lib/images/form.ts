@@ -1,7 +1,7 @@
 /** The body of an edit: a form with files, read within the operator's limits. */
 import { GatewayError } from "../errors.ts";
-import { bodyLimits } from "../http/body_limits.ts";
-import type { RouteContext } from "../http/router.ts";
+import { bodyLimits } from "../server/body_limits.ts";
+import type { RouteContext } from "../server/router.ts";
 import { readMultipart } from "./multipart.ts";
 
 /** Longest field of text: the longest prompt takes 125 KiB. */

@@ -1,6 +1,6 @@
 /** Parts of an upload become a web `FormData`. Files leave the heap a piece at a time, so that nothing is held twice. */
 import { GatewayError } from "../errors.ts";
-import { firstBadByte } from "../http/utf8.ts";
+import { firstBadByte } from "../server/utf8.ts";
 import type { PartSink } from "./multipart_parser.ts";
 import type { PartHead } from "./part_head.ts";
 

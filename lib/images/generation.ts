@@ -1,6 +1,6 @@
 /** Requests for new pictures: a JSON body becomes an `ImageRequest`. */
 import { z } from "zod";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
 import { DEFAULT_SIZE, readSize } from "./size.ts";

@@ -5,8 +5,8 @@
  * not kept, one of them does the work anew.
  */
 import { GatewayError } from "../errors.ts";
-import type { Later } from "../metering/entry_queue.ts";
-import { withTimeout } from "../metering/ledger.ts";
+import type { Later } from "../billing/entry_queue.ts";
+import { withTimeout } from "../billing/ledger.ts";
 import { whileWanted } from "../stop.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";

@@ -1,7 +1,7 @@
 /** The parameters that generation and editing share: types, ranges, defaults, and how they become a request. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
 import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 

@@ -1,6 +1,6 @@
 /** JSON around pictures, piece by piece: a picture of 30 MB is never copied into a larger text. */
-import { type JsonObject, writeJson } from "../json.ts";
-import { type ReaderWatch, watchReader } from "../pipeline/reader_watch.ts";
+import { type JsonObject, writeJson } from "../json/json.ts";
+import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 
 /** Characters handed on at a time. */
 const PIECE_LENGTH = 256 * 1024;

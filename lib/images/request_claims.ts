@@ -1,6 +1,6 @@
 /** Claims of requests whose work is done here: kept as long as the work runs, so that no other node does the same. */
 import { GatewayError } from "../errors.ts";
-import type { Later } from "../metering/entry_queue.ts";
+import type { Later } from "../billing/entry_queue.ts";
 import type { AnswerClaim, AnswerStore, OtherClaim } from "../store/answers.ts";
 
 /** What claims are made of. */

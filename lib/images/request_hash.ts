@@ -1,5 +1,5 @@
 /** One hash per request: what it asks for counts, not how the client wrote it. */
-import { isObject, type Json, writeJson } from "../json.ts";
+import { isObject, type Json, writeJson } from "../json/json.ts";
 import type { ImageRequest, InputImage } from "./types.ts";
 
 /** SHA-256 of a request, hexadecimal. Boundaries, filenames and the order of members and fields do not matter. */

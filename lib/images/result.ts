@@ -1,5 +1,5 @@
 /** The whole answer to a request for pictures. */
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 import { members, pictureObject } from "./pieces.ts";
 import type { Picture } from "./tally.ts";
 import type { ImageUsage } from "./tariff.ts";

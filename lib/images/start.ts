@@ -1,11 +1,11 @@
 /** From a request to a feed of pictures: an upstream is found, and time and the client's presence are watched. */
-import { Dropped } from "../canonical/dropped.ts";
+import { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import type { Meter } from "../metering/meter.ts";
+import type { Meter } from "../billing/meter.ts";
 import type { StopSignal } from "../stop.ts";
-import { attemptsWith, headersOfAttempt } from "../pipeline/targets.ts";
+import { attemptsWith, headersOfAttempt } from "../request/targets.ts";
 import type { Pass } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
 import { type Attempt, attempt } from "../routing/retry.ts";

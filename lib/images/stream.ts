@@ -1,9 +1,9 @@
 /** The streamed answer to a request for pictures. */
 import { type GatewayError, toGatewayError } from "../errors.ts";
-import { formatFrame } from "../http/sse.ts";
-import { writeJson } from "../json.ts";
-import { type PatientReader, patientReader } from "../pipeline/patient_reader.ts";
-import { type ReaderWatch, watchReader } from "../pipeline/reader_watch.ts";
+import { formatFrame } from "../server/sse.ts";
+import { writeJson } from "../json/json.ts";
+import { type PatientReader, patientReader } from "../request/patient_reader.ts";
+import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
 import { joined, pictureObject } from "./pieces.ts";
 import { numInputImages, writeUsage } from "./result.ts";

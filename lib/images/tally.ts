@@ -1,6 +1,6 @@
 /** What came of a request so far: which images are there, what they cost, and what went wrong with the others. */
 import { GatewayError } from "../errors.ts";
-import { imageSizeBase64 } from "../metering/image_size.ts";
+import { imageSizeBase64 } from "../billing/image_size.ts";
 import { sizeText } from "./size.ts";
 import { type ImageUsage, NO_USAGE, tokensOfImage } from "./tariff.ts";
 import type { ImageEvent, ImageRequest } from "./types.ts";

@@ -1,5 +1,5 @@
 /** What a request for images is billed: tokens by the official formula, at the high tier, and nothing that is not delivered. */
-import { deliveredTokens, outputTokens } from "../metering/image_tokens.ts";
+import { deliveredTokens, outputTokens } from "../billing/image_tokens.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type { BilledExtra, BilledTokens } from "../store/ledger.ts";
 import type { ImageRequest, Size } from "./types.ts";

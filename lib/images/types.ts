@@ -1,8 +1,8 @@
 /** What the image pipeline is made of: a request, an upstream that makes pictures, and what it says while it does. */
-import type { Dropped } from "../canonical/dropped.ts";
+import type { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 
 /** Forms a picture can be answered in. */
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;

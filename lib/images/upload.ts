@@ -1,6 +1,6 @@
 /** Uploaded pictures: what they are is read from their first bytes, never from their names. */
 import { GatewayError } from "../errors.ts";
-import { imageSize } from "../metering/image_size.ts";
+import { imageSize } from "../billing/image_size.ts";
 import { orientationOf } from "./orientation.ts";
 import { sizeText } from "./size.ts";
 import type { InputImage } from "./types.ts";

@@ -1,5 +1,5 @@
 /** The metrics of a gateway: names, labels and help texts. Labels hold names of the configuration and of this file. */
-import { formatUsd } from "../metering/money.ts";
+import { formatUsd } from "../billing/money.ts";
 import type { Entry } from "../store/ledger.ts";
 import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
 import { endpointOf, type RequestRecord } from "./record.ts";

@@ -1,5 +1,5 @@
 /** The one line of the log that each request has. */
-import { formatUsd } from "../metering/money.ts";
+import { formatUsd } from "../billing/money.ts";
 import { endpointOf, type RequestRecord } from "./record.ts";
 
 /** Level, event and facts; a fact that is not known is absent. */

@@ -1,7 +1,7 @@
 /** One operation of an API description. */
 import { z } from "zod";
 import { ACCESS } from "../access/table.ts";
-import { isObject, type JsonObject } from "../json.ts";
+import { isObject, type JsonObject } from "../json/json.ts";
 import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 
 /** What one method of one path does. */

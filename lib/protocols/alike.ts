@@ -2,10 +2,10 @@
  * Frames that are alike. Most frames of a stream differ from the one before in what they say, and in nothing else: what was
  * found out about one of them holds for the others. A frame of another form, or one that is not even JSON, is none of them.
  */
-import { isObject, type Json, type JsonObject } from "../json.ts";
-import { parsePlain } from "../json_plain.ts";
-import { closingQuote } from "../json_scan.ts";
-import { findValue, type Span } from "../json_splice.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import { parsePlain } from "../json/plain.ts";
+import { closingQuote } from "../json/scan.ts";
+import { findValue, type Span } from "../json/splice.ts";
 
 /** The member that tells what a frame says. */
 export interface Said {

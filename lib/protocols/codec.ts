@@ -1,8 +1,8 @@
 /** What a protocol folder provides. */
 import type { z } from "zod";
-import type { Event, Machine, Prompt, Protocol, Reply, Usage } from "../canonical/types.ts";
+import type { Event, Machine, Prompt, Protocol, Reply, Usage } from "./canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
-import type { JsonObject, ParsedJson } from "../json.ts";
+import type { JsonObject, ParsedJson } from "../json/json.ts";
 import type { ExtrasTable } from "./extras.ts";
 
 /** One server-sent event. `data` holds no line break. */

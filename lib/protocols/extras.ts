@@ -3,9 +3,9 @@
  * and state that the vendor keeps. Each protocol has one table of it. The tables are data: who may ask for what is decided
  * by the pipeline.
  */
-import { PLAIN_TIERS, type Usage } from "../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../json.ts";
-import type { JsonPath } from "../json_splice.ts";
+import { PLAIN_TIERS, type Usage } from "./canonical/types.ts";
+import { isObject, type Json, type JsonObject } from "../json/json.ts";
+import type { JsonPath } from "../json/splice.ts";
 
 /** One thing that a request asks for beyond tokens. */
 export type Extra =

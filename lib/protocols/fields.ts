@@ -1,8 +1,8 @@
 /** Pieces of request schemas that more than one protocol uses, and what a failed check says. */
 import { z } from "zod";
-import { EFFORTS } from "../canonical/types.ts";
+import { EFFORTS } from "./canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { isInteger, isRawNumber, type JsonObject } from "../json.ts";
+import { isInteger, isRawNumber, type JsonObject } from "../json/json.ts";
 import { type SureCheck, sureCheck } from "./sure_check.ts";
 
 /** How many of each thing one request may hold. */

@@ -1,5 +1,5 @@
 /** Members of a body as the kinds they should have. A schema has judged before; what is of another kind is absent. */
-import { isObject, isRawNumber, type Json, type JsonObject, plainNumber } from "../json.ts";
+import { isObject, isRawNumber, type Json, type JsonObject, plainNumber } from "../json/json.ts";
 
 /** The value where it is a string. */
 export function stringOf(value: Json | undefined): string | undefined {

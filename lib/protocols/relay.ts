@@ -1,6 +1,6 @@
 /** Passing a protocol's own text through, for clients and upstreams that speak the same one. */
 import type { GatewayError } from "../errors.ts";
-import { type Edits, type ObjectText, replaceSpan } from "../json_splice.ts";
+import { type Edits, type ObjectText, replaceSpan } from "../json/splice.ts";
 import type { Echo, Frame } from "./codec.ts";
 import { findInFrame } from "./long_frame.ts";
 

@@ -1,9 +1,9 @@
 /** A protocol from the upstream's side: prompts are written to it, answers are read from it. Pure, as the client's side. */
-import type { Dropped } from "../canonical/dropped.ts";
-import type { Event, Machine, Prompt, Protocol, Reply } from "../canonical/types.ts";
+import type { Dropped } from "./canonical/dropped.ts";
+import type { Event, Machine, Prompt, Protocol, Reply } from "./canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { Json, JsonObject } from "../json.ts";
+import type { Json, JsonObject } from "../json/json.ts";
 import type { Frame, Texts } from "./codec.ts";
 
 /** A protocol that an upstream speaks. Gemini is spoken to upstreams only. */
@@ -76,7 +76,7 @@ export interface UpstreamCodec {
   /** What the protocol can say where the vendor is its own. */
   readonly dialect: Dialect;
   /**
-   * Writes a prompt that `adapt` (lib/translate) has fitted to the target's dialect.
+   * Writes a prompt that `adapt` (lib/protocols/translate) has fitted to the target's dialect.
    * Deterministic. Everything in the prompt is written, named in `target.dropped`, or refused.
    * @throws {GatewayError} `invalid`, where leaving something out would change the meaning
    */

@@ -1,5 +1,5 @@
 /** Days of the bill, and sums over entries. */
-import { mapInSlices, sortInSlices } from "../pace.ts";
+import { mapInSlices, sortInSlices } from "../scheduler.ts";
 import type { BilledTokens, DaySum, Ending, Entry, UsageBy, UsageSum } from "./ledger.ts";
 
 /** Milliseconds of a day. */

@@ -4,7 +4,7 @@
  */
 import type { StopSignal } from "../stop.ts";
 
-/** An amount in 1e-12 USD. The type of `lib/metering/money.ts`, spelled out here as stores know nothing of metering. */
+/** An amount in 1e-12 USD. The type of `lib/billing/money.ts`, spelled out here as stores know nothing of metering. */
 type Amount = bigint;
 
 /** Endpoints whose requests are entered. */

@@ -1,6 +1,6 @@
 /** A ledger that ends with the process. */
 import { Accounts, lostEntry, type Spender } from "./accounts.ts";
-import { atOnce, inSlices, mapInSlices, sortInSlices } from "../pace.ts";
+import { atOnce, inSlices, mapInSlices, sortInSlices } from "../scheduler.ts";
 import { addFigures, cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";
 import type { DaySum, Entry, KeptEntry, LedgerStart, LedgerStore, UsageBy } from "./ledger.ts";

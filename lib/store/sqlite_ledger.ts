@@ -1,6 +1,6 @@
 /** The ledger in the SQLite file. */
 import type { DatabaseSync } from "node:sqlite";
-import { inSlices } from "../pace.ts";
+import { inSlices } from "../scheduler.ts";
 import type { BudgetClaim, LedgerStart, LedgerStore } from "./ledger.ts";
 import { dayOf } from "./days.ts";
 import { openPruning } from "./sqlite_ledger_prune.ts";

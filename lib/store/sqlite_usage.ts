@@ -1,6 +1,6 @@
 /** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
 import { DatabaseSync } from "node:sqlite";
-import { inSlices } from "../pace.ts";
+import { inSlices } from "../scheduler.ts";
 import type { StopSignal } from "../stop.ts";
 import type { ReadCharged, Spender } from "./accounts.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "./days.ts";

@@ -1,8 +1,8 @@
 /** Whole answers of upstreams: results and errors. */
 import { type Fault, GatewayError } from "../errors.ts";
-import { isObject, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json.ts";
-import { readLongJson, SHORT_TEXT } from "../json_steps.ts";
-import type { ObjectText } from "../json_splice.ts";
+import { isObject, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json/json.ts";
+import { readLongJson, SHORT_TEXT } from "../json/steps.ts";
+import type { ObjectText } from "../json/splice.ts";
 import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import type { Incoming } from "./transport.ts";

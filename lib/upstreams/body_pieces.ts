@@ -1,6 +1,6 @@
 /** Request bodies in pieces: most of one is as its sender wrote it, and need not be made a text and bytes again. */
 import { Buffer } from "node:buffer";
-import { WovenJson } from "../json_woven.ts";
+import { WovenJson } from "../json/woven.ts";
 
 /** A part of a body: bytes, a text that goes out in UTF-8, or JSON that is put together where it goes. */
 export type BodyPiece = string | Uint8Array<ArrayBuffer> | WovenJson;

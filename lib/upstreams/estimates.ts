@@ -1,8 +1,8 @@
 /** Numbers of tokens that an upstream does not tell, or cannot: the gateway counts itself. */
-import type { Block, Event, OpenBlock, Usage } from "../canonical/types.ts";
-import { countReply } from "../metering/count_prompt.ts";
-import { isEstimated } from "../metering/parts.ts";
-import { loadTokenCounter } from "../metering/tokens.ts";
+import type { Block, Event, OpenBlock, Usage } from "../protocols/canonical/types.ts";
+import { countReply } from "../billing/count_prompt.ts";
+import { isEstimated } from "../billing/parts.ts";
+import { loadTokenCounter } from "../billing/tokens.ts";
 import type { Call, EventFeed } from "./upstream.ts";
 
 /**

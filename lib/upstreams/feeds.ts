@@ -1,16 +1,16 @@
 /** An upstream's answer on its way to the client: as frames, as events, or passed through. */
-import { unfold } from "../canonical/fold.ts";
-import type { Event, Machine, Reply } from "../canonical/types.ts";
+import { unfold } from "../protocols/canonical/fold.ts";
+import type { Event, Machine, Reply } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
-import { sseReader } from "../http/sse.ts";
-import { LONG_TEXT, readLongJson } from "../json_steps.ts";
-import { turn } from "../pace.ts";
+import { sseReader } from "../server/sse.ts";
+import { LONG_TEXT, readLongJson } from "../json/steps.ts";
+import { turn } from "../scheduler.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { RelayMachine } from "../protocols/relay.ts";
 import type { ContentFilter } from "../redact.ts";
-import { wholeEnd } from "../surrogates.ts";
+import { wholeEnd } from "../json/surrogates.ts";
 import { ANSWER_LIMITS } from "./answers.ts";
-import type { Mend } from "./mends/mend.ts";
+import type { Mend } from "../protocols/quirks/mend.ts";
 import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 

@@ -1,15 +1,15 @@
 /** The way to an upstream over an HTTP/1.1 client of our own, straight on the runtime's sockets. */
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError } from "../errors.ts";
-import type { Shared } from "./http1/answer.ts";
-import { Call, exchange } from "./http1/call.ts";
-import { createDeadlines } from "./http1/deadlines.ts";
-import { Heads, type Packed, packRequest, type RequestBody } from "./http1/packed.ts";
-import { Pool } from "./http1/pool.ts";
-import { createScratches } from "./http1/scratch.ts";
+import type { Shared } from "../http1/answer.ts";
+import { Call, exchange } from "../http1/call.ts";
+import { createDeadlines } from "../http1/deadlines.ts";
+import { Heads, type Packed, packRequest, type RequestBody } from "../http1/packed.ts";
+import { Pool } from "../http1/pool.ts";
+import { createScratches } from "../http1/scratch.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "./transport.ts";
 
-export { canServe } from "./http1/can_serve.ts";
+export { canServe } from "../http1/can_serve.ts";
 
 /** Most addresses that are remembered in parts. */
 const PLACES = 1_024;

@@ -1,6 +1,6 @@
 /** Request bodies of many megabytes as bytes. */
-import { inSlices, LONG_STEP } from "../pace.ts";
-import { encodeSteps } from "../utf8_steps.ts";
+import { inSlices, LONG_STEP } from "../scheduler.ts";
+import { encodeSteps } from "../json/utf8_steps.ts";
 
 /** A long text in UTF-8, encoded with turns for others in between. */
 export async function encodeLong(text: string): Promise<Uint8Array<ArrayBuffer>> {

@@ -2,10 +2,10 @@
  * JSON within JSON that takes long to read, arguments of tool calls and results of tools: read with turns for others,
  * before the prompt is written at once.
  */
-import type { Block, Prompt, Protocol, Reply } from "../canonical/types.ts";
-import { isObject, type Json, JsonError, type JsonObject } from "../json.ts";
-import { readLongJson, SHORT_TEXT, writeSteps } from "../json_steps.ts";
-import { inSlices, turn } from "../pace.ts";
+import type { Block, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
+import { isObject, type Json, JsonError, type JsonObject } from "../json/json.ts";
+import { readLongJson, SHORT_TEXT, writeSteps } from "../json/steps.ts";
+import { inSlices, turn } from "../scheduler.ts";
 import type { Texts } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/results.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";

@@ -1,9 +1,9 @@
 /** Limits of the answer that are lower than an upstream takes: the gateway cuts the answer itself. */
-import { Folder, unfold } from "../canonical/fold.ts";
-import type { Block, BlockOf, Event, Reply } from "../canonical/types.ts";
-import { tokenPieces } from "../metering/token_pieces.ts";
-import { loadTokenCounter, type TokenCounter } from "../metering/tokens.ts";
-import { wholeEnd } from "../surrogates.ts";
+import { Folder, unfold } from "../protocols/canonical/fold.ts";
+import type { Block, BlockOf, Event, Reply } from "../protocols/canonical/types.ts";
+import { tokenPieces } from "../billing/token_pieces.ts";
+import { loadTokenCounter, type TokenCounter } from "../billing/tokens.ts";
+import { wholeEnd } from "../json/surrogates.ts";
 import type { EventFeed } from "./upstream.ts";
 
 /** More characters than any token of o200k_base has. */

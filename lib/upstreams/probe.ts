@@ -4,7 +4,7 @@
  */
 import type { Secret } from "../secret.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
-import { pieceDecoder } from "../utf8_steps.ts";
+import { pieceDecoder } from "../json/utf8_steps.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { addressOf, type Vendor, type VendorName, vendorOf } from "./vendors.ts";

@@ -7,7 +7,7 @@ import { messagesUpstream } from "../protocols/messages/upstream.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { responsesRelay } from "../protocols/responses/relay.ts";
 import { responsesUpstream } from "../protocols/responses/upstream.ts";
-import type { Protocol } from "../canonical/types.ts";
+import type { Protocol } from "../protocols/canonical/types.ts";
 import type { UpstreamCodec, UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
 /** The upstream's side of each protocol. */

@@ -1,6 +1,6 @@
 /** Whether a host can be reached at all. `fetch` does not tell a connection that is not made from an answer that is late. */
 import type { AddressGuard } from "./address_guard.ts";
-import { type Address, createDialler, type Dialler } from "./http1/socket.ts";
+import { type Address, createDialler, type Dialler } from "../http1/socket.ts";
 
 /** Knocks at an address. @throws where no connection can be made, and what the signal was aborted with */
 export type Knock = (address: Address, signal: AbortSignal) => Promise<void>;

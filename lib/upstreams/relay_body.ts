@@ -1,5 +1,5 @@
 /** The body of a relayed request: the client's own text, with the few edits that it needs. */
-import { isObject, type JsonLimits, type JsonObject, parseJson, writeJson } from "../json.ts";
+import { isObject, type JsonLimits, type JsonObject, parseJson, writeJson } from "../json/json.ts";
 import {
   type Edits,
   type ObjectText,
@@ -8,11 +8,11 @@ import {
   spliceBytes,
   spliceMembers,
   spliceObject,
-} from "../json_splice.ts";
+} from "../json/splice.ts";
 import type { Relay } from "../protocols/relay.ts";
-import { requireAll } from "../translate/require_all.ts";
+import { requireAll } from "../protocols/translate/require_all.ts";
 import type { WholeBody } from "./body_pieces.ts";
-import type { Mend } from "./mends/mend.ts";
+import type { Mend } from "../protocols/quirks/mend.ts";
 import type { Call } from "./upstream.ts";
 
 /** Chat has two ways to ask for reasoning: neither stays where one was dropped. */

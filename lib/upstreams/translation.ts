@@ -1,13 +1,13 @@
 /** A prompt in another protocol: adapted to the dialect, written, mended. */
-import type { Dropped } from "../canonical/dropped.ts";
-import type { Event, Machine, Prompt } from "../canonical/types.ts";
+import type { Dropped } from "../protocols/canonical/dropped.ts";
+import type { Event, Machine, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import type { JsonObject } from "../json.ts";
+import type { JsonObject } from "../json/json.ts";
 import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
-import { adapt } from "../translate/adapt.ts";
-import { requireAll } from "../translate/require_all.ts";
-import type { Mend } from "./mends/mend.ts";
+import { adapt } from "../protocols/translate/adapt.ts";
+import { requireAll } from "../protocols/translate/require_all.ts";
+import type { Mend } from "../protocols/quirks/mend.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 
 /** Where a prompt goes. */

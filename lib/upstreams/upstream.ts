@@ -1,9 +1,9 @@
 /** What an upstream is to the pipeline: a prompt goes in, an answer comes out. */
-import type { Dropped } from "../canonical/dropped.ts";
-import type { Event, Prompt, Reply } from "../canonical/types.ts";
+import type { Dropped } from "../protocols/canonical/dropped.ts";
+import type { Event, Prompt, Reply } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
-import type { ObjectText } from "../json_splice.ts";
+import type { ObjectText } from "../json/splice.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
 import type { StopSignal } from "../stop.ts";
 

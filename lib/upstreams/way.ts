@@ -1,7 +1,7 @@
 /** The way to one upstream: the HTTP/1.1 client of our own, or `fetch` where only that can go there. */
 import { GatewayError } from "../errors.ts";
 import type { AddressGuard } from "./address_guard.ts";
-import { OtherVersion } from "./http1/broken_answer.ts";
+import { OtherVersion } from "../http1/broken_answer.ts";
 import { canServe, createHttp1Transport } from "./http1_transport.ts";
 import type { Env } from "./proxies.ts";
 import {

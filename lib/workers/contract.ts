@@ -6,7 +6,7 @@ import type { IsolateHealth } from "../gateway.ts";
 import type { StoredAnswer } from "../images/answer_shelf.ts";
 import type { RepeatableRequest } from "../images/idempotency.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import type { RunningKind } from "../metering/running.ts";
+import type { RunningKind } from "../billing/running.ts";
 import type { AnswerStore } from "../store/answers.ts";
 import type { KeyStore } from "../store/keys.ts";
 import type { LedgerStore } from "../store/ledger.ts";

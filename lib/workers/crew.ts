@@ -2,9 +2,9 @@
 import { type EndTimes, type Outcome, within } from "../cli/shutdown.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway, IsolateHealth, LogEntry, Whole } from "../gateway.ts";
-import { describeCause } from "../http/cause.ts";
-import { isolateHealth } from "../pipeline/health.ts";
-import { metricsText } from "../pipeline/metrics.ts";
+import { describeCause } from "../server/cause.ts";
+import { isolateHealth } from "../request/health.ts";
+import { metricsText } from "../request/metrics.ts";
 import type { Isolate, OwnerState, Place } from "./contract.ts";
 import type { OwnerDoors } from "./doors.ts";
 import { hire, type Member } from "./member.ts";

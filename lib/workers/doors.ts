@@ -4,7 +4,7 @@
  * costs no message, and one with a wrong key none once its address has sent too many.
  */
 import { createFailures, type Failure, type Failures } from "../access/failures.ts";
-import { createCrowd, type Crowd } from "../http/crowd.ts";
+import { createCrowd, type Crowd } from "../server/crowd.ts";
 import type { Doorkeeper, DoorNews } from "./contract.ts";
 import type { Told } from "./wire.ts";
 

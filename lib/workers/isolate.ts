@@ -14,13 +14,13 @@ import {
   stopRequests,
   stopTexts,
 } from "../gateway.ts";
-import { describeCause } from "../http/cause.ts";
-import { createDrain } from "../http/drain.ts";
-import type { Route } from "../http/router.ts";
-import { listenersOf } from "../http/surface.ts";
+import { describeCause } from "../server/cause.ts";
+import { createDrain } from "../server/drain.ts";
+import type { Route } from "../server/router.ts";
+import { listenersOf } from "../server/surface.ts";
 import type { Limiter } from "../limits/limiter.ts";
-import { isolateHealth } from "../pipeline/health.ts";
-import { metricsText } from "../pipeline/metrics.ts";
+import { isolateHealth } from "../request/health.ts";
+import { metricsText } from "../request/metrics.ts";
 import { type Isolate, OWNER, type OwnerState, WORKER, type WorkerStart } from "./contract.ts";
 import { createWorkerDoors } from "./doors.ts";
 import { unpackConfig } from "./packed.ts";

@@ -1,5 +1,5 @@
 /** Calls between two isolates: what one of them offers, the other calls as if it were its own. */
-import { turn } from "../pace.ts";
+import { turn } from "../scheduler.ts";
 import { Stop, type StopSignal } from "../stop.ts";
 import { packThrown, type Thrown, unpackThrown } from "./thrown.ts";
 

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { auditOnce } from "../../lib/admin/audit.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { Stop } from "../../lib/stop.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
-import { someEntries } from "../reports/entries.ts";
+import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./ask.ts";
 
 Deno.test("the audit tells what it checked and that all is well", async () => {

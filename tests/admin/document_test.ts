@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { ACCESS } from "../../lib/access/table.ts";
-import { isObject, type Json, type JsonObject } from "../../lib/json.ts";
+import { isObject, type Json, type JsonObject } from "../../lib/json/json.ts";
 import type { WholeGateway } from "../whole_gateway.ts";
 import { startAdmin } from "./ask.ts";
 import { askDescribed, OPERATIONS } from "./described.ts";

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { issueKey } from "../../lib/access/keys.ts";
 import { ACCESS } from "../../lib/access/table.ts";
-import { METHODS } from "../../lib/http/router.ts";
-import { exchange, head } from "../http/serve.ts";
+import { METHODS } from "../../lib/server/router.ts";
+import { exchange, head } from "../server/serve.ts";
 import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
 import { APART, ask, startAdmin } from "./ask.ts";
 

@@ -4,7 +4,7 @@ import { BURST_EVENTS, streamParts, wholeAnswer } from "../../bench/suite/answer
 import { bodyOf, type Protocol, type Size, SIZES } from "../../bench/suite/bodies.ts";
 import { MessageReader, send } from "../../bench/suite/messages.ts";
 import { seedEntries, seedKeys } from "../../bench/suite/seed.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { openStore } from "../../lib/store/open.ts";
 import { inFolder } from "../cli/program.ts";
 

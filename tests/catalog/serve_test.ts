@@ -4,9 +4,9 @@ import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway } from "../../lib/gateway.ts";
-import { Alarms } from "../../lib/http/alarms.ts";
-import type { RouteContext } from "../../lib/http/router.ts";
-import type { Json } from "../../lib/json.ts";
+import { Alarms } from "../../lib/server/alarms.ts";
+import type { RouteContext } from "../../lib/server/router.ts";
+import type { Json } from "../../lib/json/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 
 const FORMATS: readonly CatalogFormat[] = ["compatible", "native"];

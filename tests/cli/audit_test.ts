@@ -1,7 +1,7 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
-import { DAY_MS, someEntries } from "../reports/entries.ts";
+import { DAY_MS, someEntries } from "../billing/reports/entries.ts";
 import { startBilled } from "./billed_gateway.ts";
 import { inFolder, run } from "./program.ts";
 

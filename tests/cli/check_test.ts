@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { doubtText } from "../../lib/cli/doubts/doubt.ts";
 import { doubtsOf } from "../../lib/cli/doubts/doubts.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { inFolder, run } from "./program.ts";
 
 const NOW = Date.parse("2026-11-21T00:00:00Z");

@@ -2,9 +2,9 @@ import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { readArguments } from "../../lib/cli/arguments.ts";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { explainEntry } from "../../lib/reports/explain.ts";
-import { explanationText } from "../../lib/reports/explain_text.ts";
-import { entryOf, SHEET, tokensOf } from "../reports/entries.ts";
+import { explainEntry } from "../../lib/billing/reports/explain.ts";
+import { explanationText } from "../../lib/billing/reports/explain_text.ts";
+import { entryOf, SHEET, tokensOf } from "../billing/reports/entries.ts";
 import { readDocument, shownCommands } from "./operating_doc.ts";
 
 Deno.test("the commands of docs/operating.md are commands", async () => {

@@ -3,7 +3,7 @@ import { startPruning } from "../../lib/cli/pruning.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { DAY_MS, DAY_ONE, someEntries } from "../reports/entries.ts";
+import { DAY_MS, DAY_ONE, someEntries } from "../billing/reports/entries.ts";
 
 /** Prunes at a moment, with 10 days kept, until nothing is left to do. */
 async function pruneAt(now: number, prune?: () => Promise<boolean>): Promise<{ first: number; logs: LogEntry[] }> {

@@ -1,8 +1,8 @@
 import { assertEquals, assertGreaterOrEqual, assertRejects } from "@std/assert";
 import { type EndTimes, shutDown, stopSignals } from "../../lib/cli/shutdown.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { createDrain } from "../../lib/http/drain.ts";
-import { createRunning, type RunningKind } from "../../lib/metering/running.ts";
+import { createDrain } from "../../lib/server/drain.ts";
+import { createRunning, type RunningKind } from "../../lib/billing/running.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
 /** Times within which nothing ends by itself. */

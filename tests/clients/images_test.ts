@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertNotEquals } from "@std/assert";
-import { imageSizeBase64 } from "../../lib/metering/image_size.ts";
+import { imageSizeBase64 } from "../../lib/billing/image_size.ts";
 import type OpenAI from "openai-7";
 import { png } from "../images/pictures.ts";
 import { sharedGateway } from "./gateway.ts";

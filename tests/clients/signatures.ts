@@ -1,5 +1,5 @@
 /** What becomes of reasoning that a client sends back: whether it reaches the one who signed it. */
-import { fromBase64Url, toBase64Url } from "../../lib/canonical/signature.ts";
+import { fromBase64Url, toBase64Url } from "../../lib/protocols/canonical/signature.ts";
 import type { Body } from "./sse.ts";
 import { droppedNames } from "./upstreams.ts";
 

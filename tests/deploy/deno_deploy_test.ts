@@ -1,15 +1,15 @@
 /** The program as Deno Deploy runs it: instances that come and go, on one Postgres and one Redis, without a disk. */
 import { assert, assertEquals, assertGreater, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openStore } from "../../lib/store/open.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { freshDatabase, HAS_POSTGRES, HAS_REDIS, startRedis } from "../engines/engines.ts";
 import { readEntries, until } from "../nodes/cluster.ts";
-import { frames, whole } from "../pipeline/spoken.ts";
-import { startStepped, type Stepped } from "../pipeline/stepped.ts";
+import { frames, whole } from "../request/spoken.ts";
+import { startStepped, type Stepped } from "../request/stepped.ts";
 import { type App, deploy, type Instance } from "./deployed.ts";
 
 /** The runtimes that are tried: this one, and an older one than the platform's where it is at hand. */

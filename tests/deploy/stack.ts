@@ -2,8 +2,8 @@
 import { issueKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway } from "../../lib/gateway.ts";
-import { createApp } from "../../lib/http/app.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { createApp } from "../../lib/server/app.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 import { oneModel } from "../upstreams/gateway.ts";

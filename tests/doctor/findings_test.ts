@@ -8,7 +8,7 @@ import { tellCertificate } from "../../lib/doctor/reach.ts";
 import { lookAtSettings } from "../../lib/doctor/settings.ts";
 import { examine } from "../../lib/doctor/examine.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { takeOwnership } from "../../lib/store/sqlite_owner.ts";
 import { inFolder } from "../cli/program.ts";
 import { json, startScripted } from "../upstreams/scripted.ts";

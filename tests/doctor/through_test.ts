@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { lookThrough, type Public } from "../../lib/doctor/through.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 
 /** A proxy in front of a gateway. */

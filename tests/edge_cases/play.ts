@@ -1,10 +1,10 @@
 /** An upstream's words on their way to a client, and a client's on their way to an upstream. */
-import { fold } from "../../lib/canonical/fold.ts";
-import type { Event, Protocol } from "../../lib/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json.ts";
+import { fold } from "../../lib/protocols/canonical/fold.ts";
+import type { Event, Protocol } from "../../lib/protocols/canonical/types.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
-import { settleFinish } from "../../lib/translate/finish.ts";
+import { settleFinish } from "../../lib/protocols/translate/finish.ts";
 import { restored } from "../../lib/upstreams/feeds.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, sideOf } from "../golden/crossings.ts";

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { formatFrame, sseReader } from "../../lib/http/sse.ts";
-import type { Json, JsonObject } from "../../lib/json.ts";
+import { formatFrame, sseReader } from "../../lib/server/sse.ts";
+import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS } from "../golden/crossings.ts";
 import { eventsOf, recorded } from "../golden/recorded.ts";

@@ -1,7 +1,7 @@
 /** Clients that leave, and how long it takes until nothing is asked of the upstream any more. */
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { startFaultServer } from "../../lib/fault/server.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { oneModel, startGateway } from "../upstreams/gateway.ts";
 
 /** How a client goes. */

@@ -1,5 +1,5 @@
 import { assert } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Leaving, MANNERS, PHASES, timesOf } from "./leaving.ts";
 
 /** Within which an upstream is left, in milliseconds. */

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { startFaultServer } from "../../lib/fault/server.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { entriesOf } from "../pipeline/world.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { entriesOf } from "../request/world.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { type FaultKind, FAULTS } from "../../lib/fault/faults.ts";
 import { startFaultServer } from "../../lib/fault/server.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 
 const GUIDE = await Deno.readTextFile(new URL("../../docs/rehearsals.md", import.meta.url));

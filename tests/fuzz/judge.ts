@@ -1,6 +1,6 @@
 /** What is wrong with an answer to a broken request. */
 import { anthropicErrorSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
-import type { RawResponse } from "../http/serve.ts";
+import type { RawResponse } from "../server/serve.ts";
 import type { Mutant } from "./requests.ts";
 
 /** What ends a stream: the end of a protocol's answer, its error, or a picture. */

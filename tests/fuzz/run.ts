@@ -4,7 +4,7 @@ import type { Store } from "../../lib/store/store.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";
 import { startWire, type Wire } from "../fault/matrix/wire.ts";
 import { send } from "../fault/matrix/written.ts";
-import { exchange, head, type RawResponse } from "../http/serve.ts";
+import { exchange, head, type RawResponse } from "../server/serve.ts";
 import { type Random, seeded } from "../random.ts";
 import { model } from "../upstreams/gateway.ts";
 import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";

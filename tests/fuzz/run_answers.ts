@@ -1,6 +1,6 @@
 /** Broken answers of upstreams for a whole gateway, and what must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { Client } from "../../lib/upstreams/way.ts";
 import type { Seen } from "../fault/matrix/fault.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";

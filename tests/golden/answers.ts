@@ -1,8 +1,8 @@
 /** Answers of upstreams, crossed to what clients get: streamed and whole. */
-import { fold } from "../../lib/canonical/fold.ts";
-import type { Event, Protocol } from "../../lib/canonical/types.ts";
+import { fold } from "../../lib/protocols/canonical/fold.ts";
+import type { Event, Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { CLIENTS, echoOf, PROTOCOLS } from "./crossings.ts";

@@ -1,15 +1,15 @@
 /** Who speaks what on both sides of a crossing, and the models that are asked for. */
-import { EFFORTS, type Protocol } from "../../lib/canonical/types.ts";
+import { EFFORTS, type Protocol } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../lib/protocols/codec.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
-import { MENDS } from "../../lib/upstreams/mends/mod.ts";
-import type { Mend } from "../../lib/upstreams/mends/mend.ts";
+import { MENDS } from "../../lib/protocols/quirks/mod.ts";
+import type { Mend } from "../../lib/protocols/quirks/mend.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
 
 /** The protocols that clients speak. */

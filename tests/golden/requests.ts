@@ -1,9 +1,9 @@
 /** Requests of clients, crossed to what upstreams are sent. */
-import { Dropped } from "../../lib/canonical/dropped.ts";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json.ts";
-import { checkModelRules } from "../../lib/pipeline/rules.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { checkModelRules } from "../../lib/request/rules.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
 import { translatePrompt, type Translation } from "../../lib/upstreams/translation.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "./crossings.ts";

@@ -1,5 +1,5 @@
 /** JSON for reviewers: what fits on a line stays on one. */
-import type { Json } from "../../lib/json.ts";
+import type { Json } from "../../lib/json/json.ts";
 
 const WIDTH = 118;
 

@@ -1,5 +1,5 @@
 /** Answers on their way to a client and back: what must be the same on both sides of a crossing. */
-import { fold } from "../../lib/canonical/fold.ts";
+import { fold } from "../../lib/protocols/canonical/fold.ts";
 import type {
   Block,
   Event,
@@ -9,8 +9,8 @@ import type {
   Signature,
   Usage,
   UsageClass,
-} from "../../lib/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json.ts";
+} from "../../lib/protocols/canonical/types.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf } from "./crossings.ts";

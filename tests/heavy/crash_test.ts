@@ -1,10 +1,10 @@
 /** The gateway is killed at random moments under load, and started again: the books, budgets and keys are right each time. */
 import { assert, assertEquals, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { readEntries, until } from "../nodes/cluster.ts";

@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertGreater, assertLess, assertMatch } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
 import { readEntries, until } from "../nodes/cluster.ts";

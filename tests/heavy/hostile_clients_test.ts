@@ -2,8 +2,8 @@
 import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { memoryBytes } from "../../bench/suite/proc.ts";
 import { addKey, inFolder, type Running, start } from "../cli/program.ts";
-import { type Asked, startStepped } from "../pipeline/stepped.ts";
-import { frames } from "../pipeline/spoken.ts";
+import { type Asked, startStepped } from "../request/stepped.ts";
+import { frames } from "../request/spoken.ts";
 import { model, PATHS, startGateway, upstream } from "../upstreams/gateway.ts";
 import { prompt } from "../upstreams/said.ts";
 import { type Figure, publish } from "./figures.ts";

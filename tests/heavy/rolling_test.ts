@@ -1,6 +1,6 @@
 /** Three gateways are started anew in turn, over and over, behind the very HAProxy that docs/scaling.md describes. */
 import { assertEquals, assertGreater } from "@std/assert";
-import { formatUsd } from "../../lib/metering/money.ts";
+import { formatUsd } from "../../lib/billing/money.ts";
 import { isInstalled } from "../deploy/programs.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { ADMIN_KEY, assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";

@@ -3,7 +3,7 @@ import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
 import type { Done, Job } from "../../bench/suite/load.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { readEntries, until } from "../nodes/cluster.ts";
 import { type Figure, publish } from "./figures.ts";

@@ -2,11 +2,11 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
 import { V8_FLAGS } from "../../bench/suite/v8_flags.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { Secret } from "../../lib/secret.ts";
 import type { StoreAddress } from "../../lib/config/address.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../engines/engines.ts";
 import { readEntries } from "../nodes/cluster.ts";

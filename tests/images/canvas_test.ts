@@ -8,20 +8,20 @@ import {
   assertStringIncludes,
 } from "@std/assert";
 import { Buffer } from "node:buffer";
-import { Dropped } from "../../lib/canonical/dropped.ts";
+import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { type Editing, startEdit } from "../../lib/images/canvas/edit.ts";
-import { drawable } from "../../lib/images/canvas/font.ts";
-import { readInstruction } from "../../lib/images/canvas/instruction.ts";
-import { paint } from "../../lib/images/canvas/paint.ts";
-import { cover, resize } from "../../lib/images/canvas/resize.ts";
-import { layOut } from "../../lib/images/canvas/text.ts";
+import { type Editing, startEdit } from "../../lib/canvas/edit.ts";
+import { drawable } from "../../lib/canvas/font.ts";
+import { readInstruction } from "../../lib/canvas/instruction.ts";
+import { paint } from "../../lib/canvas/paint.ts";
+import { cover, resize } from "../../lib/canvas/resize.ts";
+import { layOut } from "../../lib/canvas/text.ts";
 import { encodePng } from "../../lib/images/codec_png.ts";
 import { decodeImage } from "../../lib/images/codec.ts";
 import { blank, type Pixels } from "../../lib/images/pixels.ts";
 import type { ImageEvent, ImageRequest, InputImage, Size } from "../../lib/images/types.ts";
-import { imageSize } from "../../lib/metering/image_size.ts";
+import { imageSize } from "../../lib/billing/image_size.ts";
 import { createCanvas } from "../../lib/upstreams/embedded/canvas.ts";
 import { imageRequest } from "./request.ts";
 

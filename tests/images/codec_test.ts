@@ -4,7 +4,7 @@ import { convertImage, decodeImage, encodeImage, endIdleWorkers } from "../../li
 import { encodePng } from "../../lib/images/codec_png.ts";
 import { blank, flatten, isOpaque, orient, type Pixels } from "../../lib/images/pixels.ts";
 import type { ImageFormat, Size } from "../../lib/images/types.ts";
-import { imageSize } from "../../lib/metering/image_size.ts";
+import { imageSize } from "../../lib/billing/image_size.ts";
 
 /** A test that may start workers: they are ended before the sanitizers look. */
 function testWorkers(name: string, work: () => Promise<void>): void {

@@ -1,11 +1,11 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { sseReader } from "../../lib/http/sse.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import { sseReader } from "../../lib/server/sse.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { loadTokenCounter } from "../../lib/metering/tokens.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
-import { explainRequest } from "../../lib/reports/explain.ts";
-import { explanationText } from "../../lib/reports/explain_text.ts";
+import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
+import { explainRequest } from "../../lib/billing/reports/explain.ts";
+import { explanationText } from "../../lib/billing/reports/explain_text.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { formOf, gray, PRICES } from "./gateway.ts";
 import { startBoth } from "./host.ts";

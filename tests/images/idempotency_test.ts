@@ -13,7 +13,7 @@ import { openMemoryAnswers } from "../../lib/store/memory_answers.ts";
 import { openMemoryClaims } from "../../lib/store/memory_claims.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
-import { createClock } from "../metering/simulator/clock.ts";
+import { createClock } from "../billing/simulator/clock.ts";
 import { seeded } from "../random.ts";
 import { watchTurns } from "../turns.ts";
 

@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { isValidSize } from "../../lib/images/size.ts";
 import { billedTokens, tokensOfImage } from "../../lib/images/tariff.ts";
-import { outputTokens } from "../../lib/metering/image_tokens.ts";
-import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
-import { costOfTokens } from "../../lib/metering/price.ts";
+import { outputTokens } from "../../lib/billing/image_tokens.ts";
+import { formatUsd, parseUsd } from "../../lib/billing/money.ts";
+import { costOfTokens } from "../../lib/billing/price.ts";
 
 /** Service prices in USD per token, and the official ones. */
 const SERVICE = { prompt: "0.00000075", completion: "0.0000045" };

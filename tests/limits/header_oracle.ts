@@ -1,6 +1,6 @@
 /** Requests at random times under six limits, and what their answers must tell of these, worked out from a list of all of them. */
 import { assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { seeded } from "../random.ts";
 import { model, startGateway } from "../upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "../upstreams/said.ts";

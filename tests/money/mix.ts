@@ -1,11 +1,11 @@
 /** Clients of all kinds, with what each of them saw of its bill; and whether the ledger says the same. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
-import { parseUsd } from "../../lib/metering/money.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import { parseUsd } from "../../lib/billing/money.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
-import { checkReports } from "../metering/simulator/reports_checker.ts";
-import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../pipeline/bills.ts";
+import { checkReports } from "../billing/simulator/reports_checker.ts";
+import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../request/bills.ts";
 import { type Random, seeded } from "../random.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { costAt, FATES, openShop, PICTURE_TOKENS, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";

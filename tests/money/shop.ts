@@ -1,11 +1,11 @@
 /** A whole gateway with models, prices and budgets, behind it upstreams that do with each request what was decided for it. */
-import type { Protocol } from "../../lib/canonical/types.ts";
-import type { JsonObject } from "../../lib/json.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import type { BilledTokens } from "../../lib/store/ledger.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { gray } from "../images/gateway.ts";
-import { frames, whole } from "../pipeline/spoken.ts";
-import { type Asked, type Said, startStepped, type Step, type Stepped } from "../pipeline/stepped.ts";
+import { frames, whole } from "../request/spoken.ts";
+import { type Asked, type Said, startStepped, type Step, type Stepped } from "../request/stepped.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../upstreams/gateway.ts";
 
 /** What becomes of a request at the first upstream that is asked. */

@@ -1,10 +1,10 @@
 /** Several gateways, each a process of its own, on one Postgres and one Redis, in front of one upstream. */
 import { assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openStore } from "../../lib/store/open.ts";
 import type { KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { type Place, type Running, start } from "../cli/program.ts";
 import { type Engine, startPostgres, startRedis } from "../engines/engines.ts";
 

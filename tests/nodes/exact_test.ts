@@ -1,11 +1,11 @@
 /** Limits, budgets, keys and prices are those of all nodes together, to the last request. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
-import { formatUsd } from "../../lib/metering/money.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { formatUsd } from "../../lib/billing/money.ts";
 import { run } from "../cli/program.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
-import { countedAnswer } from "../pipeline/counted.ts";
-import { startStepped, type Stepped } from "../pipeline/stepped.ts";
+import { countedAnswer } from "../request/counted.ts";
+import { startStepped, type Stepped } from "../request/stepped.ts";
 import {
   ADMIN_KEY,
   assertSound,

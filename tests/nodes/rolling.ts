@@ -1,10 +1,10 @@
 /** Clients of every kind that ask without a pause while gateways end and start again, and what the ledger must say of them. */
 import { assertEquals, assertGreater } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
-import { formatUsd, parseUsd } from "../../lib/metering/money.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { formatUsd, parseUsd } from "../../lib/billing/money.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { countedAnswer } from "../pipeline/counted.ts";
-import { startStepped, type Stepped } from "../pipeline/stepped.ts";
+import { countedAnswer } from "../request/counted.ts";
+import { startStepped, type Stepped } from "../request/stepped.ts";
 import { assertTold, ENV as LOAD_ENV, KEY, type Load, priced, served } from "../program/load.ts";
 
 /** Requests per minute of the key `limited`, all nodes together. */

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { mintKey } from "../../lib/access/keys.ts";
 import { oneModel, PATHS, startGateway, UPSTREAM_KEY } from "../upstreams/gateway.ts";
 import { PROTOCOLS } from "../upstreams/said.ts";

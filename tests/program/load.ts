@@ -1,10 +1,10 @@
 /** Clients of all kinds under load, an upstream that knows what it has finished, and what both can say of the ledger. */
 import { assert, assertEquals } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { withUsage } from "../pipeline/counted.ts";
-import { frames, whole } from "../pipeline/spoken.ts";
-import { type Said, startStepped, type Step, type Stepped } from "../pipeline/stepped.ts";
+import { withUsage } from "../request/counted.ts";
+import { frames, whole } from "../request/spoken.ts";
+import { type Said, startStepped, type Step, type Stepped } from "../request/stepped.ts";
 
 /** USD per token, and the same in 1e-12 USD. */
 const PRICING = { prompt: "0.000003", completion: "0.000015" };

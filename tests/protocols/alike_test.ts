@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { type Json, type JsonObject, parseJson } from "../../lib/json.ts";
+import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { alikeEdit, alikeParser, type Likeness } from "../../lib/protocols/alike.ts";
 import { alikeChunks } from "../../lib/protocols/chat/alike_chunks.ts";
 import { alikeDeltas } from "../../lib/protocols/messages/alike_deltas.ts";

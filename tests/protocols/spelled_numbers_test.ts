@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Event } from "../../lib/canonical/types.ts";
-import { isObject, parseJson } from "../../lib/json.ts";
+import type { Event } from "../../lib/protocols/canonical/types.ts";
+import { isObject, parseJson } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { RECORDED, type Recorded } from "../golden/recorded.ts";
 import { WHOLE } from "../upstreams/said.ts";

@@ -3,8 +3,8 @@ import { issueKey } from "../../lib/access/keys.ts";
 import { startLive } from "../../lib/cli/reload.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
-import { createApp } from "../../lib/http/app.ts";
-import type { Json } from "../../lib/json.ts";
+import { createApp } from "../../lib/server/app.ts";
+import type { Json } from "../../lib/json/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 

@@ -1,11 +1,11 @@
 /** Several nodes on one database, who all want the same at once. */
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import type { BudgetClaim, Entry, LedgerStore } from "../../lib/store/ledger.ts";
 import type { Sql } from "../../lib/store/postgres/client.ts";
 import { HAS_POSTGRES } from "../engines/engines.ts";
 import { seeded } from "../random.ts";
-import { entryOf, SHEET } from "../reports/entries.ts";
+import { entryOf, SHEET } from "../billing/reports/entries.ts";
 import { DAY, hold, MIDNIGHT, ofKey, readChain } from "./behaviours_ledger.ts";
 import { type Ledgers, withLedgers } from "./postgres_ledgers.ts";
 

@@ -1,12 +1,12 @@
 /** What the ledger in Postgres makes of its server: its rules, its clock, its restarts and its crashes. */
 import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
-import { auditLedger } from "../../lib/reports/audit.ts";
+import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { Secret } from "../../lib/secret.ts";
 import { connect } from "../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../lib/store/postgres/ledger_shape.ts";
 import { HAS_POSTGRES, startPostgres } from "../engines/engines.ts";
-import { entryOf } from "../reports/entries.ts";
+import { entryOf } from "../billing/reports/entries.ts";
 import { entry, hold, ofKey, readChain, SHEET } from "./behaviours_ledger.ts";
 import { withLedgers } from "./postgres_ledgers.ts";
 

@@ -4,7 +4,7 @@ import { MIGRATIONS } from "../../lib/store/migrations.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { takeOwnership } from "../../lib/store/sqlite_owner.ts";
 import { StoreError } from "../../lib/store/store.ts";
-import { entryOf } from "../metering/entries.ts";
+import { entryOf } from "../billing/entries.ts";
 import { hash, key } from "./behaviours_keys.ts";
 import { inFolder } from "./in_folder.ts";
 

@@ -6,16 +6,16 @@ function check(path: string, text: string): string[] {
   return checkAmounts([{ path, text }], {}).map((line) => /"(.*)" is not allowed here/.exec(line)?.[1] ?? line);
 }
 
-const PRICE = "lib/metering/price.ts";
+const PRICE = "lib/billing/price.ts";
 const LEDGER = "lib/store/sqlite_ledger.ts";
 
 Deno.test("checkAmounts() finds numbers that are made of money, wherever that is", () => {
   const cases: [path: string, text: string, found: string][] = [
-    ["lib/pipeline/a.ts", "const usd = Number(entry.cost);", "Number(entry.cost)"],
-    ["lib/http/a.ts", "report(Math.round(hold.overrun));", "Math.round(hold.overrun)"],
+    ["lib/request/a.ts", "const usd = Number(entry.cost);", "Number(entry.cost)"],
+    ["lib/server/a.ts", "report(Math.round(hold.overrun));", "Math.round(hold.overrun)"],
     ["lib/admin/a.ts", "sort((a, b) => parseFloat(a.price) - 1);", "parseFloat(a.price)"],
-    ["lib/http/a.ts", "const usd = +sheet.price;", "+sheet.price"],
-    ["lib/http/a.ts", "return + entry.cost;", "+ entry.cost"],
+    ["lib/server/a.ts", "const usd = +sheet.price;", "+sheet.price"],
+    ["lib/server/a.ts", "return + entry.cost;", "+ entry.cost"],
     ["lib/store/postgres/ledger_sums.ts", "const half = cost / 2;", "/"],
     ["lib/images/tariff.ts", "const tokens = 96 * 0.15;", "0.15"],
     [PRICE, "return Number(text);", "Number("],
@@ -34,16 +34,16 @@ Deno.test("checkAmounts() finds numbers that are made of money, wherever that is
     [PRICE, "const short = (a + b)\n  / 2;", "/"],
     [LEDGER, "sum += cost * 0.8;", "0.8"],
     [LEDGER, "const mean = cost / count;", "/"],
-    ["lib/reports/usage.ts", "cost.toFixed(2)", ".toFixed("],
+    ["lib/billing/reports/usage.ts", "cost.toFixed(2)", ".toFixed("],
   ];
   for (const [path, text, found] of cases) assertEquals(check(path, text), [found], `${path}: ${text}`);
 });
 
 Deno.test("checkAmounts() leaves alone what is no money, and what only looks like it", () => {
   const cases: [path: string, text: string][] = [
-    ["lib/http/a.ts", "const half = width / 2; const ratio = 0.5;"],
-    ["lib/http/a.ts", "const count = Number(text); Math.max(costs(), 1);"],
-    ["lib/http/a.ts", "const sum = left + entry.cost; told[i] + amount; `${a}${b}` + price; i++; sum += cost;"],
+    ["lib/server/a.ts", "const half = width / 2; const ratio = 0.5;"],
+    ["lib/server/a.ts", "const count = Number(text); Math.max(costs(), 1);"],
+    ["lib/server/a.ts", "const sum = left + entry.cost; told[i] + amount; `${a}${b}` + price; i++; sum += cost;"],
     [PRICE, "// a tenth is 0.1, and 1 / 10\nconst a = 1n;"],
     [PRICE, "/** `0.00000125` USD / token */\nconst a = 1n;"],
     [PRICE, 'const text = "0.5 / 2"; const path = `a/b 0.5 ${name}/c`;'],

@@ -9,13 +9,13 @@ function check(tree: Record<string, string>): string[] {
 Deno.test("checkLayers() accepts a tree that follows the rules", () => {
   assertEquals(
     check({
-      "lib/json.ts": "export type Json = null;",
+      "lib/json/json.ts": "export type Json = null;",
       "lib/errors.ts": "",
-      "lib/canonical/types.ts": 'import type { Json } from "../json.ts";\nimport { z } from "zod";',
+      "lib/protocols/canonical/types.ts": 'import type { Json } from "../json.ts";\nimport { z } from "zod";',
       "lib/protocols/codec.ts": 'import type { Prompt } from "../canonical/types.ts";',
       "lib/protocols/chat/read.ts": 'import { a } from "../codec.ts";\nimport { b } from "./schema.ts";',
       "lib/protocols/chat/schema.ts": "// the Request: Request of a client\nexport const b = 1;",
-      "lib/http/app.ts": "export function app(request: Request): Response { return new Response(request.url); }",
+      "lib/server/app.ts": "export function app(request: Request): Response { return new Response(request.url); }",
       "routes/v1/chat/completions.ts": 'import { serve } from "../../../lib/pipeline/serve.ts";',
       "main.ts": 'import { main } from "./lib/cli/main.ts";',
     }),
@@ -25,17 +25,17 @@ Deno.test("checkLayers() accepts a tree that follows the rules", () => {
 
 Deno.test("checkLayers() names what may not be imported", () => {
   const cases: [path: string, text: string, target: string][] = [
-    ["lib/canonical/a.ts", 'import { x } from "../http/app.ts";', "lib/http/app.ts"],
-    ["lib/json.ts", 'import { x } from "./canonical/types.ts";', "lib/canonical/types.ts"],
+    ["lib/protocols/canonical/a.ts", 'import { x } from "../http/app.ts";', "lib/server/app.ts"],
+    ["lib/json/json.ts", 'import { x } from "./canonical/types.ts";', "lib/protocols/canonical/types.ts"],
     ["lib/protocols/chat/a.ts", 'import { x } from "../messages/mod.ts";', "lib/protocols/messages/mod.ts"],
     ["lib/protocols/chat/a.ts", 'import type { X } from "../responses/mod.ts";', "lib/protocols/responses/mod.ts"],
     ["lib/protocols/codec.ts", 'import { x } from "./chat/mod.ts";', "lib/protocols/chat/mod.ts"],
     ["lib/protocols/messages/a.ts", 'import {\n  x,\n  y,\n} from "../../store/store.ts";', "lib/store/store.ts"],
-    ["lib/http/a.ts", 'export * from "../pipeline/serve.ts";', "lib/pipeline/serve.ts"],
-    ["lib/http/a.ts", 'await import("../pipeline/serve.ts");', "lib/pipeline/serve.ts"],
-    ["lib/http/a.ts", 'import "../pipeline/serve.ts";', "lib/pipeline/serve.ts"],
+    ["lib/server/a.ts", 'export * from "../pipeline/serve.ts";', "lib/request/serve.ts"],
+    ["lib/server/a.ts", 'await import("../pipeline/serve.ts");', "lib/request/serve.ts"],
+    ["lib/server/a.ts", 'import "../pipeline/serve.ts";', "lib/request/serve.ts"],
     ["routes/a.ts", 'import { x } from "../lib/store/store.ts";', "lib/store/store.ts"],
-    ["main.ts", 'import { x } from "./lib/http/app.ts";', "lib/http/app.ts"],
+    ["main.ts", 'import { x } from "./lib/http/app.ts";', "lib/server/app.ts"],
   ];
   for (const [path, text, target] of cases) {
     assertEquals(check({ [path]: text }), [`${path}: may not import ${target}`]);
@@ -43,8 +43,8 @@ Deno.test("checkLayers() names what may not be imported", () => {
 });
 
 Deno.test("checkLayers() refuses imports past the import map and files without a place", () => {
-  assertEquals(check({ "lib/http/a.ts": 'import { x } from "jsr:@std/path";' }), [
-    "lib/http/a.ts: imports jsr:@std/path past the import map",
+  assertEquals(check({ "lib/server/a.ts": 'import { x } from "jsr:@std/path";' }), [
+    "lib/server/a.ts: imports jsr:@std/path past the import map",
   ]);
   assertEquals(check({ "lib/helpers/a.ts": "" }), ["lib/helpers/a.ts: has no place in the table of layers"]);
 });
@@ -52,16 +52,16 @@ Deno.test("checkLayers() refuses imports past the import map and files without a
 Deno.test("checkLayers() finds cycles, but not those through types alone", () => {
   assertEquals(
     check({
-      "lib/http/a.ts": 'import { b } from "./b.ts";',
-      "lib/http/b.ts": 'import { type C, c } from "./c.ts";',
-      "lib/http/c.ts": 'import { a } from "./a.ts";',
+      "lib/server/a.ts": 'import { b } from "./b.ts";',
+      "lib/server/b.ts": 'import { type C, c } from "./c.ts";',
+      "lib/server/c.ts": 'import { a } from "./a.ts";',
     }),
-    ["lib/http/a.ts: imports itself: lib/http/a.ts -> lib/http/b.ts -> lib/http/c.ts -> lib/http/a.ts"],
+    ["lib/server/a.ts: imports itself: lib/server/a.ts -> lib/server/b.ts -> lib/server/c.ts -> lib/server/a.ts"],
   );
   assertEquals(
     check({
-      "lib/http/a.ts": 'import { b } from "./b.ts";',
-      "lib/http/b.ts": 'import { type A, type B } from "./a.ts";\nimport type { C } from "./a.ts";',
+      "lib/server/a.ts": 'import { b } from "./b.ts";',
+      "lib/server/b.ts": 'import { type A, type B } from "./a.ts";\nimport type { C } from "./a.ts";',
     }),
     [],
   );
@@ -69,11 +69,11 @@ Deno.test("checkLayers() finds cycles, but not those through types alone", () =>
 
 Deno.test("checkLayers() keeps HTTP types, new URL(request.url) and tee() where they belong", () => {
   const cases: [path: string, text: string, word: string, why: string][] = [
-    ["lib/metering/a.ts", "let a: Request;", ": Request", "Request and Response belong to the HTTP side"],
+    ["lib/billing/a.ts", "let a: Request;", ": Request", "Request and Response belong to the HTTP side"],
     ["lib/store/a.ts", "return new Response(1);", "new Response", "Request and Response belong to the HTTP side"],
     ["lib/access/a.ts", "type A = Promise<Response>;", "<Response", "Request and Response belong to the HTTP side"],
-    ["lib/http/a.ts", "new URL(request.url)", "new URL(request.url", "the Host header would decide the path"],
-    ["lib/pipeline/a.ts", "new URL(req.url)", "new URL(req.url", "the Host header would decide the path"],
+    ["lib/server/a.ts", "new URL(request.url)", "new URL(request.url", "the Host header would decide the path"],
+    ["lib/request/a.ts", "new URL(req.url)", "new URL(req.url", "the Host header would decide the path"],
     ["lib/upstreams/a.ts", "body.tee()", ".tee(", "tee() buffers without limit"],
   ];
   for (const [path, text, word, why] of cases) {

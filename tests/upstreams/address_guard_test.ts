@@ -7,7 +7,7 @@ import {
   createAddressGuard,
   metadataGuard,
 } from "../../lib/upstreams/address_guard.ts";
-import { createDialler } from "../../lib/upstreams/http1/socket.ts";
+import { createDialler } from "../../lib/http1/socket.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { prompt, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";

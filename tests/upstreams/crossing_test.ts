@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { seeded } from "../random.ts";
 import { oneModel, startGateway, UPSTREAM_KEY } from "./gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "./said.ts";

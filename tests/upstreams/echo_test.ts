@@ -1,14 +1,14 @@
 import { assert, assertEquals, assertGreater, assertLessOrEqual, assertRejects } from "@std/assert";
-import { Dropped } from "../../lib/canonical/dropped.ts";
-import { fold } from "../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../lib/canonical/grammar.ts";
-import type { Block, Message, Prompt, Reply, ToolChoice } from "../../lib/canonical/types.ts";
+import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { fold } from "../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
+import type { Block, Message, Prompt, Reply, ToolChoice } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { countReply } from "../../lib/metering/count_prompt.ts";
-import { loadTokenCounter } from "../../lib/metering/tokens.ts";
+import { countReply } from "../../lib/billing/count_prompt.ts";
+import { loadTokenCounter } from "../../lib/billing/tokens.ts";
 import { NOTHING } from "../../lib/upstreams/embedded/answer.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
-import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
+import { assistant, call, promptOf, result, system, user } from "../protocols/canonical/messages.ts";
 import { seeded } from "../random.ts";
 import { callOf, echoFeed, echoModel, eventsOf, png, tool } from "./prompts.ts";
 

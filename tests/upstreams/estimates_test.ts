@@ -1,8 +1,8 @@
 import { assertEquals } from "@std/assert";
-import type { Event, Protocol, Usage } from "../../lib/canonical/types.ts";
+import type { Event, Protocol, Usage } from "../../lib/protocols/canonical/types.ts";
 import type { EventFeed } from "../../lib/upstreams/upstream.ts";
 import { withEstimates } from "../../lib/upstreams/estimates.ts";
-import { promptOf, user } from "../canonical/messages.ts";
+import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { callOf } from "./prompts.ts";
 
 /** Usage at the start and at the end of an answer, of which the upstream told so much. */

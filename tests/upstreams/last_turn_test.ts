@@ -1,8 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Block, Message } from "../../lib/canonical/types.ts";
+import type { Block, Message } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { type LastTurn, readLastTurn } from "../../lib/upstreams/embedded/last_turn.ts";
-import { assistant, call, result, system, user } from "../canonical/messages.ts";
+import { assistant, call, result, system, user } from "../protocols/canonical/messages.ts";
 import { png } from "./prompts.ts";
 
 const picture: Block = { type: "media", media: { kind: "url", url: "https://example.com/a.png" } };

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../lib/canonical/types.ts";
-import { LONG_TEXT } from "../../lib/json_steps.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import { LONG_TEXT } from "../../lib/json/steps.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { errorFrame, prompt, PROTOCOLS, STREAMED, SUCCESS } from "./said.ts";
 import { events, startScripted } from "./scripted.ts";

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
-import type { Block, Message, Protocol } from "../../lib/canonical/types.ts";
-import { isObject, type JsonObject, writeJson } from "../../lib/json.ts";
+import type { Block, Message, Protocol } from "../../lib/protocols/canonical/types.ts";
+import { isObject, type JsonObject, writeJson } from "../../lib/json/json.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
-import { promptOf } from "../canonical/messages.ts";
+import { promptOf } from "../protocols/canonical/messages.ts";
 import { said, targetOf, write } from "../protocols/messages/upstream_targets.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { errorBody, prompt, WHOLE } from "./said.ts";

@@ -1,23 +1,23 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { Dropped } from "../../lib/canonical/dropped.ts";
-import type { Prompt, Reasoning } from "../../lib/canonical/types.ts";
-import type { JsonObject } from "../../lib/json.ts";
-import { azure } from "../../lib/upstreams/mends/azure.ts";
-import { compatible } from "../../lib/upstreams/mends/compatible.ts";
-import { deepseek } from "../../lib/upstreams/mends/deepseek.ts";
-import { glm } from "../../lib/upstreams/mends/glm.ts";
-import { groq } from "../../lib/upstreams/mends/groq.ts";
-import { kimi } from "../../lib/upstreams/mends/kimi.ts";
-import type { Mend } from "../../lib/upstreams/mends/mend.ts";
-import { MENDS } from "../../lib/upstreams/mends/mod.ts";
-import { mistral } from "../../lib/upstreams/mends/mistral.ts";
-import { ollama } from "../../lib/upstreams/mends/ollama.ts";
-import { openai } from "../../lib/upstreams/mends/openai.ts";
-import { openrouter, openrouterIssuer } from "../../lib/upstreams/mends/openrouter.ts";
-import { qwen } from "../../lib/upstreams/mends/qwen.ts";
-import { vllm } from "../../lib/upstreams/mends/vllm.ts";
-import { xai } from "../../lib/upstreams/mends/xai.ts";
-import { promptOf } from "../canonical/messages.ts";
+import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import type { Prompt, Reasoning } from "../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { azure } from "../../lib/protocols/quirks/azure.ts";
+import { compatible } from "../../lib/protocols/quirks/compatible.ts";
+import { deepseek } from "../../lib/protocols/quirks/deepseek.ts";
+import { glm } from "../../lib/protocols/quirks/glm.ts";
+import { groq } from "../../lib/protocols/quirks/groq.ts";
+import { kimi } from "../../lib/protocols/quirks/kimi.ts";
+import type { Mend } from "../../lib/protocols/quirks/mend.ts";
+import { MENDS } from "../../lib/protocols/quirks/mod.ts";
+import { mistral } from "../../lib/protocols/quirks/mistral.ts";
+import { ollama } from "../../lib/protocols/quirks/ollama.ts";
+import { openai } from "../../lib/protocols/quirks/openai.ts";
+import { openrouter, openrouterIssuer } from "../../lib/protocols/quirks/openrouter.ts";
+import { qwen } from "../../lib/protocols/quirks/qwen.ts";
+import { vllm } from "../../lib/protocols/quirks/vllm.ts";
+import { xai } from "../../lib/protocols/quirks/xai.ts";
+import { promptOf } from "../protocols/canonical/messages.ts";
 
 /** A body as it is written before it is mended, what became of it, and what was asked. */
 interface Case {

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { endIdleWorkers } from "../../lib/images/codec.ts";
 import { IMAGE_FORMATS } from "../../lib/images/types.ts";
-import { imageSizeBase64 } from "../../lib/metering/image_size.ts";
+import { imageSizeBase64 } from "../../lib/billing/image_size.ts";
 import { readPicture } from "../../lib/upstreams/openai_images/pictures.ts";
 import {
   events,

@@ -1,6 +1,6 @@
 /** Prompts for tests of the embedded model, and a way to have them answered. */
-import { Dropped } from "../../lib/canonical/dropped.ts";
-import type { Block, Event, Prompt, Tool } from "../../lib/canonical/types.ts";
+import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import type { Block, Event, Prompt, Tool } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
 import type { Call, EventFeed } from "../../lib/upstreams/upstream.ts";

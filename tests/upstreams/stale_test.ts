@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { model, oneModel, startGateway, upstream } from "./gateway.ts";
-import { startKeeping } from "./http1/keeping_server.ts";
+import { startKeeping } from "../http1/keeping_server.ts";
 import { chunk, CHUNKED_EVENTS, say } from "./raw_server.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "./said.ts";
 

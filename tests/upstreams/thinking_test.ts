@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import type { Block, Protocol, Reasoning } from "../../lib/canonical/types.ts";
+import type { Block, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { checkThoughts, sign, think, wantsReasoning } from "../../lib/upstreams/embedded/thinking.ts";
-import { assistant } from "../canonical/messages.ts";
+import { assistant } from "../protocols/canonical/messages.ts";
 
 Deno.test("wantsReasoning() is true where reasoning was asked for", () => {
   const cases: [Reasoning | undefined, boolean][] = [

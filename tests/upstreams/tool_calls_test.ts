@@ -1,9 +1,9 @@
 import { assertEquals, assertMatch, assertNotEquals, assertThrows } from "@std/assert";
-import type { Message, Prompt, Tool, ToolChoice } from "../../lib/canonical/types.ts";
+import type { Message, Prompt, Tool, ToolChoice } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { readLastTurn } from "../../lib/upstreams/embedded/last_turn.ts";
 import { chooseCalls } from "../../lib/upstreams/embedded/tool_calls.ts";
-import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
+import { assistant, call, promptOf, result, user } from "../protocols/canonical/messages.ts";
 
 const weather: Tool = {
   type: "function",

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { LONG_STEP } from "../../lib/pace.ts";
+import { LONG_STEP } from "../../lib/scheduler.ts";
 import type { Incoming } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";
-import { say, startKeeping } from "./http1/keeping_server.ts";
+import { say, startKeeping } from "../http1/keeping_server.ts";
 import { soon, until } from "../soon.ts";
 import { failureOf, request, TRANSPORTS } from "./transports.ts";
 

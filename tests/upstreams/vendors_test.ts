@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { MENDS } from "../../lib/upstreams/mends/mod.ts";
+import { MENDS } from "../../lib/protocols/quirks/mod.ts";
 import { addressOf, spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../../lib/upstreams/vendors.ts";
 
 const NAMES = Object.keys(VENDORS) as VendorName[];

@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { Transport } from "../../lib/upstreams/transport.ts";
 import { clientFor, createWay, type WayOptions } from "../../lib/upstreams/way.ts";
 import { oneModel, startGateway } from "./gateway.ts";
-import { say, startKeeping } from "./http1/keeping_server.ts";
+import { say, startKeeping } from "../http1/keeping_server.ts";
 import { prompt, WHOLE } from "./said.ts";
 import { json, type Scripted, startScripted } from "./scripted.ts";
 import { soon } from "../soon.ts";

@@ -8,8 +8,8 @@ import type { Store } from "../../lib/store/store.ts";
 import { createCrew, type Crew } from "../../lib/workers/crew.ts";
 import { createOwnerDoors } from "../../lib/workers/doors.ts";
 import { readEntries } from "../nodes/cluster.ts";
-import { frames, whole } from "../pipeline/spoken.ts";
-import { startStepped } from "../pipeline/stepped.ts";
+import { frames, whole } from "../request/spoken.ts";
+import { startStepped } from "../request/stepped.ts";
 
 const KEY = "key-of-the-crew-tests";
 const SLOTS = 12;

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { createMemoryLimiter } from "../../lib/limits/memory.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
 import { createDues } from "../../lib/workers/dues.ts";
-import { entryOf } from "../reports/entries.ts";
+import { entryOf } from "../billing/reports/entries.ts";
 
 const CLAIM = { name: "key:a", unit: "concurrency", limit: 3, cost: 1, reportOnly: false } as const;
 

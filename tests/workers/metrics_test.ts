@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { formatUsd } from "../../lib/metering/money.ts";
+import { formatUsd } from "../../lib/billing/money.ts";
 import { createRegistry } from "../../lib/observe/registry.ts";
 import { countersOf, sumMetrics } from "../../lib/workers/metrics.ts";
 

@@ -1,5 +1,5 @@
 /** A worker that ends, with an error or without a word, when a client asks it to. */
-import type { Route } from "../../lib/http/router.ts";
+import type { Route } from "../../lib/server/router.ts";
 import { offerIsolate } from "../../lib/workers/isolate.ts";
 import { openWire, type Port } from "../../lib/workers/wire.ts";
 import { routes } from "../../routes/manifest.ts";

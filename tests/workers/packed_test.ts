@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { isObject, type JsonObject } from "../../lib/json.ts";
+import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { Secret } from "../../lib/secret.ts";
 import { packConfig, unpackConfig } from "../../lib/workers/packed.ts";
 

@@ -1,12 +1,12 @@
 /** Several isolates in one process answer as one: from source, and in the executable. */
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
-import type { JsonObject } from "../../lib/json.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
 import { openSqliteStore } from "../../lib/store/sqlite.ts";
 import { inFolder, type Place, run, type Running, start } from "../cli/program.ts";
 import { compile, obstacle } from "../compiling.ts";
 import { readEntries } from "../nodes/cluster.ts";
-import { countedAnswer } from "../pipeline/counted.ts";
-import { startStepped, type Stepped } from "../pipeline/stepped.ts";
+import { countedAnswer } from "../request/counted.ts";
+import { startStepped, type Stepped } from "../request/stepped.ts";
 import { assertTold, createLoad, KEY, writeConfig } from "../program/load.ts";
 
 /** USD per token of an answer; prompts are free. An answer has exactly so many. */

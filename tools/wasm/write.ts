@@ -1,4 +1,4 @@
-/** Writes `lib/json_strings_wasm.ts` from `lib/json_strings.wat`, in the binary form that an engine reads. */
+/** Writes `lib/json/strings_wasm.ts` from `lib/json/strings.wat`, in the binary form that an engine reads. */
 import wabt from "wabt";
 
 const LIB = new URL("../../lib/", import.meta.url);

@@ -5,8 +5,8 @@ import type { Limits, Model } from "../../catalog/model.ts";
 import { pricingAt } from "../../catalog/pricing.ts";
 import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
-import { outputTokens } from "../../metering/image_tokens.ts";
-import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../metering/money.ts";
+import { outputTokens } from "../../billing/image_tokens.ts";
+import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
 import type { Doubt } from "./doubt.ts";
 
 /** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */

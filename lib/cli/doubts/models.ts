@@ -5,7 +5,7 @@ import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
 import type { Doubt } from "./doubt.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
-import { parseUsd } from "../../metering/money.ts";
+import { parseUsd } from "../../billing/money.ts";
 
 /** Doubts about every model of the file; the embedded ones are beyond doubt. */
 export function modelDoubts(config: Config, now: number): Doubt[] {

@@ -2,8 +2,8 @@
  * Blocks of an answer in the order in which they begin. Chat interleaves parallel calls, and never says that a block is
  * over: one that can be is when another follows.
  */
-import { type Lane, Lanes } from "../../canonical/lanes.ts";
-import type { Citation, Event, OpenBlock, Signature } from "../../canonical/types.ts";
+import { type Lane, Lanes } from "../canonical/lanes.ts";
+import type { Citation, Event, OpenBlock, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Most that waits at a time, in characters. */

@@ -3,8 +3,8 @@
  * signature is missing. In the canonical form only reasoning is signed, so a call's signature is a hidden reasoning block
  * before it, whose signature id names the call. https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-import type { Block, Signature } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Block, Signature } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { objectOf, stringOf } from "../members.ts";
 
 const CALL = "call:";

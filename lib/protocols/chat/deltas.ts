@@ -1,6 +1,6 @@
 /** The message of a streamed answer as it grows: events become the deltas of its chunks. */
-import type { BlockOf, Citation, Event, OpenBlock, Signature } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { BlockOf, Citation, Event, OpenBlock, Signature } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";

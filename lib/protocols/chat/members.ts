@@ -1,6 +1,6 @@
 /** Members of bodies of this protocol: read, left over, spread. */
-import type { CacheMark, Rest } from "../../canonical/types.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { CacheMark, Rest } from "../canonical/types.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { objectOf } from "../members.ts";
 
 const NONE = {};

@@ -1,8 +1,8 @@
 /** The content of chat messages: a string, or an array of parts. */
-import { readMediaUrl } from "../../canonical/media.ts";
-import type { Block, Media } from "../../canonical/types.ts";
+import { readMediaUrl } from "../canonical/media.ts";
+import type { Block, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";

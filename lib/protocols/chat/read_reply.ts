@@ -1,8 +1,8 @@
 /** A whole answer of a chat upstream. It is read as a stream of one chunk, so that both are read the same. */
-import { Folder } from "../../canonical/fold.ts";
-import type { Event, Reply } from "../../canonical/types.ts";
+import { Folder } from "../canonical/fold.ts";
+import type { Event, Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";

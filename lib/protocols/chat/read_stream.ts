@@ -1,8 +1,8 @@
 /** A streamed answer of a chat upstream as events. */
-import type { Event, Machine, Usage } from "../../canonical/types.ts";
+import type { Event, Machine, Usage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../json.ts";
-import { parsePlain } from "../../json_plain.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../json/json.ts";
+import { parsePlain } from "../../json/plain.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";

@@ -2,9 +2,9 @@
  * Reasoning inside a chat message. Chat has no official place for it: the text travels in `reasoning_content`, and
  * `reasoning_details` carries each block whole, so that a client that sends it back keeps the signatures.
  */
-import { readSignature, writeSignature } from "../../canonical/signature.ts";
-import type { Block, BlockOf, Signature } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import { readSignature, writeSignature } from "../canonical/signature.ts";
+import type { Block, BlockOf, Signature } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import { optional } from "./members.ts";
 

@@ -1,5 +1,5 @@
 /** Chat through and through: the model's id in every chunk, and no usage that nobody asked for. */
-import { type Member, type ObjectText, objectText, spliceMembers, spliceObject, valueText } from "../../json_splice.ts";
+import { type Member, type ObjectText, objectText, spliceMembers, spliceObject, valueText } from "../../json/splice.ts";
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";

@@ -1,6 +1,6 @@
 /** A whole answer as a chat completion. */
-import type { BlockOf, FinishReason, Reply } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { BlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";

@@ -1,7 +1,7 @@
 /** An answer as a stream of chat completion chunks. */
-import type { Event, Machine, Usage } from "../../canonical/types.ts";
+import type { Event, Machine, Usage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { openaiError } from "../error_bodies.ts";
 import { deltaWriter } from "./deltas.ts";

@@ -1,6 +1,6 @@
 /** Usage as chat clients read it. */
-import type { Usage } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Usage } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 
 /**
  * Writes the tokens of an answer. `prompt_tokens` has all input classes, `completion_tokens` has the reasoning. The

@@ -1,6 +1,6 @@
 /** The turns of a prompt as the `messages` of a chat request. */
-import type { Block, BlockOf, Message } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Block, BlockOf, Message } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
 import { partCallSignatures, writeCallSignature } from "./call_signatures.ts";
 import { isPlain, writeCache, writeContent, writePart, type Writing } from "./write_parts.ts";

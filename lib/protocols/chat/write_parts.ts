@@ -1,8 +1,8 @@
 /** Content of the messages that go to an upstream: a string where it is one plain text, else parts. */
-import { modalityOf, writeMediaUrl } from "../../canonical/media.ts";
-import type { Block, BlockOf, CacheMark, Prompt } from "../../canonical/types.ts";
+import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
+import type { Block, BlockOf, CacheMark, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { ownRest, withRest } from "./write_rest.ts";

@@ -1,7 +1,7 @@
 /** Members that the canonical form does not model, on their way back to an upstream. */
-import type { Dropped } from "../../canonical/dropped.ts";
-import type { Rest } from "../../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../../json.ts";
+import type { Dropped } from "../canonical/dropped.ts";
+import type { Rest } from "../canonical/types.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 
 /** The members that chat itself has kept. Those of another protocol are named instead. */
 export function ownRest(rest: Rest | undefined, dropped: Dropped): JsonObject {

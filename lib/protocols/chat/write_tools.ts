@@ -1,6 +1,6 @@
 /** Tools, and the choice among them, as a chat request has them. */
-import type { Tool, ToolChoice } from "../../canonical/types.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Tool, ToolChoice } from "../canonical/types.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { writeCache, type Writing } from "./write_parts.ts";
 import { ownRest, withRest } from "./write_rest.ts";
 

@@ -1,8 +1,8 @@
 /** Reads answers, in pieces or as a whole: each piece of a stream has the form of an answer of its own. */
-import { fold } from "../../canonical/fold.ts";
-import type { Event, Machine, OpenBlock, Reply, Signature, Usage } from "../../canonical/types.ts";
+import { fold } from "../canonical/fold.ts";
+import type { Event, Machine, OpenBlock, Reply, Signature, Usage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";

@@ -1,7 +1,7 @@
 /** Writes the turns of a conversation. */
-import type { Block, BlockOf, Message, Prompt } from "../../canonical/types.ts";
+import type { Block, BlockOf, Message, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeModelParts } from "./model_parts.ts";
 import { NAMES } from "./names.ts";

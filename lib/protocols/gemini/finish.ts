@@ -1,5 +1,5 @@
 /** Why an answer ended, in the vendor's words. */
-import type { FinishReason } from "../../canonical/types.ts";
+import type { FinishReason } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 const REFUSALS: ReadonlySet<string> = new Set([

@@ -1,6 +1,6 @@
 /** Writes the model's own turns. */
-import type { Block, BlockOf, Prompt } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Block, BlockOf, Prompt } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMedia } from "./media.ts";
 import { NAMES } from "./names.ts";

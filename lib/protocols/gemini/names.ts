@@ -1,5 +1,5 @@
 /** What the clients' protocols call the things that cannot be said here. */
-import type { Protocol } from "../../canonical/types.ts";
+import type { Protocol } from "../canonical/types.ts";
 
 /** A client's words for what it asked, by protocol. */
 export interface Names {

@@ -1,6 +1,6 @@
 /** Reads what an answer cost. */
-import type { Usage } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Usage } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { countOf } from "../members.ts";
 
 /**

@@ -1,9 +1,9 @@
 /** Reads messages and their content blocks. */
-import { normalizeMediaType, readBase64, readMediaUrl } from "../../canonical/media.ts";
-import { readSignature } from "../../canonical/signature.ts";
-import type { Block, Media, Message } from "../../canonical/types.ts";
+import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
+import { readSignature } from "../canonical/signature.ts";
+import type { Block, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, stringOf } from "../members.ts";
 import { FOREIGN_TYPES } from "./content_schema.ts";

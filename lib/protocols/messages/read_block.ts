@@ -1,7 +1,7 @@
 /** Reads one content block of an answer, from its beginning over its pieces to its end. */
-import type { Lane } from "../../canonical/lanes.ts";
-import type { Signature } from "../../canonical/types.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import type { Lane } from "../canonical/lanes.ts";
+import type { Signature } from "../canonical/types.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { Texts } from "../codec.ts";
 import { redactedRest, redactedSignature } from "./redacted.ts";
 import { parseInput } from "./tool_input.ts";

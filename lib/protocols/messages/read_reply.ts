@@ -1,8 +1,8 @@
 /** Reads whole answers: as the stream that they would have been, so that both say the same. */
-import { Folder } from "../../canonical/fold.ts";
-import type { Reply } from "../../canonical/types.ts";
+import { Folder } from "../canonical/fold.ts";
+import type { Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject } from "../../json.ts";
+import { isObject, type JsonObject } from "../../json/json.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { errorOf } from "./read_error.ts";
 import { eventReader } from "./read_stream.ts";

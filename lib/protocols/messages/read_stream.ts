@@ -1,8 +1,8 @@
 /** Reads streamed answers. */
-import { Lanes } from "../../canonical/lanes.ts";
-import type { Event, FinishReason, Machine } from "../../canonical/types.ts";
+import { Lanes } from "../canonical/lanes.ts";
+import type { Event, FinishReason, Machine } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";

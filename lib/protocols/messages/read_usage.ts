@@ -1,6 +1,6 @@
 /** Reads token counts. */
-import { PLAIN_TIERS, type Usage, type UsageClass } from "../../canonical/types.ts";
-import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { PLAIN_TIERS, type Usage, type UsageClass } from "../canonical/types.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { spelledCountOf } from "../members.ts";
 

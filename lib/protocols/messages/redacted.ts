@@ -1,6 +1,6 @@
 /** Reasoning that the vendor encrypted as a whole has a block type of its own in this protocol. */
-import { readSignature } from "../../canonical/signature.ts";
-import type { BlockOf, Rest, Signature } from "../../canonical/types.ts";
+import { readSignature } from "../canonical/signature.ts";
+import type { BlockOf, Rest, Signature } from "../canonical/types.ts";
 
 const TYPE = "redacted_thinking";
 

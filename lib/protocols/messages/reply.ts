@@ -1,7 +1,7 @@
 /** Writes whole answers. */
-import { writeSignature } from "../../canonical/signature.ts";
-import type { Block, BlockOf, FinishReason, Reply } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import { writeSignature } from "../canonical/signature.ts";
+import type { Block, BlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { isRedacted } from "./redacted.ts";
 import { writeInput } from "./tool_input.ts";

@@ -1,8 +1,8 @@
 /** Writes streamed answers. */
-import { writeSignature } from "../../canonical/signature.ts";
-import type { Event, Machine, OpenBlock, Signature, Usage } from "../../canonical/types.ts";
+import { writeSignature } from "../canonical/signature.ts";
+import type { Event, Machine, OpenBlock, Signature, Usage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { Echo, Frame } from "../codec.ts";
 import { anthropicError } from "../error_bodies.ts";
 import { isRedacted } from "./redacted.ts";

@@ -1,7 +1,7 @@
 /** Tool input is an object in this protocol, and JSON text in the canonical form. */
-import type { BlockOf } from "../../canonical/types.ts";
-import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json.ts";
-import { writeSteps } from "../../json_steps.ts";
+import type { BlockOf } from "../canonical/types.ts";
+import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
+import { writeSteps } from "../../json/steps.ts";
 import type { Texts } from "../codec.ts";
 
 /**

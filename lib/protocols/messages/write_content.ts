@@ -1,7 +1,7 @@
 /** Writes content blocks. */
-import type { Block, BlockOf, CacheMark, Rest } from "../../canonical/types.ts";
+import type { Block, BlockOf, CacheMark, Rest } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { isRedacted, isRedactedSignature } from "./redacted.ts";
 import { writeInput } from "./tool_input.ts";
 import { mediaText, writeMedia } from "./write_media.ts";

@@ -1,8 +1,8 @@
 /** Writes pictures and files as the blocks this protocol has for them. */
-import { modalityOf, normalizeMediaType } from "../../canonical/media.ts";
-import type { BlockOf, Media } from "../../canonical/types.ts";
+import { modalityOf, normalizeMediaType } from "../canonical/media.ts";
+import type { BlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 
 type Bytes = Extract<Media, { kind: "bytes" }>;
 

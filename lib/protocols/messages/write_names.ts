@@ -1,5 +1,5 @@
 /** What clients call the things that this protocol cannot say, for the list of what was dropped. */
-import type { Protocol } from "../../canonical/types.ts";
+import type { Protocol } from "../canonical/types.ts";
 
 type Thing = "stop" | "logprobs" | "format" | "strict" | "thinking" | "budget" | "effort";
 

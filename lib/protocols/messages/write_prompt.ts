@@ -1,8 +1,8 @@
 /** Writes request bodies. */
-import type { OutputFormat, Prompt } from "../../canonical/types.ts";
+import type { OutputFormat, Prompt } from "../canonical/types.ts";
 import type { Model } from "../../catalog/model.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
 import { nameOf } from "./write_names.ts";

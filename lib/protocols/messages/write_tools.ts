@@ -1,8 +1,8 @@
 /** Writes tools and the choice among them. */
-import { structuredOutputSchema } from "../../canonical/structured_schema.ts";
-import type { Prompt, Tool } from "../../canonical/types.ts";
+import { structuredOutputSchema } from "../canonical/structured_schema.ts";
+import type { Prompt, Tool } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
 import { nameOf } from "./write_names.ts";

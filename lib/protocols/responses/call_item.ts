@@ -1,6 +1,6 @@
 /** A tool call of the answer. */
-import type { OpenBlock } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { OpenBlock } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import {
   itemAdded,
   itemDone,

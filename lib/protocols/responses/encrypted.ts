@@ -2,8 +2,8 @@
  * `encrypted_content`: a reasoning signature as this protocol's clients keep it. OpenAI's own values are bare; everything
  * else is in an envelope that names the issuer.
  */
-import { readSignature, writeSignature } from "../../canonical/signature.ts";
-import type { Signature } from "../../canonical/types.ts";
+import { readSignature, writeSignature } from "../canonical/signature.ts";
+import type { Signature } from "../canonical/types.ts";
 
 /** The issuer whose values the protocol carries bare. */
 export const NATIVE = "openai";

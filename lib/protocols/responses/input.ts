@@ -1,7 +1,7 @@
 /** Input items, read into messages. */
-import type { Block, BlockOf, Message, Rest } from "../../canonical/types.ts";
+import type { Block, BlockOf, Message, Rest } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { NATIVE, readEncrypted } from "./encrypted.ts";

@@ -1,8 +1,8 @@
 /** Content parts of input items, read into blocks. */
-import { readBase64, readMediaUrl } from "../../canonical/media.ts";
-import type { Block, CacheMark, Citation, Media } from "../../canonical/types.ts";
+import { readBase64, readMediaUrl } from "../canonical/media.ts";
+import type { Block, CacheMark, Citation, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { sendContent } from "../extras.ts";

@@ -6,9 +6,9 @@ import {
   type Prompt,
   type Reasoning,
   type Sampling,
-} from "../../canonical/types.ts";
+} from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { readInput, readInstructions } from "./input.ts";

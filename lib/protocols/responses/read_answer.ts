@@ -1,8 +1,8 @@
 /** Gathers the items of an answer, whoever names them how. */
-import { Lanes } from "../../canonical/lanes.ts";
-import type { Event, FinishReason, Usage } from "../../canonical/types.ts";
+import { Lanes } from "../canonical/lanes.ts";
+import type { Event, FinishReason, Usage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";

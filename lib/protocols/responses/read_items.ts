@@ -1,9 +1,9 @@
 /** Items of an answer, each read into the blocks it stands for. */
-import { isObject, type Json, type JsonObject, writeJson } from "../../json.ts";
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import { messageReader } from "./read_message.ts";
-import type { Lane } from "../../canonical/lanes.ts";
+import type { Lane } from "../canonical/lanes.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
 /** What a reader needs to know beside the item. */

@@ -1,8 +1,8 @@
 /** A message of an answer: text and refusals, each part a block. */
-import type { Json, JsonObject } from "../../json.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { Lane } from "../../canonical/lanes.ts";
+import type { Lane } from "../canonical/lanes.ts";
 
 type Kind = "text" | "refusal";
 

@@ -1,9 +1,9 @@
 /** A reasoning item of an answer: one block, signed at its end. */
-import type { Signature } from "../../canonical/types.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Signature } from "../canonical/types.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { Lane } from "../../canonical/lanes.ts";
+import type { Lane } from "../canonical/lanes.ts";
 
 /** Where reasoning text stands: told again for display, or as it was thought. */
 type Source = "summary" | "content";

@@ -1,8 +1,8 @@
 /** Answers, streamed and whole. */
-import { fold } from "../../canonical/fold.ts";
-import type { Event, Machine, Reply } from "../../canonical/types.ts";
+import { fold } from "../canonical/fold.ts";
+import type { Event, Machine, Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type JsonObject, parseJson } from "../../json.ts";
+import { isObject, type JsonObject, parseJson } from "../../json/json.ts";
 import { alikeParser } from "../alike.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";

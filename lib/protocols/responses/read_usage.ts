@@ -1,6 +1,6 @@
 /** Token counts as upstreams of this protocol report them. */
-import type { Usage } from "../../canonical/types.ts";
-import type { Json } from "../../json.ts";
+import type { Usage } from "../canonical/types.ts";
+import type { Json } from "../../json/json.ts";
 import { objectOf, present, spelledCountOf } from "../members.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** Reasoning of the answer, as a summary and an opaque token, as far as the client asked for them. */
-import type { Signature } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import type { Signature } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { writeEncrypted } from "./encrypted.ts";
 import {
   itemAdded,

@@ -1,5 +1,5 @@
 /** Responses through and through: the model's id in the events that hold the response, and `[DONE]` at the end. */
-import { findValue, replaceSpan } from "../../json_splice.ts";
+import { findValue, replaceSpan } from "../../json/splice.ts";
 import type { Frame } from "../codec.ts";
 import { type Relay, withModel } from "../relay.ts";
 import { writer } from "./stream.ts";

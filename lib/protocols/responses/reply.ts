@@ -1,7 +1,7 @@
 /** A whole answer as one response object. */
-import { unfold } from "../../canonical/fold.ts";
-import type { Reply } from "../../canonical/types.ts";
-import type { JsonObject } from "../../json.ts";
+import { unfold } from "../canonical/fold.ts";
+import type { Reply } from "../canonical/types.ts";
+import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf } from "../members.ts";
 import { composer } from "./stream.ts";

@@ -1,6 +1,6 @@
 /** Messages as instructions and input items. */
-import type { Block, BlockOf, Message } from "../../canonical/types.ts";
-import type { Json, JsonObject } from "../../json.ts";
+import type { Block, BlockOf, Message } from "../canonical/types.ts";
+import type { Json, JsonObject } from "../../json/json.ts";
 import { objectOf } from "../members.ts";
 import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
 import { isPart, type Speaker, writePart } from "./write_parts.ts";

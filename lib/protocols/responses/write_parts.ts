@@ -1,8 +1,8 @@
 /** Blocks of a message as content parts. */
-import { modalityOf, writeMediaUrl } from "../../canonical/media.ts";
-import type { Block, BlockOf } from "../../canonical/types.ts";
+import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
+import type { Block, BlockOf } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import type { JsonObject } from "../../json.ts";
+import type { JsonObject } from "../../json/json.ts";
 import { fileName } from "./parts.ts";
 import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
 

@@ -1,5 +1,5 @@
 /** The sums per day in the database, and what is worked out from them. */
-import { mapInSlices, sortInSlices } from "../../pace.ts";
+import { mapInSlices, sortInSlices } from "../../scheduler.ts";
 import { byName, cutSpan, nameBy } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
 import type { BudgetClaim, DaySum, UsageBy, UsageSum } from "../ledger.ts";

@@ -1,8 +1,8 @@
 /** What the echo model answers, before limits cut it. */
-import { smallestInstance } from "../../canonical/json_schema.ts";
-import type { BlockOf, Prompt } from "../../canonical/types.ts";
-import { isInstance } from "../../canonical/json_schema_instance.ts";
-import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json.ts";
+import { smallestInstance } from "../../protocols/canonical/json_schema.ts";
+import type { BlockOf, Prompt } from "../../protocols/canonical/types.ts";
+import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
+import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/json.ts";
 import { readLastTurn } from "./last_turn.ts";
 import { think, wantsReasoning } from "./thinking.ts";
 import { chooseCalls } from "./tool_calls.ts";

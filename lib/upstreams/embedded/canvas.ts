@@ -5,7 +5,7 @@ import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
 import type { Painting } from "../../images/codec_jobs.ts";
 import { runJob } from "../../images/codec_pool.ts";
 import { area } from "../../images/pixel_limits.ts";
-import { inSlices } from "../../pace.ts";
+import { inSlices } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
 /** Most previews of a picture. */

@@ -2,14 +2,14 @@
  * The embedded model `echo`: no network and no randomness, and no clock but where a pace was asked for.
  * `docs/embedded-models.md` says what it does.
  */
-import type { Dropped } from "../../canonical/dropped.ts";
-import type { Prompt } from "../../canonical/types.ts";
+import type { Dropped } from "../../protocols/canonical/dropped.ts";
+import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { turn } from "../../pace.ts";
+import { turn } from "../../scheduler.ts";
 import { abortSignalOf, type StopSignal } from "../../stop.ts";
-import { loadTokenCounter } from "../../metering/tokens.ts";
-import { requireAll } from "../../translate/require_all.ts";
-import { dropRest } from "../../translate/rest.ts";
+import { loadTokenCounter } from "../../billing/tokens.ts";
+import { requireAll } from "../../protocols/translate/require_all.ts";
+import { dropRest } from "../../protocols/translate/rest.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { type Pace, readPace } from "./pace.ts";

@@ -1,11 +1,11 @@
 /** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` says how. */
-import type { Event } from "../../canonical/types.ts";
+import type { Event } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError } from "../../errors.ts";
 import { type Fault, faultOfModel, findFault } from "../../fault/faults.ts";
 import { lastText, said } from "../../fault/said.ts";
-import { writeJson } from "../../json.ts";
-import { turn } from "../../pace.ts";
+import { writeJson } from "../../json/json.ts";
+import { turn } from "../../scheduler.ts";
 import { abortSignalOf } from "../../stop.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";

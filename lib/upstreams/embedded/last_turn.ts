@@ -1,8 +1,8 @@
 /** What the echo model reads of a conversation: its last turn, with pictures and files as words in brackets. */
-import { modalityOf } from "../../canonical/media.ts";
-import type { Block, BlockOf, Message, Prompt } from "../../canonical/types.ts";
+import { modalityOf } from "../../protocols/canonical/media.ts";
+import type { Block, BlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { imageSizeBase64 } from "../../metering/image_size.ts";
+import { imageSizeBase64 } from "../../billing/image_size.ts";
 
 const REMINDER = "<system-reminder>";
 const REMINDER_END = "</system-reminder>";

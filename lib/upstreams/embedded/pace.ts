@@ -1,5 +1,5 @@
 /** A slow answer on demand: what stands between a gateway and its clients is only seen while a stream takes its time. */
-import type { Prompt } from "../../canonical/types.ts";
+import type { Prompt } from "../../protocols/canonical/types.ts";
 
 /** Longest wait before a piece, and longest of all waits of one answer, in milliseconds. */
 const MOST_MS = 100_000;

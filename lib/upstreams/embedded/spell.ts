@@ -1,7 +1,7 @@
 /** A planned answer, spelled out event by event within its limits. */
-import type { Event, FinishReason, OpenBlock } from "../../canonical/types.ts";
-import { tokenPieces } from "../../metering/token_pieces.ts";
-import type { TokenCounter } from "../../metering/tokens.ts";
+import type { Event, FinishReason, OpenBlock } from "../../protocols/canonical/types.ts";
+import { tokenPieces } from "../../billing/token_pieces.ts";
+import type { TokenCounter } from "../../billing/tokens.ts";
 import type { Planned } from "./answer.ts";
 import { sign } from "./thinking.ts";
 

@@ -1,7 +1,7 @@
 /** Reasoning of the echo model: a sentence or two about what it will do, signed. */
 import { createHash } from "node:crypto";
-import { fromBase64Url, toBase64Url } from "../../canonical/signature.ts";
-import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../canonical/types.ts";
+import { fromBase64Url, toBase64Url } from "../../protocols/canonical/signature.ts";
+import type { Message, OutputFormat, Protocol, Reasoning, Signature } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Whose signatures the embedded models make. */

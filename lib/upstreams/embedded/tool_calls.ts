@@ -1,9 +1,9 @@
 /** Which tools the echo model calls, and with what. */
 import { createHash } from "node:crypto";
-import { smallestInstance } from "../../canonical/json_schema.ts";
-import type { BlockOf, Prompt, ToolChoice } from "../../canonical/types.ts";
+import { smallestInstance } from "../../protocols/canonical/json_schema.ts";
+import type { BlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, writeJson } from "../../json.ts";
+import { isObject, writeJson } from "../../json/json.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
 import type { LastTurn } from "./last_turn.ts";
 

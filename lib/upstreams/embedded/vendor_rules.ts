@@ -1,8 +1,8 @@
 /** What vendors refuse about a conversation: a client under development must not learn it from production alone. */
 import type { CallableTool } from "./directives.ts";
-import type { Message, Prompt } from "../../canonical/types.ts";
+import type { Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 
 /**
  * Refuses tools of one name, results of calls that were not made, and, in the messages protocol, empty texts.

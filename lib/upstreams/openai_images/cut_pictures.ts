@@ -1,6 +1,6 @@
 /** Reads JSON that is mostly pictures: their base64 is cut out while it arrives, the little that is left is parsed. */
 import { GatewayError } from "../../errors.ts";
-import { type Json, parseJson } from "../../json.ts";
+import { type Json, parseJson } from "../../json/json.ts";
 
 /** Base64 as it stood in the JSON text, in pieces, escapes and all. */
 export type RawPicture = readonly string[];

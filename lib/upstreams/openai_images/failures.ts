@@ -1,6 +1,6 @@
 /** What an image host's refusals and failures mean, and after which of them another host may be asked. */
 import { type ErrorKind, GatewayError } from "../../errors.ts";
-import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, wasNeverSent } from "../transport.ts";

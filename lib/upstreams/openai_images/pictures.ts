@@ -4,8 +4,8 @@ import { GatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
 import { convertImage } from "../../images/codec.ts";
 import type { ImageRequest } from "../../images/types.ts";
-import { imageSizeBase64 } from "../../metering/image_size.ts";
-import { inSlices } from "../../pace.ts";
+import { imageSizeBase64 } from "../../billing/image_size.ts";
+import { inSlices } from "../../scheduler.ts";
 import type { RawPicture } from "./cut_pictures.ts";
 
 /** Characters of base64 in one step; a multiple of four. */

@@ -1,7 +1,7 @@
 /** Answers of image hosts, read while they arrive: whole ones and streams of events. */
 import { GatewayError } from "../../errors.ts";
-import { sseReader } from "../../http/sse.ts";
-import { isObject, type Json, type JsonObject } from "../../json.ts";
+import { sseReader } from "../../server/sse.ts";
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Incoming } from "../transport.ts";
 import { pictureCutter, type RawPicture } from "./cut_pictures.ts";
 import { innerFailure } from "./failures.ts";

@@ -1,5 +1,5 @@
 import { showConfig } from "../../../lib/admin/config.ts";
-import type { RouteContext } from "../../../lib/http/router.ts";
+import type { RouteContext } from "../../../lib/server/router.ts";
 
 export function GET(request: Request, context: RouteContext): Response {
   return showConfig(request, context);

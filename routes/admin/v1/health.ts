@@ -1,5 +1,5 @@
 import { health } from "../../../lib/admin/health.ts";
-import type { RouteContext } from "../../../lib/http/router.ts";
+import type { RouteContext } from "../../../lib/server/router.ts";
 
 export function GET(request: Request, context: RouteContext): Promise<Response> {
   return health(request, context);

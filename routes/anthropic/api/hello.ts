@@ -1,4 +1,4 @@
-import { greet } from "../../../lib/pipeline/health.ts";
+import { greet } from "../../../lib/request/health.ts";
 
 /** Claude Code asks here, without a key, whether anybody is there. */
 export function GET(): Response {

@@ -1,4 +1,4 @@
-import type { RouteContext } from "../../../lib/http/router.ts";
+import type { RouteContext } from "../../../lib/server/router.ts";
 import { editImages } from "../../../lib/images/serve.ts";
 
 export function POST(request: Request, context: RouteContext): Promise<Response> {

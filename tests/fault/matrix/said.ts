@@ -1,6 +1,6 @@
 /** What a sound upstream would say, in every protocol upstreams speak: faults are made of it. */
 import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
-import { frames, whole } from "../../pipeline/spoken.ts";
+import { frames, whole } from "../../request/spoken.ts";
 import { errorBody, errorFrame } from "../../upstreams/said.ts";
 
 /** The protocols of upstreams. */

@@ -1,7 +1,7 @@
 /** What a client saw of an answer, judged by the rules of its protocol. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/canonical/types.ts";
-import { sseReader } from "../../../lib/http/sse.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import { sseReader } from "../../../lib/server/sse.ts";
 import { anthropicErrorSchema, openaiErrorSchema } from "../../../lib/openapi/schemas.ts";
 import type { Seen } from "./fault.ts";
 import { TEXT } from "./said.ts";

@@ -1,11 +1,11 @@
 /** One cell of the matrix: a request that meets a fault, and everything that must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
-import type { Protocol } from "../../../lib/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json.ts";
+import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
 import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
 import type { Client } from "../../../lib/upstreams/way.ts";
-import { assertSameBill, streamedBill, wholeBill } from "../../pipeline/bills.ts";
-import { TOLD } from "../../pipeline/spoken.ts";
+import { assertSameBill, streamedBill, wholeBill } from "../../request/bills.ts";
+import { TOLD } from "../../request/spoken.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../upstreams/gateway.ts";
 import { SOME } from "./broken.ts";
 import type { Seen, WireFault } from "./fault.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import type { Block, BlockOf } from "../../../lib/canonical/types.ts";
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Block, BlockOf } from "../../../lib/protocols/canonical/types.ts";
+import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeDetails } from "../../../lib/protocols/chat/reasoning_details.ts";
 import { assistantRequest } from "./requests.ts";

@@ -1,5 +1,5 @@
 /** Answers that the tests of the chat protocol share, by name. */
-import type { Reply } from "../../../lib/canonical/types.ts";
+import type { Reply } from "../../../lib/protocols/canonical/types.ts";
 
 const usage = { prompt: 16, completion: 3 };
 

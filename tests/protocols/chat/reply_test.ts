@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import type { Block, FinishReason, Usage } from "../../../lib/canonical/types.ts";
-import { isObject, type JsonObject } from "../../../lib/json.ts";
+import type { Block, FinishReason, Usage } from "../../../lib/protocols/canonical/types.ts";
+import { isObject, type JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeUsage } from "../../../lib/protocols/chat/usage.ts";
 import { REPLIES } from "./replies.ts";

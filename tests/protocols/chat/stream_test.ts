@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/canonical/grammar.ts";
-import type { Event, Reply } from "../../../lib/canonical/types.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Event, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { accumulate, chunksOf } from "./accumulate.ts";

@@ -1,13 +1,13 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Dropped } from "../../../lib/canonical/dropped.ts";
-import type { Block, Message, Prompt, Reasoning } from "../../../lib/canonical/types.ts";
+import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import type { Block, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json.ts";
+import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
 import { effortOfBudget } from "../../../lib/protocols/chat/write_reasoning.ts";
-import { promptOf, user } from "../../canonical/messages.ts";
+import { promptOf, user } from "../canonical/messages.ts";
 import agent from "../../fixtures/chat/agent.json" with { type: "json" };
 import functions from "../../fixtures/chat/functions.json" with { type: "json" };
 import routed from "../../fixtures/chat/routed.json" with { type: "json" };

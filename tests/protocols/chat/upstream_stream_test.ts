@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/canonical/grammar.ts";
-import type { Block, Event, Reply } from "../../../lib/canonical/types.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Block, Event, Reply } from "../../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";

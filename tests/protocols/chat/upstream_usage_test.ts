@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import type { Usage } from "../../../lib/canonical/types.ts";
-import { type Json, parseJson } from "../../../lib/json.ts";
+import type { Usage } from "../../../lib/protocols/canonical/types.ts";
+import { type Json, parseJson } from "../../../lib/json/json.ts";
 import { readUsage } from "../../../lib/protocols/chat/read_usage.ts";
 
 Deno.test("readUsage() parts what every vendor counts together in its own way", () => {

@@ -1,11 +1,11 @@
 /** Prompts and targets that the tests of this protocol share. */
-import { Dropped } from "../../../lib/canonical/dropped.ts";
-import type { Block, Prompt } from "../../../lib/canonical/types.ts";
+import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import type { Block, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
-import type { JsonObject } from "../../../lib/json.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
-import { promptOf, user } from "../../canonical/messages.ts";
+import { promptOf, user } from "../canonical/messages.ts";
 
 /** A catalog row that takes every parameter, and the members given. */
 export function rowOf(members: Partial<Model> = {}): Model {

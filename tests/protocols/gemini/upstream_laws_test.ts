@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import type { Prompt, Reply } from "../../../lib/canonical/types.ts";
-import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
+import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Frame } from "../../../lib/protocols/codec.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";

@@ -1,8 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { fold } from "../../../lib/canonical/fold.ts";
-import type { Block, Event, Reply } from "../../../lib/canonical/types.ts";
+import { fold } from "../../../lib/protocols/canonical/fold.ts";
+import type { Block, Event, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { JsonObject } from "../../../lib/json.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./pieces.ts";
 

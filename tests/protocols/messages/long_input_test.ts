@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
-import { atOnce } from "../../../lib/pace.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
+import { atOnce } from "../../../lib/scheduler.ts";
 import { messages, readCountPrompt, writeInputs } from "../../../lib/protocols/messages/mod.ts";
 
 const LONG = "x".repeat(100_000);

@@ -1,6 +1,6 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import { type JsonObject, parseJson, writeJson } from "../../../lib/json.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { echoOf, expectedMessage, REPLIES } from "./replies.ts";
 

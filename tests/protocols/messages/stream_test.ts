@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { unfold } from "../../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/canonical/grammar.ts";
-import type { Event, Prompt } from "../../../lib/canonical/types.ts";
+import { unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Event, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";

@@ -1,5 +1,5 @@
 /** Answers of upstreams: the streams in `fixtures/messages/streams`, and what each says. */
-import type { Block, Reply, Usage } from "../../../lib/canonical/types.ts";
+import type { Block, Reply, Usage } from "../../../lib/protocols/canonical/types.ts";
 import type { ErrorKind } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 

@@ -1,8 +1,8 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Block, Message, Prompt, Tool } from "../../../lib/canonical/types.ts";
+import type { Block, Message, Prompt, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { Json, JsonObject } from "../../../lib/json.ts";
-import { promptOf } from "../../canonical/messages.ts";
+import type { Json, JsonObject } from "../../../lib/json/json.ts";
+import { promptOf } from "../canonical/messages.ts";
 import { said, targetOf, write } from "./upstream_targets.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 

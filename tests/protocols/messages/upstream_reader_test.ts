@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
-import { fold } from "../../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/canonical/grammar.ts";
-import type { Event } from "../../../lib/canonical/types.ts";
+import { fold } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Event } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import type { Block, Reply, Usage } from "../../../lib/canonical/types.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import type { Block, Reply, Usage } from "../../../lib/protocols/canonical/types.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import { echoOf, REPLIES } from "./replies.ts";

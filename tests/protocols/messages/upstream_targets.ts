@@ -1,11 +1,11 @@
 /** Prompts and targets for tests of what is written to upstreams. */
-import { Dropped } from "../../../lib/canonical/dropped.ts";
-import type { Block, Message, Prompt } from "../../../lib/canonical/types.ts";
+import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import type { Block, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
-import type { JsonObject } from "../../../lib/json.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
-import { promptOf } from "../../canonical/messages.ts";
+import { promptOf } from "../canonical/messages.ts";
 
 /** Every parameter that a row can list and this protocol has. */
 export const PARAMETERS: readonly string[] = [

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { unfold } from "../../../lib/canonical/fold.ts";
-import { isObject, type Json, type JsonObject } from "../../../lib/json.ts";
+import { unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { isObject, type Json, type JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";

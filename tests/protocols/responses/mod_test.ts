@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Signature } from "../../../lib/canonical/types.ts";
+import type { Signature } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { readEncrypted, writeEncrypted } from "../../../lib/protocols/responses/encrypted.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";

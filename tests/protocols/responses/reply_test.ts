@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import type { Reply, Usage } from "../../../lib/canonical/types.ts";
-import type { JsonObject } from "../../../lib/json.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import type { Reply, Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { echoOf, REPLIES } from "./replies.ts";
 

@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
-import { unfold } from "../../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/canonical/grammar.ts";
-import type { Event, Prompt } from "../../../lib/canonical/types.ts";
+import { unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Event, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import type { JsonObject } from "../../../lib/json.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { accumulate, eventsOf } from "./accumulate.ts";

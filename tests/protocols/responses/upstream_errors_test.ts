@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { ErrorKind } from "../../../lib/errors.ts";
-import { isObject, type Json, parseJson } from "../../../lib/json.ts";
-import type { Usage } from "../../../lib/canonical/types.ts";
+import { isObject, type Json, parseJson } from "../../../lib/json/json.ts";
+import type { Usage } from "../../../lib/protocols/canonical/types.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 
 Deno.test("readError() follows the status, and the vendor's words where they say more", () => {

@@ -1,14 +1,14 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Dropped } from "../../../lib/canonical/dropped.ts";
-import type { Message, Prompt, Reasoning, Tool } from "../../../lib/canonical/types.ts";
+import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import type { Message, Prompt, Reasoning, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json.ts";
+import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { listOf, objectsOf } from "../../../lib/protocols/members.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
-import { promptOf, user } from "../../canonical/messages.ts";
+import { promptOf, user } from "../canonical/messages.ts";
 
 const EVERYTHING = [
   "temperature",

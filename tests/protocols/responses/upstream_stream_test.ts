@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { fold, unfold } from "../../../lib/canonical/fold.ts";
-import { checkGrammar } from "../../../lib/canonical/grammar.ts";
-import type { Block, Event, Prompt, Reply } from "../../../lib/canonical/types.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Block, Event, Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { isObject, type JsonObject } from "../../../lib/json.ts";
+import { isObject, type JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { readEncrypted } from "../../../lib/protocols/responses/encrypted.ts";
 import { objectsOf } from "../../../lib/protocols/members.ts";

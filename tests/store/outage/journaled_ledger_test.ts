@@ -4,7 +4,7 @@ import type { Entry, LedgerStore } from "../../../lib/store/ledger.ts";
 import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
 import { openJournal } from "../../../lib/store/outage/journal.ts";
 import { journaled, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
-import { type Clock, createClock } from "../../metering/simulator/clock.ts";
+import { type Clock, createClock } from "../../billing/simulator/clock.ts";
 import { seeded } from "../../random.ts";
 import { entry, hold, ofKey, readChain, testLedger } from "../behaviours_ledger.ts";
 import { inFolder } from "../in_folder.ts";

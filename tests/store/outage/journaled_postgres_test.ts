@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
-import { auditLedger } from "../../../lib/reports/audit.ts";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { Secret } from "../../../lib/secret.ts";
 import { openPostgresStore } from "../../../lib/store/postgres.ts";
 import { type Engine, HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";

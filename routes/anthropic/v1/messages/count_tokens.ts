@@ -1,5 +1,5 @@
-import type { RouteContext } from "../../../../lib/http/router.ts";
-import { countTokens } from "../../../../lib/pipeline/count_tokens.ts";
+import type { RouteContext } from "../../../../lib/server/router.ts";
+import { countTokens } from "../../../../lib/request/count_tokens.ts";
 
 export function POST(request: Request, context: RouteContext): Promise<Response> {
   return countTokens(request, context);

@@ -1,5 +1,5 @@
 import { listVendor } from "../../../../lib/catalog/serve.ts";
-import type { RouteContext } from "../../../../lib/http/router.ts";
+import type { RouteContext } from "../../../../lib/server/router.ts";
 
 export function GET(request: Request, context: RouteContext): Promise<Response> {
   return listVendor(request, context, "native");

@@ -1,0 +1,162 @@
+/** What is billed beside the plain price of tokens: dearer service tiers, and calls of hosted tools. */
+import {
+  type Block,
+  type BlockOf,
+  type Event,
+  type Extras,
+  mayRunHostedTools,
+  PLAIN_TIERS,
+  type Prompt,
+  type Usage,
+} from "../protocols/canonical/types.ts";
+import type { JsonObject } from "../json/json.ts";
+import type { BilledExtra, EntryDetails, PriceSheet } from "../store/ledger.ts";
+import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
+import { type ExtraPrices, unitPrices } from "./price.ts";
+
+/** What an answer used beside tokens, as far as it is known. */
+export type UsedExtras = Pick<Usage, "tiers" | "hostedCalls">;
+
+/** Prices of a request, and what it asked for. */
+interface Terms {
+  sheet: Readonly<PriceSheet>;
+  extraPrices?: ExtraPrices | undefined;
+  tier?: string | undefined;
+}
+
+/** Calls of one hosted tool that are held for where the request names no most number. */
+const HELD_CALLS = 32;
+
+/** Most calls of a tool that an upstream is believed. */
+const MOST_CALLS = 10_000;
+
+/**
+ * The prices that a request pays, and what is billed beside its tokens. A tier that the upstream reports and that has a
+ * price counts; where it reports none, or one without a price, it is the one that was asked for.
+ */
+export function billUsed(
+  used: UsedExtras | undefined,
+  { sheet, extraPrices, tier: asked }: Terms,
+): { sheet: Readonly<PriceSheet>; details?: EntryDetails } {
+  if (used === undefined && asked === undefined) return { sheet };
+  const { tiers, hostedCalls = {} } = used ?? {};
+  const tier = servedTier(tiers, { asked, extraPrices });
+  const extras = Object.entries(hostedCalls).sort(byName).flatMap(([name, count]): BilledExtra[] => {
+    const price = extraPrices?.hostedTools[name] ?? "0";
+    return count > 0 && count <= MOST_CALLS ? [{ item: `hosted_tools.${name}`, count, price }] : [];
+  });
+  const isPlain = tier === undefined && extras.length === 0;
+  return {
+    sheet: (tier === undefined ? undefined : extraPrices?.tiers.get(tier)) ?? sheet,
+    ...(!isPlain && {
+      details: { ...(extras.length > 0 && { extras }), ...(tier !== undefined && { service_tier: tier }) },
+    }),
+  };
+}
+
+function byName([first]: [string, number], [second]: [string, number]): number {
+  return first < second ? -1 : 1;
+}
+
+function servedTier(
+  reported: readonly string[] | undefined,
+  { asked, extraPrices }: Pick<Terms, "extraPrices"> & { asked: string | undefined },
+): string | undefined {
+  if (reported === undefined) return asked;
+  const dear = reported.filter((name) => !PLAIN_TIERS.has(name));
+  const [priced] = dear.filter((name) => extraPrices?.tiers.has(name)).sort((first, second) =>
+    pricesOf(second, extraPrices) > pricesOf(first, extraPrices) ? 1 : -1
+  );
+  return priced ?? (dear.length === 0 ? undefined : asked ?? dear[0]);
+}
+
+/** How dear a tier is, for a comparison. */
+function pricesOf(tier: string, extraPrices: ExtraPrices | undefined): Amount {
+  const sheet = extraPrices?.tiers.get(tier);
+  if (sheet === undefined) return 0n;
+  const { prompt, completion } = unitPrices(sheet);
+  return prompt + completion;
+}
+
+/** The most that the hosted tools of a request can cost, as far as it is held for. */
+export function mostCostOfTools(
+  { extras, n = 1 }: Pick<Prompt, "extras" | "n">,
+  prices: ExtraPrices | undefined,
+): Amount {
+  if (extras === undefined || prices === undefined || extras.hostedTools.length === 0) return 0n;
+  const factor = parseFactor(prices.dearest.factor);
+  let sum = 0n;
+  let dearest = 0n;
+  for (const { name, maxCalls = HELD_CALLS } of extras.hostedTools) {
+    const price = timesFactor(parseUsd(prices.hostedTools[name] ?? "0"), factor);
+    sum += BigInt(maxCalls) * price;
+    if (price > dearest) dearest = price;
+  }
+  const all = extras.maxCalls === undefined ? sum : BigInt(extras.maxCalls) * dearest;
+  return BigInt(n) * (all < sum ? all : sum);
+}
+
+/** Counts the calls of hosted tools in an answer, as it comes. What the upstream itself counts goes before that. */
+export class HostedCalls {
+  readonly #tools: ReadonlySet<string>;
+  readonly #counts: Record<string, number> = {};
+  #cited = false;
+
+  constructor({ hostedTools }: Pick<Extras, "hostedTools">) {
+    this.#tools = new Set(hostedTools.map(({ name }) => name));
+  }
+
+  /** Takes an event of an answer. Chat tells of a search only by what the answer cites. */
+  push(event: Event): void {
+    if (event.type === "open" && event.block.type === "foreign") this.#count(event.block);
+    else if (event.type === "citation") this.#cited = true;
+  }
+
+  /** Takes a block of a whole answer. */
+  take(block: Block): void {
+    if (block.type === "foreign") this.#count(block);
+    else if (block.type === "text" && block.citations !== undefined) this.#cited = true;
+  }
+
+  #count(block: Pick<BlockOf<"foreign">, "from" | "value">): void {
+    const name = block.from === "responses" ? toolOfItem(block.value) : toolOfBlock(block.value);
+    if (name !== undefined && this.#tools.has(name)) this.#counts[name] = (this.#counts[name] ?? 0) + 1;
+  }
+
+  /** What was used, with what the upstream reports of it. */
+  used({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
+    const cited = this.#cited && Object.keys(this.#counts).length === 0
+      ? CITING.find((name) => this.#tools.has(name))
+      : undefined;
+    const calls = { ...(cited !== undefined && { [cited]: 1 }), ...this.#counts, ...hostedCalls };
+    return usedExtras({ ...(tiers !== undefined && { tiers }), hostedCalls: calls });
+  }
+}
+
+/** Hosted tools whose answers cite what they found. */
+const CITING: readonly string[] = ["web_search", "plugins"];
+
+/** What was used beside tokens, where there is any. */
+export function usedExtras({ tiers, hostedCalls }: UsedExtras): UsedExtras | undefined {
+  if (tiers === undefined && hostedCalls === undefined) return undefined;
+  return { ...(tiers !== undefined && { tiers }), ...(hostedCalls !== undefined && { hostedCalls }) };
+}
+
+/** A counter for an answer in which hosted tools may run; absent: none may. */
+export function hostedCallsOf(prompt: Pick<Prompt, "extras">): HostedCalls | undefined {
+  return prompt.extras !== undefined && mayRunHostedTools(prompt) ? new HostedCalls(prompt.extras) : undefined;
+}
+
+/** Responses: `web_search_call`. To open a page, or to look within it, is no search. */
+function toolOfItem({ type, action }: JsonObject): string | undefined {
+  if (typeof type !== "string" || !type.endsWith("_call")) return undefined;
+  const step = typeof action === "object" && action !== null && "type" in action ? action.type : undefined;
+  if (type === "web_search_call" && step !== undefined && step !== "search") return undefined;
+  return type.slice(0, -"_call".length);
+}
+
+/** Messages: `server_tool_use`. Two of its tools belong to one that is asked for. */
+function toolOfBlock({ type, name }: JsonObject): string | undefined {
+  if (type !== "server_tool_use" || typeof name !== "string") return undefined;
+  return name.endsWith("_code_execution") ? "code_execution" : name;
+}

@@ -1,0 +1,164 @@
+/** What a model reads of a prompt, part by part, and what can be said of a part's size without a tokenizer. */
+import type { Block, BlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
+import type { JsonObject } from "../json/json.ts";
+import { writeSteps } from "../json/steps.ts";
+import { inSlices } from "../scheduler.ts";
+import { imageSizeBase64 } from "./image_size.ts";
+import { countPdfPages, inflateBudget, pagesBySize } from "./pdf_pages.ts";
+
+/** What stands between messages, by rule of thumb. */
+export const TOKENS_PER_MESSAGE = 3;
+/** The beginning of the answer. */
+export const TOKENS_OF_PRIMER = 3;
+
+const MAX_IMAGE_SIDE = 1568;
+const PIXELS_PER_TOKEN = 750;
+/** Also those of a page of a PDF, which vendors read as a picture and its text. */
+const TOKENS_OF_UNKNOWN_MEDIA = 1600;
+const BYTES_PER_TOKEN = 4;
+
+/** A text, media that count in their own way, or what only somebody else can read: an issuer its reasoning. */
+export type Part = string | BlockOf<"media"> | { type: "sealed"; value: string };
+
+/** Everything outside the messages. A generator, because writing large JSON takes time: it can pause between parts. */
+export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<Part> {
+  for (const tool of tools) yield* toolParts(tool);
+  if (format?.type !== "json_schema") return;
+  if (format.name !== undefined) yield format.name;
+  if (format.description !== undefined) yield format.description;
+  yield json(format.schema);
+}
+
+function* toolParts(tool: Tool): Generator<Part> {
+  if (tool.type === "hosted") {
+    yield json(tool.value);
+    return;
+  }
+  yield tool.name;
+  if (tool.namespace !== undefined) yield tool.namespace;
+  if (tool.description !== undefined) yield tool.description;
+  const schema = tool.type === "function" ? tool.parameters : tool.format;
+  if (schema !== undefined) yield json(schema);
+}
+
+/** What is in the blocks of a message or an answer. */
+export function* blockParts(blocks: readonly Block[]): Generator<Part> {
+  for (const block of blocks) {
+    switch (block.type) {
+      case "text":
+      case "refusal":
+        yield block.text;
+        break;
+      case "reasoning":
+        yield block.text;
+        if (block.signature !== undefined) yield { type: "sealed", value: block.signature.value };
+        break;
+      case "media":
+        if (block.name !== undefined) yield block.name;
+        yield block;
+        break;
+      case "tool_call":
+        yield block.name;
+        if (block.namespace !== undefined) yield block.namespace;
+        yield block.arguments;
+        break;
+      case "tool_result":
+        yield* blockParts(block.blocks);
+        break;
+      case "foreign":
+        yield json(block.value);
+    }
+  }
+}
+
+/** JSON of parts of long prompts, as long as these are there. */
+const written = new WeakMap<JsonObject, string>();
+
+/** Pages of PDFs that were counted, as long as these are there. */
+const pages = new WeakMap<Media, number>();
+
+/** Writes the JSON that the parts of a long prompt are, and counts pages, with turns for others, before all look at them. */
+export async function writeLongParts({ tools, format, messages }: Prompt): Promise<void> {
+  const values = tools.flatMap((tool) =>
+    tool.type === "hosted" ? [tool.value] : tool.type === "function" ? [tool.parameters] : [tool.format]
+  );
+  if (format?.type === "json_schema") values.push(format.schema);
+  for (const { blocks } of messages) {
+    for (const block of blocks) if (block.type === "foreign") values.push(block.value);
+  }
+  const given = values.filter((value) => value !== undefined);
+  if (given.length > 0) await inSlices(writeAll(given));
+  await countPages({ messages });
+}
+
+/** Counts the pages of all PDFs of a prompt, once. */
+export async function countPages({ messages }: Pick<Prompt, "messages">): Promise<void> {
+  const budget = inflateBudget();
+  for (const media of mediaIn(messages)) {
+    const isNew = isPdf(media) && !pages.has(media);
+    if (isNew) pages.set(media, await inSlices(countPdfPages(media.base64, budget)));
+  }
+}
+
+function* mediaIn(messages: readonly { blocks: readonly Block[] }[]): Generator<Media> {
+  for (const { blocks } of messages) {
+    for (const part of blockParts(blocks)) if (typeof part !== "string" && part.type === "media") yield part.media;
+  }
+}
+
+/** Whether a prompt has pictures or files whose tokens are estimated, and not counted. */
+export function isEstimated({ messages }: Pick<Prompt, "messages">): boolean {
+  for (const media of mediaIn(messages)) {
+    if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;
+  }
+  return false;
+}
+
+function* writeAll(values: readonly JsonObject[]): Generator<void> {
+  for (const value of values) written.set(value, yield* writeSteps(value));
+}
+
+function json(value: JsonObject): string {
+  return written.get(value) ?? JSON.stringify(value);
+}
+
+/** Tokens of media, by size alone: a picture's in pixels, a PDF's in pages, any other file's in bytes. */
+export function mediaTokens(media: Media): number {
+  if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
+  if (isPdf(media)) return TOKENS_OF_UNKNOWN_MEDIA * pagesOf(media);
+  return media.mediaType.startsWith("image/") ? imageTokens(media.base64) : tokensOfBytes(base64Bytes(media.base64));
+}
+
+/** A PDF whose bytes are there. */
+interface Pdf {
+  kind: "bytes";
+  base64: string;
+  mediaType: `application/pdf${string}`;
+}
+
+function isPdf(media: Media): media is Pdf {
+  return media.kind === "bytes" && media.mediaType.startsWith("application/pdf");
+}
+
+/** Pages of a file; 1 of one that is no PDF. Where nobody has counted them, its size tells. */
+export function pagesOf(media: Media): number {
+  return isPdf(media) ? pages.get(media) ?? pagesBySize(media.base64) : 1;
+}
+
+function imageTokens(base64: string): number {
+  const size = imageSizeBase64(base64);
+  if (size === undefined) return TOKENS_OF_UNKNOWN_MEDIA;
+  const scale = Math.min(1, MAX_IMAGE_SIDE / Math.max(size.width, size.height));
+  return Math.ceil(size.width * scale * size.height * scale / PIXELS_PER_TOKEN);
+}
+
+/** Tokens that bytes of text usually have. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN);
+}
+
+/** Bytes that padded base64 stands for. */
+export function base64Bytes(base64: string): number {
+  const padding = base64.endsWith("==") ? 2 : base64.endsWith("=") ? 1 : 0;
+  return Math.floor(base64.length * 3 / 4) - padding;
+}

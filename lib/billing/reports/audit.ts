@@ -1,0 +1,123 @@
+/** The audit: everything in the ledger that can be worked out anew is, and compared. */
+import type { StopSignal } from "../../stop.ts";
+import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
+import { checkDays, type DayCounts } from "./audit_days.ts";
+import { type Difference, Findings } from "./audit_findings.ts";
+import { EntryWalk } from "./audit_walk.ts";
+
+/** Time after the end of its lease at which an open hold is wrong, in milliseconds: the sweep has had its chance. */
+const LEASE_GRACE_MS = 300_000;
+
+/** Walks that are begun anew because the oldest entries were pruned under them. */
+const MOST_RESTARTS = 5;
+
+/** The start of a ledger that nothing was pruned of. */
+const WHOLE: LedgerStart = { seq: 0, check: 0, day: -1 };
+
+const NO_DAYS: DayCounts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
+
+/** What an audit found. */
+export interface AuditReport {
+  /** True where there is no difference. */
+  ok: boolean;
+  checked: DayCounts & {
+    entries: number;
+    /** Places of the first and the last entry; `null` where there is none. */
+    first_seq: number | null;
+    last_seq: number | null;
+    holds: number;
+  };
+  difference_count: number;
+  /** The first 100 of them. */
+  differences: Difference[];
+}
+
+/** What an audit may be given. */
+export interface AuditOptions {
+  /** Unix time in milliseconds. */
+  now?: () => number;
+  /** Lets everything else in the process have its turn. */
+  turn?: () => Promise<void>;
+  /** What is known to be wrong with the file that the ledger is kept in. */
+  damage?: readonly string[];
+  /** Whether anybody wants it still. */
+  signal?: StopSignal;
+}
+
+/**
+ * Audits a ledger, which may be in use meanwhile. Whatever is wrong with it is in the report.
+ * @throws the reason of the signal before the next page, where it is given up
+ */
+export async function auditLedger(
+  ledger: LedgerStore,
+  { now = Date.now, turn: others = nextTurn, damage = [], signal }: AuditOptions = {},
+): Promise<AuditReport> {
+  async function turn(): Promise<void> {
+    await others();
+    signal?.throwIfAborted();
+  }
+
+  const { walk, findings } = await walkAll(ledger, turn);
+  for (const message of damage) findings.add({ kind: "file", message });
+  const days = await findings.attempt("the sums per day", () => checkDays(ledger, { walk, findings, turn }));
+  // Where it was given up there, that stands in the findings.
+  signal?.throwIfAborted();
+  const holds = await findings.attempt("the holds", () => checkHolds(ledger, { findings, now: now() }));
+  return {
+    ok: findings.count === 0,
+    checked: { ...walk.extent(), ...(days ?? NO_DAYS), holds: holds ?? 0 },
+    difference_count: findings.count,
+    differences: findings.told,
+  };
+}
+
+/** Walks through all entries; again from the new beginning where pruning was faster. */
+async function walkAll(
+  ledger: LedgerStore,
+  turn: () => Promise<void>,
+): Promise<{ walk: EntryWalk; findings: Findings }> {
+  for (let restarts = 0;; restarts++) {
+    const findings = new Findings();
+    const walk = new EntryWalk(await readStart(ledger, findings), findings);
+    await walk.toEnd(ledger, turn);
+    const { seq } = await readStart(ledger, new Findings());
+    if (!walk.mayBeOvertaken(seq) || restarts === MOST_RESTARTS) return { walk, findings };
+  }
+}
+
+/** Where the ledger starts; where that makes no sense, at its very beginning. */
+async function readStart(ledger: LedgerStore, findings: Findings): Promise<LedgerStart> {
+  const start = await findings.attempt("the start", () => ledger.start());
+  if (start === undefined) return WHOLE;
+  const { seq, check, day } = start;
+  const isWhole = seq === 0 && check === 0 && day === -1;
+  const isPruned = Number.isSafeInteger(seq) && seq > 0 && Number.isSafeInteger(check) && Number.isSafeInteger(day) &&
+    day >= 0;
+  if (isWhole || isPruned) return start;
+  findings.add({ kind: "start", message: `the start is no place in a ledger: ${JSON.stringify(start)}` });
+  return WHOLE;
+}
+
+/** Returns how many open holds there are. */
+async function checkHolds(
+  ledger: LedgerStore,
+  { findings, now }: { findings: Findings; now: number },
+): Promise<number> {
+  const holds = await ledger.holds();
+  for (const { id, amount, leaseUntil } of holds) {
+    if (amount < 0n) findings.add({ kind: "hold", id, message: "an amount below 0 is held" });
+    if (leaseUntil + LEASE_GRACE_MS < now) {
+      findings.add({
+        kind: "hold",
+        id,
+        message: `held beyond its lease, which ended ${new Date(leaseUntil).toISOString()}`,
+      });
+    }
+  }
+  return holds.length;
+}
+
+/** A timer, as only that lets connections be served in between; immediates keep them waiting. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, 0));
+}

@@ -1,0 +1,141 @@
+/** The part of the audit that compares the sums per day with the entries. */
+import type { DaySum, LedgerStore } from "../../store/ledger.ts";
+import { formatUsd } from "../money.ts";
+import type { Difference, Findings } from "./audit_findings.ts";
+import type { EntryWalk } from "./audit_walk.ts";
+import { inSlices } from "../../scheduler.ts";
+import { DAY_MS } from "../../store/days.ts";
+import { emptySum, isSame, isWithin, nameOfDaySum } from "./day_sums.ts";
+
+/** Sums read between two turns of the event loop, and those of the rest of their day. */
+const PAGE = 1000;
+
+/** Sums that are looked at between two looks at the clock: one day has as many as there are keys. */
+const SUMS_AT_ONCE = 64;
+
+/** A day before every other. */
+const NO_DAY = Number.MIN_SAFE_INTEGER;
+
+/** How many sums were looked at. */
+export interface DayCounts {
+  /** Those whose entries are all there. */
+  day_sums: number;
+  /** Of them, those that grew meanwhile: the entries fit between two readings. */
+  day_sums_in_motion: number;
+  /** Those of days that entries are pruned of: no more than what is left can be compared. */
+  day_sums_alone: number;
+}
+
+/** What the comparison needs. */
+interface Parts {
+  walk: EntryWalk;
+  findings: Findings;
+  turn: () => Promise<void>;
+}
+
+/** The sums of some whole days. */
+interface Page {
+  sums: SumsByName;
+  /** The last of the days; infinite where there are no more. */
+  until: number;
+}
+
+type SumsByName = ReadonlyMap<string, DaySum>;
+
+/** What is known of a sum, or of some: as read before and after the newest entries, and as the entries make it. */
+type Readings<What = DaySum> = Record<"before" | "after" | "made", What>;
+
+/**
+ * Compares the sums per day with the entries. A ledger in use grows meanwhile, so its sums are read before and after the
+ * newest entries: the entries must make no less than the former and no more than the latter. For sums that stand still,
+ * that is the same. Of days that entries are pruned of, what is left must make no more than the sums.
+ */
+export async function checkDays(ledger: LedgerStore, { walk, findings, turn }: Parts): Promise<DayCounts> {
+  const counts = { day_sums: 0, day_sums_in_motion: 0, day_sums_alone: 0 };
+  const goneDay = walk.start.day;
+  let isShort = goneDay < 0;
+
+  function look(sums: Readings): void {
+    const { before, after, made } = sums;
+    const { day } = made;
+    const isAlone = day <= goneDay;
+    if (isAlone) counts.day_sums_alone++;
+    else counts.day_sums++;
+    if (!isAlone && !isSame(before, after)) counts.day_sums_in_motion++;
+    if (day === goneDay && !isSame(made, after)) isShort = true;
+    if (!isWithin(made, after) || (!isAlone && !isWithin(before, made))) findings.add(differs(sums));
+  }
+
+  function* lookAtAll({ before, after, made }: Readings<SumsByName>, until: number): Generator<void, void> {
+    let count = 0;
+    for (const these of [made, before, after]) {
+      for (const [name, known] of these) {
+        if (++count % SUMS_AT_ONCE === 0) yield;
+        const isDone = these !== made && (made.has(name) || these === after && before.has(name));
+        if (isDone || known.day > until) continue;
+        const nothing = emptySum(known);
+        look({
+          before: before.get(name) ?? nothing,
+          after: after.get(name) ?? nothing,
+          made: made.get(name) ?? nothing,
+        });
+      }
+    }
+  }
+
+  for (let since = NO_DAY; since < Infinity;) {
+    const before = await readPage(ledger, since);
+    await walk.toEnd(ledger, turn);
+    const after = await readPage(ledger, since);
+    const until = Math.min(before.until, after.until);
+    const made = await inSlices(byName(walk.sums.within(since, until)));
+    await inSlices(lookAtAll({ before: before.sums, after: after.sums, made }, until));
+    since = until + 1;
+    await turn();
+  }
+  if (!isShort) {
+    findings.add({ kind: "start", message: `entries of ${dateOf(goneDay)} are said to be gone, but none is missing` });
+  }
+  return counts;
+}
+
+async function readPage(ledger: LedgerStore, since: number): Promise<Page> {
+  const sums = await ledger.days(since, PAGE);
+  const until = sums.length < PAGE ? Infinity : sums.at(-1)?.day ?? Infinity;
+  return { sums: await inSlices(byName(sums)), until };
+}
+
+function* byName(sums: readonly DaySum[]): Generator<void, SumsByName> {
+  const named = new Map<string, DaySum>();
+  for (const [index, sum] of sums.entries()) {
+    if (index % SUMS_AT_ONCE === 0) yield;
+    named.set(`${sum.day}\n${nameOfDaySum(sum)}`, sum);
+  }
+  return named;
+}
+
+function differs({ after, made }: Readings): Difference {
+  const { day, keyId, group, model } = made;
+  const kept = figuresOf(after);
+  const told = figuresOf(made).flatMap(([name, text], index) => {
+    const other = kept[index]?.[1];
+    return text === other ? [] : [`${name} is ${other}, the entries make ${text}`];
+  });
+  const whose = `${dateOf(day)}, key "${keyId}", group "${group}", model "${model}"`;
+  return { kind: "day_sum", message: `${whose}: ${told.join("; ")}` };
+}
+
+/** Such as `2026-11-21`; days that no calendar has are told by their number. */
+function dateOf(day: number): string {
+  const date = new Date(day * DAY_MS);
+  return Number.isNaN(date.getTime()) ? `day ${day}` : date.toISOString().slice(0, 10);
+}
+
+function figuresOf({ requests, failed, tokens, images, cost, overrun }: DaySum): [string, string][] {
+  const counts = Object.entries({ requests, failed, ...tokens, images });
+  return [
+    ...counts.map(([name, count]): [string, string] => [name, String(count)]),
+    ["cost", `${formatUsd(cost)} USD`],
+    ["overrun", `${formatUsd(overrun)} USD`],
+  ];
+}

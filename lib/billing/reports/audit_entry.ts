@@ -1,0 +1,88 @@
+/** What must hold for one entry of the ledger by itself. */
+import { messageOf } from "../../errors.ts";
+import { formatUsd } from "../money.ts";
+import { deliveredTokens, outputTokens, readSizeText } from "../image_tokens.ts";
+import { postings, recompute } from "../postings.ts";
+import type { KeptEntry } from "../../store/ledger.ts";
+
+/** What is wrong with an entry. */
+export interface EntryFault {
+  kind: "number" | "cost";
+  message: string;
+}
+
+/** Every fault of an entry: numbers that cannot be, and a cost that its tokens and prices do not make. */
+export function checkEntry(entry: KeptEntry): EntryFault[] {
+  const faults: EntryFault[] = [];
+  for (const name of badNumbers(entry)) {
+    faults.push({ kind: "number", message: `${name} is no number that can be` });
+  }
+  try {
+    const { cost, overrun } = recompute(entry);
+    if (cost !== entry.cost) faults.push(differs("cost", { kept: entry.cost, made: cost }));
+    if (overrun !== entry.overrun) faults.push(differs("overrun", { kept: entry.overrun, made: overrun }));
+    faults.push(...imageFaults(entry));
+    postings(entry);
+  } catch (error) {
+    faults.push({ kind: "cost", message: messageOf(error) });
+  }
+  return faults;
+}
+
+function differs(what: string, { kept, made }: { kept: bigint; made: bigint }): EntryFault {
+  return {
+    kind: "cost",
+    message: `the ${what} is ${formatUsd(kept)} USD, but its tokens and prices make ${formatUsd(made)} USD`,
+  };
+}
+
+/** Images are billed by their size: its tokens are those that the formula gives. */
+function imageFaults({ tokens, images, details }: KeptEntry): EntryFault[] {
+  const sizes = details?.image_sizes;
+  if (sizes === undefined) return [];
+  const faults: EntryFault[] = [];
+  const { asked, delivered } = sizes;
+  if (delivered.length !== images) {
+    faults.push({ kind: "number", message: `images is ${images}, but it has the sizes of ${delivered.length}` });
+  }
+  const made = delivered.reduce((sum, size) => sum + tokensOfSize(size, asked), 0);
+  if (made !== tokens.completion) {
+    faults.push({
+      kind: "cost",
+      message: `it is billed for ${tokens.completion} tokens of images, but their sizes make ${made}`,
+    });
+  }
+  return faults;
+}
+
+/** One whose size could not be read costs what was asked for. */
+function tokensOfSize(delivered: string, asked: string): number {
+  const size = readSizeText(delivered);
+  if (size !== undefined) return deliveredTokens(size);
+  const wanted = readSizeText(asked);
+  return wanted === undefined ? NaN : outputTokens(wanted);
+}
+
+function badNumbers({ at, status, tokens, firstMs, totalMs, attempts, images, held, details }: KeptEntry): string[] {
+  const counts: [string, number | undefined][] = [
+    ["at", at],
+    ["status", status],
+    ["prompt", tokens.prompt],
+    ["input_cache_read", tokens.input_cache_read],
+    ["input_cache_write_5m", tokens.input_cache_write_5m],
+    ["input_cache_write_1h", tokens.input_cache_write_1h],
+    ["completion", tokens.completion],
+    ["reasoning", tokens.reasoning],
+    ["first_ms", firstMs],
+    ["total_ms", totalMs],
+    ["attempts", attempts],
+    ["images", images],
+    ...(details?.extras ?? []).map(({ item, count }): [string, number] => [item, count]),
+  ];
+  const bad = counts.filter(([, count]) => count !== undefined && !(Number.isSafeInteger(count) && count >= 0));
+  return [
+    ...bad.map(([name]) => name),
+    ...(tokens.reasoning > tokens.completion ? ["reasoning"] : []),
+    ...(held < 0n ? ["held"] : []),
+  ];
+}

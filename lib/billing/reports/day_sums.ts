@@ -1,0 +1,54 @@
+/** Sums per day made anew from single entries, to compare with those that are kept. */
+import { addFigures, dayOf, figuresOf, NO_TOKENS, TOKEN_CLASSES } from "../../store/days.ts";
+import type { DaySum, KeptEntry } from "../../store/ledger.ts";
+
+/** Whose sum it is: a day, and a key, group and model. */
+type Whose = Pick<DaySum, "day" | "keyId" | "group" | "model">;
+
+/** Tells sums of one day apart. */
+export function nameOfDaySum({ keyId, group, model }: Omit<Whose, "day">): string {
+  return `${keyId}\n${group}\n${model}`;
+}
+
+/** Sums over entries, by day, key, group and model. */
+export class DaySums {
+  readonly #days = new Map<number, Map<string, DaySum>>();
+
+  /** Adds an entry. */
+  add(entry: KeptEntry): void {
+    addFigures(this.#sumOf(entry), figuresOf(entry));
+  }
+
+  /** The sums of days from one to another, both included. */
+  within(first: number, last: number): DaySum[] {
+    return [...this.#days].flatMap(([day, sums]) => first <= day && day <= last ? [...sums.values()] : []);
+  }
+
+  #sumOf({ at, keyId, group, model }: KeptEntry): DaySum {
+    const day = dayOf(at);
+    let sums = this.#days.get(day);
+    if (sums === undefined) this.#days.set(day, sums = new Map());
+    const name = nameOfDaySum({ keyId, group, model });
+    let sum = sums.get(name);
+    if (sum === undefined) sums.set(name, sum = emptySum({ day, keyId, group, model }));
+    return sum;
+  }
+}
+
+/** True where no figure of the one is above that of the other. */
+export function isWithin(one: DaySum, other: DaySum): boolean {
+  return one.requests <= other.requests && one.failed <= other.failed && one.images <= other.images &&
+    one.cost <= other.cost && one.overrun <= other.overrun &&
+    TOKEN_CLASSES.every((name) => one.tokens[name] <= other.tokens[name]);
+}
+
+/** True where every figure is the same. */
+export function isSame(one: DaySum, other: DaySum): boolean {
+  return isWithin(one, other) && isWithin(other, one);
+}
+
+/** A sum of nothing. */
+export function emptySum({ day, keyId, group, model }: Whose): DaySum {
+  const nothing = { requests: 0, failed: 0, tokens: { ...NO_TOKENS }, images: 0, cost: 0n, overrun: 0n };
+  return { day, keyId, group, model, ...nothing };
+}

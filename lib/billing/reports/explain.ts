@@ -1,0 +1,194 @@
+/** One request and its price, line by line. */
+import { type Amount, formatUsd, parseUsd } from "../money.ts";
+import { costOfExtras, PRICE_CLASSES, unitPrice } from "../price.ts";
+import type {
+  BilledTokens,
+  Ending,
+  Hold,
+  ImageSizes,
+  KeptEntry,
+  LedgerStore,
+  UsageSource,
+} from "../../store/ledger.ts";
+
+/** One price: `tokens` times `price_usd` times `factor` is `amount_usd`, exactly. */
+export interface ExplainedLine {
+  /** Name of the price, as in `pricing`. */
+  class: string;
+  tokens: number;
+  /** The catalog's price of one token. */
+  price_usd: string;
+  /** What the group of the key pays of it. */
+  factor: string;
+  amount_usd: string;
+}
+
+/** A request that has ended. Amounts are exact USD, as decimal strings; members without a value are `null`. */
+export interface EndedRequest {
+  state: "ended";
+  id: string;
+  /** Place in the ledger. */
+  seq: number;
+  /** When it came in, such as `2026-11-21T10:00:00.000Z`. */
+  at: string;
+  key_id: string;
+  group: string;
+  model: string | null;
+  /** The upstream that was asked last. */
+  upstream: string | null;
+  endpoint: string;
+  /** HTTP status that the client got; 499 where it left before there was one. */
+  status: number;
+  ending: Ending;
+  /** Upstreams that were asked. */
+  attempts: number;
+  /** Milliseconds until the first of the answer, and until the end. */
+  first_ms: number | null;
+  total_ms: number;
+  images: number;
+  /** Sizes of the images that were asked for and delivered; `null` where the entry does not have them. */
+  image_sizes: ImageSizes | null;
+  /** The service tier that served it; `null` where that is the plain one. */
+  service_tier: string | null;
+  tokens: BilledTokens;
+  /** Where the numbers of tokens come from. */
+  source: UsageSource;
+  /** Which version of the prices it paid. */
+  price_version: number | null;
+  lines: ExplainedLine[];
+  /** All lines together: what it cost. */
+  sum_usd: string;
+  /** What was set aside for it, and what of that was not needed. */
+  held_usd: string;
+  released_usd: string;
+  /** What it cost beyond what was held: paid by the house. */
+  overrun_usd: string;
+  /** What the customer pays. */
+  charged_usd: string;
+  /** Why nothing was charged; `null` where something was. */
+  why_free: string | null;
+  /** False where the lines do not make up what the ledger says: then the ledger was changed. */
+  adds_up: boolean;
+}
+
+/** A request that is under way, with the most that it can cost set aside. */
+export interface RunningRequest {
+  state: "running";
+  id: string;
+  at: string;
+  key_id: string;
+  group: string;
+  model: string;
+  endpoint: string;
+  held_usd: string;
+}
+
+/** Everything about one request. */
+export type Explanation = EndedRequest | RunningRequest;
+
+/** Explains a request by its id, with or without `req_`. `undefined` where the ledger does not know it. */
+export async function explainRequest(
+  ledger: Pick<LedgerStore, "find" | "holds">,
+  id: string,
+): Promise<Explanation | undefined> {
+  const bare = id.startsWith("req_") ? id.slice("req_".length) : id;
+  const hold = (await ledger.holds()).find((hold) => hold.id === bare);
+  // Asked after the holds: a request that ended in between is found here.
+  const entry = await ledger.find(bare);
+  if (entry !== undefined) return explainEntry(entry);
+  return hold === undefined ? undefined : explainHold(hold);
+}
+
+/** Explains what was entered. @throws {RangeError} where its prices cannot be read */
+export function explainEntry(entry: KeptEntry): EndedRequest {
+  const { cost, held, overrun } = entry;
+  const amounts = amountsOf(entry);
+  const sum = amounts.reduce((sum, { amount }) => sum + amount, 0n);
+  return {
+    state: "ended",
+    id: `req_${entry.id}`,
+    seq: entry.seq,
+    at: new Date(entry.at).toISOString(),
+    key_id: entry.keyId,
+    group: entry.group,
+    model: entry.model === "" ? null : entry.model,
+    upstream: entry.upstream === "" ? null : entry.upstream,
+    endpoint: entry.endpoint,
+    status: entry.status,
+    ending: entry.ending,
+    attempts: entry.attempts,
+    first_ms: entry.firstMs ?? null,
+    total_ms: entry.totalMs,
+    images: entry.images,
+    image_sizes: entry.details?.image_sizes ?? null,
+    service_tier: entry.details?.service_tier ?? null,
+    tokens: entry.tokens,
+    source: entry.source,
+    price_version: entry.priceVersion ?? null,
+    lines: amounts.map(({ name, count, price, amount }) => ({
+      class: name,
+      tokens: count,
+      price_usd: formatUsd(parseUsd(price)),
+      factor: entry.sheet?.factor ?? "1",
+      amount_usd: formatUsd(amount),
+    })),
+    sum_usd: formatUsd(sum),
+    held_usd: formatUsd(held),
+    released_usd: formatUsd(released(entry)),
+    overrun_usd: formatUsd(overrun),
+    charged_usd: formatUsd(cost),
+    why_free: whyFree(entry, sum),
+    adds_up: sum === cost + overrun,
+  };
+}
+
+/** What each class of tokens costs, and what is billed beside them. */
+function amountsOf(
+  { sheet, tokens, details }: KeptEntry,
+): { name: string; count: number; price: string; amount: Amount }[] {
+  if (sheet === undefined) return [];
+  const all = PRICE_CLASSES.map((name) => {
+    const count = tokens[name];
+    return { name: name as string, count, price: sheet[name], amount: BigInt(count) * unitPrice(sheet, name) };
+  });
+  for (const extra of details?.extras ?? []) {
+    const { item: name, count, price } = extra;
+    all.push({ name, count, price, amount: costOfExtras([extra], sheet) });
+  }
+  return all.filter(({ count }) => count > 0);
+}
+
+function explainHold(hold: Hold): RunningRequest {
+  return {
+    state: "running",
+    id: `req_${hold.id}`,
+    at: new Date(hold.at).toISOString(),
+    key_id: hold.keyId,
+    group: hold.group,
+    model: hold.model,
+    endpoint: hold.endpoint,
+    held_usd: formatUsd(hold.amount),
+  };
+}
+
+/** What was held and not needed; nothing where nothing was held. */
+function released({ held, cost }: KeptEntry): Amount {
+  return held > cost ? held - cost : 0n;
+}
+
+function whyFree({ cost, overrun, ending, source }: KeptEntry, sum: Amount): string | null {
+  if (cost !== 0n) return null;
+  switch (ending) {
+    case "refused":
+      return "it was refused before any upstream was asked";
+    case "failed":
+      return "it failed, and what fails is not charged";
+    case "lost":
+      return "the process that served it ended before the request did";
+  }
+  if (overrun > 0n) return "what was held for it was void already when it ended: the house pays";
+  if (ending === "done" && source === "none") return "it repeated a request under the same Idempotency-Key";
+  if (ending === "abandoned" && source === "none") return "the client left before anything of the answer reached it";
+  if (sum === 0n && source !== "none") return "its tokens cost nothing at these prices";
+  return "there was nothing to charge";
+}

@@ -1,0 +1,98 @@
+/** The explanation of a request as text, for people. */
+import type { ImageSizes, UsageSource } from "../../store/ledger.ts";
+import type { EndedRequest, Explanation } from "./explain.ts";
+
+/** Prices in words. */
+const CLASSES: Readonly<Partial<Record<string, string>>> = {
+  prompt: "prompt tokens",
+  input_cache_read: "tokens read from the cache",
+  input_cache_write_5m: "tokens written to the cache for 5 minutes",
+  input_cache_write_1h: "tokens written to the cache for 1 hour",
+  completion: "completion tokens",
+  input_image: "tokens of uploaded images",
+};
+
+/** Sources of numbers in words. */
+const SOURCES: Readonly<Record<UsageSource, string>> = {
+  upstream: "the upstream told them",
+  counted: "the gateway counted some or all of them",
+  estimated: "the gateway counted them; those of pictures and files are an estimate",
+  formula: "a formula gives them, by the size of the pictures",
+  none: "there are none, as nothing is charged",
+};
+
+/** Writes an explanation as lines of text. `keyName` stands beside the id of the key. */
+export function explanationText(explanation: Explanation, { keyName }: { keyName?: string } = {}): string {
+  const { id, at, key_id, group, model, endpoint } = explanation;
+  const facts: [string, string][] = [
+    ["Request", id],
+    ["Came in", at],
+    ["Key", keyName === undefined ? key_id : `${keyName} (${key_id})`],
+    ["Group", group],
+    ["Model", model ?? "none that may be used"],
+    ["Endpoint", endpoint],
+    ...(explanation.state === "running"
+      ? [["State", `running; ${explanation.held_usd} USD are held for it`] as [string, string]]
+      : endedFacts(explanation)),
+  ];
+  const head = facts.map(([name, text]) => `${`${name}:`.padEnd(14)}${text}\n`).join("");
+  return explanation.state === "running" ? head : `${head}\n${arithmetic(explanation)}`;
+}
+
+function endedFacts(request: EndedRequest): [string, string][] {
+  const { upstream, attempts, status, ending, first_ms, total_ms, images, image_sizes, service_tier, tokens, seq } =
+    request;
+  return [
+    ["Upstream", upstream === null ? "none was asked" : `${upstream}${attempts > 1 ? ` (${attempts} attempts)` : ""}`],
+    ["Status", `${status === 0 ? "unknown" : status}, ${ending}`],
+    [
+      "Time",
+      `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${grouped(total_ms)} ms`,
+    ],
+    ...(images > 0 ? [["Pictures", grouped(images)] as [string, string]] : []),
+    ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
+      ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
+      : []),
+    ...(service_tier === null ? [] : [["Service tier", service_tier] as [string, string]]),
+    ...(tokens.reasoning > 0
+      ? [["Reasoning", `${grouped(tokens.reasoning)} of the completion tokens`] as [string, string]]
+      : []),
+    ["Numbers", SOURCES[request.source]],
+    ["Ledger", `entry ${seq}${request.price_version === null ? "" : `, price version ${request.price_version}`}`],
+  ];
+}
+
+/** An upstream made other sizes than it was asked for. */
+function sizesText({ asked, delivered }: ImageSizes): string {
+  const counts = new Map<string, number>();
+  for (const size of delivered) counts.set(size, (counts.get(size) ?? 0) + 1);
+  const made = [...counts].map(([size, count]) => count === 1 ? size : `${size} (${count} times)`).join(", ");
+  return `asked for ${asked}, delivered ${made}; billed by the size delivered`;
+}
+
+function arithmetic(request: EndedRequest): string {
+  const lines = request.lines.map(({ class: name, tokens, price_usd, factor, amount_usd }) => {
+    const times = factor === "1" ? "" : ` x ${factor}`;
+    return `  ${grouped(tokens)} ${wordsOf(name)} x ${price_usd} USD${times} = ${amount_usd} USD`;
+  });
+  const { sum_usd, held_usd, released_usd, overrun_usd, charged_usd, why_free, adds_up } = request;
+  return [
+    ...lines,
+    ...(lines.length > 0 ? [`  Sum: ${sum_usd} USD`] : []),
+    held_usd === "0" ? "  Held: nothing" : `  Held: ${held_usd} USD, of which ${released_usd} USD were released`,
+    ...(overrun_usd === "0" ? [] : [`  Beyond what was held: ${overrun_usd} USD, paid by the house`]),
+    `  Charged: ${charged_usd} USD${why_free === null ? "" : ` (${why_free})`}`,
+    ...(adds_up ? [] : ["  This does not add up: the entry or its prices were changed. Run the audit"]),
+    "",
+  ].join("\n");
+}
+
+function wordsOf(name: string): string {
+  const [, tool] = /^hosted_tools\.(.+)$/.exec(name) ?? [];
+  return tool === undefined ? CLASSES[name] ?? name : `calls of ${tool}`;
+}
+
+/** A whole number with commas between its thousands. */
+function grouped(count: number): string {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ",");
+}

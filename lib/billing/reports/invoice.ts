@@ -1,0 +1,229 @@
+/** What an upstream bills, held against what went to it. All of it exact. */
+import { messageOf } from "../../errors.ts";
+import { isObject, type Json, parseJson } from "../../json/json.ts";
+import { type Amount, formatUsd, parseUsd } from "../money.ts";
+import { PRICE_CLASSES } from "../price.ts";
+import { dayName, dayOf } from "../../store/days.ts";
+import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstreams.ts";
+
+/** What an invoice may tell of a model: tokens by class, pictures, and the amount in USD. */
+const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
+
+/** A column of an invoice that is compared. */
+export type Invoiced = typeof INVOICED[number];
+
+/** An invoice as it was read. Numbers are tokens and pictures, or 1e-12 USD. */
+export interface Invoice {
+  /** What it tells, in the order of `INVOICED`. */
+  columns: readonly Invoiced[];
+  /** Whether it tells days. */
+  byDay: boolean;
+  rows: readonly { day: string; model: string; values: ReadonlyMap<Invoiced, bigint> }[];
+}
+
+/** How far two numbers may be apart: `digits` of as many decimals of a percent. */
+export interface Tolerance {
+  digits: bigint;
+  decimals: number;
+}
+
+/** One number of the books beside the same of the invoice; amounts as decimal strings of USD. */
+export interface ComparedLine {
+  /** `null` where the invoice tells no days. */
+  day: string | null;
+  model: string;
+  what: Invoiced;
+  ours: string;
+  invoice: string;
+  /** The invoice less ours. */
+  difference: string;
+  within: boolean;
+}
+
+/**
+ * Reads an invoice as CSV with a header: `model`, maybe `day`, and at least one of `INVOICED`. Other columns are passed
+ * over, rows of one day and model added up.
+ * @throws {RangeError} where it is none; the message names the line
+ */
+export function readInvoice(text: string): Invoice {
+  const [first, ...lines] = readCsv(text);
+  const header = first?.cells ?? [];
+  const at = (name: string) => header.indexOf(name);
+  const columns = INVOICED.filter((name) => at(name) >= 0);
+  if (at("model") < 0 || columns.length === 0) {
+    throw new RangeError(
+      `Cannot read the invoice: its first line must name the column model and one of ${INVOICED.join(", ")}`,
+    );
+  }
+  const twice = ["day", "model", ...columns].find((name) => at(name) !== header.lastIndexOf(name));
+  if (twice !== undefined) throw new RangeError(`Cannot read the invoice: it has the column ${twice} twice`);
+  const byDay = at("day") >= 0;
+  const rows = lines.map(({ line, cells }) => {
+    if (cells.length !== header.length) {
+      throw new RangeError(`Cannot read line ${line} of the invoice: it has ${cells.length} of ${header.length} cells`);
+    }
+    const day = byDay ? cells[at("day")] ?? "" : "";
+    if (byDay && !isDay(day)) {
+      throw new RangeError(`Cannot read line ${line} of the invoice: "${day}" is no day such as 2026-11-21`);
+    }
+    const values = new Map(columns.map((name) => [name, readValue(name, { text: cells[at(name)] ?? "", line })]));
+    return { day, model: cells[at("model")] ?? "", values };
+  });
+  return { columns, byDay, rows };
+}
+
+/** A row, and the line that it begins in, counted from 1. */
+interface Row {
+  line: number;
+  cells: string[];
+}
+
+/** All rows but empty ones. @throws {RangeError} for quotes that do not end */
+function readCsv(text: string): Row[] {
+  const rows: Row[] = [];
+  const cell = /(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n]*))(,|\r?\n|\r|$)/y;
+  const whole = text.replace(/^\uFEFF/, "");
+  let line = 1;
+  let row: Row = { line, cells: [] };
+  while (cell.lastIndex < whole.length || row.cells.length > 0) {
+    const found = cell.exec(whole);
+    if (found === null) throw new RangeError(`Cannot read line ${line} of the invoice: a quote is out of place`);
+    const [all, quoted, plain = "", end] = found;
+    line += all.match(/\r?\n|\r/g)?.length ?? 0;
+    row.cells.push(quoted === undefined ? plain.trim() : quoted.replaceAll('""', '"'));
+    if (end === ",") continue;
+    if (row.cells.length > 1 || row.cells[0] !== "") rows.push(row);
+    row = { line, cells: [] };
+  }
+  return rows;
+}
+
+function isDay(text: string): boolean {
+  const at = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : NaN;
+  return Number.isFinite(at) && dayName(dayOf(at)) === text;
+}
+
+/** Nothing is nought. */
+function readValue(name: Invoiced, { text, line }: { text: string; line: number }): bigint {
+  if (text === "") return 0n;
+  if (name !== "upstream_usd" && /^\d{1,18}$/.test(text)) return BigInt(text);
+  try {
+    if (name === "upstream_usd") return parseUsd(text);
+  } catch {
+    // As below.
+  }
+  const expected = name === "upstream_usd" ? "USD with at most 12 decimals, such as 12.5" : "a whole number";
+  throw new RangeError(`Cannot read line ${line} of the invoice: ${name} is "${text}", expected ${expected}`);
+}
+
+/** Reads `0.1%`. @throws {RangeError} for any other text */
+export function readTolerance(text: string): Tolerance {
+  const [, whole, fraction = ""] = /^(\d{1,3})(?:\.(\d{1,6}))?%$/.exec(text) ?? [];
+  if (whole === undefined) {
+    throw new RangeError(`Cannot read the tolerance "${text}": expected a percentage, such as 0.1%`);
+  }
+  return { digits: BigInt(whole + fraction), decimals: fraction.length };
+}
+
+/**
+ * Reads what an upstream takes: an object with the upstream's names of models, each with USD per token by class.
+ * A class of the cache that is not there costs what `prompt` does, as in the catalog.
+ * @throws {RangeError} where the text is something else
+ */
+export function readUpstreamPrices(text: string): UpstreamPrices {
+  const known: readonly string[] = [...PRICE_CLASSES, "input_image"];
+  const prices = new Map<string, Readonly<UpstreamPriceSheet>>();
+  for (const [model, row] of membersOf(readObject(text), "an object of models")) {
+    const price: Record<string, string> = {};
+    for (const [name, usd] of membersOf(row, `an object of prices for "${model}"`)) {
+      if (!known.includes(name) && !name.startsWith("hosted_tools.")) {
+        throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no class`);
+      }
+      if (typeof usd !== "string") throw new RangeError(`Cannot read the prices: "${name}" of "${model}" is no string`);
+      price[name] = readPrice(usd, `"${name}" of "${model}"`);
+    }
+    const { prompt, completion } = price;
+    if (prompt === undefined || completion === undefined) {
+      throw new RangeError(`Cannot read the prices: "${model}" needs prompt and completion`);
+    }
+    const cache = { input_cache_read: prompt, input_cache_write_5m: prompt, input_cache_write_1h: prompt };
+    prices.set(model, Object.freeze({ ...cache, ...price, model, factor: "1", prompt, completion }));
+  }
+  return prices;
+}
+
+function readObject(text: string): Json {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw new RangeError(`Cannot read the prices: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function membersOf(value: Json, expected: string): [string, Json][] {
+  if (!isObject(value)) throw new RangeError(`Cannot read the prices: expected ${expected}`);
+  return Object.entries(value).map(([name, member]) => [name, member ?? null]);
+}
+
+/** The same text, where it is an amount. */
+function readPrice(usd: string, what: string): string {
+  try {
+    parseUsd(usd);
+    return usd;
+  } catch (cause) {
+    throw new RangeError(`Cannot read the prices: ${what} is "${usd}", expected USD with at most 12 decimals`, {
+      cause,
+    });
+  }
+}
+
+/** Holds sums against an invoice: each model of either, on each day where the invoice tells days. */
+export function compareInvoice(
+  sums: readonly UpstreamSum[],
+  { invoice, tolerance }: { invoice: Invoice; tolerance: Tolerance },
+): ComparedLine[] {
+  const places = new Map<string, { day: string; model: string; ours: Values; theirs: Values }>();
+  const placeOf = (day: string, model: string) => {
+    const name = `${model}\n${day}`;
+    let place = places.get(name);
+    if (place === undefined) places.set(name, place = { day, model, ours: new Map(), theirs: new Map() });
+    return place;
+  };
+  const add = (values: Values, what: Invoiced, more: bigint) => values.set(what, (values.get(what) ?? 0n) + more);
+  for (const sum of sums) {
+    const { ours } = placeOf(invoice.byDay ? dayName(sum.day) : "", sum.model);
+    for (const what of invoice.columns) add(ours, what, valueOf(sum, what));
+  }
+  for (const { day, model, values } of invoice.rows) {
+    const { theirs } = placeOf(day, model);
+    for (const [what, value] of values) add(theirs, what, value);
+  }
+  const ordered = [...places].sort(([one], [other]) => one < other ? -1 : 1);
+  return ordered.flatMap(([, { day, model, ours, theirs }]) =>
+    invoice.columns.map((what): ComparedLine => {
+      const [mine, its] = [ours.get(what) ?? 0n, theirs.get(what) ?? 0n];
+      const tell = (value: bigint) => what === "upstream_usd" ? formatUsd(value) : String(value);
+      return {
+        day: invoice.byDay ? day : null,
+        model,
+        what,
+        ours: tell(mine),
+        invoice: tell(its),
+        difference: tell(its - mine),
+        within: isWithin(its - mine, { of: its, tolerance }),
+      };
+    })
+  );
+}
+
+type Values = Map<Invoiced, bigint>;
+
+function valueOf({ tokens, images, upstreamCost }: UpstreamSum, what: Invoiced): bigint {
+  if (what === "upstream_usd") return upstreamCost;
+  return BigInt(what === "images" ? images : tokens[what]);
+}
+
+function isWithin(difference: Amount, { of, tolerance }: { of: Amount; tolerance: Tolerance }): boolean {
+  const size = difference < 0n ? -difference : difference;
+  return size * 100n * 10n ** BigInt(tolerance.decimals) <= tolerance.digits * of;
+}

@@ -1,0 +1,40 @@
+/** What went to upstreams, as programs read it. */
+import { formatUsd } from "../money.ts";
+import { mapInSlices } from "../../scheduler.ts";
+import { dayName } from "../../store/days.ts";
+import type { Period } from "./period.ts";
+import type { UpstreamSum } from "./upstreams.ts";
+
+/** A sum as it is told. Amounts are exact USD, as decimal strings. */
+export interface UpstreamLine extends Omit<UpstreamSum, "day" | "upstreamCost" | "cost"> {
+  /** By UTC, as `2026-11-21`. */
+  day: string;
+  /** What the tokens cost at the prices of the catalog, or at those that were given. */
+  upstream_usd: string;
+  /** What customers pay. */
+  cost_usd: string;
+}
+
+/** What went to upstreams in a period. */
+export interface UpstreamReport {
+  /** Moments by UTC, as `2026-11-01T00:00:00.000Z`; `until` is not part of the period. */
+  since: string;
+  until: string;
+  by: "upstream";
+  /** In the order of upstreams, models and days. */
+  lines: UpstreamLine[];
+}
+
+/** Tells the sums of a period, a slice at a time: there may be one for every upstream, model and day. */
+export async function upstreamReport(sums: readonly UpstreamSum[], { since, until }: Period): Promise<UpstreamReport> {
+  return {
+    since: new Date(since).toISOString(),
+    until: new Date(until).toISOString(),
+    by: "upstream",
+    lines: await mapInSlices(sums, toLine),
+  };
+}
+
+function toLine({ day, upstreamCost, cost, ...sum }: UpstreamSum): UpstreamLine {
+  return { ...sum, day: dayName(day), upstream_usd: formatUsd(upstreamCost), cost_usd: formatUsd(cost) };
+}

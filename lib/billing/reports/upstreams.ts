@@ -1,0 +1,186 @@
+/** What went to upstreams: sums over single entries by upstream, its model and day, to hold against what it bills. */
+import type { Config } from "../../config.ts";
+import type { Amount } from "../money.ts";
+import { costOfExtras, costOfTokens } from "../price.ts";
+import { sortInSlices, turn } from "../../scheduler.ts";
+import type { StopSignal } from "../../stop.ts";
+import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
+import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../../store/ledger.ts";
+import type { Period } from "./period.ts";
+
+/** What one upstream did for one of its models on one day. */
+export interface UpstreamSum {
+  upstream: string;
+  /**
+   * The upstream's name of the model, by the configuration of today, as the ledger has the public id alone; the public id
+   * where that names no target there any more, or several.
+   */
+  model: string;
+  /** Days since 1970-01-01, by UTC, on which requests came in. */
+  day: number;
+  /** Requests that it was the last to be asked for. */
+  requests: number;
+  /** All that was asked for them, at this upstream or at others before it. */
+  attempts: number;
+  /** Requests that came to nothing. They have no tokens here, whatever the upstream takes for them. */
+  failed: number;
+  /** Requests whose numbers of tokens are the gateway's own: clients that left, upstreams that told none, pictures. */
+  counted: number;
+  tokens: BilledTokens;
+  images: number;
+  /** What the tokens cost at the prices of the catalog, without the factors of groups, or at those that were given. */
+  upstreamCost: Amount;
+  /** What customers pay. */
+  cost: Amount;
+}
+
+/** What an upstream takes, by its name of the model. */
+export type UpstreamPrices = ReadonlyMap<string, Readonly<UpstreamPriceSheet>>;
+
+/** Prices of an upstream's model. What it does not name beside the classes of tokens costs nothing there. */
+export type UpstreamPriceSheet = PriceSheet & { input_image?: string };
+
+/** What is summed. */
+export interface UpstreamQuery extends Period {
+  /** The only one; absent: all. */
+  upstream?: string;
+  prices?: UpstreamPrices;
+  /** Whether anybody wants it still. */
+  signal?: StopSignal;
+}
+
+/** A question that cannot be answered, by what is wrong with it. */
+export class UpstreamQueryError extends RangeError {
+  override name = "UpstreamQueryError";
+  readonly param: "since" | "upstream";
+  /** The first day that can be asked for, as `2026-11-21`; absent where the period is not what is wrong. */
+  readonly from?: string;
+
+  constructor(message: string, { param, from }: Pick<UpstreamQueryError, "param" | "from">) {
+    super(message);
+    this.param = param;
+    if (from !== undefined) this.from = from;
+  }
+}
+
+/** Entries read between two turns of the event loop. */
+const PAGE = 1000;
+
+/**
+ * Sums by upstream, model and day, in the order of these.
+ * @throws {UpstreamQueryError} where single entries of the period are gone, as sums per day do not know of upstreams, and
+ * for an upstream that nothing knows of; the reason of the signal before the next page, where it is given up
+ */
+export async function sumUpstreams(
+  { ledger, config }: {
+    ledger: Pick<LedgerStore, "entriesWithin" | "start">;
+    config: Pick<Config, "models" | "upstreams">;
+  },
+  { since, until, upstream, prices, signal }: UpstreamQuery,
+): Promise<UpstreamSum[]> {
+  const sums = new Map<string, UpstreamSum>();
+  const modelOf = upstreamModels(config);
+  const costOf = listCost(prices);
+  await requireEntries(ledger, since);
+  let page: KeptEntry[] = [];
+  do {
+    const last = page.at(-1);
+    page = await ledger.entriesWithin({ since: last?.at ?? since, after: last?.seq ?? 0, until, limit: PAGE });
+    for (const entry of page) {
+      if (entry.upstream === "" || (upstream !== undefined && entry.upstream !== upstream)) continue;
+      const model = modelOf(entry);
+      const day = dayOf(entry.at);
+      const name = [entry.upstream, model, day].join("\n");
+      let sum = sums.get(name);
+      if (sum === undefined) sums.set(name, sum = { upstream: entry.upstream, model, day, ...nothing() });
+      add(sum, entry, costOf(model, entry));
+    }
+    await turn();
+    signal?.throwIfAborted();
+  } while (page.length === PAGE);
+  // Once more: what is forgotten while others are read is missing as well.
+  await requireEntries(ledger, since);
+  if (upstream !== undefined && sums.size === 0 && !Object.hasOwn(config.upstreams, upstream)) {
+    throw new UpstreamQueryError(
+      `Cannot find an upstream "${upstream}": none is configured, and nothing went to one`,
+      { param: "upstream" },
+    );
+  }
+  return await sortInSlices(
+    [...sums.values()],
+    (one, other) => compare(one.upstream, other.upstream) || compare(one.model, other.model) || one.day - other.day,
+  );
+}
+
+async function requireEntries(ledger: Pick<LedgerStore, "start">, since: number): Promise<void> {
+  const { day: gone } = await ledger.start();
+  // -1 where none are gone, whatever days there were before 1970.
+  if (gone < 0 || dayOf(since) > gone) return;
+  const from = dayName(gone + 1);
+  throw new UpstreamQueryError(`Cannot sum up by upstream: single requests are kept from ${from} on`, {
+    param: "since",
+    from,
+  });
+}
+
+function nothing(): Omit<UpstreamSum, "upstream" | "model" | "day"> {
+  return {
+    requests: 0,
+    attempts: 0,
+    failed: 0,
+    counted: 0,
+    tokens: { ...NO_TOKENS },
+    images: 0,
+    upstreamCost: 0n,
+    cost: 0n,
+  };
+}
+
+function add(sum: UpstreamSum, entry: KeptEntry, upstreamCost: Amount): void {
+  const { requests, failed, tokens, images, cost } = figuresOf(entry);
+  sum.requests += requests;
+  sum.attempts += entry.attempts;
+  sum.failed += failed;
+  if (entry.source !== "upstream" && entry.source !== "none") sum.counted++;
+  addTokens(sum.tokens, tokens);
+  sum.images += images;
+  sum.upstreamCost += upstreamCost;
+  sum.cost += cost;
+}
+
+function upstreamModels({ models }: Pick<Config, "models">): (entry: KeptEntry) => string {
+  const names = new Map<string, Set<string>>();
+  for (const { id, targets } of models) {
+    for (const { upstream, model } of targets) {
+      const name = `${upstream}\n${id}`;
+      names.set(name, (names.get(name) ?? new Set()).add(model));
+    }
+  }
+  return ({ upstream, model }) => {
+    const [only = model, ...others] = names.get(`${upstream}\n${model}`) ?? [];
+    return others.length === 0 ? only : model;
+  };
+}
+
+/** What the tokens of an entry cost at an upstream. Sheets are frozen, so that their prices are worked out once. */
+function listCost(prices: UpstreamPrices | undefined): (model: string, entry: KeptEntry) => Amount {
+  const sheets = new Map<number, Readonly<PriceSheet>>();
+  return (model, { tokens, details, sheet, priceVersion = 0 }) => {
+    const { extras = [] } = details ?? {};
+    const given = prices?.get(model);
+    if (given !== undefined) return costOfTokens(tokens, given) + costOfExtras(repriced(extras, given), given);
+    if (sheet === undefined) return 0n;
+    let plain = sheets.get(priceVersion);
+    if (plain === undefined) sheets.set(priceVersion, plain = Object.freeze({ ...sheet, factor: "1" }));
+    return costOfTokens(tokens, plain) + costOfExtras(extras, plain);
+  };
+}
+
+/** The same at the prices of an upstream. */
+function repriced(extras: readonly BilledExtra[], prices: Readonly<Partial<Record<string, string>>>): BilledExtra[] {
+  return extras.map((extra) => ({ ...extra, price: prices[extra.item] ?? "0" }));
+}
+
+function compare(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1;
+}

@@ -1,0 +1,71 @@
+/** Requests that are under way: when the process ends, each of them must come to its end, and into the ledger. */
+import { Bag, type Bagged } from "../unordered_list.ts";
+import type { GatewayError } from "../errors.ts";
+import type { Meter } from "./meter.ts";
+
+/** What a request is for: pictures take longer than texts, and cost more to begin again. */
+export type RunningKind = "text" | "images";
+
+/** A request under way. */
+export interface RunningRequest {
+  kind: RunningKind;
+  /** Ends its work early, with an error that tells the client why. */
+  stop: (reason: GatewayError) => void;
+}
+
+/** Requests under way. */
+export interface Running {
+  /** Takes note of a request. What it returns takes it out again: to be called when its meter has ended. */
+  add(meter: Pick<Meter, "fail" | "done">, request: RunningRequest): () => void;
+  /** How many there are, of one kind or of all. */
+  count(kind?: RunningKind): number;
+  /** Resolves when there are none, of one kind or of all. */
+  over(kind?: RunningKind): Promise<void>;
+  /**
+   * Ends those of one kind, or all of them, early and without a charge. Resolves when they have ended; those that take
+   * too long are given up.
+   */
+  stop(reason: GatewayError, kind?: RunningKind): Promise<void>;
+}
+
+/** A request with its meter. */
+interface Metered extends Bagged {
+  readonly meter: Pick<Meter, "fail" | "done">;
+  readonly request: RunningRequest;
+}
+
+/** How long requests may take to end when they are told to, in milliseconds. */
+const GRACE_MS = 1_000;
+
+/** Starts with none. */
+export function createRunning(graceMs = GRACE_MS): Running {
+  const running = new Bag<Metered>();
+
+  function of(kind?: RunningKind): Metered[] {
+    return running.items.filter(({ request }) => kind === undefined || request.kind === kind);
+  }
+
+  async function over(kind?: RunningKind): Promise<void> {
+    for (let open = of(kind); open.length > 0; open = of(kind)) await Promise.all(open.map(({ meter }) => meter.done));
+  }
+
+  return {
+    add(meter, request) {
+      const metered = { meter, request, at: -1 };
+      running.add(metered);
+      return () => running.delete(metered);
+    },
+    count: (kind) => of(kind).length,
+    over,
+    async stop(reason, kind) {
+      const stopped = of(kind);
+      for (const { request } of stopped) request.stop(reason);
+      if (stopped.length === 0) return;
+      const late = Promise.withResolvers<void>();
+      const timer = setTimeout(late.resolve, graceMs);
+      await Promise.race([Promise.all(stopped.map(({ meter }) => meter.done)), late.promise]);
+      clearTimeout(timer);
+      await Promise.all(stopped.filter(({ at }) => at >= 0).map(({ meter }) => meter.fail(reason.status)));
+    },
+  };
+}

@@ -1,0 +1,37 @@
+/** Texts in pieces of one token each, for limits that are tokens. */
+import { wholeEnd } from "../json/surrogates.ts";
+import type { TokenCounter } from "./tokens.ts";
+
+/** Text cut into tokens between two pauses, in UTF-16 code units: a little more than the first, never more than the second. */
+const CHUNK = 4096;
+const MAX_CHUNK = 16_384;
+
+/** A token's text; several tokens' where a character takes more than one. */
+export interface TokenPiece {
+  text: string;
+  tokens: number;
+}
+
+/** A text in its tokens. Where a long text makes a pause, nothing comes instead of a piece. */
+export function* tokenPieces(text: string, counter: TokenCounter): Generator<TokenPiece | undefined, void, undefined> {
+  for (let from = 0; from < text.length;) {
+    const to = chunkEnd(text, from);
+    for (const piece of counter.split(text.slice(from, to))) {
+      // deno-lint-ignore no-control-regex
+      yield { text: piece, tokens: /^[\x00-\x7f]*$/.test(piece) ? 1 : counter.count(piece) };
+    }
+    from = to;
+    if (from < text.length) yield undefined;
+  }
+}
+
+/**
+ * Where a chunk ends: where no token goes on, which is between a letter or digit and a space, and between letters and
+ * digits. A text that has no such place for long is cut anywhere, and may count a token more for it.
+ */
+function chunkEnd(text: string, from: number): number {
+  const near = text.slice(from + CHUNK, from + MAX_CHUNK);
+  const boundary = /\p{L}(?=[ \p{N}])|\p{N}(?=[ \p{L}])/u.exec(near);
+  if (boundary !== null) return from + CHUNK + boundary.index + boundary[0].length;
+  return wholeEnd(text, from + MAX_CHUNK);
+}

@@ -1,0 +1,116 @@
+/** Tokens of the vocabulary o200k_base, counted exactly and in time that grows with the text, whatever the text. */
+import { mergeLong, mergeShort, SHORT_PIECE } from "./bpe.ts";
+import { atOnce, inSlices } from "../scheduler.ts";
+import { PieceSearch } from "./pieces.ts";
+import { type RankTable, readRanks } from "./ranks.ts";
+import { encodeSteps } from "../json/utf8_steps.ts";
+
+/** Texts up to this length, in UTF-16 code units, are counted at once: a few milliseconds at worst. */
+export const COUNTED_AT_ONCE = 8192;
+/** Bytes counted between two pauses, where no single piece is longer. */
+const BYTES_PER_STEP = 1024;
+
+/**
+ * Counts and cuts text. Everything in the text is text: `<|endoftext|>` is seven ordinary tokens. A lone surrogate counts
+ * as U+FFFD does.
+ */
+export interface TokenCounter {
+  /** Number of tokens, computed at once. For texts that may be long, `countLong` is kinder to everybody else. */
+  count(text: string): number;
+  /** Number of tokens, computed in slices of at most about 10 ms. */
+  countLong(text: string): Promise<number>;
+  /** Ids of the tokens. */
+  encode(text: string): number[];
+  /**
+   * The text in the pieces that its tokens stand for. Joined they are the text. A token that ends within a character
+   * is in one piece with the tokens that complete the character.
+   */
+  split(text: string): string[];
+}
+
+let loading: Promise<TokenCounter> | undefined;
+
+/** The counter. The first call reads the vocabulary, in slices; it is kept from then on. */
+export function loadTokenCounter(): Promise<TokenCounter> {
+  loading ??= load();
+  return loading;
+}
+
+async function load(): Promise<TokenCounter> {
+  // Two megabytes of source: whoever never counts never pays for them.
+  const { default: vocabulary } = await import("js-tiktoken/ranks/o200k_base");
+  return counterOf(await inSlices(readRanks(vocabulary.bpe_ranks)));
+}
+
+function counterOf(table: RankTable): TokenCounter {
+  const count = (text: string) => atOnce(tokens(table, text));
+  return {
+    count,
+    countLong: async (text) => text.length <= COUNTED_AT_ONCE ? count(text) : await inSlices(tokens(table, text)),
+    encode(text) {
+      const bytes = utf8(text);
+      const ends: number[] = [];
+      atOnce(tokenize(table, bytes, ends));
+      return ends.map((end, i) => table.rank(bytes, ends[i - 1] ?? 0, end));
+    },
+    split(text) {
+      const bytes = utf8(text);
+      const ends: number[] = [];
+      atOnce(tokenize(table, bytes, ends));
+      return cut(text, bytes, ends);
+    },
+  };
+}
+
+/** UTF-8 of a text; a lone surrogate becomes U+FFFD. */
+function utf8(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
+
+/** Number of tokens of a text, with pauses. Its UTF-8 is made when the first step is taken. */
+function* tokens(table: RankTable, text: string): Generator<void, number> {
+  return yield* tokenize(table, text.length <= COUNTED_AT_ONCE ? utf8(text) : yield* encodeSteps(text));
+}
+
+/** Number of tokens of well-formed UTF-8, with pauses. Adds the ends of the tokens to `ends`. */
+function* tokenize(table: RankTable, bytes: Uint8Array, ends?: number[]): Generator<void, number> {
+  let count = 0;
+  let pause = BYTES_PER_STEP;
+  const search = new PieceSearch(bytes);
+  for (let from = 0; from < bytes.length;) {
+    let to = search.begin(from);
+    for (; to < 0; to = search.goOn()) yield;
+    if (table.rank(bytes, from, to) >= 0) {
+      count++;
+      ends?.push(to);
+    } else if (to - from <= SHORT_PIECE) {
+      count += mergeShort(table, { bytes, from, to, ends });
+    } else {
+      count += yield* mergeLong(table, { bytes, from, to, ends });
+    }
+    from = to;
+    if (from >= pause) {
+      pause = from + BYTES_PER_STEP;
+      yield;
+    }
+  }
+  return count;
+}
+
+/** Cuts a text where tokens end, except within a character. */
+function cut(text: string, bytes: Uint8Array, ends: number[]): string[] {
+  const pieces: string[] = [];
+  let byte = 0;
+  let unit = 0;
+  for (const end of ends) {
+    if (((bytes[end] ?? 0) & 0xc0) === 0x80) continue;
+    const start = unit;
+    for (; byte < end; byte++) {
+      const value = bytes[byte] as number;
+      // A character has as many UTF-16 code units as it has bytes that begin one, and one more if it has four bytes.
+      if ((value & 0xc0) !== 0x80) unit += value >= 0xf0 ? 2 : 1;
+    }
+    pieces.push(text.slice(start, unit));
+  }
+  return pieces;
+}

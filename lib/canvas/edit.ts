@@ -1,0 +1,250 @@
+/** Edits uploaded pictures by the words of an instruction: always the same way for the same upload and instruction. */
+import { blank, flatten, free, orient, type Pixels } from "../images/pixels.ts";
+import type { Size } from "../images/types.ts";
+import { mix, type Rgb, tintColor } from "./color.ts";
+import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
+import { type Edit, readInstruction } from "./instruction.ts";
+import { vignette } from "./layers.ts";
+import { caption, previewSize } from "./paint.ts";
+import { fill, rectangle } from "./path.ts";
+import { cover, resize } from "./resize.ts";
+import { type Layer, paintLayers } from "./surface.ts";
+
+/** EXIF orientation that shows a picture after so many quarter turns clockwise. */
+const TURNED = [1, 6, 3, 8] as const;
+
+/** What is edited, and how. */
+export interface Editing {
+  prompt: string;
+  size: Size;
+  /** Which of the request's pictures: each has a warmth of its own. */
+  index: number;
+  /** Present for a preview: 0 is the coarsest. */
+  step?: number;
+  /** How many pictures are edited, at least one; several are put side by side. */
+  count: number;
+  hasMask: boolean;
+}
+
+/** An edit that takes its pictures one after the other, so that no more than one of them is in memory. */
+export interface Editor {
+  /** Takes the next picture, as the viewer sees it, and frees its pixels. */
+  add(image: Pixels): void;
+  /** Makes one edited picture of exactly the size. The edit shows where the mask is transparent, which is freed. */
+  finish(mask?: Pixels): Pixels;
+}
+
+/** Begins an edit. */
+export function startEdit({ prompt, size: wanted, index, step, count, hasMask }: Editing): Editor {
+  const size = step === undefined ? wanted : previewSize(wanted, step);
+  const { turns, mirrored, upsideDown, edits } = readInstruction(prompt);
+  const original = hasMask ? startArrangement(count, size) : undefined;
+  const moved = startArrangement(count, size);
+
+  function edit(): Pixels {
+    let edited = moved.finish();
+    const isFramed = edits.some(({ type }) => type === "border");
+    for (const edit of edits) edited = apply(edited, { edit, isFramed });
+    if (index > 0) tone(edited, { warmth: (index % 2 === 0 ? -0.5 : 0.5) * (0.5 + index * 0.12), saturation: 1.1 });
+    return edited;
+  }
+
+  return {
+    add(image) {
+      original?.add(image, { keep: true });
+      const turned = orient(image, TURNED[turns] ?? 1);
+      if (turned !== image) free(image.data);
+      const shown = orient(turned, mirrored ? 2 : upsideDown ? 4 : 1);
+      if (shown !== turned) free(turned.data);
+      moved.add(shown, { keep: false });
+    },
+    finish(mask) {
+      const fitted = mask === undefined ? undefined : cover(mask, size);
+      if (mask !== undefined && fitted !== mask) free(mask.data);
+      const edited = edit();
+      const made = fitted === undefined || original === undefined
+        ? edited
+        : blend(original.finish(), { edited, mask: fitted });
+      const resized = resize(made, wanted);
+      if (resized !== made) free(made.data);
+      return resized;
+    },
+  };
+}
+
+/** Pictures on their way to one: one fills the size; several share it, in rows. */
+interface Arrangement {
+  /** Puts the next picture into its place. Unless it is to be kept, its pixels are freed or become those of the whole. */
+  add(image: Pixels, options: { keep: boolean }): void;
+  finish(): Pixels;
+}
+
+function startArrangement(count: number, size: Size): Arrangement {
+  const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
+  const columns = Math.max(1, Math.min(count, Math.ceil(Math.sqrt(count * size.width / size.height) - 0.2)));
+  const rows = Math.ceil(count / columns);
+  let out = count === 1 ? undefined : blank(size, 255);
+  let added = 0;
+  return {
+    add(image, { keep }) {
+      const fit = (room: Size) => {
+        const fitted = cover(image, room);
+        if (!keep && fitted !== image) free(image.data);
+        return flatten(keep ? copied(fitted, image) : fitted);
+      };
+      const i = added++;
+      if (out === undefined) {
+        out = fit(size);
+        return;
+      }
+      const row = Math.floor(i / columns);
+      const inRow = row === rows - 1 ? count - row * columns : columns;
+      const left = Math.round((i % columns) * size.width / inRow),
+        right = Math.round((i % columns + 1) * size.width / inRow);
+      const top = Math.round(row * size.height / rows), bottom = Math.round((row + 1) * size.height / rows);
+      const room = {
+        x: left + (left > 0 ? gap / 2 | 0 : 0),
+        y: top + (top > 0 ? gap / 2 | 0 : 0),
+        width: Math.max(1, right - left - (inRow > 1 ? gap : 0)),
+        height: Math.max(1, bottom - top - (rows > 1 ? gap : 0)),
+      };
+      const cell = fit(room);
+      for (let y = 0; y < cell.height && room.y + y < size.height; y++) {
+        const width = Math.min(cell.width, size.width - room.x);
+        out.data.set(
+          cell.data.subarray(y * cell.width * 4, (y * cell.width + width) * 4),
+          ((room.y + y) * size.width + room.x) * 4,
+        );
+      }
+      free(cell.data);
+    },
+    finish() {
+      if (out === undefined || added !== count) throw new RangeError(`Cannot arrange ${added} of ${count} pictures`);
+      return out;
+    },
+  };
+}
+
+/** A picture that may be changed: a copy where it is still the upload itself. */
+function copied(pixels: Pixels, original: Pixels): Pixels {
+  return pixels === original ? { ...pixels, data: pixels.data.slice() } : pixels;
+}
+
+function apply(pixels: Pixels, { edit, isFramed }: { edit: Edit; isFramed: boolean }): Pixels {
+  const { width, height } = pixels;
+  const unit = Math.min(width, height);
+  switch (edit.type) {
+    case "gray":
+      toGray(pixels);
+      return pixels;
+    case "sepia":
+      toSepia(pixels);
+      return pixels;
+    case "invert":
+      invert(pixels);
+      return pixels;
+    case "posterize":
+      tone(pixels, { saturation: 1.4, contrast: 1.15 });
+      posterize(pixels, 5);
+      return pixels;
+    case "tint":
+      colorize(pixels, tintColor(edit.tint), 0.72);
+      return pixels;
+    case "tone":
+      tone(pixels, edit);
+      return pixels;
+    case "blur":
+      blurPixels(pixels, Math.max(1, Math.round(unit * 0.012)));
+      return pixels;
+    case "sharpen":
+      sharpen(pixels, Math.max(1, Math.round(unit * 0.0025)), 1.3);
+      return pixels;
+    case "pixelate":
+      pixelate(pixels, Math.max(2, Math.round(unit / 48)));
+      return pixels;
+    case "vignette":
+      return over(pixels, [vignette(pixels, 0.75)]);
+    case "round":
+      return over(pixels, [corners(pixels)]);
+    case "border":
+      return over(pixels, border(pixels, edit.tint === undefined ? undefined : tintColor(edit.tint)));
+    case "text":
+      return over(pixels, caption(edit.text, pixels, isFramed ? 0.12 : undefined));
+  }
+}
+
+/** A picture under layers, which shows where they paint nothing. Its own pixels are freed. */
+function over(pixels: Pixels, layers: readonly Layer[]): Pixels {
+  const painted = paintLayers(pixels, [below(pixels), ...layers], { grain: 0 });
+  free(pixels.data);
+  return painted;
+}
+
+/** A picture as the lowest layer. */
+function below({ width, data }: Pixels): Layer {
+  return (band) => {
+    const from = band.top * width * 4, count = (band.bottom - band.top) * width;
+    for (let i = 0; i < count; i++) {
+      for (let channel = 0; channel < 3; channel++) {
+        band.data[i * 3 + channel] = (data[from + i * 4 + channel] as number) / 255;
+      }
+    }
+  };
+}
+
+/** A passe-partout: a broad frame, and a fine line inside it. */
+function border({ width, height }: Size, color: Rgb = [0.97, 0.96, 0.93]): Layer[] {
+  const unit = Math.min(width, height);
+  // Whole pixels: the pieces of a frame meet without a seam.
+  const broad = Math.round(unit * 0.055), fine = Math.max(1, Math.round(unit * 0.004));
+  const edge = Math.max(1, Math.round(unit * 0.002)), inset = broad + Math.round(unit * 0.012);
+  const dark = mix(color, [0, 0, 0], 0.5);
+  return [
+    ...sides({ width, height }, 0, broad).map((outline) => fill(outline, color)),
+    ...sides({ width, height }, broad, edge).map((outline) => fill(outline, dark, 0.8)),
+    ...sides({ width, height }, inset, fine).map((outline) => fill(outline, color, 0.85)),
+  ];
+}
+
+function sides({ width, height }: Size, inset: number, thick: number): ReturnType<typeof rectangle>[] {
+  const across = width - 2 * inset, down = height - 2 * inset;
+  return [
+    rectangle(inset, inset, { width: across, height: thick }),
+    rectangle(inset, height - inset - thick, { width: across, height: thick }),
+    rectangle(inset, inset + thick, { width: thick, height: down - 2 * thick }),
+    rectangle(width - inset - thick, inset + thick, { width: thick, height: down - 2 * thick }),
+  ];
+}
+
+/** White outside a rectangle with round corners. */
+function corners({ width, height }: Size): Layer {
+  const radius = Math.min(width, height) * 0.14;
+  return (band) => {
+    for (let y = band.top; y < band.bottom; y++) {
+      const dy = Math.max(0, radius - y - 0.5, y + 0.5 - (height - radius));
+      for (let x = 0; x < width; x++) {
+        const dx = Math.max(0, radius - x - 0.5, x + 0.5 - (width - radius));
+        const outside = Math.min(1, Math.max(0, Math.hypot(dx, dy) - radius + 0.5));
+        const at = ((y - band.top) * width + x) * 3;
+        for (let channel = 0; channel < 3; channel++) {
+          const value = band.data[at + channel] as number;
+          band.data[at + channel] = value + (1 - value) * outside;
+        }
+      }
+    }
+  };
+}
+
+/** The edit where the mask lets it through, the original elsewhere. Original and mask are freed. */
+function blend(original: Pixels, { edited, mask }: { edited: Pixels; mask: Pixels }): Pixels {
+  for (let at = 0; at < edited.data.length; at += 4) {
+    const keep = (mask.data[at + 3] as number) / 255;
+    for (let channel = 0; channel < 3; channel++) {
+      const value = edited.data[at + channel] as number;
+      edited.data[at + channel] = value + ((original.data[at + channel] as number) - value) * keep + 0.5;
+    }
+  }
+  free(original.data);
+  free(mask.data);
+  return edited;
+}

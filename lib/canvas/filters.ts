@@ -1,0 +1,158 @@
+/** Changes of a picture's pixels, in place unless said otherwise. */
+import { free, type Pixels } from "../images/pixels.ts";
+import { luma, type Rgb } from "./color.ts";
+
+/** Gives each pixel a new colour, by its old one in bytes. */
+function recolor(
+  pixels: Pixels,
+  change: (red: number, green: number, blue: number, out: Float64Array) => void,
+): void {
+  const { data } = pixels;
+  const out = new Float64Array(3);
+  for (let at = 0; at < data.length; at += 4) {
+    change(data[at] as number, data[at + 1] as number, data[at + 2] as number, out);
+    data[at] = clamp(out[0] as number);
+    data[at + 1] = clamp(out[1] as number);
+    data[at + 2] = clamp(out[2] as number);
+  }
+}
+
+function clamp(value: number): number {
+  return value <= 0 ? 0 : value >= 255 ? 255 : value + 0.5;
+}
+
+/** Shades of grey. */
+export function toGray(pixels: Pixels): void {
+  recolor(pixels, (red, green, blue, out) => out.fill(luma(red, green, blue)));
+}
+
+/** The brown of old photographs. */
+export function toSepia(pixels: Pixels): void {
+  recolor(pixels, (red, green, blue, out) => {
+    const gray = luma(red, green, blue);
+    out[0] = gray * 1.07 + 16;
+    out[1] = gray * 0.9 + 8;
+    out[2] = gray * 0.68;
+  });
+}
+
+/** Light for dark, and each colour for its opposite. */
+export function invert(pixels: Pixels): void {
+  recolor(pixels, (red, green, blue, out) => {
+    out[0] = 255 - red;
+    out[1] = 255 - green;
+    out[2] = 255 - blue;
+  });
+}
+
+/** Pulls everything towards a colour but keeps what is light and what is dark. */
+export function colorize(pixels: Pixels, color: Rgb, share: number): void {
+  const [r, g, b] = color;
+  const own = luma(r, g, b);
+  recolor(pixels, (red, green, blue, out) => {
+    const gray = luma(red, green, blue) / 255;
+    // The colour at its own lightness, black below, white above.
+    const up = gray > own ? (gray - own) / Math.max(0.01, 1 - own) : 0;
+    const down = gray < own ? gray / Math.max(0.01, own) : 1;
+    out[0] = red + (255 * (r * down + (1 - r) * up) - red) * share;
+    out[1] = green + (255 * (g * down + (1 - g) * up) - green) * share;
+    out[2] = blue + (255 * (b * down + (1 - b) * up) - blue) * share;
+  });
+}
+
+/** Brightness (-1 to 1), contrast and saturation (1 changes nothing), warmth (-1 to 1). */
+export function tone(
+  pixels: Pixels,
+  { brightness = 0, contrast = 1, saturation = 1, warmth = 0 }: {
+    brightness?: number;
+    contrast?: number;
+    saturation?: number;
+    warmth?: number;
+  },
+): void {
+  const curve = Float64Array.from({ length: 256 }, (_, value) => {
+    const share = value / 255;
+    const lifted = brightness >= 0 ? share ** (1 / (1 + brightness * 1.4)) : share ** (1 - brightness * 1.4);
+    return ((lifted - 0.5) * contrast + 0.5) * 255;
+  });
+  recolor(pixels, (red, green, blue, out) => {
+    const r = curve[red] as number, g = curve[green] as number, b = curve[blue] as number;
+    const gray = luma(r, g, b);
+    out[0] = gray + (r - gray) * saturation + 34 * warmth;
+    out[1] = gray + (g - gray) * saturation + 6 * warmth;
+    out[2] = gray + (b - gray) * saturation - 34 * warmth;
+  });
+}
+
+/** Softens a picture: a box blur, three times in each direction, which looks round. */
+export function blurPixels(pixels: Pixels, radius: number): void {
+  const { width, height } = pixels;
+  for (let pass = 0; pass < 3; pass++) {
+    sweep(pixels.data, { count: height, length: width, step: 4, jump: width * 4, radius });
+    sweep(pixels.data, { count: width, length: height, step: width * 4, jump: 4, radius });
+  }
+}
+
+function sweep(
+  data: Uint8Array,
+  { count, length, step, jump, radius }: { count: number; length: number; step: number; jump: number; radius: number },
+): void {
+  const reach = Math.min(radius, length - 1);
+  const line = new Uint8Array(length);
+  const scale = 1 / (2 * reach + 1);
+  for (let index = 0; index < count; index++) {
+    for (let channel = 0; channel < 4; channel++) {
+      const start = index * jump + channel;
+      for (let i = 0; i < length; i++) line[i] = data[start + i * step] as number;
+      const first = line[0] as number, last = line[length - 1] as number;
+      let sum = first * reach;
+      for (let i = 0; i < reach; i++) sum += line[i] as number;
+      for (let i = 0; i < length; i++) {
+        sum += i + reach < length ? line[i + reach] as number : last;
+        data[start + i * step] = sum * scale + 0.5;
+        sum -= i - reach >= 0 ? line[i - reach] as number : first;
+      }
+    }
+  }
+}
+
+/** Brings out edges: what a blur takes away is added. */
+export function sharpen(pixels: Pixels, radius: number, amount: number): void {
+  const soft = { ...pixels, data: pixels.data.slice() };
+  blurPixels(soft, radius);
+  for (let at = 0; at < pixels.data.length; at++) {
+    if (at % 4 === 3) continue;
+    const value = pixels.data[at] as number;
+    pixels.data[at] = clamp(value + (value - (soft.data[at] as number)) * amount);
+  }
+  free(soft.data);
+}
+
+/** Squares of one colour each. */
+export function pixelate({ width, height, data }: Pixels, side: number): void {
+  for (let top = 0; top < height; top += side) {
+    for (let left = 0; left < width; left += side) {
+      const bottom = Math.min(height, top + side), right = Math.min(width, left + side);
+      for (let channel = 0; channel < 4; channel++) {
+        let sum = 0;
+        for (let y = top; y < bottom; y++) {
+          for (let x = left; x < right; x++) sum += data[(y * width + x) * 4 + channel] as number;
+        }
+        const mean = sum / ((bottom - top) * (right - left)) + 0.5;
+        for (let y = top; y < bottom; y++) {
+          for (let x = left; x < right; x++) data[(y * width + x) * 4 + channel] = mean;
+        }
+      }
+    }
+  }
+}
+
+/** Fewer shades of each colour. */
+export function posterize(pixels: Pixels, shades: number): void {
+  const step = 255 / (shades - 1);
+  recolor(pixels, (red, green, blue, out) => {
+    out[0] = Math.round(red / step) * step;
+    out[1] = Math.round(green / step) * step;
+    out[2] = Math.round(blue / step) * step;
+  });
+}

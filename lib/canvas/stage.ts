@@ -1,0 +1,25 @@
+/** What a scene is made from. */
+import type { Size } from "../images/types.ts";
+import type { Palette } from "./palette.ts";
+import type { Random } from "./random.ts";
+import type { Layer } from "./surface.ts";
+
+/** A picture that is about to be composed. */
+export interface Stage extends Size {
+  /** The shorter side in pixels: lengths are shares of it, so that a scene looks the same in every size. */
+  unit: number;
+  random: Random;
+  /** Seed of its noise. */
+  seed: number;
+  palette: Palette;
+  /** Words of the prompt in small letters, without plural s. */
+  words: ReadonlySet<string>;
+}
+
+/** Composes a picture. */
+export type Scene = (stage: Stage) => Layer[];
+
+/** True where one of the words is in the prompt. */
+export function names({ words }: Pick<Stage, "words">, ...list: readonly string[]): boolean {
+  return list.some((word) => words.has(word));
+}

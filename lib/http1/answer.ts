@@ -1,0 +1,229 @@
+/** An answer whose head has come, as those who asked for it see it. */
+import { GatewayError } from "../errors.ts";
+import type { Incoming } from "../upstreams/transport.ts";
+import { type Body, createBody } from "./body.ts";
+import type { Call } from "./call.ts";
+import type { Connection } from "./connection.ts";
+import type { Watch } from "./deadlines.ts";
+import type { Following } from "./framing.ts";
+import type { AnswerHeader, Head } from "./head.ts";
+import type { Pool } from "./pool.ts";
+import { SCRATCH_BYTES, type Scratches } from "./scratch.ts";
+import type { Sending } from "./sending.ts";
+
+/** Most that is read after an answer's end, in bytes and in milliseconds. */
+const REST_BYTES = 64 * 1024;
+const REST_MS = 1_000;
+
+/** What the calls of one transport share. */
+export interface Shared {
+  scratches: Scratches;
+  /** Ends the reading of rests. */
+  released: Set<() => void>;
+  /** True: rests are not read any more. */
+  closed: boolean;
+}
+
+/** An answer whose head has come, and the connection that the rest comes on. */
+export interface BegunAnswer {
+  head: Head;
+  following: Following;
+  connection: Connection;
+  sending: Sending;
+}
+
+const decoder = new TextDecoder();
+
+/** An answer, read off its connection when somebody asks for it and not before. */
+export class Answer implements Incoming {
+  readonly #head: Head;
+  readonly #following: Following;
+  readonly #connection: Connection;
+  readonly #sending: Sending;
+  readonly #body: Body;
+  readonly #call: Call;
+  readonly #watch: Watch;
+  readonly #pool: Pool;
+  readonly #shared: Shared;
+  #over = false;
+
+  constructor(
+    { head, following, connection, sending }: BegunAnswer,
+    { call, pool, shared }: { call: Call; pool: Pool; shared: Shared },
+  ) {
+    this.#head = head;
+    this.#following = following;
+    this.#connection = connection;
+    this.#sending = sending;
+    this.#body = createBody(following.framing);
+    this.#call = call;
+    this.#watch = call.watch;
+    this.#pool = pool;
+    this.#shared = shared;
+  }
+
+  get status(): number {
+    return this.#head.status;
+  }
+
+  header(name: AnswerHeader): string | null {
+    return this.#head.headers[name] ?? null;
+  }
+
+  async read(): Promise<Uint8Array | undefined> {
+    if (this.#over) return undefined;
+    if (this.#call.failed) throw this.#brokenOff(undefined);
+    try {
+      for (let waits = false;; waits = true) {
+        const piece = this.#body.take(this.#connection);
+        if (piece !== undefined) {
+          this.#watch.progress();
+          return piece;
+        }
+        if (this.#body.done) return void this.#complete();
+        // What is about the framing is no progress.
+        if (!waits) this.#watch.wait();
+        if (!this.#connection.filled(await this.#connection.fill())) this.#body.end();
+      }
+    } catch (cause) {
+      throw this.#brokenOff(cause);
+    }
+  }
+
+  text(limitBytes: number): Promise<string> {
+    const { left } = this.#body;
+    if (left === undefined || this.#over || this.#call.failed) return this.#gather(limitBytes);
+    if (left > limitBytes) return Promise.reject(this.#tooLarge());
+    const { start, end } = this.#connection;
+    if (left > end - start) return left <= SCRATCH_BYTES ? this.#fill(left) : this.#gather(limitBytes);
+    const bytes = this.#body.take(this.#connection);
+    const text = bytes === undefined ? "" : decoder.decode(bytes);
+    this.#complete();
+    return Promise.resolve(text);
+  }
+
+  release(): void {
+    if (this.#over) return;
+    if (this.#call.failed) return this.cancel();
+    try {
+      while (this.#body.take(this.#connection) !== undefined);
+    } catch {
+      return this.cancel();
+    }
+    if (this.#body.done) return this.#complete();
+    if (!this.#following.keeps || !this.#sending.whole || this.#shared.closed) return this.cancel();
+    this.#over = true;
+    this.#call.end();
+    const stop = () => {
+      clearTimeout(timer);
+      this.#shared.released.delete(stop);
+      if (this.#body.done) this.#giveBack();
+      else this.#close();
+    };
+    const timer = setTimeout(stop, REST_MS);
+    this.#shared.released.add(stop);
+    void this.#readRest().then(stop);
+  }
+
+  cancel(): void {
+    if (this.#over) return;
+    if (this.#body.done && !this.#call.failed) return this.#complete();
+    this.#over = true;
+    this.#call.drop();
+  }
+
+  /** The whole body at once, where its length is known and fits into a scratch. */
+  async #fill(length: number): Promise<string> {
+    const scratch = this.#shared.scratches.take(length);
+    let size = 0;
+    const first = this.#body.take(this.#connection);
+    if (first !== undefined) {
+      scratch.set(first);
+      size = first.length;
+    }
+    try {
+      while (size < length) {
+        this.#watch.wait();
+        const read = await this.#connection.readInto(scratch.subarray(size, length));
+        this.#watch.progress();
+        if (read === null) {
+          this.#body.end();
+          break;
+        }
+        this.#body.skip(read);
+        size += read;
+      }
+    } catch (cause) {
+      // Not given back: the runtime may still be writing into it.
+      throw this.#brokenOff(cause);
+    }
+    this.#complete();
+    const text = decoder.decode(scratch.subarray(0, size));
+    this.#shared.scratches.give(scratch);
+    return text;
+  }
+
+  /** Piece by piece, into bytes that grow. */
+  async #gather(limitBytes: number): Promise<string> {
+    const scratch = this.#shared.scratches.take(SCRATCH_BYTES);
+    let bytes = scratch;
+    let size = 0;
+    for (let piece = await this.read(); piece !== undefined; piece = await this.read()) {
+      if (size + piece.length > limitBytes) throw this.#tooLarge();
+      if (size + piece.length > bytes.length) {
+        const larger = new Uint8Array(bytes.length * 2);
+        larger.set(bytes.subarray(0, size));
+        bytes = larger;
+      }
+      bytes.set(piece, size);
+      size += piece.length;
+    }
+    const text = decoder.decode(bytes.subarray(0, size));
+    this.#shared.scratches.give(scratch);
+    return text;
+  }
+
+  #tooLarge(): GatewayError {
+    this.cancel();
+    return new GatewayError("upstream", "Cannot read the upstream's answer: it is too large");
+  }
+
+  #brokenOff(cause: unknown): unknown {
+    this.#over = true;
+    this.#call.drop();
+    return this.#call.errorFor(cause, "The upstream's answer broke off");
+  }
+
+  /** The answer is whole: the connection may carry the next. */
+  #complete(): void {
+    this.#over = true;
+    this.#call.end();
+    this.#giveBack();
+  }
+
+  #giveBack(): void {
+    const { start, end } = this.#connection;
+    // What follows an answer was asked for by nobody.
+    if (!this.#following.keeps || !this.#sending.whole || start !== end) return this.#close();
+    this.#pool.put(this.#connection, this.#following.keepsMs);
+  }
+
+  #close(): void {
+    this.#connection.close();
+    this.#sending.stop();
+  }
+
+  /** Resolves when the body came to its end, when that is too much, and when the connection is gone. */
+  async #readRest(): Promise<void> {
+    try {
+      for (let bytes = 0; bytes <= REST_BYTES && !this.#body.done;) {
+        if (!this.#connection.filled(await this.#connection.fill())) return this.#body.end();
+        for (let piece = this.#body.take(this.#connection); piece; piece = this.#body.take(this.#connection)) {
+          bytes += piece.length;
+        }
+      }
+    } catch {
+      // The answer itself is complete.
+    }
+  }
+}

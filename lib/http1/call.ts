@@ -1,0 +1,177 @@
+/** One call: from its begin, over the making of a connection, to the head of its answer. */
+import { GatewayError } from "../errors.ts";
+import type { StopListener, StopSignal } from "../stop.ts";
+import { Answer, type Shared } from "./answer.ts";
+import { HeadSearch } from "./answer_head.ts";
+import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
+import type { Connection } from "./connection.ts";
+import type { Deadlines, Watch } from "./deadlines.ts";
+import { type Following, following } from "./framing.ts";
+import type { Head } from "./head.ts";
+import type { Pool } from "./pool.ts";
+import type { TimeLimits } from "../upstreams/transport.ts";
+import type { Packed } from "./packed.ts";
+import { type Sender, Sending } from "./sending.ts";
+
+/** One call, from its begin until its connection is somebody else's. */
+export class Call implements StopListener, Sender {
+  readonly #signal: StopSignal;
+  #error: unknown;
+  #failed = false;
+  /** Ends the making of a connection. */
+  opening: AbortController | undefined;
+  connection: Connection | undefined;
+  sending: Sending | undefined;
+  readonly watch: Watch;
+
+  constructor(signal: StopSignal, { deadlines, limits }: { deadlines: Deadlines; limits: TimeLimits }) {
+    this.#signal = signal;
+    this.watch = deadlines.start(limits, this);
+    signal.addEventListener("abort", this);
+  }
+
+  /** Whoever wanted an answer does not want it any more. */
+  handleEvent(): void {
+    this.fail(this.#signal.reason);
+  }
+
+  get failed(): boolean {
+    return this.#failed;
+  }
+
+  /** Gives it up: whatever it waits for fails now. */
+  fail(error: unknown): void {
+    if (this.#failed) return;
+    this.#failed = true;
+    this.#error = error;
+    this.opening?.abort(error);
+    this.drop();
+  }
+
+  broken(error: unknown): void {
+    this.fail(bodyError(error));
+  }
+
+  /** Frees its connection, if it has one. */
+  drop(): void {
+    this.connection?.close();
+    this.sending?.stop();
+    this.end();
+  }
+
+  /** Its connection is no longer its own. */
+  end(): void {
+    this.connection = undefined;
+    this.sending = undefined;
+    this.watch.stop();
+    this.#signal.removeEventListener("abort", this);
+  }
+
+  /** The reason it was given up for, or what the network said in our own words. */
+  errorFor(cause: unknown, message: string): unknown {
+    if (this.#failed) return this.#error ?? cause;
+    if (cause instanceof GatewayError) return cause;
+    const fault = cause instanceof OtherVersion ? "unreachable" : undefined;
+    return new GatewayError("upstream", cause instanceof BrokenAnswer ? BROKEN : message, { cause, fault });
+  }
+}
+
+const BROKEN = "Cannot read the upstream's answer: it is not proper HTTP";
+
+/**
+ * A kept connection that ends within this time after a request began to leave on it was on its way to its end before, in
+ * milliseconds: word of that takes no longer, and a model that has begun to think does.
+ */
+const STALE_MS = 1_000;
+
+/** What a call goes with. */
+export interface Going {
+  pool: Pool;
+  packed: Packed;
+  shared: Shared;
+  /** True: on a new connection. */
+  fresh?: boolean;
+}
+
+/**
+ * Sends a request and reads the answer's head. A kept connection that dies before the request has left it whole is replaced
+ * by a new one, once: nobody can have begun what did not arrive. One function for all of it: each promise less between it
+ * and the socket saves 2 thousand instructions.
+ * @throws {GatewayError} `upstream`, with the fault `stale` where it died just after that, without a word; what the call was
+ * given up for
+ */
+export async function exchange(call: Call, { pool, packed, shared, fresh = false }: Going): Promise<Answer> {
+  try {
+    for (let kept = fresh ? undefined : pool.take(call.watch.started);; kept = undefined) {
+      const connection = kept ?? await open(call, pool);
+      // It may have been given up between two steps.
+      if (call.failed) {
+        connection.close();
+        throw new ConnectionEnded();
+      }
+      const sending = new Sending(call, { connection, packed });
+      call.connection = connection;
+      call.sending = sending;
+      let head: Head | undefined;
+      let follows: Following;
+      try {
+        const search = new HeadSearch(connection);
+        while ((head = search.take()) === undefined) {
+          if (!connection.filled(await connection.fill())) throw new ConnectionEnded();
+        }
+        follows = following(head, "POST");
+      } catch (error) {
+        connection.close();
+        const mayRepeat = kept !== undefined && !call.failed && !connection.received && !sending.pulled;
+        if (mayRepeat) await sending.settled;
+        if (mayRepeat && !sending.whole && !call.failed) continue;
+        call.drop();
+        // A kept connection was at hand when the call began.
+        const isStale = mayRepeat && !call.failed && performance.now() - call.watch.started < STALE_MS;
+        throw isStale ? staleError(error) : error;
+      }
+      if (call.failed) throw new ConnectionEnded();
+      call.watch.head();
+      const answer = new Answer({ connection, sending, head, following: follows }, { call, pool, shared });
+      refuseCompressed(answer);
+      return answer;
+    }
+  } catch (cause) {
+    call.end();
+    // Nobody has begun to read it.
+    if (packed.stream?.locked === false) packed.stream.cancel().catch(() => {});
+    throw call.errorFor(cause, "Cannot reach the model's upstream");
+  }
+}
+
+function refuseCompressed(answer: Answer): void {
+  const encoding = answer.header("content-encoding");
+  if (encoding === null || encoding === "identity") return;
+  answer.cancel();
+  throw new GatewayError("upstream", "Cannot read the upstream's answer: it is compressed although nobody asked");
+}
+
+/** A new connection. @throws {GatewayError} `upstream`, with the fault `unreachable`; what the call was given up for */
+async function open(call: Call, pool: Pool): Promise<Connection> {
+  const opening = new AbortController();
+  call.opening = opening;
+  call.watch.connecting();
+  try {
+    return await pool.open(opening.signal);
+  } catch (cause) {
+    throw new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
+  } finally {
+    call.opening = undefined;
+    call.watch.connected();
+  }
+}
+
+function staleError(cause: unknown): GatewayError {
+  return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "stale" });
+}
+
+function bodyError(cause: unknown): GatewayError {
+  return cause instanceof GatewayError
+    ? cause
+    : new GatewayError("upstream", "Cannot reach the model's upstream", { cause });
+}

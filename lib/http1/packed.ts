@@ -1,0 +1,146 @@
+/** Requests as bytes. */
+import {
+  type BodyPiece,
+  joinPieces,
+  leastBytes,
+  mostBytes,
+  type WholeBody,
+  writePieces,
+} from "../upstreams/body_pieces.ts";
+import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request.ts";
+import { type Scratch, SCRATCH_BYTES, type Scratches } from "./scratch.ts";
+
+/** A body: as a whole, as bytes, or as a stream that is pulled as fast as the peer takes it. */
+export type RequestBody = WholeBody | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
+
+/** A request that is ready to be written, maybe twice. */
+export interface Packed {
+  /** What is written first, or all of it. */
+  readonly first: Uint8Array;
+  readonly second?: Uint8Array | undefined;
+  /** What follows: as it is where its length was said, else in chunks. */
+  readonly stream?: ReadableStream<Uint8Array> | undefined;
+  readonly streamBytes?: number | undefined;
+  /** Lets go of the pieces: they are not written again. */
+  drop(): void;
+}
+
+/** Where requests go, and what their heads say of that. */
+export interface Direction {
+  /** Path and query, as they go over the wire. */
+  readonly target: string;
+  /** Name and port, as in the address. */
+  readonly host: string;
+}
+
+/** Headers of a request; with `closes`, its connection is to be closed afterwards. */
+export interface Words {
+  readonly headers: Readonly<Record<string, string>>;
+  readonly closes: boolean;
+}
+
+/** Room for a head before a body in the same buffer, in bytes. */
+const HEAD_ROOM = 4 * 1024;
+
+/** The heads of all requests that go one way. One that is as the last one was is not written anew, which saves 2 µs. */
+export class Heads {
+  readonly #direction: Direction;
+  #last: Words & { size: number; begin: Uint8Array } | undefined;
+
+  constructor(direction: Direction) {
+    this.#direction = direction;
+  }
+
+  /** All lines but the one that tells where the body ends. @throws {TypeError} as `writeHead` */
+  begin(words: Words): Uint8Array {
+    const last = this.#last;
+    if (last !== undefined && last.closes === words.closes && isSame(words.headers, last)) return last.begin;
+    const { closes } = words;
+    const headers = { ...words.headers };
+    const all = { ...headers, "accept-encoding": "identity", "user-agent": "sluice" };
+    const begin = latin1Bytes(writeHeadBegin({ method: "POST", ...this.#direction, headers: all, closes }));
+    this.#last = { headers, closes, size: Object.keys(headers).length, begin };
+    return begin;
+  }
+}
+
+function isSame(
+  headers: Readonly<Record<string, string>>,
+  others: { headers: Readonly<Record<string, string>>; size: number },
+): boolean {
+  let size = 0;
+  for (const name in headers) {
+    const value = headers[name];
+    if (value === undefined || value !== others.headers[name]) return false;
+    size++;
+  }
+  return size === others.size;
+}
+
+/** Puts the rest of a head and a body behind its begin. Small ones are one piece: head and body leave together. */
+export function packRequest(
+  begin: Uint8Array,
+  { body, bodyBytes, scratches }: { body: RequestBody; bodyBytes?: number; scratches: Scratches },
+): Packed {
+  if (body instanceof ReadableStream) {
+    return { first: withEnd(begin, bodyBytes), stream: body, streamBytes: bodyBytes, drop() {} };
+  }
+  if (body instanceof Uint8Array) return withBytes(begin, body);
+  const pieces = typeof body === "string" ? [body] : body;
+  return packSmall(begin, { pieces, scratches }) ?? withBytes(begin, joinPieces(pieces));
+}
+
+function withBytes(begin: Uint8Array, bytes: Uint8Array<ArrayBuffer>): Packed {
+  return { first: withEnd(begin, bytes.length), second: bytes.length === 0 ? undefined : bytes, drop() {} };
+}
+
+/** The body first, then the head before it: its length is known only then. `undefined` where it is not small. */
+function packSmall(
+  begin: Uint8Array,
+  { pieces, scratches }: { pieces: readonly BodyPiece[]; scratches: Scratches },
+): Packed | undefined {
+  if (leastBytes(pieces) > SCRATCH_BYTES - HEAD_ROOM) return undefined;
+  const scratch = scratches.take(Math.min(HEAD_ROOM + mostBytes(pieces), SCRATCH_BYTES));
+  const bodyEnd = writePieces(pieces, { into: scratch, start: HEAD_ROOM });
+  const end = writeHeadEnd((bodyEnd ?? 0) - HEAD_ROOM);
+  const start = HEAD_ROOM - end.length - begin.length;
+  if (bodyEnd === undefined || start < 0) {
+    scratches.give(scratch);
+    return undefined;
+  }
+  scratch.set(begin, start);
+  writeLatin1(end, scratch, start + begin.length);
+  return new Small(scratch, { first: scratch.subarray(start, bodyEnd), scratches });
+}
+
+/** A request in a buffer that is lent. */
+class Small implements Packed {
+  readonly first: Uint8Array;
+  readonly #scratches: Scratches;
+  #scratch: Scratch | undefined;
+
+  constructor(scratch: Scratch, { first, scratches }: { first: Uint8Array; scratches: Scratches }) {
+    this.first = first;
+    this.#scratch = scratch;
+    this.#scratches = scratches;
+  }
+
+  drop(): void {
+    if (this.#scratch !== undefined) this.#scratches.give(this.#scratch);
+    this.#scratch = undefined;
+  }
+}
+
+function withEnd(begin: Uint8Array, bodyBytes: number | undefined): Uint8Array {
+  const end = writeHeadEnd(bodyBytes);
+  const bytes = new Uint8Array(begin.length + end.length);
+  bytes.set(begin);
+  writeLatin1(end, bytes, begin.length);
+  return bytes;
+}
+
+function latin1Bytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  writeLatin1(text, bytes, 0);
+  return bytes;
+}

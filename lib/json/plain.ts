@@ -1,0 +1,47 @@
+/**
+ * The runtime's own parser, where it can be trusted. V8 guesses that an object's next name is one that came there before, and
+ * compares its guess with how the name is spelled, not with what it says: after `{"b":1,"\\":2}`, `{"b":1,"\/":2}` has the
+ * name `\`, too, whoever sent the one and the other. Names without an escape are always read as they are.
+ */
+import { readJson } from "./json.ts";
+import { isSpace } from "./scan.ts";
+import { isRawNumber, type Json } from "./values.ts";
+
+const QUOTE = 0x22, COLON = 0x3a, BACKSLASH = 0x5c;
+
+/**
+ * As `JSON.parse`, in two thirds of the time that `parseJson` takes for 300 characters: numbers as doubles, no limits, and of
+ * equal names the last one. Texts that have names with escapes are read by `parseJson`, with its limits.
+ * @throws {SyntaxError} where it is not JSON, or where `parseJson` throws
+ */
+export function parsePlain(text: string): Json {
+  if (!hasEscapedName(text)) return JSON.parse(text);
+  const { value, hasRaw } = readJson(text);
+  return hasRaw ? withDoubles(value) : value;
+}
+
+/** Doubles in place of raw numbers. */
+function withDoubles(value: Json): Json {
+  if (isRawNumber(value)) return Number(value.rawJSON);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(withDoubles);
+  for (const [name, member] of Object.entries(value)) {
+    // The member is its own, so that `__proto__` is no other name.
+    if (member !== undefined) value[name] = withDoubles(member);
+  }
+  return value;
+}
+
+/** Whether a name has an escape. Where the text stops being JSON, what stands before that decides. */
+function hasEscapedName(text: string): boolean {
+  for (let at = text.indexOf("\\"); at >= 0; at = text.indexOf("\\", at)) {
+    for (let code = BACKSLASH; code !== QUOTE; code = text.charCodeAt(at)) {
+      at += code === BACKSLASH ? 2 : 1;
+      if (at >= text.length) return false;
+    }
+    at++;
+    while (isSpace(text.charCodeAt(at))) at++;
+    if (text.charCodeAt(at) === COLON) return true;
+  }
+  return false;
+}

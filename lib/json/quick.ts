@@ -1,0 +1,287 @@
+/**
+ * The quick reader of JSON: for texts that are as they should be and not too long. Of all others it says nothing, and
+ * leaves them to the careful one.
+ */
+import { isLossy, type JsonLimits, type Member, numberEnd, type ParsedJson, UNIQUE_LEVELS } from "./scan.ts";
+import {
+  bytes,
+  ESCAPED,
+  findStrings,
+  forgetNames,
+  type FoundStrings,
+  hasSlashes,
+  pieceOf,
+  PLAIN,
+  readName,
+  type Source,
+  STRING_WORDS,
+  tape,
+} from "./strings.ts";
+import { type Json, type JsonObject, putMember, rawNumber } from "./values.ts";
+import { LITERAL_BYTES, type Literals } from "./woven.ts";
+
+const QUOTE = 0x22, MINUS = 0x2d, COMMA = 0x2c, COLON = 0x3a;
+const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+const ZERO = 0x30, NINE = 0x39, SPACE = 0x20, PLUS = 0x2b, DOT = 0x2e;
+const LETTER_E = 0x65, CAPITAL_E = 0x45, LETTER_N = 0x6e, LETTER_T = 0x74;
+
+/** Values that are words, by their first letters. */
+const WORDS: ReadonlyMap<number, Uint8Array> = new Map(
+  ["true", "false", "null"].map((word) => [word.charCodeAt(0), new TextEncoder().encode(word)]),
+);
+
+/** Digits of a number that is added up here, and those of them behind the point. */
+const FEW_DIGITS = 15;
+const FEW_DECIMALS = 6;
+const LARGEST_SCALE = 10 ** FEW_DECIMALS;
+
+/** What was read quickly: it always was from UTF-8, and where its members stand there is known. */
+export interface QuickJson extends ParsedJson {
+  utf8Members: readonly Member[];
+}
+
+/** An array or an object around the one that is read; around the outermost there is neither. */
+interface Level {
+  list: Json[] | undefined;
+  object: JsonObject | undefined;
+  keys: number;
+}
+
+/**
+ * What a text says; `undefined` where it has a fault, is more than the limits allow, or cannot be read in this way.
+ * Strings of 13 characters and more are parts of the text, or of what all strings of its bytes say: who keeps one keeps all
+ * of that.
+ */
+export function readQuick(source: Source, limits: JsonLimits): QuickJson | undefined {
+  const found = findStrings(source);
+  let read: QuickJson | undefined;
+  try {
+    if (found !== undefined) read = walk(typeof source === "string" ? source : "", found, limits);
+  } catch (error) {
+    // Of numbers, words, and strings that need a parser.
+    if (!(error instanceof SyntaxError)) throw error;
+  }
+  if (read === undefined) forgetNames();
+  return read;
+}
+
+/** The text is there where strings that stand as they are were not copied. */
+function walk(text: string, { length, copied }: FoundStrings, limits: JsonLimits): QuickJson | undefined {
+  // What is imported is looked up at each use: that took 27 thousand instructions of 11 KB of tools.
+  const codes = bytes;
+  const words = tape;
+  const levels: Level[] = [];
+  /** Their places are those in bytes. */
+  const members: Member[] = [];
+  /** Of each member, `extra` at the start and at the end of its value. */
+  const extras: number[] = [];
+  let literals: Literals | undefined;
+  let member: Member | undefined;
+  /** What is open, and how many levels are. */
+  let list: Json[] | undefined;
+  let object: JsonObject | undefined;
+  let keys = 0;
+  let depth = 0;
+  let root: Json = null;
+  let nodes = 0;
+  let hasRaw = false;
+  let before = 0;
+  /** Of the string that comes next. */
+  let next = 0;
+  /** Where its part of what was copied begins. */
+  let said = 0;
+  /** Whether a string needed a parser. */
+  let isParsed = false;
+  /** How many more bytes than code units are before `at`, which counts bytes. */
+  let extra = 0;
+  let at = skipSpace(codes, 0);
+
+  // How a string is read stands twice, for names and for values: in one place it costs 11 KB of tools 4 to 10 % more.
+  while (true) {
+    let name = "";
+    if (object !== undefined) {
+      if (codes[at] !== QUOTE || ++keys > limits.keys) return undefined;
+      const open = at + 1;
+      const start = open - extra;
+      at = words[next] ?? 0;
+      extra = words[next + 1] ?? 0;
+      const how = words[next + 2] ?? 0;
+      next += STRING_WORDS;
+      if (how < ESCAPED) name = readName(how, open, at);
+      else if (how === PLAIN) name = text.slice(start, at - extra);
+      else if (how === ESCAPED) {
+        name = JSON.parse(pieceOf(open - 1, at + 1));
+        isParsed = true;
+      } else {
+        name = copied.slice(said, how);
+        said = how + 1;
+      }
+      if (depth <= UNIQUE_LEVELS) {
+        if (Object.hasOwn(object, name)) return undefined;
+        if (depth === 1) members.push(member = { name, before, start: 0, end: 0 });
+      }
+      at = skipSpace(codes, at + 1);
+      if (codes[at] !== COLON) return undefined;
+      at = skipSpace(codes, at + 1);
+      if (depth === 1 && member !== undefined) {
+        member.start = at;
+        extras.push(extra);
+      }
+    }
+
+    if (++nodes > limits.nodes) return undefined;
+    const code = codes[at] ?? 0;
+    let value: Json;
+    let openedList: Json[] | undefined;
+    let openedObject: JsonObject | undefined;
+    if (code === QUOTE) {
+      const open = at + 1;
+      const start = open - extra;
+      at = words[next] ?? 0;
+      extra = words[next + 1] ?? 0;
+      const how = words[next + 2] ?? 0;
+      next += STRING_WORDS;
+      let string: string;
+      if (how === PLAIN) string = text.slice(start, at - extra);
+      else if (how >= 0) {
+        string = copied.slice(said, how);
+        said = how + 1;
+      } else if (how === ESCAPED) {
+        string = JSON.parse(pieceOf(open - 1, at + 1));
+        isParsed = true;
+      } else return undefined;
+      at++;
+      if (at - open + 1 >= LITERAL_BYTES && how !== ESCAPED) {
+        literals ??= { values: [], places: [], bytes: 0 };
+        literals.values.push(string);
+        literals.places.push(open - 1, at);
+        literals.bytes += at - open + 1;
+      }
+      value = string;
+    } else if (code === OPEN_OBJECT) {
+      value = openedObject = {};
+    } else if (code === OPEN_ARRAY) {
+      value = openedList = [];
+    } else if (code === MINUS || (code >= ZERO && code <= NINE)) {
+      const start = at;
+      let number = 0;
+      let digit = code;
+      if (code !== MINUS) {
+        for (; digit >= ZERO && digit <= NINE && at - start < FEW_DIGITS; digit = codes[++at] ?? 0) {
+          number = number * 10 + digit - ZERO;
+        }
+        // Of so few digits the quotient is the number that is nearest, and is written as it stands here.
+        if (digit === DOT && at - start < FEW_DIGITS - FEW_DECIMALS) {
+          let scale = 1;
+          let last = ZERO;
+          for (digit = codes[++at] ?? 0; digit >= ZERO && digit <= NINE; digit = codes[++at] ?? 0) {
+            number = number * 10 + digit - ZERO;
+            scale *= 10;
+            last = digit;
+          }
+          if (last === ZERO || scale > LARGEST_SCALE) at = start;
+          else number /= scale;
+        }
+        // No number of several digits begins with zero.
+        if (code === ZERO && at > start + 1 && codes[start + 1] !== DOT) return undefined;
+      }
+      if (at > start && (digit === COMMA || digit === CLOSE_OBJECT || digit === CLOSE_ARRAY)) value = number;
+      else {
+        const source = pieceOf(start, numberBytesEnd(codes, start));
+        if (numberEnd(source, 0) < source.length) return undefined;
+        const isRaw = isLossy(source);
+        hasRaw ||= isRaw;
+        value = isRaw ? rawNumber(source) : Number(source);
+        at = start + source.length;
+      }
+    } else {
+      const end = wordEnd(codes, at);
+      if (end === at) return undefined;
+      value = code === LETTER_N ? null : code === LETTER_T;
+      at = end;
+    }
+    if (object !== undefined) putMember(object, name, value);
+    else if (list !== undefined) list.push(value);
+    else root = value;
+    if (openedObject !== undefined || openedList !== undefined) {
+      if (depth === limits.depth) return undefined;
+      levels.push({ list, object, keys });
+      list = openedList;
+      object = openedObject;
+      keys = 0;
+      depth++;
+      before = at + 1;
+      at = skipSpace(codes, at + 1);
+      if (codes[at] !== (list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) continue;
+    }
+
+    while (true) {
+      if (depth === 1 && member !== undefined) {
+        member.end = at;
+        extras.push(extra);
+      }
+      at = skipSpace(codes, at);
+      if (depth === 0) {
+        if (at < length) return undefined;
+        return {
+          value: root,
+          members: extra === 0 ? members : inText(members, extras),
+          utf8Members: members,
+          literals: literals !== undefined && hasSlashes() ? undefined : literals,
+          hasRaw,
+          isAscii: extra === 0 && !isParsed,
+        };
+      }
+      const mark = codes[at];
+      if (mark === COMMA) {
+        before = at;
+        at = skipSpace(codes, at + 1);
+        break;
+      }
+      if (mark !== (list === undefined ? CLOSE_OBJECT : CLOSE_ARRAY)) return undefined;
+      const outer = levels.pop();
+      list = outer?.list;
+      object = outer?.object;
+      keys = outer?.keys ?? 0;
+      depth--;
+      at++;
+    }
+  }
+}
+
+/** Members with their places in the text. Between the end of one and where the next begins is nothing but space. */
+function inText(members: readonly Member[], extras: readonly number[]): Member[] {
+  return members.map(({ name, before, start, end }, index) => ({
+    name,
+    before: before - (extras[2 * index - 1] ?? 0),
+    start: start - (extras[2 * index] ?? 0),
+    end: end - (extras[2 * index + 1] ?? 0),
+  }));
+}
+
+/** Where bytes end that may be of a number. */
+function numberBytesEnd(codes: Uint8Array, start: number): number {
+  let at = start;
+  while (true) {
+    const code = codes[at] ?? 0;
+    const isOfNumber = (code >= ZERO && code <= NINE) || code === MINUS || code === PLUS || code === DOT ||
+      code === LETTER_E || code === CAPITAL_E;
+    if (!isOfNumber) return at;
+    at++;
+  }
+}
+
+/** Where `true`, `false` or `null` ends; the same place where none of them begins there. */
+function wordEnd(codes: Uint8Array, at: number): number {
+  const word = WORDS.get(codes[at] ?? 0);
+  return word !== undefined && word.every((code, index) => codes[at + index] === code) ? at + word.length : at;
+}
+
+/** The first offset from `at` on where no white space stands. */
+function skipSpace(codes: Uint8Array, at: number): number {
+  while (true) {
+    const code = codes[at] ?? 0;
+    if (code > SPACE || (code !== SPACE && code !== 0x0a && code !== 0x0d && code !== 0x09)) return at;
+    at++;
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * Edits in JSON text. A relayed body goes out as its sender wrote it, but for the members that must change: everything
+ * else keeps its order, its spelling and its numbers.
+ */
+
+import { closingQuote, type Member, skipSpace, type Span } from "./scan.ts";
+import type { Literals } from "./woven.ts";
+
+export type { Member, Span };
+
+/** A JSON object as text, and where its members stand in it. */
+export interface ObjectText {
+  text: string;
+  members: readonly Member[];
+  /** The same as its sender wrote it; absent where that is not known. */
+  utf8?: ObjectBytes | undefined;
+}
+
+/** Characters of the text, or the bytes of its UTF-8, which are no fewer: so that none is made of bytes to be measured. */
+export function sizeOf(body: ObjectText): number {
+  return body.utf8?.bytes.length ?? body.text.length;
+}
+
+/** The value of a member as it stands in the text; `undefined` where there is none of that name. */
+export function valueText(body: ObjectText, wanted: string): string | undefined {
+  const { members } = body.utf8 ?? body;
+  const member = members.find(({ name }) => name === wanted);
+  if (member === undefined) return undefined;
+  const { start, end } = member;
+  return body.utf8 === undefined ? body.text.slice(start, end) : decoder.decode(body.utf8.bytes.subarray(start, end));
+}
+
+/** A JSON object in UTF-8, and where its members stand in that, in bytes. */
+export interface ObjectBytes {
+  bytes: Uint8Array<ArrayBuffer>;
+  members: readonly Member[];
+  /** Long strings in it. */
+  literals?: Literals | undefined;
+}
+
+/** Changes of members: JSON text replaces a value or is added as a member, `undefined` removes one. */
+export type Edits = Readonly<Record<string, string | undefined>>;
+
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+
+const QUOTE = 0x22, COMMA = 0x2c, COLON = 0x3a;
+const OPEN_ARRAY = 0x5b, CLOSE_ARRAY = 0x5d, OPEN_OBJECT = 0x7b, CLOSE_OBJECT = 0x7d;
+
+/**
+ * Where the value at a path of member names stands. Made for text that is JSON; in other text it finds nothing or
+ * something, but always ends.
+ */
+export function findValue(text: string, path: readonly string[]): Span | undefined {
+  let at = skipSpace(text, 0);
+  let found: Span | undefined;
+  for (const name of path) {
+    found = undefined;
+    for (const member of membersAt(text, at)) {
+      // The last of two equal names counts, as it does for the parser.
+      if (member.name === name) found = { start: member.start, end: member.end };
+    }
+    if (found === undefined) return undefined;
+    at = found.start;
+  }
+  return found;
+}
+
+/** Text with another text in place of a span. */
+export function replaceSpan(text: string, { start, end }: Span, replacement: string): string {
+  return text.slice(0, start) + replacement + text.slice(end);
+}
+
+/**
+ * A JSON object's text with top-level members changed: JSON text replaces a value or, where the member is missing, is
+ * added at the end; `undefined` removes the member. The text must be a JSON object.
+ */
+export function spliceMembers(text: string, edits: Edits): string {
+  return spliceObject(objectText(text), edits);
+}
+
+/** A JSON object's text with where its members stand. */
+export function objectText(text: string): ObjectText {
+  return { text, members: [...membersAt(text, skipSpace(text, 0))] };
+}
+
+/** As `spliceMembers`, of a text whose members were found before. */
+export function spliceObject({ text, members }: ObjectText, edits: Edits): string {
+  let out = "";
+  const ends = { close: text.lastIndexOf("}"), end: text.length };
+  for (const cut of cutAt(members, edits, ends)) {
+    out += typeof cut === "string" ? cut : text.slice(cut.start, cut.end);
+  }
+  return out;
+}
+
+/** As `spliceObject`, of UTF-8: what it becomes, piece by piece, where texts are what is new. */
+export function spliceBytes({ bytes, members }: ObjectBytes, edits: Edits): (string | Uint8Array<ArrayBuffer>)[] {
+  const ends = { close: bytes.lastIndexOf(CLOSE_OBJECT), end: bytes.length };
+  return cutAt(members, edits, ends).map((cut) => typeof cut === "string" ? cut : bytes.subarray(cut.start, cut.end));
+}
+
+/** What stays of an object, by its place, and what is new in between. `close` is where its last brace stands. */
+function cutAt(
+  members: readonly Member[],
+  edits: Edits,
+  { close, end }: { close: number; end: number },
+): (Span | string)[] {
+  const cuts: (Span | string)[] = [];
+  let copied = 0;
+  let kept = 0;
+  for (let index = 0; index < members.length; index++) {
+    const member = members[index];
+    if (member === undefined) break;
+    const { name } = member;
+    if (!Object.hasOwn(edits, name)) {
+      kept++;
+      continue;
+    }
+    const value = edits[name];
+    if (value === undefined) {
+      cuts.push({ start: copied, end: member.before });
+      const next = members[index + 1];
+      // The first member left has no comma before it.
+      copied = kept === 0 && next !== undefined ? next.before + 1 : member.end;
+      continue;
+    }
+    kept++;
+    cuts.push({ start: copied, end: member.start }, value);
+    copied = member.end;
+  }
+  let added = "";
+  for (const name in edits) {
+    const value = edits[name];
+    if (value === undefined || members.some((member) => member.name === name)) continue;
+    added += `${kept++ > 0 ? "," : ""}${JSON.stringify(name)}:${value}`;
+  }
+  if (added !== "") {
+    cuts.push({ start: copied, end: close }, added);
+    copied = close;
+  }
+  cuts.push({ start: copied, end });
+  return cuts;
+}
+
+/** A JSON object's text without the member at a path of names. Where there is none, it is the same text. */
+export function removeAt(text: string, path: readonly string[]): string {
+  const [name, parents] = [path.at(-1), path.slice(0, -1)];
+  const object = parents.length === 0 ? { start: 0, end: text.length } : findValue(text, parents);
+  if (name === undefined || object === undefined) return text;
+  const inner = text.slice(object.start, object.end);
+  return findValue(inner, [name]) === undefined
+    ? text
+    : replaceSpan(text, object, spliceMembers(inner, { [name]: undefined }));
+}
+
+/** Names of members, and places in arrays. */
+export type JsonPath = readonly (string | number)[];
+
+/** A JSON value's text without what stands at a path. Where there is nothing, it is the same text. */
+export function removePath(text: string, path: JsonPath): string {
+  const [last, ...rest] = path.toReversed();
+  if (last === undefined) return text;
+  let at: Span = { start: 0, end: text.length };
+  for (const part of rest.toReversed()) {
+    const inner = text.slice(at.start, at.end);
+    const found = typeof part === "string" ? findValue(inner, [part]) : elementAt(inner, part);
+    if (found === undefined) return text;
+    at = { start: at.start + found.start, end: at.start + found.end };
+  }
+  const inner = text.slice(at.start, at.end);
+  return replaceSpan(
+    text,
+    at,
+    typeof last === "string" ? spliceMembers(inner, { [last]: undefined }) : removeElement(inner, last),
+  );
+}
+
+function removeElement(text: string, index: number): string {
+  const element = elementAt(text, index);
+  if (element === undefined) return text;
+  const { before, end } = element;
+  // The first one has no comma before it; the one after it has.
+  const next = index === 0 ? skipSpace(text, end) : end;
+  return text.slice(0, before) + text.slice(index === 0 && text.charCodeAt(next) === COMMA ? next + 1 : end);
+}
+
+/** Where an element of an array stands; `before` is its comma, or the place after the bracket. */
+function elementAt(text: string, index: number): Span & { before: number } | undefined {
+  let before = skipSpace(text, 0);
+  if (text.charCodeAt(before) !== OPEN_ARRAY) return undefined;
+  before++;
+  let start = skipSpace(text, before);
+  for (let at = 0; start < text.length && text.charCodeAt(start) !== CLOSE_ARRAY; at++) {
+    const end = valueEnd(text, start);
+    if (at === index) return { before, start, end };
+    before = skipSpace(text, end);
+    if (text.charCodeAt(before) !== COMMA) return undefined;
+    start = skipSpace(text, before + 1);
+  }
+  return undefined;
+}
+
+/** The members of the object that starts at `open`. */
+function* membersAt(text: string, open: number): Generator<Member> {
+  if (text.charCodeAt(open) !== OPEN_OBJECT) return;
+  let before = open + 1;
+  let at = skipSpace(text, before);
+  while (text.charCodeAt(at) === QUOTE) {
+    const nameEnd = stringEnd(text, at);
+    const name = readName(text.slice(at, nameEnd));
+    const colon = skipSpace(text, nameEnd);
+    if (text.charCodeAt(colon) !== COLON) return;
+    const start = skipSpace(text, colon + 1);
+    const end = valueEnd(text, start);
+    yield { name, before, start, end };
+    const comma = skipSpace(text, end);
+    if (text.charCodeAt(comma) !== COMMA) return;
+    before = comma;
+    at = skipSpace(text, comma + 1);
+  }
+}
+
+function readName(quoted: string): string {
+  if (!quoted.includes("\\")) return quoted.slice(1, -1);
+  try {
+    return String(JSON.parse(quoted));
+  } catch {
+    return "";
+  }
+}
+
+function valueEnd(text: string, start: number): number {
+  const code = text.charCodeAt(start);
+  if (code === QUOTE) return stringEnd(text, start);
+  if (code === OPEN_OBJECT || code === OPEN_ARRAY) return containerEnd(text, start);
+  let at = start;
+  while (at < text.length && !/[,\]}\s]/.test(text.charAt(at))) at++;
+  return at;
+}
+
+function containerEnd(text: string, start: number): number {
+  let depth = 0;
+  for (let at = start; at < text.length;) {
+    const code = text.charCodeAt(at);
+    if (code === QUOTE) {
+      at = stringEnd(text, at);
+      continue;
+    }
+    at++;
+    if (code === OPEN_OBJECT || code === OPEN_ARRAY) depth++;
+    if ((code === CLOSE_OBJECT || code === CLOSE_ARRAY) && --depth === 0) return at;
+  }
+  return text.length;
+}
+
+/** Just behind the closing quote; the end of a text that has none. */
+function stringEnd(text: string, open: number): number {
+  const quote = closingQuote(text, open);
+  return quote < 0 ? text.length : quote + 1;
+}

@@ -1,0 +1,57 @@
+/** What clients call the members that the gateway names. */
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+import type { Protocol } from "./types.ts";
+
+/** A client's request: its protocol, and its body as it came. */
+export interface NamedRequest {
+  prompt: { protocol: Protocol };
+  request: JsonObject;
+}
+
+/** Other names for what the gateway calls by the first, by protocol: paths into the body, the likeliest first. */
+const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string[]>>> = {
+  chat: new Map([
+    ["max_completion_tokens", ["max_tokens"]],
+    ["reasoning", ["reasoning_effort"]],
+    ["reasoning_effort", ["reasoning.effort", "reasoning"]],
+    ["reasoning_content", ["messages.reasoning"]],
+    ["reasoning_details", ["messages.thinking_blocks"]],
+    ["user", ["safety_identifier"]],
+    ["safety_identifier", ["user"]],
+    ["tools", ["functions"]],
+    ["tool_choice", ["function_call"]],
+    // The older manner asks for one call at a time without a word.
+    ["parallel_tool_calls", ["functions"]],
+  ]),
+  responses: new Map([
+    ["max_completion_tokens", ["max_output_tokens"]],
+    ["reasoning.effort", ["reasoning"]],
+    ["user", ["safety_identifier"]],
+    ["verbosity", ["text.verbosity"]],
+    ["logprobs", ["include"]],
+  ]),
+  messages: new Map([
+    ["max_completion_tokens", ["max_tokens"]],
+    ["output_config.effort", ["thinking.budget_tokens", "thinking"]],
+    ["thinking.type", ["output_config.effort"]],
+    ["user", ["metadata.user_id"]],
+    ["stop", ["stop_sequences"]],
+  ]),
+};
+
+/** What a client calls a member: of several names for it, the one that its body has. */
+export function clientNameOf(name: string, { prompt: { protocol }, request }: NamedRequest): string {
+  if (has(request, name)) return name;
+  const others = OTHER_NAMES[protocol].get(name);
+  if (others === undefined || has(request, `messages.${name}`)) return name;
+  return others.find((other) => has(request, other)) ?? name;
+}
+
+/** Whether there is such a member, by its name or the path to it; in a list, in any of its objects. */
+function has(value: Json | undefined, path: string): boolean {
+  if (Array.isArray(value)) return value.some((element) => has(element, path));
+  if (!isObject(value)) return false;
+  if (Object.hasOwn(value, path)) return value[path] !== null;
+  const dot = path.indexOf(".");
+  return dot > 0 && has(value[path.slice(0, dot)], path.slice(dot + 1));
+}

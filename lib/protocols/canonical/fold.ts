@@ -1,0 +1,138 @@
+/** A whole answer and a stream of events are the same thing: `fold` and `unfold` turn one into the other. */
+import type { Block, Event, OpenBlock, Reply } from "./types.ts";
+import { GatewayError } from "../../errors.ts";
+
+/** A fold in progress, for answers that are collected while they arrive. */
+export class Folder {
+  readonly #blocks: Block[] = [];
+  #text: string[] = [];
+  #id: string | undefined;
+  #reply: Reply | undefined;
+
+  /** Takes the next event. @throws {GatewayError} the error the stream ended with */
+  push(event: Event): void {
+    switch (event.type) {
+      case "start":
+        this.#id = event.id;
+        break;
+      case "open":
+        this.#blocks.push(emptyBlock(event.block));
+        this.#text = [];
+        break;
+      case "delta":
+        this.#text.push(event.text);
+        break;
+      case "citation": {
+        const block = this.#blocks.at(-1);
+        if (block?.type === "text") (block.citations ??= []).push(event.citation);
+        break;
+      }
+      case "close": {
+        const block = this.#blocks.at(-1);
+        if (block !== undefined) closeBlock(block, this.#text.join(""));
+        if (block?.type === "reasoning" && event.signature !== undefined) block.signature = event.signature;
+        break;
+      }
+      case "finish":
+        this.#reply = {
+          ...(this.#id !== undefined && { id: this.#id }),
+          blocks: this.#blocks,
+          finish: event.reason,
+          ...(event.stopSequence !== undefined && { stopSequence: event.stopSequence }),
+          usage: event.usage,
+        };
+        break;
+      case "error":
+        throw event.error;
+    }
+  }
+
+  /** Takes several. @throws as `push` */
+  pushAll(events: readonly Event[]): void {
+    for (const event of events) this.push(event);
+  }
+
+  /** The whole answer. @throws {GatewayError} `upstream`, when the stream was cut short */
+  end(): Reply {
+    if (this.#reply === undefined) {
+      throw new GatewayError("upstream", "The model's answer ended before it was complete");
+    }
+    return this.#reply;
+  }
+}
+
+/** The answer that a stream of events spells out. @throws {GatewayError} as `Folder` does */
+export function fold(events: Iterable<Event>): Reply {
+  const folder = new Folder();
+  for (const event of events) folder.push(event);
+  return folder.end();
+}
+
+/** A stream of events that spells out an answer. */
+export function unfold(reply: Reply): Event[] {
+  const events: Event[] = [{ type: "start", ...(reply.id !== undefined && { id: reply.id }) }];
+  reply.blocks.forEach((block, index) => {
+    events.push({ type: "open", index, block: openBlock(block) });
+    const text = blockText(block);
+    if (text !== "") events.push({ type: "delta", index, text });
+    if (block.type === "text") {
+      for (const citation of block.citations ?? []) events.push({ type: "citation", index, citation });
+    }
+    const signature = block.type === "reasoning" ? block.signature : undefined;
+    events.push({ type: "close", index, ...(signature !== undefined && { signature }) });
+  });
+  events.push({
+    type: "finish",
+    reason: reply.finish,
+    ...(reply.stopSequence !== undefined && { stopSequence: reply.stopSequence }),
+    usage: reply.usage,
+  });
+  return events;
+}
+
+function emptyBlock(open: OpenBlock): Block {
+  switch (open.type) {
+    case "tool_call":
+      return { ...open, arguments: "" };
+    case "foreign":
+      return open;
+    default:
+      return { ...open, text: "" };
+  }
+}
+
+function closeBlock(block: Block, text: string): void {
+  if (block.type === "text" || block.type === "reasoning" || block.type === "refusal") block.text = text;
+  if (block.type === "tool_call") block.arguments = text === "" && block.custom !== true ? "{}" : text;
+}
+
+function openBlock(block: Block): OpenBlock {
+  switch (block.type) {
+    case "text":
+    case "refusal":
+      return { type: block.type };
+    case "reasoning": {
+      const { hidden, rest } = block;
+      return { type: "reasoning", ...(hidden !== undefined && { hidden }), ...(rest !== undefined && { rest }) };
+    }
+    case "tool_call": {
+      const { id, name, custom, namespace } = block;
+      return {
+        type: "tool_call",
+        id,
+        name,
+        ...(custom !== undefined && { custom }),
+        ...(namespace !== undefined && { namespace }),
+      };
+    }
+    case "foreign":
+      return { type: "foreign", from: block.from, value: block.value };
+    default:
+      throw new TypeError(`Cannot put a block of type "${block.type}" into an answer`);
+  }
+}
+
+function blockText(block: Block): string {
+  if (block.type === "tool_call") return block.arguments;
+  return block.type === "text" || block.type === "reasoning" || block.type === "refusal" ? block.text : "";
+}

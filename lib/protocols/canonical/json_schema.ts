@@ -1,0 +1,258 @@
+/** The smallest value that a JSON Schema allows. It serves models that must answer in a form and have nothing to say. */
+import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { mergeSchemas } from "./json_schema_merge.ts";
+
+/** Nested schemas that are followed. What is deeper could not be sent back to us: see the limits of request bodies. */
+const MAX_DEPTH = 56;
+/** Work and output of one schema, in steps and characters together. */
+const MAX_WORK = 200_000;
+
+/** A valid text for each format. */
+const FORMATS: ReadonlyMap<Json | undefined, string> = new Map([
+  ["date-time", "1970-01-01T00:00:00Z"],
+  ["date", "1970-01-01"],
+  ["time", "00:00:00Z"],
+  ["duration", "P0D"],
+  ["email", "a@example.com"],
+  ["hostname", "example.com"],
+  ["ipv4", "127.0.0.1"],
+  ["ipv6", "::1"],
+  ["uuid", "00000000-0000-0000-0000-000000000000"],
+  ["uri", "https://example.com/"],
+]);
+
+interface Walk {
+  root: Json;
+  left: number;
+  /** References that are being followed: one inside itself has no smallest value. */
+  refs: Set<string>;
+}
+
+/**
+ * The smallest value that a schema allows: required members only, the first `enum` value, the first branch of `anyOf` or
+ * `oneOf` that has a value, the number nearest to 0, the shortest text. Members come in the order of `properties`, then
+ * of `required`. Reads `$ref` into the schema itself, `allOf`, bounds, lengths and common formats; `pattern`, `not`,
+ * `if`, `contains`, `uniqueItems`, `additionalProperties` and `default` are not read. Never throws.
+ * @returns undefined where there is no such value, or only one beyond 200,000 characters or 56 levels
+ */
+export function smallestInstance(schema: Json): Json | undefined {
+  return instance(schema, { root: schema, left: MAX_WORK, refs: new Set() }, 0);
+}
+
+function instance(schema: Json | undefined, walk: Walk, depth: number): Json | undefined {
+  if (schema === false || depth > MAX_DEPTH || !spend(walk, 1)) return undefined;
+  if (!isObject(schema)) return null;
+  if (typeof schema.$ref === "string") return followRef(schema.$ref, { schema, walk, depth });
+  for (const key of ["anyOf", "oneOf"] as const) {
+    const branches = schema[key];
+    if (!Array.isArray(branches)) continue;
+    const rest = without(schema, key);
+    for (const branch of branches) {
+      const value = merged(rest, branch, { walk, depth });
+      if (value !== undefined) return value;
+    }
+    return undefined;
+  }
+  if (Array.isArray(schema.allOf)) {
+    const [first, ...others] = schema.allOf;
+    const rest = without(schema, "allOf");
+    if (others.length > 0) rest.allOf = others;
+    return first === undefined ? instance(rest, walk, depth + 1) : merged(rest, first, { walk, depth });
+  }
+  return plainInstance(schema, walk, depth);
+}
+
+function followRef(ref: string, { schema, walk, depth }: { schema: JsonObject; walk: Walk; depth: number }) {
+  if (walk.refs.has(ref)) return undefined;
+  walk.refs.add(ref);
+  const value = merged(without(schema, "$ref"), resolveRef(walk.root, ref), { walk, depth });
+  walk.refs.delete(ref);
+  return value;
+}
+
+function merged(rest: JsonObject, other: Json, { walk, depth }: { walk: Walk; depth: number }): Json | undefined {
+  if (!isObject(other)) return other === false ? undefined : instance(rest, walk, depth + 1);
+  if (!spend(walk, size(rest) + size(other))) return undefined;
+  return instance(mergeSchemas(rest, other), walk, depth + 1);
+}
+
+/** A value of a schema without references and branches. */
+function plainInstance(schema: JsonObject, walk: Walk, depth: number): Json | undefined {
+  const types = typeof schema.type === "string" ? [schema.type] : Array.isArray(schema.type) ? schema.type : undefined;
+  const fixed = schema.const !== undefined ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : undefined;
+  if (fixed !== undefined) {
+    const value = fixed.find((value) => types === undefined || types.some((type) => isOfType(value, type)));
+    return value !== undefined && spend(walk, writeJson(value).length) ? value : undefined;
+  }
+  for (const type of types ?? [impliedType(schema)]) {
+    const value = ofType(type, schema, { walk, depth });
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
+function ofType(type: Json, schema: JsonObject, { walk, depth }: { walk: Walk; depth: number }): Json | undefined {
+  switch (type) {
+    case "null":
+      return null;
+    case "boolean":
+      return false;
+    case "integer":
+    case "number":
+      return smallestNumber(schema, type === "integer");
+    case "string":
+      return smallestText(schema, walk);
+    case "array":
+      return smallestArray(schema, walk, depth);
+    case "object":
+      return smallestObject(schema, walk, depth);
+    default:
+      return undefined;
+  }
+}
+
+function smallestObject(schema: JsonObject, walk: Walk, depth: number): JsonObject | undefined {
+  const properties = isObject(schema.properties) ? schema.properties : {};
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
+  const declared = Object.keys(properties);
+  if (!spend(walk, declared.length)) return undefined;
+  const undeclared = [...required].filter((name) => typeof name === "string" && !Object.hasOwn(properties, name));
+  const members: [string, Json][] = [];
+  for (const name of [...declared.filter((name) => required.has(name)), ...undeclared] as string[]) {
+    const value = instance(Object.hasOwn(properties, name) ? properties[name] : true, walk, depth + 1);
+    if (value === undefined || !spend(walk, name.length)) return undefined;
+    members.push([name, value]);
+  }
+  const least = numberIn(schema.minProperties) ?? 0;
+  for (const name of declared) {
+    if (members.length >= least) break;
+    if (required.has(name)) continue;
+    const value = instance(properties[name], walk, depth + 1);
+    if (value !== undefined && spend(walk, name.length)) members.push([name, value]);
+  }
+  return Object.fromEntries(members);
+}
+
+function smallestArray(schema: JsonObject, walk: Walk, depth: number): Json[] | undefined {
+  const tuple = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
+  const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
+  const values: Json[] = [];
+  for (const least = numberIn(schema.minItems) ?? 0; values.length < least;) {
+    const value = instance(tuple[values.length] ?? rest ?? true, walk, depth + 1);
+    if (value === undefined) return undefined;
+    values.push(value);
+  }
+  return values;
+}
+
+function smallestText(schema: JsonObject, walk: Walk): string | undefined {
+  const least = numberIn(schema.minLength) ?? 0;
+  const format = FORMATS.get(schema.format);
+  const length = Math.max(format?.length ?? 0, least);
+  if (least > (numberIn(schema.maxLength) ?? Infinity) || !spend(walk, length)) return undefined;
+  if (format === undefined) return "a".repeat(Math.ceil(least));
+  if (schema.format === "uri") return format.padEnd(least, "a");
+  return schema.format === "email" ? format.padStart(least, "a") : format;
+}
+
+/** The allowed number that is nearest to 0. */
+function smallestNumber(schema: JsonObject, integer: boolean): number | undefined {
+  // Draft 4 wrote `exclusiveMinimum: true` beside `minimum`.
+  const bound = (inclusive: Json | undefined, exclusive: Json | undefined) =>
+    numberIn(exclusive) ?? (exclusive === true ? numberIn(inclusive) : undefined);
+  const low = numberIn(schema.minimum) ?? -Infinity;
+  const above = bound(schema.minimum, schema.exclusiveMinimum) ?? -Infinity;
+  const high = numberIn(schema.maximum) ?? Infinity;
+  const below = bound(schema.maximum, schema.exclusiveMaximum) ?? Infinity;
+  const fits = (x: number) => Number.isFinite(x) && x >= low && x > above && x <= high && x < below;
+  const multiple = numberIn(schema.multipleOf);
+  const step = integer && !(multiple !== undefined && Number.isInteger(multiple)) ? 1 : multiple;
+
+  if (fits(0)) return 0;
+  const least = Math.max(low, above);
+  const most = Math.min(high, below);
+  return least >= 0
+    ? candidates(least, most, step).find(fits)
+    : candidates(-most, -least, step).map((x) => -x).find(fits);
+}
+
+/** Numbers from `least` >= 0 on, one of which is the smallest if there is one. */
+function candidates(least: number, most: number, step: number | undefined): number[] {
+  if (step === undefined || !(step > 0)) return [least, least + 1, (least + most) / 2];
+  const count = Math.ceil(least / step);
+  // 3 * 0.1 is not 0.3, so the last digits are rounded away.
+  return [count, count + 1].map((n) => Number((n * step).toPrecision(15)));
+}
+
+function impliedType(schema: JsonObject): string {
+  const has = (...keys: string[]) => keys.some((key) => schema[key] !== undefined);
+  if (has("properties", "required", "minProperties")) return "object";
+  if (has("items", "prefixItems", "minItems")) return "array";
+  if (has("format", "minLength", "maxLength", "pattern")) return "string";
+  if (has("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")) return "number";
+  return "null";
+}
+
+/** Whether a value is of a type that schemas name. */
+export function isOfType(value: Json, type: Json): boolean {
+  switch (type) {
+    case "null":
+      return value === null;
+    case "array":
+      return Array.isArray(value);
+    case "object":
+      return isObject(value);
+    case "integer":
+      return Number.isInteger(numberIn(value));
+    case "number":
+      return numberIn(value) !== undefined;
+    case "string":
+      return typeof value === "string";
+    case "boolean":
+      return typeof value === "boolean";
+    default:
+      return false;
+  }
+}
+
+/** What a JSON pointer names; a reference elsewhere or to nothing asks for nothing. */
+export function resolveRef(root: Json, ref: string): Json {
+  if (ref !== "#" && !ref.startsWith("#/")) return true;
+  let value: Json | undefined = root;
+  for (const part of ref.split("/").slice(1)) {
+    const key = decode(part).replaceAll("~1", "/").replaceAll("~0", "~");
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return true;
+    value = (value as JsonObject)[key];
+  }
+  return value ?? true;
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+/** The number that a value is. */
+export function numberIn(value: Json | undefined): number | undefined {
+  if (isRawNumber(value)) return Number(value.rawJSON);
+  return typeof value === "number" ? value : undefined;
+}
+
+function without(schema: JsonObject, key: string): JsonObject {
+  return Object.fromEntries(Object.entries(schema).filter(([name]) => name !== key));
+}
+
+/** How much there is to copy when schemas are merged. */
+function size(schema: JsonObject): number {
+  const inner = [schema.required, schema.enum, schema.allOf].map((list) => Array.isArray(list) ? list.length : 0);
+  const properties = isObject(schema.properties) ? Object.keys(schema.properties).length : 0;
+  return inner.reduce((sum, length) => sum + length, Object.keys(schema).length + properties);
+}
+
+function spend(walk: Walk, cost: number): boolean {
+  walk.left -= cost;
+  return walk.left >= 0;
+}

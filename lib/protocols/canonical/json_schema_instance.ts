@@ -1,0 +1,113 @@
+/** Whether a value is an instance of a JSON Schema. */
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { isOfType, numberIn, resolveRef } from "./json_schema.ts";
+
+/** Nested schemas that are followed, and all that are looked at. */
+const MAX_DEPTH = 128;
+const MAX_WORK = 200_000;
+
+/**
+ * Keywords that may refuse a value and are not read. `pattern` is none of our business: an expression of a client's could
+ * take any time.
+ */
+const UNREAD = [
+  "pattern",
+  "patternProperties",
+  "propertyNames",
+  "contains",
+  "minContains",
+  "maxContains",
+  "uniqueItems",
+  "not",
+  "if",
+  "dependencies",
+  "dependentRequired",
+  "dependentSchemas",
+  "unevaluatedItems",
+  "unevaluatedProperties",
+  "$dynamicRef",
+  "$recursiveRef",
+];
+
+interface Walk {
+  root: Json;
+  left: number;
+}
+
+/**
+ * True where the value is certainly an instance. False also where the schema has keywords that are not read here, and
+ * where it would take more than 200,000 steps or 128 levels to say. Formats are not checked. Never throws.
+ */
+export function isInstance(value: Json, schema: Json): boolean {
+  return check(value, schema, { root: schema, left: MAX_WORK }, 0);
+}
+
+function check(value: Json, schema: Json | undefined, walk: Walk, depth: number): boolean {
+  if (schema === true || schema === undefined) return true;
+  if (!isObject(schema) || depth > MAX_DEPTH || --walk.left < 0) return false;
+  if (UNREAD.some((name) => schema[name] !== undefined && schema[name] !== false)) return false;
+  const under = (inner: Json | undefined, of: Json = value) => check(of, inner, walk, depth + 1);
+  if (typeof schema.$ref === "string" && !under(resolveRef(walk.root, schema.$ref))) return false;
+  if (Array.isArray(schema.allOf) && !schema.allOf.every((inner) => under(inner))) return false;
+  if (Array.isArray(schema.anyOf) && !schema.anyOf.some((inner) => under(inner))) return false;
+  if (Array.isArray(schema.oneOf) && schema.oneOf.filter((inner) => under(inner)).length !== 1) return false;
+  return hasType(value, schema.type) && isFixed(value, schema) && checkNumber(value, schema) &&
+    checkText(value, schema) && checkArray(value, schema, under) && checkObject(value, schema, under);
+}
+
+function hasType(value: Json, type: Json | undefined): boolean {
+  if (type === undefined) return true;
+  return Array.isArray(type) ? type.some((one) => isOfType(value, one)) : isOfType(value, type);
+}
+
+/** Objects are compared with their members in order: what differs in that alone counts as another. */
+function isFixed(value: Json, schema: JsonObject): boolean {
+  if (schema.const === undefined && schema.enum === undefined) return true;
+  const text = writeJson(value);
+  if (schema.const !== undefined && writeJson(schema.const) !== text) return false;
+  return !Array.isArray(schema.enum) || schema.enum.some((option) => writeJson(option) === text);
+}
+
+function checkNumber(value: Json, schema: JsonObject): boolean {
+  const number = numberIn(value);
+  if (number === undefined) return true;
+  const [minimum, maximum, step] = [schema.minimum, schema.maximum, schema.multipleOf].map(numberIn);
+  // Draft 4 wrote `exclusiveMinimum: true` beside `minimum`.
+  const above = schema.exclusiveMinimum === true ? minimum : numberIn(schema.exclusiveMinimum);
+  const below = schema.exclusiveMaximum === true ? maximum : numberIn(schema.exclusiveMaximum);
+  return !(minimum !== undefined && number < minimum) && !(maximum !== undefined && number > maximum) &&
+    !(above !== undefined && number <= above) && !(below !== undefined && number >= below) &&
+    (step === undefined || Number.isInteger(Number((number / step).toPrecision(15))));
+}
+
+function checkText(value: Json, schema: JsonObject): boolean {
+  const { minLength, maxLength } = schema;
+  if (typeof value !== "string" || (minLength === undefined && maxLength === undefined)) return true;
+  return isWithin([...value].length, minLength, maxLength);
+}
+
+type Under = (schema: Json | undefined, value: Json) => boolean;
+
+function checkArray(value: Json, schema: JsonObject, under: Under): boolean {
+  if (!Array.isArray(value)) return true;
+  const tuple = [schema.prefixItems, schema.items].find((items) => Array.isArray(items)) ?? [];
+  const rest = Array.isArray(schema.items) ? schema.additionalItems : schema.items;
+  return isWithin(value.length, schema.minItems, schema.maxItems) &&
+    value.every((item, index) => under(index < tuple.length ? tuple[index] : rest, item));
+}
+
+function checkObject(value: Json, schema: JsonObject, under: Under): boolean {
+  if (!isObject(value)) return true;
+  const properties = isObject(schema.properties) ? schema.properties : {};
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  const names = Object.keys(value);
+  return isWithin(names.length, schema.minProperties, schema.maxProperties) &&
+    required.every((name) => typeof name === "string" && Object.hasOwn(value, name)) &&
+    names.every((name) =>
+      under(Object.hasOwn(properties, name) ? properties[name] : schema.additionalProperties, value[name] ?? null)
+    );
+}
+
+function isWithin(count: number, least: Json | undefined, most: Json | undefined): boolean {
+  return count >= (numberIn(least) ?? 0) && count <= (numberIn(most) ?? Infinity);
+}

@@ -1,0 +1,81 @@
+/** Two JSON Schemas that must both hold, as one. */
+import { isObject, isRawNumber, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+
+/**
+ * A schema that holds where both do. Keywords that cannot be joined at once (`$ref`, `anyOf`, `oneOf` in both) stay
+ * apart, the second's inside `allOf`.
+ */
+export function mergeSchemas(first: JsonObject, second: JsonObject): JsonObject {
+  const merged = new Map<string, Json | undefined>(Object.entries(first));
+  const apart: Json[] = [];
+  for (const [key, b] of Object.entries(second)) {
+    const a = merged.get(key);
+    if (a === undefined || b === undefined) {
+      merged.set(key, a ?? b);
+    } else if (key === "$ref" || key === "anyOf" || key === "oneOf") {
+      apart.push({ [key]: b });
+    } else {
+      merged.set(key, mergeKeyword(key, a, b));
+    }
+  }
+  if (apart.length > 0) merged.set("allOf", [...list(merged.get("allOf")), ...apart]);
+  return Object.fromEntries(merged);
+}
+
+function mergeKeyword(key: string, a: Json, b: Json): Json {
+  switch (key) {
+    case "required":
+      return [...new Set([...list(a), ...list(b)])];
+    case "allOf":
+      return [...list(a), ...list(b)];
+    case "properties":
+      return isObject(a) && isObject(b) ? mergeProperties(a, b) : b;
+    case "type":
+      return commonTypes(types(a), types(b));
+    case "enum": {
+      const wanted = new Set(list(b).map(writeJson));
+      return list(a).filter((value) => wanted.has(writeJson(value)));
+    }
+    case "minimum":
+    case "exclusiveMinimum":
+    case "minLength":
+    case "minItems":
+    case "minProperties":
+      return toNumber(a) > toNumber(b) ? a : b;
+    case "maximum":
+    case "exclusiveMaximum":
+    case "maxLength":
+      return toNumber(a) < toNumber(b) ? a : b;
+    case "const":
+      return a;
+    default:
+      return b;
+  }
+}
+
+function mergeProperties(a: JsonObject, b: JsonObject): JsonObject {
+  const merged = new Map<string, Json | undefined>(Object.entries(a));
+  for (const [name, schema] of Object.entries(b)) {
+    const other = merged.get(name);
+    merged.set(name, other === undefined || schema === undefined ? other ?? schema : { allOf: [other, schema] });
+  }
+  return Object.fromEntries(merged);
+}
+
+function commonTypes(a: Json[], b: Json[]): Json[] {
+  const covers = (types: Json[], type: Json) =>
+    types.includes(type) || (type === "integer" && types.includes("number"));
+  return [...new Set([...a.filter((type) => covers(b, type)), ...b.filter((type) => covers(a, type))])];
+}
+
+function types(value: Json): Json[] {
+  return Array.isArray(value) ? value : [value];
+}
+
+function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function toNumber(value: Json): number {
+  return isRawNumber(value) ? Number(value.rawJSON) : Number(value);
+}

@@ -1,0 +1,102 @@
+/** Schemas of tool arguments, for vendors that want an object and no branches at the top. */
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+import { mergeSchemas } from "./json_schema_merge.ts";
+
+/** Branches and references that are followed; one can lead to others. */
+const MAX_BRANCHES = 1_000;
+
+interface Walk {
+  root: JsonObject;
+  /** Branches that may still be followed. */
+  left: number;
+  /** References that are being followed. */
+  refs: Set<string>;
+}
+
+/**
+ * A schema with `type: "object"` and without `anyOf`, `oneOf`, `allOf` and `$ref` at its top. It allows every object that
+ * the given schema allows, and is as strict as it can be: members that any branch has, of which those are required that
+ * all branches require. A schema that has this form already is returned as it is.
+ */
+export function objectSchema(schema: JsonObject): JsonObject {
+  return isPlain(schema)
+    ? schema
+    : { ...flatten(schema, { root: schema, left: MAX_BRANCHES, refs: new Set() }), type: "object" };
+}
+
+function isPlain({ type, anyOf, oneOf, allOf, $ref }: JsonObject): boolean {
+  return type === "object" && [anyOf, oneOf, allOf, $ref].every((keyword) => keyword === undefined);
+}
+
+function flatten(schema: JsonObject, walk: Walk): JsonObject {
+  const { anyOf, oneOf, allOf, $ref, ...plain } = schema;
+  if (walk.left-- <= 0) return plain;
+  let flat: JsonObject = plain;
+  if (typeof $ref === "string" && !walk.refs.has($ref)) {
+    walk.refs.add($ref);
+    flat = both(flat, resolve(walk.root, $ref), walk);
+    walk.refs.delete($ref);
+  }
+  for (const branch of list(allOf)) flat = both(flat, branch, walk);
+  for (const branches of [anyOf, oneOf]) {
+    const objects = list(branches).filter(allowsObject);
+    const [first, ...others] = objects.map((branch) => flatten(isObject(branch) ? branch : {}, walk));
+    if (first !== undefined) flat = mergeSchemas(flat, others.reduce(either, first));
+  }
+  return flat;
+}
+
+function both(schema: JsonObject, other: Json | undefined, walk: Walk): JsonObject {
+  return isObject(other) ? mergeSchemas(schema, flatten(other, walk)) : schema;
+}
+
+/** A schema of every object that one or the other allows. */
+function either(a: JsonObject, b: JsonObject): JsonObject {
+  const required = list(a.required).filter((name) => list(b.required).includes(name));
+  const properties = eitherMembers(a.properties, b.properties);
+  const closed = a.additionalProperties === false && b.additionalProperties === false;
+  return {
+    type: "object",
+    ...(properties !== undefined && { properties }),
+    ...(required.length > 0 && { required }),
+    ...(closed && { additionalProperties: false }),
+  };
+}
+
+function eitherMembers(a: Json | undefined, b: Json | undefined): JsonObject | undefined {
+  if (!isObject(a) || !isObject(b)) return isObject(a) ? a : isObject(b) ? b : undefined;
+  const members = new Map<string, Json | undefined>(Object.entries(a));
+  for (const [name, schema] of Object.entries(b)) {
+    const other = members.get(name);
+    members.set(name, other === undefined || schema === undefined ? other ?? schema : eitherSchema(other, schema));
+  }
+  return Object.fromEntries(members);
+}
+
+function eitherSchema(a: Json, b: Json): Json {
+  const branches = isObject(a) && Object.keys(a).length === 1 && Array.isArray(a.anyOf) ? a.anyOf : [a];
+  const known = branches.some((branch) => writeJson(branch) === writeJson(b));
+  const all = known ? branches : [...branches, b];
+  return all.length === 1 && all[0] !== undefined ? all[0] : { anyOf: all };
+}
+
+function allowsObject(branch: Json): boolean {
+  if (!isObject(branch)) return branch === true;
+  const { type } = branch;
+  return type === undefined || type === "object" || (Array.isArray(type) && type.includes("object"));
+}
+
+/** What a reference inside the schema points at. */
+function resolve(root: JsonObject, ref: string): Json | undefined {
+  if (!ref.startsWith("#/")) return undefined;
+  let at: Json | undefined = root;
+  for (const part of ref.slice(2).split("/")) {
+    const name = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  }
+  return at;
+}
+
+function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}

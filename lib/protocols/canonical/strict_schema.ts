@@ -1,0 +1,47 @@
+/** Which schemas OpenAI's strict mode takes as they are. */
+import { isObject, type Json, type JsonObject } from "../../json/json.ts";
+
+/** Keywords that every version of the strict mode knows. Others may be refused, so they are not risked. */
+const KEYWORDS: ReadonlySet<string> = new Set([
+  "type",
+  "properties",
+  "required",
+  "additionalProperties",
+  "items",
+  "anyOf",
+  "enum",
+  "const",
+  "$ref",
+  "$defs",
+  "title",
+  "description",
+]);
+
+/**
+ * True where strict mode takes a schema unchanged: an object at the top, every object closed and all its members
+ * required, no keyword that is not known everywhere.
+ */
+export function isStrictSchema(schema: JsonObject): boolean {
+  return schema.type === "object" && schema.anyOf === undefined && isStrict(schema);
+}
+
+function isStrict(schema: Json | undefined): boolean {
+  if (!isObject(schema) || !Object.keys(schema).every((key) => KEYWORDS.has(key))) return false;
+  const { type, properties, required, additionalProperties, items, anyOf, $defs } = schema;
+  const isObjects = type === "object" || properties !== undefined || (Array.isArray(type) && type.includes("object"));
+  if (isObjects) {
+    const names = isObject(properties) ? Object.keys(properties) : [];
+    if (additionalProperties !== false || !Array.isArray(required)) return false;
+    if (!names.every((name) => required.includes(name))) return false;
+  }
+  return [...values(properties), ...values($defs), ...(items === undefined ? [] : [items]), ...(list(anyOf))]
+    .every(isStrict);
+}
+
+function values(members: Json | undefined): (Json | undefined)[] {
+  return isObject(members) ? Object.values(members) : [];
+}
+
+function list(value: Json | undefined): Json[] {
+  return Array.isArray(value) ? value : [];
+}

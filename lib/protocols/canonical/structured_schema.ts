@@ -1,0 +1,111 @@
+/** Schemas of structured output, for vendors that know a part of JSON Schema only and refuse the rest. */
+import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
+
+const FORMATS: ReadonlySet<Json | undefined> = new Set([
+  "date-time",
+  "time",
+  "date",
+  "duration",
+  "email",
+  "hostname",
+  "uri",
+  "ipv4",
+  "ipv6",
+  "uuid",
+]);
+
+const KEPT = new Set(["type", "enum", "const", "title", "required"]);
+const DEFINITIONS = ["$defs", "definitions"] as const;
+
+/**
+ * A schema of the known part: objects are closed, `oneOf` becomes `anyOf`, a reference stands alone, definitions are in
+ * `$defs`. Every other keyword goes into the description, where the model can read it. A schema that is rewritten twice
+ * is the same as one that is rewritten once.
+ */
+export function structuredOutputSchema(schema: JsonObject): JsonObject {
+  return rewrite(schema);
+}
+
+function rewrite(schema: JsonObject): JsonObject {
+  const definitions = rewriteDefinitions(schema);
+  if (typeof schema.$ref === "string") {
+    return { $ref: schema.$ref.replace(/^#\/definitions\//, "#/$defs/"), ...definitions };
+  }
+  const type = typeOf(schema);
+  const written: JsonObject = type === undefined ? {} : { type };
+  const moved: string[] = [];
+  for (const [key, value] of Object.entries(schema)) {
+    if (value === undefined || key === "description" || key === "$defs" || key === "definitions") continue;
+    const rewritten = rewriteKeyword(key, value, type);
+    // `anyOf` beside `oneOf`: there is room for one.
+    const isFree = rewritten !== undefined && Object.keys(rewritten).every((key) => written[key] === undefined);
+    if (key === "type") continue;
+    if (isFree) Object.assign(written, rewritten);
+    else if (!(key === "additionalProperties" && typeof value === "boolean") && !/^\$(?:schema|id)$/.test(key)) {
+      moved.push(`${key}: ${writeJson(value)}`);
+    }
+  }
+  if (isObjectType(type)) written.additionalProperties = false;
+  const says = typeof schema.description === "string" && schema.description !== "" ? [schema.description] : [];
+  if (moved.length > 0) says.push(`{${moved.join(", ")}}`);
+  return {
+    ...anything(written),
+    ...(says.length > 0 && { description: says.join("\n\n") }),
+    ...definitions,
+  };
+}
+
+function rewriteKeyword(key: string, value: Json, type: Json | undefined): JsonObject | undefined {
+  switch (key) {
+    case "anyOf":
+    case "oneOf":
+      return Array.isArray(value) ? { anyOf: value.map(rewriteAny) } : undefined;
+    case "allOf":
+      return Array.isArray(value) ? { allOf: value.map(rewriteAny) } : undefined;
+    case "properties":
+      return isObject(value) ? { properties: rewriteMembers(value) } : undefined;
+    case "items":
+      return Array.isArray(value) ? undefined : { items: rewriteAny(value) };
+    case "minItems":
+      return value === 0 || value === 1 ? { minItems: value } : undefined;
+    case "format":
+      return FORMATS.has(value) && type === "string" ? { format: value } : undefined;
+    default:
+      return KEPT.has(key) ? { [key]: value } : undefined;
+  }
+}
+
+function rewriteAny(value: Json): JsonObject {
+  return rewrite(isObject(value) ? value : {});
+}
+
+function rewriteMembers(members: JsonObject): JsonObject {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, rewriteAny(value ?? {})]));
+}
+
+function rewriteDefinitions(schema: JsonObject): JsonObject {
+  const all = DEFINITIONS.flatMap((key) => {
+    const definitions = schema[key];
+    return isObject(definitions) ? Object.entries(rewriteMembers(definitions)) : [];
+  });
+  return all.length === 0 ? {} : { $defs: Object.fromEntries(all) };
+}
+
+/** The type that a schema names, or that its keywords mean. */
+function typeOf(
+  { type, properties, items, anyOf, oneOf, allOf, enum: values, const: only }: JsonObject,
+): Json | undefined {
+  if (type !== undefined) return type;
+  if ([anyOf, oneOf, allOf, values, only].some((keyword) => keyword !== undefined)) return undefined;
+  return properties !== undefined ? "object" : items !== undefined ? "array" : undefined;
+}
+
+function isObjectType(type: Json | undefined): boolean {
+  return type === "object" || (Array.isArray(type) && type.includes("object"));
+}
+
+/** Every schema must say what it is about: one that allows anything allows anything without parts. */
+function anything(schema: JsonObject): JsonObject {
+  const says = ["type", "anyOf", "allOf", "enum", "const"].some((key) => schema[key] !== undefined);
+  return says ? schema : { ...schema, anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
+}

@@ -1,0 +1,43 @@
+/** Mistral. Its content arrays with thinking are read everywhere. */
+import type { JsonObject } from "../../json/json.ts";
+import { compatible, compatibleBody } from "./compatible.ts";
+import { mapMessages, type Mend, omit, rename } from "./mend.ts";
+
+/** Mistral checks requests strictly: members it does not know are refused with 422 ("Extra inputs are not permitted"). */
+export const mistral: Mend = {
+  dialect: {
+    ...compatible.dialect,
+    // Ids have exactly nine letters and digits.
+    callId: { legal: /[A-Za-z0-9]/, max: 9, exact: true },
+  },
+  body(body, _prompt, dropped) {
+    const own = rename(compatibleBody(body, dropped), "seed", "random_seed");
+    for (const name of UNKNOWN) {
+      // Nothing is stored anyway, and null asks for nothing.
+      if (body[name] !== undefined && body[name] !== null && body[name] !== false) dropped.add(name);
+    }
+    // Usage comes on the last chunk without being asked for; being asked for, it is refused.
+    const known = omit(own, [...UNKNOWN, "stream_options"]);
+    const named = mapMessages(known, (message) => dropName(message, () => dropped.add("messages.name")));
+    return named.tool_choice === "required" ? { ...named, tool_choice: "any" } : named;
+  },
+};
+
+/** What OpenAI's clients send by habit. */
+const UNKNOWN = [
+  "user",
+  "safety_identifier",
+  "store",
+  "verbosity",
+  "service_tier",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+] as const;
+
+/** Only results of tools may have a name. */
+function dropName(message: JsonObject, note: () => void): JsonObject {
+  if (message.role === "tool" || message.name === undefined) return message;
+  note();
+  return omit(message, ["name"]);
+}

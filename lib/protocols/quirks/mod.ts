@@ -1,0 +1,38 @@
+/** Mends by vendor. */
+import type { VendorName } from "../../upstreams/vendors.ts";
+import { azure } from "./azure.ts";
+import { compatible } from "./compatible.ts";
+import { deepseek } from "./deepseek.ts";
+import { glm } from "./glm.ts";
+import { groq } from "./groq.ts";
+import { kimi } from "./kimi.ts";
+import type { Mend } from "./mend.ts";
+import { mistral } from "./mistral.ts";
+import { ollama } from "./ollama.ts";
+import { openai } from "./openai.ts";
+import { openrouter } from "./openrouter.ts";
+import { qwen } from "./qwen.ts";
+import { vllm } from "./vllm.ts";
+import { xai } from "./xai.ts";
+
+/** Vendors that speak their protocol as its own folder does. */
+const NONE: Mend = {};
+
+/** What each vendor says differently. */
+export const MENDS: Readonly<Record<VendorName, Mend>> = {
+  openai,
+  anthropic: NONE,
+  gemini: NONE,
+  azure,
+  deepseek,
+  glm,
+  groq,
+  kimi,
+  mistral,
+  xai,
+  qwen,
+  openrouter,
+  vllm,
+  ollama,
+  "openai-compatible": compatible,
+};

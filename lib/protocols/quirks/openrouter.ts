@@ -1,0 +1,64 @@
+/** OpenRouter. */
+import type { Prompt, Reasoning } from "../canonical/types.ts";
+import { isObject, type JsonObject } from "../../json/json.ts";
+import { compatible, compatibleBody } from "./compatible.ts";
+import { type Mend, omit } from "./mend.ts";
+
+/** OpenRouter takes signed reasoning back, prompt-cache marks, begun answers, and a `reasoning` object of its own. */
+export const openrouter: Mend = {
+  dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
+  issuer: openrouterIssuer,
+  body(body, prompt, dropped) {
+    const provider = passProvider(prompt);
+    const reworded = writeReasoning(compatibleBody(body, dropped), prompt.reasoning);
+    return Object.keys(provider).length > 0 ? { ...reworded, provider } : reworded;
+  },
+};
+
+/** Issuers of signatures by the author of a model, the first part of its id. */
+const ISSUERS: ReadonlyMap<string, string> = new Map([
+  ["anthropic", "anthropic"],
+  ["openai", "openai"],
+  ["google", "google-gemini-v1"],
+  ["x-ai", "xai-responses-v1"],
+  ["meta-llama", "meta-responses-v1"],
+]);
+
+/** Whose signatures a model behind OpenRouter reads: those of its own vendor. */
+export function openrouterIssuer(model: string): string {
+  const author = model.split("/")[0] ?? "";
+  return ISSUERS.get(author) ?? author;
+}
+
+/** A budget stays a budget here; it and an effort exclude each other. A client's own object stays as it is. */
+function writeReasoning(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
+  if (reasoning === undefined || isObject(body.reasoning)) return body;
+  const written = reasoningOf(reasoning, body);
+  const others = omit(body, ["reasoning_effort"]);
+  return Object.keys(written).length > 0 ? { ...others, reasoning: written } : others;
+}
+
+function reasoningOf({ mode, budgetTokens, display }: Reasoning, body: JsonObject): JsonObject {
+  const hide = display === "omitted" && { exclude: true };
+  if (mode === "off") return { enabled: false };
+  if (budgetTokens !== undefined) return { max_tokens: budgetTokens, ...hide };
+  if (body.reasoning_effort !== undefined) return { effort: body.reasoning_effort, ...hide };
+  return { ...(mode === "adaptive" && { enabled: true }), ...hide };
+}
+
+/** Wishes that mean the same one step further. Names of providers are names of the gateway's own upstreams. */
+const PASSED = [
+  "require_parameters",
+  "data_collection",
+  "zdr",
+  "enforce_distillable_text",
+  "quantizations",
+  "max_price",
+] as const;
+
+function passProvider({ provider }: Prompt): JsonObject {
+  if (provider === undefined) return {};
+  return Object.fromEntries(
+    PASSED.flatMap((name) => provider[name] === undefined || provider[name] === null ? [] : [[name, provider[name]]]),
+  );
+}

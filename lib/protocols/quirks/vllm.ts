@@ -1,0 +1,17 @@
+/** vLLM. Its reasoning was `reasoning_content` and is `reasoning` now; both are read everywhere. */
+import { isObject } from "../../json/json.ts";
+import { compatible, compatibleBody } from "./compatible.ts";
+import type { Mend } from "./mend.ts";
+import { wantsThinking } from "./thinking.ts";
+
+/** Whether a model thinks is decided by its chat template, which takes a switch. */
+export const vllm: Mend = {
+  dialect: compatible.dialect,
+  body(body, { reasoning }, dropped) {
+    const others = compatibleBody(body, dropped);
+    const wanted = wantsThinking(reasoning);
+    const own = isObject(others.chat_template_kwargs) ? others.chat_template_kwargs : {};
+    if (wanted === undefined || own.enable_thinking !== undefined) return others;
+    return { ...others, chat_template_kwargs: { ...own, enable_thinking: wanted } };
+  },
+};

@@ -1,0 +1,96 @@
+/** Prompt-cache marks, within what Anthropic takes. */
+import type { Block, CacheMark, Message, Prompt, Tool } from "../canonical/types.ts";
+import { isObject, type JsonObject } from "../../json/json.ts";
+import type { AdaptTarget } from "./target.ts";
+
+const MOST = 4;
+const NAME = "cache_control";
+
+interface Marked {
+  cache?: CacheMark;
+}
+
+/**
+ * Keeps the last four marks of the tools and messages, none on reasoning. One for an hour that comes after one for five
+ * minutes becomes one for five minutes. Protocols without marks lose them all. Every loss is named.
+ */
+export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
+  const isOwn = target.protocol === prompt.protocol && target.protocol !== "messages";
+  const carries = target.protocol === "messages" || target.dialect.cacheMarks === true;
+  // What its own protocol makes of marks is for the writer to say.
+  if (isOwn || !hasMarks(prompt)) return prompt;
+  let left = countMarks(prompt);
+  let short = false;
+
+  function fit<T extends Marked>(thing: T, takesMark = true): T {
+    if (thing.cache === undefined) return thing;
+    const { cache, ...bare } = thing;
+    if (takesMark && carries && left-- <= MOST) {
+      short ||= cache.ttl === "5m";
+      if (cache.ttl === "5m" || !short) return thing;
+      target.dropped.add(NAME);
+      return { ...thing, cache: { ttl: "5m" } };
+    }
+    target.dropped.add(NAME);
+    return bare as T;
+  }
+
+  function fitBlock(block: Block): Block {
+    if (block.type === "tool_result") {
+      const blocks = block.blocks.map(fitBlock);
+      return fit({ ...block, blocks });
+    }
+    if (block.type === "foreign") passForeign(block.value);
+    return fit(block, takesMark(block));
+  }
+
+  /** A mark inside an object that is kept whole, its own protocol's. */
+  function passForeign({ cache_control: mark }: JsonObject): void {
+    if (!isObject(mark)) return;
+    left--;
+    short ||= mark.ttl !== "1h";
+  }
+
+  const tools = prompt.tools.map((tool) => {
+    if (tool.type === "hosted") passForeign(tool.value);
+    return fit(tool);
+  });
+  const inOrder = [...prompt.messages.keys()].sort((a, b) => rank(prompt.messages[a]) - rank(prompt.messages[b]));
+  const messages = [...prompt.messages];
+  for (const index of inOrder) {
+    const message = messages[index];
+    if (message !== undefined) messages[index] = { ...message, blocks: message.blocks.map(fitBlock) };
+  }
+  return { ...prompt, tools, messages };
+}
+
+/** System messages are cached before the others. */
+function rank(message: Message | undefined): number {
+  return message?.role === "system" ? 0 : 1;
+}
+
+function takesMark(block: Block): boolean {
+  return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
+}
+
+/** Whether there is any mark, counted or not. */
+function hasMarks({ tools, messages }: Prompt): boolean {
+  const isMarked = (block: Block): boolean =>
+    block.cache !== undefined || (block.type === "tool_result" && block.blocks.some(isMarked));
+  return tools.some(({ cache }) => cache !== undefined) || messages.some(({ blocks }) => blocks.some(isMarked));
+}
+
+/** Marks that count. */
+function countMarks({ tools, messages }: Prompt): number {
+  const count = (blocks: readonly Block[]): number =>
+    blocks.reduce((sum, block) => {
+      const inner = block.type === "tool_result" ? count(block.blocks) : 0;
+      const foreign = block.type === "foreign" && isObject(block.value.cache_control);
+      const own = block.cache !== undefined && takesMark(block);
+      return sum + inner + Number(foreign) + Number(own);
+    }, 0);
+  const onTool = (tool: Tool) =>
+    tool.cache !== undefined || (tool.type === "hosted" && isObject(tool.value.cache_control));
+  return tools.filter(onTool).length +
+    messages.reduce((sum, { blocks }) => sum + count(blocks), 0);
+}

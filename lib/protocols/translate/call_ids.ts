@@ -1,0 +1,32 @@
+/** Ids of tool calls that an upstream would refuse are replaced, the same way in the call and in its result. */
+import type { Block, Prompt } from "../canonical/types.ts";
+import type { TextRule } from "../upstream_codec.ts";
+import { hashText, isLegal } from "./hash.ts";
+import { mapPrompt } from "./map_blocks.ts";
+
+const PREFIX = "call_";
+/** About 142 bits. */
+const HASH_LENGTH = 24;
+
+/** Makes every call id legal. An id that is legal already stays; nobody needs to remember the others. */
+export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
+  const legalize = (block: Block): Block => {
+    switch (block.type) {
+      case "tool_call":
+        return { ...block, id: legalCallId(block.id, rule) };
+      case "tool_result":
+        return { ...block, callId: legalCallId(block.callId, rule) };
+      default:
+        return block;
+    }
+  };
+  return mapPrompt(prompt, legalize);
+}
+
+/** The id itself where the rule takes it, else one made of its hash. */
+export function legalCallId(id: string, rule: TextRule): string {
+  if (isLegal(id, rule)) return id;
+  if (rule.exact === true) return hashText(id, rule.max);
+  const prefix = isLegal(PREFIX, { ...rule, exact: false }) && rule.max > 2 * PREFIX.length ? PREFIX : "";
+  return prefix + hashText(id, Math.min(HASH_LENGTH, rule.max - prefix.length));
+}

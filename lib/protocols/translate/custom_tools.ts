@@ -1,0 +1,78 @@
+/** Tools that take free text, for upstreams whose tools take JSON: a function with one argument, `input`. */
+import type { Block, Event, Machine, OpenBlock, Prompt, Tool } from "../canonical/types.ts";
+import { type JsonObject, writeJson } from "../../json/json.ts";
+import { inputDecoder } from "./input_decoder.ts";
+import { mapPrompt } from "./map_blocks.ts";
+
+/** Wraps custom tools, their past calls and results, and a choice of one. */
+export function wrapCustomTools(prompt: Prompt): Prompt {
+  const wrapBlock = (block: Block): Block => {
+    if (block.type === "tool_call" && block.custom === true) {
+      const { custom: _, ...call } = block;
+      const input = { input: block.arguments };
+      return { ...call, arguments: writeJson(input), input };
+    }
+    if (block.type === "tool_result" && block.custom === true) {
+      const { custom: _, ...result } = block;
+      return result;
+    }
+    return block;
+  };
+  const { toolChoice } = prompt;
+  const wrapped = mapPrompt(prompt, wrapBlock);
+  if (toolChoice?.type !== "tool" && !prompt.tools.some(({ type }) => type === "custom")) return wrapped;
+  return {
+    ...wrapped,
+    tools: prompt.tools.map((tool) => tool.type === "custom" ? wrapTool(tool) : tool),
+    ...(toolChoice?.type === "tool" && { toolChoice: { type: "tool", name: toolChoice.name } }),
+  };
+}
+
+function wrapTool({ type: _, description, format, ...tool }: Extract<Tool, { type: "custom" }>): Tool {
+  return {
+    ...tool,
+    type: "function",
+    description: [...(description ? [description] : []), describeInput(format)].join("\n\n"),
+    parameters: {
+      type: "object",
+      properties: { input: { type: "string" } },
+      required: ["input"],
+      additionalProperties: false,
+    },
+  };
+}
+
+function describeInput({ type, syntax, definition }: JsonObject = {}): string {
+  const free = "The input is free-form text, not JSON.";
+  if (type !== "grammar" || typeof definition !== "string") return free;
+  const kind = typeof syntax === "string" ? `${syntax} grammar` : "grammar";
+  return `${free} It must match this ${kind}:\n${definition}`;
+}
+
+/**
+ * Unwraps the calls that are marked `custom`: the text inside `{"input":"…"}` is passed on piece by piece. What the model
+ * sends instead of such an object is passed on as it is.
+ */
+export function unwrapCustomCalls(): Machine<Event, Event> {
+  let decoder: ReturnType<typeof inputDecoder> | undefined;
+  return {
+    push(event) {
+      if (event.type === "open") decoder = isCustom(event.block) ? inputDecoder() : undefined;
+      if (decoder === undefined) return [event];
+      if (event.type === "delta") return delta(event.index, decoder.push(event.text));
+      if (event.type !== "close") return [event];
+      const events = [...delta(event.index, decoder.end()), event];
+      decoder = undefined;
+      return events;
+    },
+    end: () => [],
+  };
+}
+
+function isCustom(block: OpenBlock): boolean {
+  return block.type === "tool_call" && block.custom === true;
+}
+
+function delta(index: number, text: string): Event[] {
+  return text === "" ? [] : [{ type: "delta", index, text }];
+}

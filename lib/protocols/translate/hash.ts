@@ -1,0 +1,32 @@
+/** Short names for long or illegal ones: the same text always gives the same name. */
+import { createHash } from "node:crypto";
+import type { TextRule } from "../upstream_codec.ts";
+
+const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/** The first `length` base62 digits of a text's hash; at most 40 are worth asking for. */
+export function hashText(text: string, length: number): string {
+  let rest = BigInt(`0x${createHash("sha256").update(text).digest("hex")}`);
+  let digits = "";
+  for (; digits.length < length; rest /= 62n) digits += DIGITS[Number(rest % 62n)];
+  return digits;
+}
+
+/** True where a rule takes a text as it is. */
+export function isLegal(text: string, rule: TextRule): boolean {
+  if (text === "" || (rule.exact === true ? text.length !== rule.max : text.length > rule.max)) return false;
+  const one = stateless(rule.legal);
+  for (const character of text) if (!one.test(character)) return false;
+  return true;
+}
+
+/** A text with something else in place of every character that a rule does not allow. */
+export function keepLegal(text: string, { legal }: TextRule, instead: string): string {
+  const one = stateless(legal);
+  return Array.from(text, (character) => one.test(character) ? character : instead).join("");
+}
+
+/** A global or sticky expression would remember where it stopped. */
+function stateless(legal: RegExp): RegExp {
+  return legal.global || legal.sticky ? new RegExp(legal.source, legal.flags.replace(/[gy]/g, "")) : legal;
+}

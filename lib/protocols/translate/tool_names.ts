@@ -1,0 +1,178 @@
+/** Names of tools that an upstream takes, and the way back to the client's. */
+import type { Block, BlockOf, Event, Machine, Prompt, Tool, ToolChoice } from "../canonical/types.ts";
+import type { Dialect, TextRule } from "../upstream_codec.ts";
+import { hashText, isLegal, keepLegal } from "./hash.ts";
+import { mapPrompt } from "./map_blocks.ts";
+import { isNamed } from "./tools.ts";
+
+/** What a tool is to the client. */
+interface Original {
+  name: string;
+  namespace?: string;
+  custom?: boolean;
+}
+
+/** A prompt whose tools have legal names, and what they were before. */
+export interface Renamed {
+  prompt: Prompt;
+  /** Gives tool calls of an answer the client's names again. Names it does not know pass. */
+  restore: () => Machine<Event, Event>;
+}
+
+const HASH_LENGTH = 8;
+
+/**
+ * Makes the name of every tool legal and unique: of the tools, of past calls, and in the choice. Where the upstream has no
+ * namespaces, `ns` and `name` become `ns__name`. A name that is legal and free stays.
+ */
+export function renameTools(prompt: Prompt, dialect: Dialect): Renamed {
+  const names = new WireNames(dialect);
+  for (const tool of prompt.tools) names.reserve(tool);
+  const tools = prompt.tools.map((tool): Tool =>
+    tool.type === "hosted" ? tool : rename(tool, names.of(originalOf(tool)))
+  );
+  let callable: Map<string, Original[]> | undefined;
+  const renameBlock = (block: Block): Block => {
+    if (block.type !== "tool_call") return block;
+    callable ??= byName(prompt.tools);
+    return rename(block, names.of(calledTool(block, callable.get(block.name))));
+  };
+  const choice = prompt.toolChoice && renameChoice(prompt.toolChoice, { tools: prompt.tools, names });
+  const renamed = mapPrompt(prompt, renameBlock);
+  return {
+    prompt: tools.length === 0 && choice === undefined ? renamed : {
+      ...renamed,
+      tools,
+      ...(choice !== undefined && { toolChoice: choice }),
+    },
+    restore: () => ({ push: (event) => [names.restore(event)], end: () => [] }),
+  };
+}
+
+function originalOf(tool: Exclude<Tool, { type: "hosted" }>): Original {
+  const { name, namespace } = tool;
+  return { name, ...(namespace !== undefined && { namespace }), ...(tool.type === "custom" && { custom: true }) };
+}
+
+/** The tools that can be called, by their names. */
+function byName(tools: readonly Tool[]): Map<string, Original[]> {
+  return Map.groupBy(tools.filter((tool) => tool.type !== "hosted").map(originalOf), ({ name }) => name);
+}
+
+/**
+ * The tool that a past call means, of those that have its name. Clients may leave out its namespace, or its kind: the first
+ * that fits best is meant.
+ */
+function calledTool(call: BlockOf<"tool_call">, named: readonly Original[] = []): Original {
+  let called: Original = call;
+  let best = -1;
+  for (const original of named) {
+    if (call.namespace !== undefined && original.namespace !== call.namespace) continue;
+    const isSameKind = (original.custom === true) === (call.custom === true);
+    const fit = !isSameKind ? 0 : original.namespace === call.namespace ? 2 : 1;
+    if (fit <= best) continue;
+    called = original;
+    best = fit;
+  }
+  return called;
+}
+
+/** The thing by its name on the wire; the same thing where that is the name it has. */
+function rename<T extends { name: string; namespace?: string }>(
+  thing: T,
+  { name, namespace }: { name: string; namespace?: string },
+): T {
+  if (thing.name === name && thing.namespace === namespace) return thing;
+  const { namespace: _, ...rest } = thing;
+  return { ...rest, name, ...(namespace !== undefined && { namespace }) } as T;
+}
+
+/** A choice gives a bare name: the first tool that has it is meant. */
+function renameChoice(
+  choice: ToolChoice,
+  { tools, names }: { tools: readonly Tool[]; names: WireNames },
+): ToolChoice {
+  const wireNames = (matching: readonly Tool[]) =>
+    matching.flatMap((tool) => tool.type === "hosted" ? [] : [names.of(originalOf(tool)).name]);
+  switch (choice.type) {
+    case "tool": {
+      const named = tools.filter((tool) => isNamed(tool, choice.name));
+      const sameKind = named.filter((tool) => (tool.type === "custom") === (choice.custom === true));
+      const [name] = wireNames(sameKind.length > 0 ? sameKind : named);
+      return name === undefined ? choice : { ...choice, name };
+    }
+    case "allowed": {
+      const all = choice.names.flatMap((name) => {
+        const wire = wireNames(tools.filter((tool) => isNamed(tool, name)));
+        return wire.length === 0 ? [name] : wire;
+      });
+      return { ...choice, names: [...new Set(all)] };
+    }
+    default:
+      return choice;
+  }
+}
+
+/** The names given so far. */
+class WireNames {
+  readonly #rule: TextRule;
+  readonly #keepsNamespaces: boolean;
+  readonly #wire = new Map<string, { name: string; namespace?: string }>();
+  readonly #originals = new Map<string, Original>();
+
+  constructor({ toolName, namespaces }: Dialect) {
+    this.#rule = toolName;
+    this.#keepsNamespaces = namespaces;
+  }
+
+  /** Lets a tool keep its name, if it can, before others are given one that might be the same. */
+  reserve(tool: Tool): void {
+    if (tool.type === "hosted") {
+      const { name } = tool.value;
+      if (typeof name === "string") this.#originals.set(wireKey({ name }), { name });
+      return;
+    }
+    const original = originalOf(tool);
+    if (original.namespace === undefined && isLegal(original.name, this.#rule)) this.of(original);
+  }
+
+  /** The name of a tool on the wire. */
+  of({ name, namespace, custom }: Original): { name: string; namespace?: string } {
+    const key = JSON.stringify([namespace ?? null, name, custom === true]);
+    const known = this.#wire.get(key);
+    if (known !== undefined) return known;
+    const kept = this.#keepsNamespaces ? namespace : undefined;
+    const joined = namespace !== undefined && kept === undefined ? `${namespace}__${name}` : name;
+    const wire = { name: this.#free(joined, { key, kept }), ...(kept !== undefined && { namespace: kept }) };
+    this.#wire.set(key, wire);
+    this.#originals.set(wireKey(wire), {
+      name,
+      ...(namespace !== undefined && { namespace }),
+      ...(custom === true && { custom }),
+    });
+    return wire;
+  }
+
+  restore(event: Event): Event {
+    if (event.type !== "open" || event.block.type !== "tool_call") return event;
+    const original = this.#originals.get(wireKey(event.block));
+    return original === undefined ? event : { ...event, block: { ...event.block, ...original } };
+  }
+
+  /** The name itself where it is legal and free, else its legal characters and a hash. */
+  #free(name: string, { key, kept }: { key: string; kept: string | undefined }): string {
+    const taken = (name: string) => this.#originals.has(wireKey({ name, namespace: kept }));
+    if (isLegal(name, this.#rule) && !taken(name)) return name;
+    const line = isLegal("_", this.#rule) ? "_" : "";
+    const clean = keepLegal(name, this.#rule, line);
+    for (let salt = 0;; salt++) {
+      const suffix = `${line}${hashText(salt === 0 ? key : `${key}${salt}`, HASH_LENGTH)}`;
+      const candidate = clean.slice(0, Math.max(0, this.#rule.max - suffix.length)) + suffix;
+      if (!taken(candidate)) return candidate;
+    }
+  }
+}
+
+function wireKey({ name, namespace }: { name: string; namespace?: string | undefined }): string {
+  return namespace === undefined ? name : JSON.stringify([namespace, name]);
+}

@@ -1,0 +1,104 @@
+/** The models that may answer a request: the one it asks for, then those it names to try next. */
+import { requireCaller } from "../access/caller.ts";
+import { Dropped } from "../protocols/canonical/dropped.ts";
+import type { Prompt } from "../protocols/canonical/types.ts";
+import type { Model } from "../catalog/model.ts";
+import { GatewayError, toGatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import type { RouteContext } from "../server/router.ts";
+import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing/price.ts";
+import { isPayable, NO_WISHES, readWishes, type Wishes } from "../routing/wishes.ts";
+import type { PriceSheet } from "../store/ledger.ts";
+import { findFallback, findModel } from "./find_model.ts";
+import { checkModelRules } from "./rules.ts";
+
+/** A model that may answer, and what it is asked. */
+export interface Candidate {
+  model: Model;
+  /** The prompt, as this model can answer it. */
+  prompt: Prompt;
+  /** What the model cannot do about it. */
+  dropped: Dropped;
+  /** What it costs. The price is that of this moment, however long the request takes. */
+  sheet: Readonly<PriceSheet>;
+  /** What it can be billed beside that; absent: nothing. */
+  extraPrices: ExtraPrices | undefined;
+}
+
+/** Who may answer, and what the client wishes about them. */
+export interface Candidates {
+  wishes: Wishes;
+  /** At least one; the one that is asked first leads. */
+  candidates: readonly Candidate[];
+}
+
+/**
+ * Finds the models. One that the key may not use, that cannot do what is asked, or whose price is above what the client
+ * allows is passed over where another one is left.
+ * @param lost names of what was taken out of the request for every model
+ * @throws {GatewayError} the first one's error where none is left; `overloaded` where the client's wishes leave none
+ */
+export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
+  const { provider, fallbacks } = asked;
+  const wishes = provider === undefined ? NO_WISHES : readWishes(provider, knownSlugs(context.gateway));
+  let refusal: GatewayError | undefined;
+  const able: Candidate[] = [];
+  for (const id of fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks])) {
+    try {
+      const candidate = candidateOf(id, asked, { context, lost });
+      // Another name of a model that is asked already.
+      if (!able.some(({ model }) => model === candidate.model)) able.push(candidate);
+    } catch (thrown) {
+      const error = toGatewayError(thrown);
+      // A model that is not there is a mistake, wherever it is named.
+      if ((error.kind !== "invalid" && error.kind !== "forbidden") || error.code === "model_not_found") throw thrown;
+      refusal ??= error;
+    }
+  }
+  if (able.length === 0 && refusal !== undefined) throw refusal;
+  const candidates = wishes === NO_WISHES ? able : able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
+  if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
+  return { wishes, candidates };
+}
+
+/** The error where the client's wishes leave nobody who could answer: to try again cannot help. */
+export function nobodyLeft(why: string): GatewayError {
+  return new GatewayError("overloaded", `Cannot answer as the request wishes: ${why}`, { final: true });
+}
+
+function candidateOf(
+  id: string,
+  asked: Prompt,
+  { context, lost }: { context: RouteContext; lost: readonly string[] },
+): Candidate {
+  const model = id === asked.model ? findModel(id, context) : fallback(id, asked, context);
+  const dropped = new Dropped();
+  for (const name of lost) dropped.add(name);
+  const prompt = checkModelRules(asked, model, dropped);
+  const { group } = requireCaller(context.caller);
+  const at = { factor: group.price_factor, now: context.gateway.now() };
+  return { model, prompt, dropped, sheet: sheetAt(model, at), extraPrices: extraPricesAt(model, at) };
+}
+
+function fallback(id: string, { protocol }: Prompt, context: RouteContext): Model {
+  try {
+    return findFallback(id, context);
+  } catch (thrown) {
+    const { kind, message, code } = toGatewayError(thrown);
+    // Not found is what was asked for, not what is wrong with the rest of the request.
+    throw new GatewayError(kind === "not_found" ? "invalid" : kind, message, {
+      param: protocol === "messages" ? "fallbacks" : "models",
+      ...(code !== undefined && { code }),
+    });
+  }
+}
+
+/** What clients may call upstreams: by their names, and by their vendors'. */
+export function slugsOf(name: string, { config }: Pick<Gateway, "config">): readonly string[] {
+  const vendor = config.upstreams[name]?.vendor;
+  return vendor === undefined ? [name] : [name, vendor];
+}
+
+function knownSlugs(gateway: Gateway): ReadonlySet<string> {
+  return new Set(Object.keys(gateway.config.upstreams).flatMap((name) => slugsOf(name, gateway)));
+}

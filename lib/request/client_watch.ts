@@ -1,0 +1,51 @@
+/** Whether the client is there, for as long as there is no response that it could leave. */
+import type { Alarm, Alarms } from "../server/alarms.ts";
+
+/**
+ * Time after which the runtime is asked whether the client of a whole answer is there, in milliseconds: to be told of it
+ * costs 14 thousand instructions, and a fast answer is over by then. A client that left before is noticed then, too.
+ */
+const ASK_MS = 20;
+
+/** What a request's client is watched with. */
+export interface Watching {
+  /** True: the client gets a stream, in which its leaving at any moment makes a difference. */
+  stream: boolean;
+  alarms: Alarms;
+  /** Told once, when the client has left. */
+  left: () => void;
+}
+
+/** The watch over the client of one request. */
+export class ClientWatch {
+  readonly #request: Request;
+  readonly #alarms: Alarms;
+  readonly #left: () => void;
+  readonly #alarm: Alarm | undefined;
+  #signal: AbortSignal | undefined;
+
+  constructor(request: Request, { stream, alarms, left }: Watching) {
+    this.#request = request;
+    this.#alarms = alarms;
+    this.#left = left;
+    if (stream) this.#ask();
+    else this.#alarm = alarms.set(ASK_MS, () => this.#ask());
+  }
+
+  /** Whether it is known to have left. */
+  get hasLeft(): boolean {
+    return this.#signal?.aborted === true;
+  }
+
+  /** There is a response, whose body tells from here on, or there will be none. */
+  stop(): void {
+    if (this.#alarm !== undefined) this.#alarms.clear(this.#alarm);
+    this.#signal?.removeEventListener("abort", this.#left);
+  }
+
+  #ask(): void {
+    this.#signal = this.#request.signal;
+    if (this.#signal.aborted) this.#left();
+    else this.#signal.addEventListener("abort", this.#left, { once: true });
+  }
+}

@@ -1,0 +1,37 @@
+/** Counts the input of a messages request, without answering it. */
+import { requireCaller } from "../access/caller.ts";
+import { jsonResponse } from "../server/json_response.ts";
+import type { RouteContext } from "../server/router.ts";
+import { countPrompt } from "../billing/count_prompt.ts";
+import { writeLongParts } from "../billing/parts.ts";
+import { loadTokenCounter } from "../billing/tokens.ts";
+import { sizeOf } from "../json/splice.ts";
+import { LONG_TEXT } from "../json/steps.ts";
+import { inSlices } from "../scheduler.ts";
+import { checkBody } from "../protocols/fields.ts";
+import {
+  checkVersion,
+  countTokensSchema,
+  readCountPrompt,
+  writeCount,
+  writeInputs,
+} from "../protocols/messages/mod.ts";
+import { findModel } from "./find_model.ts";
+
+/** `POST /anthropic/v1/messages/count_tokens`: system, tools, messages and media, in o200k tokens. */
+export async function countTokens(request: Request, context: RouteContext): Promise<Response> {
+  checkVersion(request.headers.get("anthropic-version"));
+  const body = await context.readJson();
+  const { value } = body;
+  const isLong = sizeOf(body) > LONG_TEXT;
+  checkBody(countTokensSchema, value);
+  const prompt = readCountPrompt(value, isLong ? await inSlices(writeInputs(value)) : undefined, {
+    vendorState: requireCaller(context.caller).group.vendor_state === true,
+    // Nothing is sent to a vendor.
+    checkTool() {},
+    checkItem() {},
+  });
+  findModel(prompt.model, context);
+  if (isLong) await writeLongParts(prompt);
+  return jsonResponse(writeCount(await countPrompt(prompt, await loadTokenCounter())));
+}

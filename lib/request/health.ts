@@ -1,0 +1,140 @@
+/** Health: is the process alive, and can it answer. */
+import type { Config } from "../config.ts";
+import type { Gateway, IsolateHealth } from "../gateway.ts";
+import { jsonResponse } from "../server/json_response.ts";
+import type { Health, HealthRow } from "../routing/health.ts";
+
+/** What stands against taking requests, or would if there were more of it. */
+export interface Readiness {
+  /**
+   * `degraded`: a target fails, has yet to show that it works again, or belongs to an upstream that refuses the gateway's
+   * key; it is not the configuration that shall be in force; or the store is out of reach and this node gets along without
+   * it for a while: keys that it knows, requests without a budget.
+   */
+  status: "ok" | "degraded" | "unavailable";
+  /** Whether the store of keys answers. */
+  store: boolean;
+  /** Whether the ledger can be written: nothing that costs begins while it cannot. */
+  ledger: boolean;
+  /** Whether every target that was asked is well, some are, or none is. */
+  upstreams: "ok" | "some" | "none";
+  /** Whether the configuration in force is the one that shall be: false where nodes share one that this one cannot use. */
+  is_current: boolean;
+}
+
+/** 200: there is a gateway here. */
+export function greet(): Response {
+  return jsonResponse({ status: "ok" });
+}
+
+/** 200 while the event loop turns. Tells how late it is, in milliseconds: now, and at most in the last 15 seconds. */
+export async function alive({ observer }: Gateway): Promise<Response> {
+  const now = await observer.loop.now();
+  return jsonResponse({
+    status: "ok",
+    loop_lag_ms: Math.round(now),
+    loop_lag_max_ms: Math.round(Math.max(now, observer.loop.lagMs)),
+  });
+}
+
+/**
+ * 200 while the gateway can answer requests: its store answers, or it gets along without, and its ledger can be written.
+ * Upstreams that fail make it `degraded`, as a store does that is out of reach of all nodes: another process would fare no
+ * better. 503 where the store answers another node.
+ * 503 where it cannot, and while it shuts down.
+ */
+export async function ready(gateway: Gateway): Promise<Response> {
+  const { status } = await readiness(gateway);
+  const response = jsonResponse({ status });
+  return status === "unavailable" ? new Response(response.body, { status: 503, headers: response.headers }) : response;
+}
+
+/** How ready the gateway is, and why. */
+export async function readiness(gateway: Gateway): Promise<Readiness> {
+  return readinessOf({
+    store: await isStoreThere(gateway),
+    outage: outageOf(gateway),
+    ledger: gateway.ledger.healthy,
+    targets: healthRows(gateway),
+    isCurrent: isCurrent(gateway),
+    breaker: gateway.config.routing.breaker,
+  });
+}
+
+/** How this isolate is. */
+export async function isolateHealth(gateway: Gateway): Promise<IsolateHealth> {
+  const { observer, ledger } = gateway;
+  return {
+    store: await isStoreThere(gateway),
+    ledger: ledger.healthy,
+    ledgerQueue: ledger.queued,
+    targets: healthRows(gateway),
+    openRequests: observer.open.requests,
+    openStreams: observer.open.streams,
+    uptimeMs: observer.uptimeMs,
+    lagMs: observer.loop.lagMs,
+    heapUsedBytes: Deno.memoryUsage().heapUsed,
+  };
+}
+
+function isStoreThere({ keys }: Gateway): Promise<boolean> {
+  return keys.check().then(() => true, () => false);
+}
+
+/** What makes an isolate, or all of them, ready. */
+export function readinessOf(
+  { store, outage, ledger, targets, isCurrent, breaker }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & {
+    outage: Outage;
+    isCurrent: boolean;
+    breaker: Config["routing"]["breaker"];
+  },
+): Readiness {
+  const upstreams = standing(targets, breaker);
+  const isWell = store && outage === "none" && upstreams === "ok" && isCurrent;
+  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
+  const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
+  return { status, store: store && outage === "none", ledger, upstreams, is_current: isCurrent };
+}
+
+/**
+ * Whether a store of several nodes is out of reach, and if so, whether the keys that a node has seen go on to serve.
+ * `alone`: the store answers another node, which can serve what this one cannot.
+ */
+export type Outage = "none" | "bridged" | "too_long" | "alone";
+
+/**
+ * How much later than this node's loss of the store another node must have heard from it, in milliseconds: where a store
+ * goes, nodes notice it one after the other.
+ */
+const ALONE_MS = 2_000;
+
+/** How far the gateway is without its store. */
+export function outageOf({ store, config, limiter }: Pick<Gateway, "store" | "config" | "limiter">): Outage {
+  const reach = store.shared?.reach();
+  if (reach === undefined || reach.up) return "none";
+  const { othersHeardMs } = limiter;
+  if (othersHeardMs !== undefined && reach.downMs - othersHeardMs > ALONE_MS) return "alone";
+  return reach.downMs <= config.nodes.key_age_seconds * 1000 ? "bridged" : "too_long";
+}
+
+/** Whether the configuration in force is the one that shall be: of nodes that share one, not all may be able to use it. */
+export function isCurrent({ reloader }: Pick<Gateway, "reloader">): boolean {
+  return reloader.status().shared?.is_current ?? true;
+}
+
+/** How the targets stand that were asked so far. */
+export function healthRows({ health }: Gateway & { readonly health?: Pick<Health, "snapshot"> }): HealthRow[] {
+  return health?.snapshot() ?? [];
+}
+
+/** A target that goes on failing is out as well where its breaker may not open. */
+function standing(
+  rows: readonly HealthRow[],
+  { consecutive_failures: most }: Config["routing"]["breaker"],
+): Readiness["upstreams"] {
+  const isOut = ({ state, consecutive_failures }: HealthRow) =>
+    state === "quarantined" || state === "open" || state === "half_open" || consecutive_failures >= most;
+  const out = rows.filter(isOut).length;
+  if (out === 0) return "ok";
+  return out < rows.length ? "some" : "none";
+}

@@ -1,0 +1,171 @@
+/** Rules about a prompt that depend on the model's catalog row and on no protocol. */
+import type { Dropped } from "../protocols/canonical/dropped.ts";
+import { modalityOf } from "../protocols/canonical/media.ts";
+import type { Block, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
+import type { Model } from "../catalog/model.ts";
+import { GatewayError } from "../errors.ts";
+import { sendContent } from "../protocols/extras.ts";
+
+/** What each protocol calls the things that are checked here. */
+const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode" | "effort" | "reasoning", string>> = {
+  chat: {
+    maxTokens: "max_completion_tokens",
+    messages: "messages",
+    budget: "reasoning.max_tokens",
+    mode: "reasoning",
+    effort: "reasoning_effort",
+    reasoning: "reasoning",
+  },
+  responses: {
+    maxTokens: "max_output_tokens",
+    messages: "input",
+    budget: "reasoning",
+    mode: "reasoning",
+    effort: "reasoning.effort",
+    reasoning: "reasoning",
+  },
+  messages: {
+    maxTokens: "max_tokens",
+    messages: "messages",
+    budget: "thinking.budget_tokens",
+    mode: "thinking.type",
+    effort: "output_config.effort",
+    reasoning: "thinking",
+  },
+};
+
+/**
+ * Checks that the model can do what is asked. Reasoning that it cannot do at all is taken out and named.
+ * @returns the prompt that the model can answer
+ * @throws {GatewayError} `invalid`
+ */
+export function checkModelRules(prompt: Prompt, model: Model, dropped: Dropped): Prompt {
+  checkMaxTokens(prompt, model);
+  checkTools(prompt, model);
+  checkMedia(prompt, model);
+  if (prompt.reasoning === undefined) return prompt;
+  if (model.reasoning !== undefined) {
+    checkReasoning(prompt.reasoning, { prompt, model, ...model.reasoning });
+    return prompt;
+  }
+  for (const name of reasoningWishes(prompt.reasoning, prompt.protocol)) dropped.add(name);
+  const { reasoning: _, ...rest } = prompt;
+  return rest;
+}
+
+function checkMaxTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): void {
+  const most = top_provider.max_completion_tokens;
+  if (maxTokens === undefined || maxTokens <= most) return;
+  const param = NAMES[protocol].maxTokens;
+  throw new GatewayError(
+    "invalid",
+    `${param}: ${maxTokens} > ${most}, which is the maximum allowed number of output tokens for ${id}`,
+    { param },
+  );
+}
+
+function checkTools({ tools }: Prompt, { id, supported_parameters }: Model): void {
+  if (tools.length === 0 || supported_parameters.includes("tools")) return;
+  throw new GatewayError("invalid", `Cannot give tools to ${id}: it calls none`, { param: "tools" });
+}
+
+function checkMedia({ messages, protocol, vendorState = false }: Prompt, model: Model): void {
+  const asked = { protocol, model, vendorState };
+  for (const { blocks } of messages) checkBlocks(blocks, asked);
+}
+
+interface AskedOfModel {
+  protocol: Protocol;
+  model: Model;
+  vendorState: boolean;
+}
+
+function checkBlocks(blocks: readonly Block[], asked: AskedOfModel): void {
+  for (const block of blocks) {
+    if (block.type === "tool_result") checkBlocks(block.blocks, asked);
+    if (block.type !== "media") continue;
+    checkModality(modalityOf(block.media, block.name), asked);
+    if (block.media.kind === "url" && !asked.vendorState) checkUrl(block.media.url, asked);
+  }
+}
+
+/** Paths of the files that Google keeps. */
+const GOOGLE_FILE = /\/files?\//i;
+
+function checkUrl(url: string, { protocol }: AskedOfModel): void {
+  if (isPublic(url.trim())) return;
+  throw new GatewayError(
+    "invalid",
+    `Cannot use this address: expected a public http(s) URL, or ${sendContent("the content")}`,
+    { param: NAMES[protocol].messages },
+  );
+}
+
+/**
+ * Whether no vendor reads an address with the operator's own rights, as Google does with its files and buckets. Parsers
+ * differ on control characters and backslashes, and servers on paths that are encoded twice.
+ */
+function isPublic(url: string): boolean {
+  // deno-lint-ignore no-control-regex
+  if (!/^https?:\/\/[^/]/i.test(url) || /[\x00-\x1f\x7f\\]/.test(url) || !URL.canParse(url)) return false;
+  const { hostname, pathname } = new URL(url);
+  if (!/(?:^|\.)googleapis\.com\.*$/.test(hostname)) return true;
+  try {
+    const once = decodeURIComponent(pathname);
+    return ![pathname, once, decodeURIComponent(once)].some((path) => GOOGLE_FILE.test(path));
+  } catch {
+    return false;
+  }
+}
+
+function checkModality(
+  modality: string,
+  { protocol, model: { id, architecture } }: AskedOfModel,
+): void {
+  // Every model reads text, in a file of its own too.
+  if (modality === "text" || architecture.input_modalities.includes(modality)) return;
+  const reads = architecture.input_modalities.join(", ");
+  throw new GatewayError("invalid", `Cannot send input of type "${modality}" to ${id}: it reads ${reads}`, {
+    param: NAMES[protocol].messages,
+  });
+}
+
+function checkReasoning(
+  { mode, effort }: Reasoning,
+  { prompt, model, modes, efforts }: { prompt: Prompt; model: Model } & NonNullable<Model["reasoning"]>,
+): void {
+  const names = NAMES[prompt.protocol];
+  if (mode === "manual" && !modes.includes("manual")) {
+    throw new GatewayError(
+      "invalid",
+      `${names.budget}: ${model.id} takes no budget of reasoning tokens; it decides by itself, steered by ` +
+        `${names.effort}${prompt.protocol === "messages" ? ' with thinking.type "adaptive"' : ""}`,
+      { param: names.budget },
+    );
+  }
+  // The other protocols only ask for reasoning; how the model comes to its depth is not theirs to say.
+  if (mode === "adaptive" && prompt.protocol === "messages" && !modes.includes("adaptive")) {
+    throw new GatewayError(
+      "invalid",
+      `${names.mode}: ${model.id} does not support "adaptive"; it takes "enabled" with budget_tokens`,
+      { param: names.mode },
+    );
+  }
+  if (effort !== undefined && effort !== "none" && !efforts.includes(effort)) {
+    throw new GatewayError(
+      "invalid",
+      `${names.effort}: ${model.id} does not support "${effort}"; it takes ${efforts.map((e) => `"${e}"`).join(", ")}`,
+      { param: names.effort },
+    );
+  }
+}
+
+/** Names of what was asked about reasoning, beyond that there be none. */
+function reasoningWishes({ mode, effort, display }: Reasoning, protocol: Protocol): string[] {
+  const names = NAMES[protocol];
+  const byEffort = effort !== undefined && effort !== "none";
+  const shown = display !== undefined && mode !== "off" && effort === undefined;
+  const byMode = mode === "manual" || mode === "adaptive" || shown;
+  if (protocol === "responses") return byEffort || byMode ? [names.reasoning] : [];
+  return [...(byMode ? [names.reasoning] : []), ...(byEffort ? [names.effort] : [])];
+}

@@ -1,0 +1,133 @@
+/** Which targets a text request is sent to, and what is learned from each. */
+import type { Prompt } from "../protocols/canonical/types.ts";
+import { ownTimeouts } from "../catalog/timeouts.ts";
+import type { Target } from "../catalog/model.ts";
+import type { Config } from "../config.ts";
+import type { GatewayError } from "../errors.ts";
+import type { Gateway } from "../gateway.ts";
+import { describeCause } from "../server/cause.ts";
+import type { AnswerHeader } from "../server/router.ts";
+import { unitPrices } from "../billing/price.ts";
+import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
+import type { Attempt, Attempts } from "../routing/retry.ts";
+import { NO_WISHES, type Wishes } from "../routing/wishes.ts";
+import type { StopSignal } from "../stop.ts";
+import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
+import { pause } from "./pause.ts";
+
+/** What of a gateway chooses targets. */
+export type Routing = Pick<
+  Gateway,
+  "config" | "health" | "retries" | "upstreams" | "monotonic" | "random" | "log"
+>;
+
+/** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where wishes leave none */
+export function planTargets(
+  candidates: readonly Candidate[],
+  { gateway, wishes, key }: { gateway: Routing; wishes: Wishes; key: string },
+): Choice[] {
+  const [first, ...others] = candidates;
+  if (first === undefined) return [];
+  const [target, ...alternatives] = first.model.targets;
+  // Nothing to choose, as most of the time.
+  if (target !== undefined && alternatives.length + others.length === 0 && wishes === NO_WISHES) {
+    return [{ model: first.model, target }];
+  }
+  const issuers = issuersIn(first.prompt);
+  const choices = planChoices({
+    models: candidates.map(({ model, sheet }) => ({ model, price: unitPrices(sheet) })),
+    wishes,
+    facts: (target) => factsOf(target, { gateway, client: first.prompt.protocol, issuers, key }),
+    random: gateway.random,
+  });
+  if (choices.length === 0) throw nobodyLeft("provider.only, ignore and order leave no upstream of this model");
+  return choices;
+}
+
+function factsOf(
+  target: Target,
+  { gateway, client, issuers, key }: {
+    gateway: Routing;
+    client: Prompt["protocol"];
+    issuers: ReadonlySet<string>;
+    key: string;
+  },
+): TargetFacts {
+  const upstream = gateway.upstreams.get(target.upstream);
+  return {
+    slugs: slugsOf(target.upstream, gateway),
+    isUp: gateway.health.isUp(target, key),
+    isNative: (upstream?.spokenTo?.(client, target) ?? client) === client,
+    isIssuer: upstream !== undefined && issuers.size > 0 && issuers.has(upstream.issuerOf(target)),
+    ...gateway.health.speed(target),
+  };
+}
+
+/** Who made the signatures that a prompt carries. */
+function issuersIn({ messages }: Prompt): Set<string> {
+  const issuers = new Set<string>();
+  for (const { blocks } of messages) {
+    for (const block of blocks) {
+      if (block.type === "reasoning" && block.signature !== undefined) issuers.add(block.signature.issuer);
+    }
+  }
+  return issuers;
+}
+
+/** What every request's attempts are made with. */
+export function attemptsWith<T>(
+  gateway: Omit<Routing, "upstreams">,
+  { requestId, signal, choices, key, deadlineMs, once, ask, isOver }:
+    & Pick<Attempts<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
+    & { requestId: string; signal: StopSignal },
+): Attempts<T> {
+  const { health, retries, config, monotonic, random, log } = gateway;
+  return {
+    choices,
+    key,
+    deadlineMs,
+    once,
+    ask,
+    isOver,
+    health,
+    budgets: retries,
+    most: config.routing.attempts,
+    monotonic,
+    random,
+    pause: (ms) => pause(ms, signal),
+    failed({ target: { upstream, model } }: Attempt, { kind, message, cause }: GatewayError) {
+      log({
+        level: "warn",
+        event: "target_failed",
+        request_id: requestId,
+        upstream,
+        model,
+        kind,
+        // Errors of these kinds have words of our own: nothing of a prompt or an answer.
+        reason: message,
+        ...describeCause(cause),
+      });
+    },
+  };
+}
+
+/** How long a target may take for a whole answer, in milliseconds. */
+export function targetMs({ model, target }: Pick<Choice, "model" | "target">, { upstreams, images }: Config): number {
+  const row = upstreams[target.upstream];
+  if (row === undefined || row.vendor === "embedded") return images.total_ms;
+  return ownTimeouts({ model, target }).total_ms ?? row.timeouts.total_ms;
+}
+
+/** How long after its arrival a request may be tried once more: as long as its first target may take. */
+export function deadlineMs([first]: readonly Choice[], { config }: Pick<Gateway, "config">): number {
+  return first === undefined ? config.images.total_ms : targetMs(first, config);
+}
+
+/** What a client is told of who answered, or was asked last. */
+export function headersOfAttempt({ model, target, number }: Attempt): AnswerHeader[] {
+  return [
+    ["x-sluice-upstream", target.upstream],
+    ["x-sluice-model", model.id],
+    ["x-sluice-attempts", String(number)],
+  ];
+}

@@ -1,0 +1,144 @@
+/** What a route file looks like, and how a request finds one. */
+import type { Caller } from "../access/caller.ts";
+import type { Gateway } from "../gateway.ts";
+import type { JsonObject } from "../json/json.ts";
+import type { ObjectText } from "../json/splice.ts";
+import type { RequestRecord } from "../observe/record.ts";
+import type { Alarms } from "./alarms.ts";
+
+/** A request body, as the client wrote it and as what it says. */
+export interface JsonBody extends ObjectText {
+  value: JsonObject;
+  /** Whether all its strings are ASCII, as far as that is known. */
+  isAscii: boolean;
+}
+
+/** Name and value of a header. */
+export type AnswerHeader = readonly [name: string, value: string];
+
+/** What a handler gets beside the request. */
+export interface RouteContext {
+  gateway: Gateway;
+  /** The gateway's id of the request, `[A-Za-z0-9]+`. */
+  requestId: string;
+  /** What is known of the request, for the log and for metrics. */
+  record: RequestRecord;
+  /** Path parameters by the name in the file's path, decoded once. */
+  params: Readonly<Record<string, string>>;
+  /** Who asks; absent only on public routes. */
+  caller: Caller | undefined;
+  /**
+   * Headers of the answer, whatever becomes of the request: written once, at its end, over those of a response or an error.
+   * Names in lower case; the last of one name counts.
+   */
+  readonly answerHeaders: AnswerHeader[];
+  /** For what a request waits for; to be cleared when it has been answered. */
+  readonly alarms: Alarms;
+  /**
+   * The request body, read within the limits of size, time and shape. May be called once.
+   * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`
+   */
+  readJson(): Promise<JsonBody>;
+  /**
+   * Counts bytes of a body that the handler reads by itself, before it keeps them, until there is an answer.
+   * @throws {GatewayError} `limited` where all bodies together take too much memory
+   */
+  reserve(bytes: number): void;
+  /** Says that a body which the handler reads by itself is all there. */
+  arrived?(): void;
+}
+
+/** A route's handler for one method. */
+export type Handler = (request: Request, context: RouteContext) => Response | Promise<Response>;
+
+/** The methods a route file may export. `HEAD` is answered by `GET`. */
+export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+
+/** A method a route file may export. */
+export type Method = typeof METHODS[number];
+
+/** One route file: its path in segments (`[name]` is a parameter) and its handlers. */
+export interface Route {
+  /** Such as `/v1/models/[provider]`. */
+  readonly path: string;
+  readonly handlers: Readonly<Partial<Record<Method, Handler>>>;
+}
+
+/** A route and the values of its parameters. */
+export interface Match {
+  route: Route;
+  params: Record<string, string>;
+}
+
+/** Finds the route of a path, given as decoded segments. */
+export type Router = (segments: readonly string[]) => Match | undefined;
+
+/** One segment's place in the tree of routes. */
+interface Node {
+  statics: Map<string, Node>;
+  parameter: Node | undefined;
+  /** The route that ends here, with the names of its parameters in order. */
+  leaf: { route: Route; names: string[] } | undefined;
+}
+
+/**
+ * Builds the tree of routes once. A static segment goes before a parameter, whatever the order of the list; a parameter
+ * takes exactly one segment that is not empty.
+ * @throws {RangeError} where two routes have one path
+ */
+export function createRouter(routes: readonly Route[]): Router {
+  const root = createNode();
+  for (const route of routes) addRoute(root, route);
+  return (segments) => {
+    const values: string[] = [];
+    const leaf = findLeaf(root, segments, values);
+    if (leaf === undefined) return undefined;
+    const params: Record<string, string> = {};
+    leaf.names.forEach((name, index) => params[name] = values[index] ?? "");
+    return { route: leaf.route, params };
+  };
+}
+
+/** The methods a route answers, sorted, `HEAD` beside `GET`: the value of `Allow`. */
+export function allowedMethods(route: Route): string[] {
+  const methods: string[] = METHODS.filter((method) => route.handlers[method] !== undefined);
+  if (methods.includes("GET")) methods.push("HEAD");
+  return methods.sort();
+}
+
+function createNode(): Node {
+  return { statics: new Map(), parameter: undefined, leaf: undefined };
+}
+
+function addRoute(root: Node, route: Route): void {
+  const names: string[] = [];
+  let node = root;
+  for (const segment of route.path.split("/").slice(1)) {
+    const name = /^\[([a-z_]+)\]$/.exec(segment)?.[1];
+    if (name === undefined) {
+      let next = node.statics.get(segment);
+      if (next === undefined) node.statics.set(segment, next = createNode());
+      node = next;
+    } else {
+      names.push(name);
+      node = node.parameter ??= createNode();
+    }
+  }
+  if (node.leaf !== undefined) {
+    throw new RangeError(`Cannot add route "${route.path}": it matches the same paths as "${node.leaf.route.path}"`);
+  }
+  node.leaf = { route, names };
+}
+
+/** Depth is that of the route tree, not of the request's path. Leaves the parameters' values in `values`. */
+function findLeaf(node: Node, segments: readonly string[], values: string[], at = 0): Node["leaf"] {
+  const segment = segments[at];
+  if (segment === undefined) return node.leaf;
+  const next = node.statics.get(segment);
+  const found = next && findLeaf(next, segments, values, at + 1);
+  if (found !== undefined || node.parameter === undefined || segment === "") return found;
+  values.push(segment);
+  const leaf = findLeaf(node.parameter, segments, values, at + 1);
+  if (leaf === undefined) values.pop();
+  return leaf;
+}

@@ -1,0 +1,132 @@
+/** Server-sent events as text: read from upstreams, written to clients. */
+import type { Machine } from "../protocols/canonical/types.ts";
+import { GatewayError } from "../errors.ts";
+import type { Frame } from "../protocols/codec.ts";
+
+/** Longest event an upstream may send, in UTF-16 code units: what it takes in memory. */
+const EVENT_LENGTH = 8 * 1024 * 1024;
+
+/**
+ * One event as it goes out: LF only, and a space after each colon, which some clients look for.
+ * @throws {RangeError} where the name or the data has a line break, which would start a line of its own
+ */
+export function formatFrame({ event, data }: Frame): string {
+  if (hasBreak(data)) throw new RangeError("Cannot write an event: its data has a line break");
+  if (event === undefined) return "data: " + data + "\n\n";
+  if (hasBreak(event)) throw new RangeError("Cannot write an event: its name has a line break");
+  return "event: " + event + "\ndata: " + data + "\n\n";
+}
+
+/** Events as they go out together. @throws {RangeError} as `formatFrame` does */
+export function formatFrames(frames: readonly Frame[]): string {
+  let text = "";
+  for (const frame of frames) text += formatFrame(frame);
+  return text;
+}
+
+function hasBreak(text: string): boolean {
+  return text.includes("\n") || text.includes("\r");
+}
+
+/**
+ * Reads a stream of text as the WHATWG specification says, with one exception: an event that the end of the stream cuts
+ * off is still given, as some upstreams forget the last blank line. Lines of one event's data are joined by LF.
+ * `push` throws a {@linkcode GatewayError} (`upstream`) for an event that is longer than the limit.
+ */
+export function sseReader(limit: number = EVENT_LENGTH): Machine<string, Frame> {
+  /** Pieces of a line whose end has not come: joined once, so that a long line costs no more than its length. */
+  let pieces: string[] = [];
+  let piecesLength = 0;
+  let data: string | undefined;
+  let event = "";
+  let started = false;
+  /** The last chunk ended in CR: an LF at the start of the next one belongs to it. */
+  let afterReturn = false;
+
+  /** Counts what is kept and the line that comes to it. */
+  function checkLength(lineLength: number): void {
+    if ((data?.length ?? 0) + event.length + lineLength > limit) {
+      throw new GatewayError(
+        "upstream",
+        `Cannot read the upstream's stream: an event is longer than ${limit} characters`,
+      );
+    }
+  }
+
+  function takeLine(line: string, out: Frame[]): void {
+    if (line === "" && started) return dispatch(out);
+    if (!started) {
+      started = true;
+      if (line.startsWith("\ufeff")) line = line.slice(1);
+      if (line === "") return dispatch(out);
+    }
+    checkLength(line.length);
+    // Nearly all lines are one of these.
+    if (line.startsWith("data: ") && data === undefined) {
+      data = line.slice(6);
+      return;
+    }
+    if (line.startsWith("event: ")) {
+      event = line.slice(7);
+      return;
+    }
+    const colon = line.indexOf(":");
+    const field = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(line[colon + 1] === " " ? colon + 2 : colon + 1);
+    if (field === "data") data = data === undefined ? value : `${data}\n${value}`;
+    else if (field === "event") event = value;
+  }
+
+  function dispatch(out: Frame[]): void {
+    if (data !== undefined) out.push(event === "" ? { data } : { event, data });
+    data = undefined;
+    event = "";
+  }
+
+  return {
+    push(chunk) {
+      const out: Frame[] = [];
+      let at = afterReturn && chunk.startsWith("\n") ? 1 : 0;
+      if (chunk !== "") afterReturn = false;
+      const hasReturn = chunk.includes("\r");
+      while (at < chunk.length) {
+        const end = hasReturn ? breakIndex(chunk, at) : chunk.indexOf("\n", at);
+        if (end < 0) {
+          pieces.push(chunk.slice(at));
+          piecesLength += chunk.length - at;
+          checkLength(piecesLength);
+          break;
+        }
+        let line = chunk.slice(at, end);
+        if (pieces.length > 0) {
+          line = pieces.join("") + line;
+          pieces = [];
+          piecesLength = 0;
+        }
+        takeLine(line, out);
+        at = end + 1;
+        if (chunk[end] === "\r") {
+          if (at === chunk.length) afterReturn = true;
+          else if (chunk[at] === "\n") at++;
+        }
+      }
+      return out;
+    },
+    end() {
+      const out: Frame[] = [];
+      if (pieces.length > 0) takeLine(pieces.join(""), out);
+      pieces = [];
+      piecesLength = 0;
+      dispatch(out);
+      return out;
+    },
+  };
+}
+
+function breakIndex(text: string, from: number): number {
+  for (let at = from; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x0a || code === 0x0d) return at;
+  }
+  return -1;
+}

@@ -1,0 +1,189 @@
+import { assert, assertEquals } from "@std/assert";
+import type { Block, Prompt } from "../../lib/protocols/canonical/types.ts";
+import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/billing/bound.ts";
+import { countPrompt } from "../../lib/billing/count_prompt.ts";
+import { parseUsd } from "../../lib/billing/money.ts";
+import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import { promptOf, user } from "../protocols/canonical/messages.ts";
+import { seeded } from "../random.ts";
+import { SHEET } from "./entries.ts";
+import { randomText } from "./random_text.ts";
+
+const MODEL = {
+  context_length: 200_000,
+  top_provider: { context_length: 200_000, max_completion_tokens: 8_000, is_moderated: false },
+};
+
+function prompt(blocks: Block[], members: Partial<Prompt> = {}): Prompt {
+  return promptOf([user(...blocks)], members);
+}
+
+Deno.test("mostTokens() is never below what a prompt counts, whatever is in it", async () => {
+  const counter = await loadTokenCounter();
+  const random = seeded(5);
+  for (let round = 0; round < 300; round++) {
+    const text = randomText(random, random.below(400));
+    const one = prompt([
+      { type: "text", text },
+      { type: "tool_call", id: "c", name: "get", arguments: JSON.stringify({ text }) },
+      { type: "tool_result", callId: "c", blocks: [{ type: "text", text }] },
+    ], { tools: [{ type: "function", name: "get", description: text, parameters: { type: "object" } }] });
+    const counted = await countPrompt(one, counter);
+    const { input } = mostTokens(one, MODEL);
+    assert(input >= counted, `${input} < ${counted} of ${JSON.stringify(text)}`);
+  }
+});
+
+Deno.test("mostTokens() bounds the output by what was asked for, or else by the model, for every answer", () => {
+  const output = (members: Partial<Prompt>) => mostTokens(prompt([], members), MODEL).output;
+  assertEquals(output({}), 8_000);
+  assertEquals(output({ maxTokens: 5 }), 5);
+  assertEquals(output({ maxTokens: 5, n: 3 }), 15);
+  assertEquals(output({ n: 2 }), 16_000);
+  assertEquals(output({ maxTokens: 1_000_000_000, n: 2 }), 16_000);
+});
+
+Deno.test("mostTokens() and estimateTokens() are never above the context of the model, whatever is sent", () => {
+  const text = "x".repeat(300_000);
+  const file: Block = { type: "media", media: { kind: "url", url: "https://a/b.pdf", mediaType: "application/pdf" } };
+  for (const block of [{ type: "text", text } as Block, file]) {
+    assertEquals(mostTokens(prompt([block]), MODEL).input, MODEL.context_length);
+  }
+  const long: Block = { type: "text", text: "x".repeat(4 * MODEL.context_length + 100) };
+  assertEquals(estimateTokens(prompt([long]), { model: MODEL }).input, MODEL.context_length);
+  const hosted = prompt([], { tools: [{ type: "hosted", from: "responses", value: { type: "web_search" } }] });
+  assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
+});
+
+Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it stands", () => {
+  const bare = mostTokens(prompt([]), MODEL).input;
+  const tool = mostTokens(prompt([], { tools: [{ type: "function", name: "f" }] }), MODEL).input - bare;
+  assert(tool > 804, `${tool} for a tool: vendors say how tools are used`);
+  const bytes = (mediaType: string, base64: string): Block => ({
+    type: "media",
+    media: { kind: "bytes", mediaType, base64 },
+  });
+  const result = (block: Block): Block => ({ type: "tool_result", callId: "c", blocks: [block] });
+  const signature = { issuer: "a", value: "s".repeat(3000) };
+  const rest = { from: "chat", members: { title: "t".repeat(2000) } } as const;
+  const cases: [block: Block, least: number, most: number][] = [
+    [bytes("image/png", btoa("x".repeat(100_000))), 4784, 5100],
+    [result(bytes("image/png", "")), 4784, 5100],
+    [{ type: "media", media: { kind: "url", url: "https://a/b.png" } }, 4784, 5100],
+    [bytes("text/plain", btoa("x".repeat(999))), 999, 1100],
+    [bytes("application/pdf", btoa("x".repeat(30_001))), 30_001, 30_100],
+    [bytes("application/pdf", btoa("x")), 4784, 5100],
+    [{ type: "reasoning", text: "", hidden: true, signature }, 3000, 3100],
+    [{ type: "text", text: "", rest }, 2000, 2100],
+    [{ type: "foreign", from: "messages", value: { text: "f".repeat(500) } }, 500, 600],
+    [{ type: "text", text: "\ud800".repeat(100) }, 300, 400],
+  ];
+  for (const [block, least, most] of cases) {
+    const more = mostTokens(prompt([block]), MODEL).input - bare;
+    assert(more >= least && more <= most, `${more} for ${JSON.stringify(block).slice(0, 80)}`);
+  }
+});
+
+Deno.test("mostTokens() takes an address for a picture where its vendor can find nothing else there", () => {
+  const cases: [url: string, isPicture: boolean][] = [
+    ["https://a/b.PNG?c#d", true],
+    ["https://a/b.jpeg", true],
+    ["https://a/b", false],
+    ["https://a/b?c=d.png", false],
+    ["https://youtu.be/b.png", false],
+  ];
+  for (const [url, isPicture] of cases) {
+    const one = prompt([{ type: "media", media: { kind: "url", url } }]);
+    const { input } = mostTokens(one, { ...MODEL, infersTypes: true });
+    assertEquals(input < MODEL.context_length, isPicture, url);
+  }
+  const bare = prompt([{ type: "media", media: { kind: "url", url: "https://a/b" } }]);
+  assert(mostTokens(bare, MODEL).input < MODEL.context_length);
+});
+
+/** Prompts with a text outside of blocks, and whether estimates count it, too. */
+const OUTSIDE: [place: string, isEstimated: boolean, members: (text: string) => Partial<Prompt>][] = [
+  ["a tool's name", true, (name) => ({ tools: [{ type: "function", name }] })],
+  ["a tool's description", true, (description) => ({ tools: [{ type: "function", name: "f", description }] })],
+  ["its parameters", true, (title) => ({ tools: [{ type: "function", name: "f", parameters: { title } }] })],
+  ["what its vendor knows", false, (title) => ({ tools: [{ type: "function", name: "f", rest: chat({ title }) }] })],
+  ["the answer's form", true, (title) => ({ format: { type: "json_schema", schema: { title } } })],
+  ["what the message's vendor knows", false, (title) => ({ messages: [{ ...user(), rest: chat({ title }) }] })],
+  ["what the prompt's vendor knows", false, (title) => ({ rest: chat({ title }) })],
+];
+
+function chat(members: JsonObject): NonNullable<Prompt["rest"]> {
+  return { from: "chat", members };
+}
+
+Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateTokens() four of what models read", () => {
+  for (const [place, isEstimated, members] of OUTSIDE) {
+    const [short, long] = ["", "x".repeat(2_000)].map((text) => prompt([], members(text)));
+    assert(short !== undefined && long !== undefined);
+    assertEquals(mostTokens(long, MODEL).input - mostTokens(short, MODEL).input, 2_000, place);
+    const [least, more] = [short, long].map((one) => estimateTokens(one, { model: MODEL }).input);
+    assertEquals((more ?? 0) - (least ?? 0), isEstimated ? 500 : 0, place);
+  }
+});
+
+Deno.test("estimateTokens() adds up all blocks of all messages, media by their size", () => {
+  const text: Block = { type: "text", text: "x".repeat(400) };
+  const picture: Block = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
+  const result: Block = { type: "tool_result", callId: "c", blocks: [text, picture] };
+  const input = (...messages: Block[][]) =>
+    estimateTokens(promptOf(messages.map((blocks) => user(...blocks))), { model: MODEL }).input;
+  const bare = input([]);
+  assertEquals([[text], [text, text], [picture], [result]].map((blocks) => input(blocks) - bare), [
+    100,
+    200,
+    1600,
+    1700,
+  ]);
+  assertEquals(input([text], [text]) - input([], []), 200);
+});
+
+Deno.test("mostTokens() and estimateTokens() take no longer than a look at the bytes", () => {
+  const large = prompt([{ type: "text", text: "Größe and more ".repeat(700_000) }]);
+  mostTokens(large, MODEL);
+  const start = performance.now();
+  for (let round = 0; round < 10; round++) {
+    mostTokens(large, MODEL);
+    estimateTokens(large, { model: MODEL });
+  }
+  const ms = (performance.now() - start) / 20;
+  assert(ms < 100, `${ms} ms for 10 MB`);
+});
+
+Deno.test("mostCost() takes all input at its dearest class", () => {
+  assertEquals(mostCost({ input: 10, output: 2 }, SHEET), 10n * parseUsd("0.000006") + 2n * parseUsd("0.000015"));
+});
+
+Deno.test("affordableOutput() is what the money pays for, to the token, and nothing below the least", () => {
+  const cost = (output: number, n = 1) => mostCost({ input: 100, output: output * n }, SHEET);
+  for (const n of [1, 3]) {
+    for (const output of [LEAST_OUTPUT, 1_000, 123_456]) {
+      const afford = (left: bigint) => affordableOutput({ left, inputTokens: 100, sheet: SHEET, n });
+      assertEquals(afford(cost(output, n)), output);
+      assertEquals(afford(cost(output, n) - 1n), output === LEAST_OUTPUT ? undefined : output - 1);
+    }
+  }
+  const left = (amount: bigint) => affordableOutput({ left: amount, inputTokens: 100, sheet: SHEET });
+  assertEquals([left(0n), left(-1n), left(cost(0))], [undefined, undefined, undefined]);
+  const free = { ...SHEET, prompt: "0", completion: "0", input_cache_read: "0", input_cache_write_5m: "0" };
+  assert((affordableOutput({ left: 0n, inputTokens: 9, sheet: { ...free, input_cache_write_1h: "0" } }) ?? 0) > 1e6);
+  const freeOutput = { ...SHEET, completion: "0" };
+  assertEquals(affordableOutput({ left: parseUsd("0.000005"), inputTokens: 1, sheet: freeOutput }), undefined);
+});
+
+Deno.test("estimateTokens() is near the count of plain text, and takes the output that was asked for", async () => {
+  const counter = await loadTokenCounter();
+  const one = prompt([{ type: "text", text: "The quick brown fox jumps over the lazy dog. ".repeat(200) }]);
+  const counted = await countPrompt(one, counter);
+  const { input, total } = estimateTokens(one, { model: MODEL });
+  assert(input > counted * 0.5 && input < counted * 2, `${input} for ${counted}`);
+  assertEquals(total - input, 1024);
+  assertEquals(estimateTokens(one, { model: MODEL, isAscii: true }), { input, total });
+  assertEquals(estimateTokens({ ...one, maxTokens: 70 }, { model: MODEL }).total - input, 70);
+  assertEquals(estimateTokens({ ...one, maxTokens: 99_999, n: 2 }, { model: MODEL }).total - input, 16_000);
+});

@@ -1,0 +1,95 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import type { Caller } from "../../lib/access/caller.ts";
+import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
+import { budgetClaims, budgetError, periodEnd, periodStart } from "../../lib/billing/budgets.ts";
+import { parseUsd } from "../../lib/billing/money.ts";
+import { anthropicError, openaiError } from "../../lib/protocols/error_bodies.ts";
+import { dayOf } from "../../lib/store/days.ts";
+
+function day(text: string): number {
+  return dayOf(Date.parse(`${text}T00:00:00Z`));
+}
+
+Deno.test("periods begin and end at midnight by UTC", () => {
+  const cases: [moment: string, period: "day" | "week" | "month", start: string, end: string][] = [
+    ["2026-11-21T23:59:59.999Z", "day", "2026-11-21", "2026-11-22"],
+    ["2026-11-22T00:00:00.000Z", "day", "2026-11-22", "2026-11-23"],
+    ["2026-11-21T12:00:00Z", "week", "2026-11-16", "2026-11-23"],
+    ["2026-11-16T00:00:00Z", "week", "2026-11-16", "2026-11-23"],
+    ["2026-11-15T23:59:59Z", "week", "2026-11-09", "2026-11-16"],
+    ["2027-01-01T00:00:00Z", "week", "2026-12-28", "2027-01-04"],
+    ["2026-12-31T23:59:59Z", "month", "2026-12-01", "2027-01-01"],
+    ["2028-02-29T12:00:00Z", "month", "2028-02-01", "2028-03-01"],
+    ["2027-02-28T12:00:00Z", "month", "2027-02-01", "2027-03-01"],
+  ];
+  for (const [moment, period, start, end] of cases) {
+    const now = Date.parse(moment);
+    assertEquals([periodStart(period, now), periodEnd(period, now)], [day(start), day(end)], `${period} of ${moment}`);
+  }
+  assertEquals([periodStart("total", Date.now()), periodEnd("total", Date.now())], [0, undefined]);
+});
+
+Deno.test("every day is in exactly one week and one month", () => {
+  for (let at = day("2026-01-01"); at < day("2030-01-01"); at++) {
+    for (const period of ["week", "month"] as const) {
+      const now = at * 86_400_000;
+      const [start, end = 0] = [periodStart(period, now), periodEnd(period, now)];
+      assert(start <= at && at < end);
+      assertEquals(periodStart(period, end * 86_400_000), end);
+      if (period === "week") assertEquals(new Date(start * 86_400_000).getUTCDay(), 1);
+      else assertEquals(new Date(start * 86_400_000).getUTCDate(), 1);
+    }
+  }
+});
+
+function caller(group: object, rules: object = {}): Caller {
+  return {
+    keyId: "key_a",
+    keyName: "a",
+    groupName: "team",
+    group: groupSchema.parse(group),
+    rules: keyRulesSchema.parse(rules),
+  };
+}
+
+Deno.test("budgetClaims() counts against the key's own budget or the group's for each key, and the group's", () => {
+  const now = Date.parse("2026-11-21T12:00:00Z");
+  const shown = (one: Caller) =>
+    budgetClaims(one, now).map(({ scope, id, budget, since }) => [scope, id, budget, since]);
+  const group = { budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } };
+  const all = ["group", "team", parseUsd("50"), day("2026-11-01")];
+  assertEquals(shown(caller({})), []);
+  assertEquals(shown(caller(group)), [["key", "key_a", parseUsd("5"), day("2026-11-21")], all]);
+  assertEquals(shown(caller(group, { budget: { usd: "0.5", period: "total" } })), [
+    ["key", "key_a", parseUsd("0.5"), 0],
+    all,
+  ]);
+});
+
+Deno.test("budgetError() names the budget and its next beginning, is final, and tells nothing of other keys", () => {
+  const now = Date.parse("2026-11-21T12:00:00Z");
+  const claims = budgetClaims(caller({ budget: { usd: "50" }, key_budget: { usd: "5", period: "day" } }), now);
+  const [ofKey, ofGroup] = claims.map((claim) =>
+    budgetError({ held: false, claim, left: parseUsd("1.25"), onHold: parseUsd("0.75") }, { most: parseUsd("2") })
+  );
+  assertMatch(
+    ofKey?.message ?? "",
+    /2 USD.*this API key \(5 USD per day, of which 1\.25 USD is left and 0\.75 USD is held/,
+  );
+  assertMatch(ofKey?.message ?? "", /anew on 2026-11-22 at 00:00 UTC$/);
+  assertMatch(ofGroup?.message ?? "", /group "team" \(50 USD per month\)\. It starts anew on 2026-12-01/);
+  assert(!/1\.25|0\.75/.test(ofGroup?.message ?? ""));
+  for (const error of [ofKey, ofGroup]) {
+    assert(error !== undefined);
+    assertEquals([error.status, error.final, error.retryAfterMs], [429, true, undefined]);
+    assertEquals([openaiError(error).type, openaiError(error).code], ["insufficient_quota", "insufficient_quota"]);
+    assertEquals(anthropicError(error).type, "rate_limit_error");
+  }
+});
+
+Deno.test("budgetError() says that a total never starts anew, and of an overdrawn budget that nothing is left", () => {
+  const [claim] = budgetClaims(caller({ key_budget: { usd: "5", period: "total" } }), Date.UTC(2026, 10, 21));
+  assert(claim !== undefined);
+  const { message } = budgetError({ held: false, claim, left: -1n, onHold: 0n }, { most: 1n });
+  assertMatch(message, /0\.000000000001 USD.*\(5 USD in all, of which 0 USD is left\)\. It never starts anew$/);
+});

@@ -1,0 +1,459 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
+import type { Entry, LedgerStore } from "../../lib/store/ledger.ts";
+import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { entryOf, holdOf } from "./entries.ts";
+import { type Clock, createClock, settle } from "./simulator/clock.ts";
+
+/** A ledger over a store in memory whose writes can be held up, or made to fail. */
+interface Bench {
+  ledger: Ledger;
+  store: LedgerStore;
+  clock: Clock;
+  /** Ids of each write that was tried. */
+  writes: string[][];
+  events: string[];
+  /** Whether a write fails, as it is now. */
+  fails: (entries: readonly Entry[]) => boolean;
+  /** What writes wait for. */
+  open: Promise<void>;
+}
+
+function benchOf(changed: Partial<LedgerStore> = {}): Bench {
+  const clock = createClock();
+  const store = openMemoryLedger();
+  const ledger = createLedger({
+    store: Object.defineProperties({
+      ...store,
+      async append(entries: readonly Entry[]) {
+        bench.writes.push(entries.map(({ id }) => id));
+        await bench.open;
+        if (bench.fails(entries)) throw new Error("Disk full");
+        return await store.append(entries);
+      },
+    }, Object.getOwnPropertyDescriptors(changed)),
+    now: clock.now,
+    monotonic: clock.monotonic,
+    later: clock.later,
+    log: ({ event }) => void bench.events.push(event),
+  });
+  const bench: Bench = {
+    ledger,
+    store,
+    clock,
+    writes: [],
+    events: [],
+    fails: () => false,
+    open: Promise.resolve(),
+  };
+  return bench;
+}
+
+/** How a promise stands, without waiting for it. */
+async function stateOf(promise: Promise<unknown>): Promise<string> {
+  let state = "pending";
+  promise.then((value) => state = `resolved: ${value}`, () => state = "rejected");
+  await settle();
+  return state;
+}
+
+async function idsIn(store: LedgerStore): Promise<string[]> {
+  return (await store.entries({ after: 0, limit: 100_000 })).map(({ id }) => id);
+}
+
+Deno.test("ledger: the first entry is written at once, those that come meanwhile together, 256 at a time", async () => {
+  const bench = benchOf();
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  const entered = Array.from({ length: 600 }, (_, i) => bench.ledger.enter(entryOf(`${i}`)));
+  assertEquals(bench.writes.map(({ length }) => length), [1]);
+  gate.resolve();
+  await bench.clock.pass(1);
+  assertEquals(new Set(await Promise.all(entered)), new Set([true]));
+  assertEquals(bench.writes.map(({ length }) => length), [1, 256, 256, 87]);
+  assertEquals(await idsIn(bench.store), entered.map((_, i) => `${i}`));
+});
+
+/** A ledger whose last write had eight entries. */
+async function busyBench(): Promise<Bench & { sizes: () => number[]; enter: (count: number) => Promise<void> }> {
+  const bench = benchOf();
+  let entered = 0;
+  const enter = async (count: number) => {
+    for (let i = 0; i < count; i++) void bench.ledger.enter(entryOf(`${entered++}`));
+    await settle();
+  };
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  await enter(9);
+  gate.resolve();
+  await settle();
+  const sizes = () => bench.writes.map(({ length }) => length);
+  assertEquals(sizes(), [1, 8]);
+  return { ...bench, sizes, enter };
+}
+
+Deno.test("ledger: under load a write waits for three quarters of what the last one had", async () => {
+  const { sizes, enter } = await busyBench();
+  await enter(5);
+  assertEquals(sizes(), [1, 8]);
+  await enter(1);
+  assertEquals(sizes(), [1, 8, 6]);
+  await enter(5);
+  assertEquals(sizes(), [1, 8, 6, 5]);
+});
+
+Deno.test("ledger: under load a write waits a millisecond, and not for one that ended long ago", async () => {
+  const { sizes, enter, clock } = await busyBench();
+  await enter(5);
+  await clock.pass(0.9);
+  assertEquals(sizes(), [1, 8]);
+  await clock.pass(0.1);
+  assertEquals(sizes(), [1, 8, 5]);
+  await clock.pass(10);
+  await enter(1);
+  assertEquals(sizes(), [1, 8, 5, 1]);
+});
+
+Deno.test("ledger: under load nobody who flushes waits for more entries", async () => {
+  const { sizes, enter, ledger, clock } = await busyBench();
+  await ledger.flush();
+  await enter(2);
+  assertEquals(sizes(), [1, 8], "after a flush they do again");
+  await ledger.flush();
+  assertEquals(sizes(), [1, 8, 2]);
+  await enter(1);
+  await ledger.close();
+  assertEquals(sizes(), [1, 8, 2, 1]);
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: an entry is acknowledged when it is durable, not before", async () => {
+  const bench = benchOf();
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  const entered = bench.ledger.enter(entryOf("a"));
+  assertEquals(await stateOf(entered), "pending");
+  gate.resolve();
+  assertEquals(await stateOf(entered), "resolved: true");
+  assertEquals(await stateOf(bench.ledger.enter(entryOf("a"))), "resolved: false");
+});
+
+Deno.test("ledger: what fails is tried again, with growing pauses, and entered once", async () => {
+  const bench = benchOf();
+  bench.fails = () => bench.writes.length < 5;
+  const entered = [bench.ledger.enter(entryOf("a")), bench.ledger.enter(entryOf("b"))];
+  assertEquals(bench.ledger.healthy, true);
+  await settle();
+  assertEquals(bench.ledger.healthy, false);
+  await bench.clock.pass(20 + 40 + 80);
+  assertEquals(bench.writes.length, 4);
+  await bench.clock.pass(160);
+  assertEquals(await Promise.all(entered), [true, true]);
+  assertEquals((await idsIn(bench.store)).sort(), ["a", "b"]);
+  assertEquals(bench.ledger.healthy, true);
+  assertEquals(bench.events, ["ledger_failed", "ledger_works"]);
+});
+
+Deno.test("ledger: who waits is told after 5 seconds, and the entry is taken back", async () => {
+  const bench = benchOf();
+  let isAway = true;
+  bench.fails = () => isAway;
+  const entered = bench.ledger.enter(entryOf("a"));
+  assertEquals(await stateOf(entered), "pending");
+  await bench.clock.pass(4_900);
+  assertEquals(await stateOf(entered), "pending");
+  await bench.clock.pass(1_200);
+  const error = await assertRejects(() => entered, GatewayError);
+  assertEquals([error.kind, error.retryAfterMs], ["overloaded", 1_000]);
+  isAway = false;
+  assertEquals(bench.ledger.healthy, false);
+  assertEquals(await bench.ledger.enter(entryOf("b")), true);
+  assertEquals(await idsIn(bench.store), ["b"]);
+  assertEquals(bench.ledger.healthy, true);
+});
+
+Deno.test("ledger: what nobody waits for is kept through an outage, for a minute", async () => {
+  const bench = benchOf();
+  let isAway = true;
+  bench.fails = () => isAway;
+  await bench.ledger.note(entryOf("old"));
+  await bench.clock.pass(40_000);
+  await bench.ledger.note(entryOf("new"));
+  await bench.clock.pass(30_000);
+  isAway = false;
+  await bench.clock.pass(1_000);
+  assertEquals(await idsIn(bench.store), ["new"]);
+  assertEquals(bench.events, ["ledger_failed", "entry_given_up", "ledger_works"]);
+});
+
+Deno.test("ledger: from 10,000 entries on the way, all are waited for", async () => {
+  const bench = benchOf();
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`));
+  const late = bench.ledger.note(entryOf("late"));
+  assertEquals(await stateOf(late), "pending");
+  gate.resolve();
+  await bench.ledger.flush();
+  await late;
+  assertEquals((await idsIn(bench.store)).length, 10_001);
+  assertEquals(await stateOf(bench.ledger.note(entryOf("next"))), "resolved: undefined");
+});
+
+Deno.test("ledger: who is made to wait by a flood waits 5 seconds", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  for (let i = 0; i < 10_000; i++) void bench.ledger.note(entryOf(`${i}`));
+  const late = bench.ledger.note(entryOf("late"));
+  await bench.clock.pass(4_000);
+  assertEquals(await stateOf(late), "pending");
+  await bench.clock.pass(2_500);
+  assertEquals(await stateOf(late), "resolved: undefined");
+});
+
+Deno.test("ledger: an entry that cannot be entered holds up no other, and does not make the ledger ill", async () => {
+  for (const isWaitedFor of [true, false]) {
+    const bench = benchOf();
+    bench.fails = (entries) => entries.some(({ id }) => id === "bad");
+    const others = Array.from({ length: 20 }, (_, i) => bench.ledger.enter(entryOf(`${i}`)));
+    const bad = isWaitedFor ? bench.ledger.enter(entryOf("bad")) : bench.ledger.note(entryOf("bad"));
+    const more = Array.from({ length: 20 }, (_, i) => bench.ledger.enter(entryOf(`more ${i}`)));
+    bad.catch(() => {});
+    await bench.clock.pass(2_000);
+    assertEquals(new Set(await Promise.all([...others, ...more])), new Set([true]));
+    assertEquals(await stateOf(bad), isWaitedFor ? "rejected" : "resolved: undefined");
+    assertEquals((await idsIn(bench.store)).includes("bad"), false);
+    assertEquals(await bench.ledger.enter(entryOf("after")), true);
+    assertEquals(bench.ledger.healthy, true);
+  }
+});
+
+Deno.test("ledger: an entry with numbers that cannot be kept is given up at once", async () => {
+  const { ledger, store, events } = benchOf();
+  const others = Array.from({ length: 20 }, (_, i) => ledger.enter(entryOf(`${i}`)));
+  const bad = ledger.enter(entryOf("bad", { cost: -1n }));
+  bad.catch(() => {});
+  await ledger.flush();
+  await assertRejects(() => bad, GatewayError);
+  await ledger.note(entryOf("bad, too", { totalMs: 0.5 }));
+  assertEquals(new Set(await Promise.all(others)), new Set([true]));
+  await ledger.flush();
+  assertEquals((await idsIn(store)).length, 20);
+  assertEquals(events, ["entry_given_up", "entry_given_up"]);
+  assertEquals(ledger.healthy, true);
+});
+
+Deno.test("ledger: a write that hangs makes it ill", async () => {
+  const bench = benchOf();
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  const entered = bench.ledger.enter(entryOf("a"));
+  await bench.clock.pass(4_999);
+  assertEquals(bench.ledger.healthy, true);
+  await bench.clock.pass(1);
+  assertEquals(bench.ledger.healthy, false);
+  gate.resolve();
+  assertEquals(await entered, true);
+  assertEquals(bench.ledger.healthy, true);
+});
+
+Deno.test("ledger: a hold lives as long as its request may last, and a minute", async () => {
+  const { ledger, store, clock, events } = benchOf();
+  assertEquals(await ledger.hold(holdOf("a"), 105_000), { held: true });
+  for (let passed = 0; passed < 160_000; passed += 10_000) {
+    await clock.pass(10_000);
+    assertEquals((await store.holds()).length, 1, `after ${passed + 10_000} ms`);
+  }
+  await clock.pass(20_000);
+  assertEquals(await store.holds(), []);
+  assertEquals((await store.find("a"))?.ending, "lost");
+  assertEquals(events, ["hold_expired"]);
+  assertEquals(await ledger.enter(entryOf("a", { ending: "end", cost: 100n })), false);
+  await clock.pass(60_000);
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: a hold ends with its entry, and then nothing is renewed", async () => {
+  const renewed: string[][] = [];
+  const { ledger, store, clock } = benchOf({
+    renew(ids) {
+      renewed.push([...ids]);
+      return Promise.resolve();
+    },
+  });
+  await ledger.hold(holdOf("a"), 600_000);
+  await ledger.hold(holdOf("b"), 600_000);
+  assertEquals(clock.timers, 1);
+  await clock.pass(20_000);
+  await ledger.note(entryOf("a"));
+  await clock.pass(20_000);
+  await ledger.note(entryOf("b"));
+  await clock.pass(60_000);
+  assertEquals(renewed, [["a", "b"], ["b"]]);
+  assertEquals(await store.holds(), []);
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: what is refused is not renewed", async () => {
+  const { ledger, store, clock } = benchOf();
+  const answer = await ledger.hold(holdOf("a", { amount: 1_001n }), 600_000);
+  assertEquals(answer.held, false);
+  assertEquals(await store.holds(), []);
+  await clock.pass(20_000);
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: renewals that fail are made up for while the lease lasts", async () => {
+  for (const [failures, held] of [[0, 1], [1, 1], [2, 1], [3, 0]] as const) {
+    let left = failures;
+    const store = openMemoryLedger();
+    const { ledger, clock, events } = benchOf({
+      hold: store.hold,
+      expire: store.expire,
+      renew: (ids, until) => left-- > 0 ? Promise.reject(new Error("Busy")) : store.renew(ids, until),
+    });
+    await ledger.hold(holdOf("a"), 600_000);
+    await clock.pass(80_000);
+    assertEquals((await store.holds()).length, held, `after ${failures} failures`);
+    assertEquals(events.filter((event) => event === "holds_not_renewed").length, failures);
+  }
+});
+
+Deno.test("ledger: where nobody can tell whether it is held, the request is refused, and the hold has its end", async () => {
+  const store = openMemoryLedger();
+  let isVague = true;
+  const { ledger, clock } = benchOf({
+    expire: store.expire,
+    renew: store.renew,
+    async hold(hold) {
+      if (isVague) await store.hold(hold);
+      throw new Error("Connection lost");
+    },
+  });
+  const error = await assertRejects(() => ledger.hold(holdOf("a"), 600_000), GatewayError);
+  assertEquals(error.kind, "overloaded");
+  assertEquals((await store.holds()).length, 1);
+  await clock.pass(80_000);
+  assertEquals((await store.holds()).length, 0);
+  isVague = false;
+  await assertRejects(() => ledger.hold(holdOf("b"), 600_000), GatewayError);
+  await clock.pass(700_000);
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: the hold of an entry that was given up ends with its lease", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  await bench.ledger.hold(holdOf("a"), 600_000);
+  const entered = bench.ledger.enter(entryOf("a"));
+  entered.catch(() => {});
+  await bench.clock.pass(7_000);
+  assertEquals(await stateOf(entered), "rejected");
+  assertEquals((await bench.store.holds()).length, 1);
+  await bench.clock.pass(75_000);
+  assertEquals((await bench.store.holds()).length, 0);
+});
+
+Deno.test("ledger: a renewal under way when it closes is the last", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { ledger, clock } = benchOf({ renew: () => gate.promise });
+  await ledger.hold(holdOf("a"), 600_000);
+  await clock.pass(20_000);
+  await ledger.close();
+  gate.resolve();
+  await settle();
+  assertEquals(clock.timers, 0);
+});
+
+Deno.test("ledger: a jump of the wall clock ends no lease", async () => {
+  for (const jump of [86_400_000, -86_400_000]) {
+    const { ledger, store, clock } = benchOf();
+    await ledger.hold(holdOf("a"), 600_000);
+    clock.jump(jump);
+    await clock.pass(300_000);
+    await ledger.sweep();
+    assertEquals((await store.holds()).length, 1);
+    await ledger.hold(holdOf("b"), 600_000);
+    await clock.pass(400_000);
+    assertEquals((await store.holds()).map(({ id }) => id), ["b"]);
+  }
+});
+
+Deno.test("ledger: a sweep that is under way when the wall clock is set back voids nothing that is held meanwhile", async () => {
+  const gate = Promise.withResolvers<void>();
+  const { ledger, store, clock } = benchOf({
+    async expire(at) {
+      await gate.promise;
+      return await store.expire(at);
+    },
+  });
+  const swept = ledger.sweep();
+  clock.jump(-86_400_000);
+  await ledger.hold(holdOf("a"), 600_000);
+  gate.resolve();
+  await swept;
+  assertEquals((await store.holds()).map(({ id }) => id), ["a"]);
+});
+
+Deno.test("ledger: flush waits for what was entered before, close for all, and then nothing is taken", async () => {
+  const bench = benchOf();
+  const gate = Promise.withResolvers<void>();
+  bench.open = gate.promise;
+  for (let i = 0; i < 300; i++) void bench.ledger.note(entryOf(`${i}`));
+  await bench.ledger.hold(holdOf("held"), 600_000);
+  const flushed = bench.ledger.flush();
+  const closed = bench.ledger.close();
+  assertEquals(await stateOf(flushed), "pending");
+  assertEquals(await stateOf(closed), "pending");
+  gate.resolve();
+  await flushed;
+  await closed;
+  assertEquals((await idsIn(bench.store)).length, 300);
+  await assertRejects(() => bench.ledger.enter(entryOf("late")), GatewayError);
+  await bench.ledger.note(entryOf("late, too"));
+  assertEquals((await idsIn(bench.store)).length, 300);
+  assertEquals(bench.clock.timers, 0);
+});
+
+Deno.test("ledger: close gives up after 5 seconds where nothing can be written", async () => {
+  const bench = benchOf();
+  bench.fails = () => true;
+  await bench.ledger.note(entryOf("a"));
+  const closed = bench.ledger.close();
+  await bench.clock.pass(6_000);
+  assert((await stateOf(closed)).startsWith("resolved"));
+  assertEquals(bench.clock.timers, 0);
+});
+
+Deno.test("ledger: a store that knows whether it takes entries has the last word, and keeps its last room for what costs", async () => {
+  let takes = true;
+  const bench = benchOf({
+    get takes() {
+      return takes;
+    },
+  });
+  bench.fails = () => true;
+  const entered = bench.ledger.enter(entryOf("a"));
+  entered.catch(() => {});
+  await settle();
+  assertEquals(bench.ledger.healthy, true);
+  takes = false;
+  assertEquals(bench.ledger.healthy, false);
+  bench.fails = () => false;
+  await bench.ledger.note(entryOf("refused"));
+  await bench.ledger.note(entryOf("held", { held: 100n }));
+  await bench.clock.pass(5_000);
+  assertEquals([await stateOf(entered), await idsIn(bench.store)], ["resolved: true", ["a", "held"]]);
+  assertEquals(bench.events, ["ledger_failed", "entry_given_up", "ledger_works"]);
+});
+
+Deno.test("ledger: a store that cannot tell what is left, or what was entered, means that the client may try again", async () => {
+  const broken = () => Promise.reject(new Error("connection refused"));
+  const bench = benchOf({ left: broken, find: broken });
+  const claim = { scope: "key", id: "key_a", budget: 1n, since: 0 } as const;
+  for (const call of [() => bench.ledger.left(claim), () => bench.ledger.find("a")]) {
+    const error = await assertRejects(call, GatewayError, "cannot read its ledger");
+    assertEquals([error.status, error.retryAfterMs], [503, 1000]);
+  }
+});

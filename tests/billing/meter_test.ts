@@ -1,0 +1,635 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import { modelSchema } from "../../lib/catalog/model.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import { createMemoryLimiter } from "../../lib/limits/memory.ts";
+import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
+import { type Delivered, type Meter, openMeter, type Wish } from "../../lib/billing/meter.ts";
+import { sheetAt } from "../../lib/billing/price.ts";
+import { NO_TOKENS } from "../../lib/store/days.ts";
+import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
+import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { type Clock, createClock, settle } from "./simulator/clock.ts";
+
+const MODEL = modelSchema.parse({
+  id: "acme/one",
+  created: 0,
+  context_length: 1000,
+  pricing: { prompt: "0.000000000001", completion: "0.000000000010", input_cache_read: "0" },
+  targets: [{ upstream: "first", model: "one" }],
+});
+
+const CLAIMS: readonly Claim[] = [
+  { name: "key:key_a", unit: "requests", limit: 5, cost: 1, reportOnly: false },
+  { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 300, reportOnly: false },
+  { name: "key:key_a", unit: "concurrency", limit: 2, cost: 1, reportOnly: false },
+];
+
+const BUDGET: BudgetClaim = { scope: "key", id: "key_a", budget: 10_000n, since: 0 };
+
+/** 20 tokens of input and 30 of output at the prices of the model cost 320. */
+const ANSWER: Delivered = {
+  status: 200,
+  ending: "end",
+  tokens: { ...NO_TOKENS, prompt: 20, input_cache_read: 500, completion: 30 },
+  source: "upstream",
+};
+
+interface Bench {
+  store: LedgerStore;
+  ledger: Ledger;
+  limiter: Limiter;
+  clock: Clock;
+  lines: Record<string, unknown>[];
+  open(id: string): Meter;
+  wish(members?: Partial<Wish>): Wish;
+}
+
+function benchOf(
+  { store: changeStore, limiter: changeLimiter }: {
+    store?: (store: LedgerStore) => LedgerStore;
+    limiter?: (limiter: Limiter) => Limiter;
+  } = {},
+): Bench {
+  const clock = createClock();
+  const store = openMemoryLedger();
+  const lines: Record<string, unknown>[] = [];
+  const log = (line: Record<string, unknown>) => void lines.push(line);
+  const { now, monotonic, later } = clock;
+  const ledger = createLedger({ store: changeStore?.(store) ?? store, now, monotonic, later, log });
+  const memory = createMemoryLimiter({ monotonic });
+  const limiter = changeLimiter?.(memory) ?? memory;
+  return {
+    store,
+    ledger,
+    limiter: memory,
+    clock,
+    lines,
+    open: (id) =>
+      openMeter({ ledger, limiter, now, monotonic, log }, { id, keyId: "key_a", group: "default", endpoint: "chat" }),
+    wish: (members) => ({
+      model: MODEL,
+      sheet: sheetAt(MODEL, { factor: "1", now: now() }),
+      claims: CLAIMS,
+      budgets: [BUDGET],
+      most: 4_000n,
+      forMs: 60_000,
+      ...members,
+    }),
+  };
+}
+
+async function remaining(limiter: Limiter): Promise<number[]> {
+  return (await limiter.standings(CLAIMS)).map(({ remaining }) => remaining);
+}
+
+Deno.test("meter: a request takes limits, then holds, then is charged, and everything is free again", async () => {
+  const { open, wish, store, ledger, limiter, clock } = benchOf();
+  const meter = open("a");
+  assertEquals(meter.standings(), []);
+  await meter.admit(wish());
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  assertEquals(await ledger.left(BUDGET), 6_000n);
+  assertEquals(await remaining(limiter), [4, 700, 1]);
+  meter.attempt("first");
+  meter.attempt("second");
+  await clock.pass(120);
+  meter.first();
+  await clock.pass(400);
+  meter.first();
+  assertEquals(await meter.deliver(ANSWER), 320n);
+  assertEquals(meter.ended, true);
+  assertEquals(await ledger.left(BUDGET), 9_680n);
+  // Tokens read from a cache do not count.
+  assertEquals(await remaining(limiter), [4, 950, 2]);
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 950, 2]);
+  const { check: _, ...entry } = await store.find("a") ?? {};
+  assertEquals(entry, {
+    id: "a",
+    seq: 1,
+    at: Date.UTC(2026, 10, 21, 12),
+    keyId: "key_a",
+    group: "default",
+    model: "acme/one",
+    upstream: "second",
+    endpoint: "chat",
+    status: 200,
+    ending: "end",
+    tokens: ANSWER.tokens,
+    source: "upstream",
+    sheet: wish().sheet,
+    priceVersion: 1,
+    cost: 320n,
+    held: 4_000n,
+    overrun: 0n,
+    firstMs: 120,
+    totalMs: 520,
+    attempts: 2,
+    images: 0,
+  });
+});
+
+Deno.test("meter: tokens of every class count against limits, but for those read from a cache", async () => {
+  const tokens = { input_cache_read: 500, reasoning: 16, prompt: 1, input_cache_write_5m: 2, input_cache_write_1h: 4 };
+  const { open, wish, limiter } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish());
+  await meter.deliver({ ...ANSWER, tokens: { ...tokens, completion: 32 } });
+  assertEquals(await remaining(limiter), [4, 1_000 - 39, 2]);
+});
+
+Deno.test("meter: without limits and budgets, and where nothing can cost, nobody is asked", async () => {
+  const refuse = () => Promise.reject(new Error("Nobody should ask"));
+  const { open, wish, store } = benchOf({
+    store: (store) => ({ ...store, hold: refuse }),
+    limiter: (limiter) => ({ ...limiter, take: refuse, end: refuse, undo: refuse, standings: refuse }),
+  });
+  const cases: [string, Partial<Wish>][] = [
+    ["no rules", { claims: [], budgets: [] }],
+    ["free", { claims: [], most: 0n }],
+  ];
+  for (const [id, members] of cases) {
+    const meter = open(id);
+    await meter.admit(wish(members));
+    assertEquals(meter.standings(), []);
+    await meter.deliver(ANSWER);
+    assertEquals((await store.find(id))?.held, 0n);
+  }
+  const failed = open("failed");
+  await failed.admit(wish({ claims: [], budgets: [] }));
+  await failed.fail(502);
+});
+
+Deno.test("meter: it knows how its limits stand without asking, and how long ago that was", async () => {
+  const { open, wish, limiter, clock } = benchOf({
+    limiter: (limiter) => ({ ...limiter, standings: () => Promise.reject(new Error("Nobody should ask")) }),
+  });
+  const meter = open("a");
+  await meter.admit(wish());
+  for (const ms of [0, 1_500, 20_000]) {
+    await clock.pass(ms);
+    assertEquals(meter.standings(), await limiter.standings(CLAIMS), `${ms}`);
+  }
+  // What another one took since is not known.
+  await open("b").admit(wish());
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  await meter.fail(500);
+  assertEquals(meter.standings(), await limiter.standings(CLAIMS));
+  await clock.pass(100_000);
+  assertEquals(meter.standings().map(({ resetMs }) => resetMs), [0, 0, 0]);
+});
+
+Deno.test("meter: how limits stand that a budget gave back, and those of a second wish alone", async () => {
+  const { open, wish, limiter } = benchOf();
+  const meter = open("a");
+  await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
+  assertEquals(meter.standings(), await limiter.standings(CLAIMS));
+  await open("b").admit(wish());
+  await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
+  assertEquals(meter.standings().map(({ remaining }) => remaining), [4, 700, 1]);
+  await meter.admit(wish({ claims: [] }));
+  assertEquals(meter.standings(), []);
+});
+
+Deno.test("meter: how limits stand of what is told as a whole, after its end or where it is refused", async () => {
+  const { open, wish, limiter } = benchOf();
+  const free = { whole: true, budgets: [] };
+  const [first, second, third, poor] = ["first", "second", "third", "poor"].map(open);
+  await first?.admit(wish(free));
+  await first?.deliver(ANSWER);
+  assertEquals(first?.standings().map(({ remaining }) => remaining), [4, 950, 2]);
+  await assertRejects(async () => await poor?.admit(wish({ whole: true, most: 10_001n })), GatewayError);
+  assertEquals(poor?.standings(), await limiter.standings(CLAIMS));
+  await second?.admit(wish(free));
+  await second?.fail(502);
+  assertEquals(second?.standings(), await limiter.standings(CLAIMS));
+  const tokens = { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 951, reportOnly: false } as const;
+  await assertRejects(async () => await third?.admit(wish({ ...free, claims: [tokens] })), GatewayError);
+  assertEquals(third?.standings().map(({ remaining }) => remaining), [950]);
+});
+
+const GROUP_BUDGET: BudgetClaim = { scope: "group", id: "default", budget: 8_000n, since: 0 };
+
+Deno.test("meter: a budget that has no room for all of it is asked for less, while the limits stay taken", async () => {
+  const cases: { name: string; most: bigint; within?: (left: bigint) => bigint; asked: bigint[]; held: bigint }[] = [
+    { name: "there is room", most: 8_000n, within: (left) => left, asked: [8_000n], held: 8_000n },
+    { name: "all or nothing", most: 9_000n, asked: [9_000n], held: 0n },
+    { name: "one budget has less", most: 9_000n, within: (left) => left, asked: [9_000n, 8_000n], held: 8_000n },
+    {
+      name: "both have, each another amount",
+      most: 20_000n,
+      within: (left) => left - 1n,
+      asked: [20_000n, 9_999n, 7_999n],
+      held: 7_999n,
+    },
+    { name: "it cannot be less", most: 20_000n, within: () => 8_500n, asked: [20_000n, 8_500n], held: 0n },
+  ];
+  for (const { name, most, within, asked, held } of cases) {
+    const calls: unknown[] = [];
+    const { open, wish, store, limiter } = benchOf({
+      store: (store) => ({
+        ...store,
+        hold(hold) {
+          calls.push(hold.amount);
+          return store.hold(hold);
+        },
+      }),
+      limiter: (limiter) => ({
+        ...limiter,
+        take(request) {
+          calls.push("take");
+          return limiter.take(request);
+        },
+      }),
+    });
+    const meter = open("a");
+    const claims = { budgets: [BUDGET, GROUP_BUDGET], most, ...(within !== undefined && { within }) };
+    if (held > 0n) {
+      await meter.admit(wish(claims));
+      assertEquals(await remaining(limiter), [4, 700, 1], name);
+    } else {
+      const error = await assertRejects(async () => await meter.admit(wish(claims)), GatewayError);
+      assertEquals(error.code, "insufficient_quota", name);
+      assertEquals(await remaining(limiter), [5, 1_000, 2], name);
+    }
+    assertEquals(calls, ["take", ...asked], name);
+    assertEquals((await store.holds()).map(({ amount }) => amount), held > 0n ? [held] : [], name);
+  }
+});
+
+Deno.test("meter: budgets that others empty again and again are not asked for ever, and say so once", async () => {
+  let asked = 0;
+  const refusals: string[] = [];
+  const { ledger, wish, limiter, clock } = benchOf({
+    store: (store) => ({
+      ...store,
+      hold: () => Promise.resolve({ held: false, claim: BUDGET, left: BigInt(1_000 - ++asked), onHold: 0n }),
+    }),
+  });
+  const observer = {
+    opened() {},
+    refused: (owner: string, unit: string) => void refusals.push(`${owner} ${unit}`),
+    exceeded() {},
+    ended() {},
+  };
+  const meter = openMeter({ ledger, limiter, observer, ...clock, log() {} }, {
+    id: "a",
+    keyId: "key_a",
+    group: "default",
+    endpoint: "chat",
+  });
+  await assertRejects(async () => await meter.admit(wish({ within: (left) => left })), GatewayError);
+  assertEquals([asked, refusals], [4, ["key usd"]]);
+});
+
+Deno.test("meter: slots are freed while the entry is written, and who delivers waits for both", async () => {
+  const CALLS = ["end", "append"] as const;
+  for (const slow of CALLS) {
+    const gate = Promise.withResolvers<void>();
+    const over: string[] = [];
+    const slowed = (name: typeof CALLS[number]) => async <Result>(work: Promise<Result>) => {
+      if (name === slow) await gate.promise;
+      const result = await work;
+      over.push(name);
+      return result;
+    };
+    const { open, wish } = benchOf({
+      store: (store) => ({ ...store, append: (entries) => slowed("append")(store.append(entries)) }),
+      limiter: (limiter) => ({
+        ...limiter,
+        end: (id, tokens) => slowed("end")(Promise.resolve(limiter.end(id, tokens))),
+      }),
+    });
+    const meter = open("a");
+    await meter.admit(wish());
+    const delivered = meter.deliver(ANSWER).then(() => void over.push("delivered"));
+    await settle();
+    const fast = CALLS.filter((name) => name !== slow);
+    assertEquals(over, fast);
+    gate.resolve();
+    await delivered;
+    assertEquals(over, [...fast, slow, "delivered"]);
+  }
+});
+
+Deno.test("meter: what a limit refuses holds nothing, and is entered as refused", async () => {
+  const { open, wish, store, ledger, limiter } = benchOf();
+  await open("a").admit(wish());
+  await open("b").admit(wish());
+  const meter = open("c");
+  const error = await assertRejects(async () => await meter.admit(wish()), GatewayError);
+  assertEquals([error.kind, error.code], ["limited", "concurrency_limit"]);
+  assertEquals(await remaining(limiter), [3, 400, 0]);
+  assertEquals(await ledger.left(BUDGET), 2_000n);
+  await meter.fail(error.status);
+  assertEquals(await remaining(limiter), [3, 400, 0]);
+  const entry = await store.find("c");
+  assertEquals([entry?.ending, entry?.status, entry?.model, entry?.cost], ["refused", 429, "acme/one", 0n]);
+});
+
+Deno.test("meter: what a budget refuses takes nothing of limits", async () => {
+  const { open, wish, store, ledger, limiter } = benchOf();
+  const meter = open("a");
+  const error = await assertRejects(async () => await meter.admit(wish({ most: 10_001n })), GatewayError);
+  assertEquals([error.kind, error.code, error.final], ["limited", "insufficient_quota", true]);
+  assertEquals(await remaining(limiter), [5, 1_000, 2]);
+  assertEquals(await ledger.left(BUDGET), 10_000n);
+  await meter.fail(error.status);
+  assertEquals(await remaining(limiter), [5, 1_000, 2]);
+  assertEquals((await store.find("a"))?.held, 0n);
+});
+
+Deno.test("meter: one end, whichever is first", async () => {
+  const ends: Record<string, (meter: Meter) => Promise<unknown>> = {
+    deliver: (meter) => meter.deliver(ANSWER),
+    abandon: (meter) => meter.deliver({ ...ANSWER, ending: "abandoned" }),
+    fail: (meter) => meter.fail(502),
+  };
+  for (const [first, end] of Object.entries(ends)) {
+    for (const [second, again] of Object.entries(ends)) {
+      const { open, wish, store, ledger, limiter } = benchOf();
+      const meter = open("a");
+      await meter.admit(wish());
+      meter.attempt("first");
+      const both = await Promise.all([end(meter), again(meter)]);
+      const ending = { deliver: "end", abandon: "abandoned", fail: "failed" }[first];
+      const cost = first === "fail" ? 0n : 320n;
+      const entry = await store.find("a");
+      assertEquals([entry?.ending, entry?.cost], [ending, cost], `${first}, ${second}`);
+      assertEquals(both[1], second === "fail" ? undefined : 0n, `${first}, ${second}`);
+      assertEquals(await ledger.left(BUDGET), 10_000n - cost);
+      assertEquals(await remaining(limiter), [4, first === "fail" ? 1_000 : 950, 2], `${first}, ${second}`);
+      assertEquals(await store.holds(), []);
+    }
+  }
+});
+
+Deno.test("meter: an end that comes while it is admitted frees what is taken later", async () => {
+  for (const slow of ["take", "hold"]) {
+    const gate = Promise.withResolvers<void>();
+    const { open, wish, store, ledger, limiter } = benchOf({
+      store: (store) => ({
+        ...store,
+        async hold(hold) {
+          if (slow === "hold") await gate.promise;
+          return await store.hold(hold);
+        },
+      }),
+      limiter: (limiter) => ({
+        ...limiter,
+        async take(request) {
+          if (slow === "take") await gate.promise;
+          return await limiter.take(request);
+        },
+      }),
+    });
+    const meter = open("a");
+    const admitted = meter.admit(wish());
+    await settle();
+    const failed = meter.fail(499);
+    gate.resolve();
+    await assertRejects(async () => await admitted, GatewayError);
+    await failed;
+    await ledger.flush();
+    assertEquals((await store.find("a"))?.ending, "refused", slow);
+    assertEquals(await store.holds(), [], slow);
+    assertEquals((await remaining(limiter))[2], 2, slow);
+  }
+});
+
+Deno.test("meter: whatever call fails, nothing stays taken or held, and nobody pays for what is not whole", async () => {
+  const CALLS = ["take", "end", "undo", "hold", "append", "find", "renew", "expire"];
+  for (const name of CALLS) {
+    for (const isEffective of name === "append" ? [false] : [false, true]) {
+      for (const end of ["deliver", "fail", "refused"]) {
+        const label = `${name} ${isEffective ? "after" : "before"} its effect, ${end}`;
+        let isAway = true;
+        const failing = <Parts extends object>(parts: Parts) => {
+          const call = Reflect.get(parts, name);
+          if (typeof call !== "function") return parts;
+          const broken = async (...given: unknown[]) => {
+            if (!isAway) return await call(...given);
+            if (isEffective) await call(...given);
+            throw new Error("Away");
+          };
+          return { ...parts, [name]: broken };
+        };
+        const { open, wish, store, ledger, limiter, clock } = benchOf({ store: failing, limiter: failing });
+        const meter = open("a");
+        let isWhole = false;
+        const served = (async () => {
+          try {
+            await meter.admit(wish(end === "refused" ? { most: 20_000n } : {}));
+            meter.attempt("first");
+            if (end === "fail") return await meter.fail(502);
+            await meter.deliver(ANSWER);
+            isWhole = true;
+          } catch {
+            await meter.fail(500);
+          }
+        })();
+        await clock.pass(6_000);
+        await served;
+        isAway = false;
+        await clock.pass(200_000);
+        await ledger.flush();
+        assertEquals(await store.holds(), [], label);
+        assertEquals((await remaining(limiter))[2], 2, label);
+        const entry = await store.find("a");
+        assertEquals(entry?.cost, isWhole ? 320n : 0n, label);
+        await ledger.close();
+        assertEquals(clock.timers, 0, label);
+      }
+    }
+  }
+});
+
+Deno.test("meter: an answer that cannot be entered is not completed, and its hold is free when the ledger works again", async () => {
+  let isAway = true;
+  const { open, wish, store, ledger, limiter, clock } = benchOf({
+    store: (store) => ({
+      ...store,
+      append: (entries) => isAway ? Promise.reject(new Error("Disk full")) : store.append(entries),
+    }),
+  });
+  const meter = open("a");
+  await meter.admit(wish());
+  meter.attempt("first");
+  const delivered = meter.deliver(ANSWER);
+  delivered.catch(() => {});
+  await clock.pass(6_500);
+  const error = await assertRejects(() => delivered, GatewayError);
+  assertEquals(error.kind, "overloaded");
+  assertEquals((await remaining(limiter))[2], 2);
+
+  const next = open("b");
+  const refusal = await assertRejects(async () => await next.admit(wish()), GatewayError);
+  assertEquals([refusal.kind, refusal.retryAfterMs], ["overloaded", 1_000]);
+  assertEquals((await remaining(limiter))[2], 2);
+  const free = open("c");
+  await free.admit(wish({ most: 0n, claims: [] }));
+
+  isAway = false;
+  await clock.pass(2_000);
+  assertEquals(await ledger.left(BUDGET), 10_000n);
+  const entry = await store.find("a");
+  assertEquals([entry?.ending, entry?.status, entry?.held], ["failed", 503, 4_000n]);
+  await open("d").admit(wish());
+});
+
+Deno.test("meter: what is delivered after its hold was voided costs nothing", async () => {
+  const { open, wish, store, clock } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish({ forMs: 60_000 }));
+  await clock.pass(140_000);
+  assertEquals(await meter.deliver(ANSWER), 0n);
+  assertEquals((await store.find("a"))?.ending, "lost");
+});
+
+Deno.test("meter: a charge whose answer was lost is told when the second try finds it", async () => {
+  let tries = 0;
+  const { open, wish, store, clock } = benchOf({
+    store: (store) => ({
+      ...store,
+      async append(entries) {
+        const fresh = await store.append(entries);
+        if (tries++ === 0) throw new Error("Connection lost");
+        return fresh;
+      },
+    }),
+  });
+  const meter = open("a");
+  await meter.admit(wish());
+  const delivered = meter.deliver(ANSWER);
+  await clock.pass(1_000);
+  assertEquals(await delivered, 320n);
+  assertEquals((await store.entries({ after: 0, limit: 10 })).length, 1);
+});
+
+Deno.test("meter: usage beyond the hold is the house's", async () => {
+  const { open, wish, store } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish({ most: 300n }));
+  assertEquals(await meter.deliver(ANSWER), 300n);
+  const entry = await store.find("a");
+  assertEquals([entry?.held, entry?.cost, entry?.overrun], [300n, 300n, 20n]);
+});
+
+Deno.test("meter: limits that only report refuse nothing, and say so", async () => {
+  const { open, wish, lines } = benchOf();
+  const claims: Claim[] = [{ name: "group:default", unit: "concurrency", limit: 1, cost: 1, reportOnly: true }];
+  await open("a").admit(wish({ claims, budgets: [] }));
+  assertEquals(lines, []);
+  await open("b").admit(wish({ claims, budgets: [] }));
+  assertEquals(lines, [{
+    level: "warn",
+    event: "limit_exceeded",
+    request_id: "b",
+    name: "group:default",
+    unit: "concurrency",
+    limit: 1,
+    report_only: true,
+  }]);
+});
+
+Deno.test("meter: a request that was never admitted is entered, and cannot be charged", async () => {
+  const { open, store } = benchOf();
+  const meter = open("a");
+  await assertRejects(() => meter.deliver(ANSWER), TypeError);
+  await meter.fail(400);
+  const entry = await store.find("a");
+  assertEquals([entry?.ending, entry?.model, entry?.upstream, entry?.attempts], ["refused", "", "", 0]);
+  await assertRejects(async () => await meter.admit({} as Wish), TypeError);
+});
+
+Deno.test("meter: tokens that are none cost nothing and free everything", async () => {
+  const { open, wish, store, ledger, limiter } = benchOf();
+  const meter = open("a");
+  await meter.admit(wish());
+  await assertRejects(() => meter.deliver({ ...ANSWER, tokens: { ...NO_TOKENS, completion: -1 } }), RangeError);
+  assert(meter.ended);
+  await ledger.flush();
+  assertEquals((await store.find("a"))?.cost, 0n);
+  assertEquals(await store.holds(), []);
+  assertEquals((await remaining(limiter))[2], 2);
+});
+
+const OTHER = modelSchema.parse({
+  id: "acme/other",
+  created: 0,
+  context_length: 1000,
+  pricing: { prompt: "0.000000000002", completion: "0.000000000020", input_cache_read: "0" },
+  targets: [{ upstream: "second", model: "other" }],
+});
+
+/** What the other model claims of its own. */
+const OWN: readonly Claim[] = [
+  { name: "model:acme/other", unit: "concurrency", limit: 1, cost: 1, reportOnly: false },
+];
+
+/** What of these claims is left. */
+async function leftOf({ limiter }: Bench, claims: readonly Claim[]): Promise<number[]> {
+  return (await limiter.standings(claims)).map(({ remaining }) => remaining);
+}
+
+Deno.test("meter: a request that turns to another model takes of its limits, pays its price and gives both models' back", async () => {
+  const bench = benchOf();
+  const sheet = sheetAt(OTHER, { factor: "1", now: 0 });
+  const meter = bench.open("r1");
+  await meter.admit(bench.wish());
+  await meter.turn({ model: OTHER, sheet, claims: OWN });
+  // Back and forth: each model's limits are taken once.
+  await meter.turn({ model: MODEL, sheet: bench.wish().sheet, claims: [] });
+  await meter.turn({ model: OTHER, sheet, claims: OWN });
+  assertEquals(await leftOf(bench, OWN), [0]);
+  const full = bench.open("r2");
+  await full.admit(bench.wish());
+  const error = await assertRejects(async () => await full.turn({ model: OTHER, sheet, claims: OWN }), GatewayError);
+  assertEquals(error.kind, "limited");
+  meter.attempt("second");
+  // 20 tokens at 2, and 30 at 20.
+  assertEquals(await meter.deliver(ANSWER), 640n);
+  await full.fail(429);
+  const [one, two] = await bench.store.entries({ after: 0, limit: 10 });
+  assertEquals([one?.model, one?.sheet?.model, one?.cost], ["acme/other", "acme/other", 640n]);
+  assertEquals(two?.model, "acme/one");
+  assertEquals(await leftOf(bench, OWN), [1]);
+  assertEquals((await leftOf(bench, CLAIMS)).at(-1), 2);
+});
+
+Deno.test("meter: an end that comes while it turns frees what is taken later", async () => {
+  const taking = Promise.withResolvers<void>();
+  const bench = benchOf({
+    limiter: (limiter) => ({
+      ...limiter,
+      take: async (request) => {
+        if (request.id.includes("/")) await taking.promise;
+        return await limiter.take(request);
+      },
+      end: (id, tokens) => limiter.end(id, tokens),
+      undo: (id) => limiter.undo(id),
+      standings: (claims) => limiter.standings(claims),
+    }),
+  });
+  const meter = bench.open("r1");
+  await meter.admit(bench.wish());
+  const turning = assertRejects(async () => await meter.turn({ model: OTHER, sheet: bench.wish().sheet, claims: OWN }));
+  const failing = meter.fail(499);
+  taking.resolve();
+  await Promise.all([turning, failing]);
+  assertEquals(await leftOf(bench, OWN), [1]);
+  assertEquals((await leftOf(bench, CLAIMS)).at(-1), 2);
+});
+
+Deno.test("meter: a request that was refused may wish for something else, one that was admitted may not", async () => {
+  const bench = benchOf();
+  const holder = bench.open("r1");
+  await holder.admit(bench.wish({ claims: [...CLAIMS, ...OWN] }));
+  const meter = bench.open("r2");
+  await assertRejects(async () => await meter.admit(bench.wish({ claims: [...CLAIMS, ...OWN] })), GatewayError);
+  await meter.admit(bench.wish());
+  await assertRejects(async () => await meter.admit(bench.wish()), TypeError);
+  await meter.deliver(ANSWER);
+  await holder.fail(500);
+  assertEquals((await leftOf(bench, [...CLAIMS, ...OWN])).slice(-2), [2, 1]);
+});

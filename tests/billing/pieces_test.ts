@@ -1,0 +1,140 @@
+import { assertEquals, assertGreater } from "@std/assert";
+import vocabulary from "js-tiktoken/ranks/o200k_base";
+import { lastCut, PieceSearch } from "../../lib/billing/pieces.ts";
+import { seeded } from "../random.ts";
+import { randomText } from "./random_text.ts";
+
+const SEED = 7_1828;
+
+function pieces(text: string, step?: number): string[] {
+  const bytes = new TextEncoder().encode(text);
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  const found: string[] = [];
+  const search = new PieceSearch(bytes, step);
+  for (let from = 0; from < bytes.length;) {
+    let to = search.begin(from);
+    while (to < 0) to = search.goOn();
+    found.push(decoder.decode(bytes.subarray(from, to)));
+    from = to;
+  }
+  return found;
+}
+
+function matches(text: string): string[] {
+  return [...text.matchAll(new RegExp(vocabulary.pat_str, "ug"))].map(([match]) => match);
+}
+
+Deno.test("a search cuts where the vocabulary's expression does", () => {
+  const random = seeded(SEED);
+  for (let i = 0; i < 20_000; i++) {
+    const text = randomText(random, i % 20 === 0 ? 1000 : 40).toWellFormed();
+    const expected = matches(text);
+    for (const step of [undefined, 1, 2, 5, 16]) {
+      assertEquals(pieces(text, step), expected, `text ${i} of seed ${SEED}, step ${step}: ${JSON.stringify(text)}`);
+    }
+  }
+});
+
+Deno.test("a search cuts every short sequence of character classes as the expression does", () => {
+  // One or two characters of each class, and those that the expression names.
+  const alphabet = ["A", "ǅ", "b", "s", "L", "l", "ʰ", "中", "\u0301", "7", "\n", "\r", " ", "\t", "!", "/", "'"];
+  const check = (text: string, depth: number) => {
+    if (depth === 0) {
+      const expected = matches(text).join("|");
+      for (const step of [undefined, 1, 2]) assertEquals(pieces(text, step).join("|"), expected, JSON.stringify(text));
+      return;
+    }
+    for (const char of alphabet) check(text + char, depth - 1);
+  };
+  for (let length = 1; length <= 4; length++) check("", length);
+});
+
+Deno.test("a search pauses within a piece of any kind that is long", () => {
+  const long = 100_000;
+  const cases: [name: string, piece: string, next: string][] = [
+    ["small letters", "a".repeat(long), " "],
+    ["capitals", "A".repeat(long), " "],
+    ["capitals before a small letter", `${"A".repeat(long)}a`, "B"],
+    ["caseless letters", "字".repeat(long), "!"],
+    ["caseless letters and marks after a prefix", ` ${"か\u3099".repeat(long)}`, "!"],
+    ["letters and a contraction", `${"a".repeat(long)}'ll`, "l"],
+    ["letters that are given back", "A字", "B".repeat(long)],
+    ["symbols", ` ${"!".repeat(long)}\n/`, "a"],
+    ["emoji", "😀".repeat(long), "a"],
+    ["line ends after a symbol", `!${"\n/".repeat(long)}`, "a"],
+    ["blanks", " ".repeat(long), " a"],
+    ["wide blanks", "\u3000".repeat(long), "\u3000a"],
+    ["blanks before a line end", `${" ".repeat(long)}\n`, "  "],
+    ["blanks at the end", " ".repeat(long), ""],
+  ];
+  for (const [name, piece, next] of cases) {
+    const bytes = new TextEncoder().encode(piece + next);
+    const search = new PieceSearch(bytes);
+    let pauses = 0;
+    let to = search.begin(0);
+    for (; to < 0; to = search.goOn()) pauses++;
+    assertEquals(to, new TextEncoder().encode(piece).length, name);
+    assertGreater(pauses, 2, name);
+  }
+});
+
+Deno.test("a search classifies every code point as the expression does", () => {
+  const wrong: string[] = [];
+  for (let code = 0; code < 0x110000; code += code >= 0x3400 && code < 0xd7a4 ? 7 : code >= 0x20000 ? 13 : 1) {
+    if (code >= 0xd800 && code < 0xe000) continue;
+    const char = String.fromCodePoint(code);
+    const text = `a${char}B 1${char}${char}`;
+    if (pieces(text).join("|") !== matches(text).join("|")) wrong.push(code.toString(16));
+  }
+  assertEquals(wrong, []);
+});
+
+Deno.test("lastCut() cuts every short sequence of classes so that both sides have the pieces of the whole", () => {
+  const alphabet = ["A", "b", "s", "中", "\u0301", "7", "𝟘", "\n", " ", "\t", "!", "/", "'", "😀"];
+  let cuts = 0;
+  const check = (text: string, depth: number) => {
+    if (depth > 0) {
+      for (const char of alphabet) check(text + char, depth - 1);
+      return;
+    }
+    const whole = matches(text).join("|");
+    for (let end = 1; end <= text.length; end++) {
+      const cut = lastCut(text, end);
+      if (cut === 0) continue;
+      cuts++;
+      assertEquals([...matches(text.slice(0, cut)), ...matches(text.slice(cut))].join("|"), whole, text);
+    }
+  };
+  for (let length = 1; length <= 5; length++) check("", length);
+  assertGreater(cuts, 100_000);
+});
+
+Deno.test("lastCut() needs to know nothing of what follows", () => {
+  const random = seeded(SEED);
+  for (let i = 0; i < 20_000; i++) {
+    const text = randomText(random, 60).toWellFormed();
+    const seen = text.slice(0, random.below(text.length + 1));
+    const cut = lastCut(seen, seen.length);
+    assertEquals(
+      [...pieces(text.slice(0, cut)), ...pieces(text.slice(cut))],
+      pieces(text),
+      JSON.stringify([text, cut]),
+    );
+  }
+});
+
+Deno.test("lastCut() finds a place in every text that has words, lines or numbers", () => {
+  const cases: [text: string, cut: number][] = [
+    ["one two three", 7],
+    ["a\nb", 2],
+    ["中文，中文", 2],
+    ["1234567", 6],
+    ["x1234567", 7],
+    ["   1234", 6],
+    ["x".repeat(50), 0],
+    [" ".repeat(50), 0],
+    ["!".repeat(50), 0],
+    ["don't", 0],
+  ];
+  for (const [text, cut] of cases) assertEquals(lastCut(text, text.length), cut, text);
+});

@@ -1,0 +1,26 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { readPeriod } from "../../../lib/billing/reports/period.ts";
+
+const NOW = Date.UTC(2026, 10, 21, 15, 30);
+
+Deno.test("readPeriod() reads spans, days and moments, and begins with the month without a word", () => {
+  const cases: [{ since?: string; until?: string }, string, string][] = [
+    [{}, "2026-11-01T00:00:00.000Z", "2026-11-22T00:00:00.000Z"],
+    [{ since: "7d" }, "2026-11-14T15:30:00.000Z", "2026-11-22T00:00:00.000Z"],
+    [{ since: "2026-10-01", until: "2026-11-01" }, "2026-10-01T00:00:00.000Z", "2026-11-01T00:00:00.000Z"],
+    [{ since: "2h", until: "1h" }, "2026-11-21T13:30:00.000Z", "2026-11-21T14:30:00.000Z"],
+    [{ since: "2026-11-01T02:00:00+02:00" }, "2026-11-01T00:00:00.000Z", "2026-11-22T00:00:00.000Z"],
+  ];
+  for (const [typed, since, until] of cases) {
+    const period = readPeriod(typed, NOW);
+    assertEquals([period.since, period.until].map((at) => new Date(at).toISOString()), [since, until]);
+  }
+});
+
+Deno.test("readPeriod() refuses what is no moment, and a period that ends before it begins", () => {
+  for (const typed of [{ since: "yesterday" }, { until: "2026-02-31" }, { since: "" }, { since: "7w" }]) {
+    assertThrows(() => readPeriod(typed, NOW), RangeError, "Cannot read the ");
+  }
+  assertThrows(() => readPeriod({ since: "2026-12-01" }, NOW), RangeError, "Cannot sum up: the period ends at");
+  assertThrows(() => readPeriod({ since: "1d", until: "1d" }, NOW), RangeError, "Cannot sum up");
+});

@@ -1,0 +1,170 @@
+import { assertEquals, assertRejects } from "@std/assert";
+import type { Config } from "../../../lib/config.ts";
+import { parseConfig } from "../../../lib/config/parse.ts";
+import { readUpstreamPrices } from "../../../lib/billing/reports/invoice.ts";
+import { sumUpstreams, UpstreamQueryError } from "../../../lib/billing/reports/upstreams.ts";
+import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import type { Entry } from "../../../lib/store/ledger.ts";
+import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
+
+const WHOLE = { since: DAY_ONE, until: DAY_ONE + 2 * DAY_MS };
+const FIRST_DAY = DAY_ONE / DAY_MS;
+
+function configOf(targets: Record<string, string[]>): Pick<Config, "models" | "upstreams"> {
+  return parseConfig({
+    upstreams: { acme: { vendor: "openai-compatible", base_url: "http://127.0.0.1:9/v1" } },
+    models: Object.entries(targets).map(([id, models]) => ({
+      id,
+      created: 1,
+      context_length: 1000,
+      pricing: { prompt: "0", completion: "0" },
+      targets: models.map((model) => ({ upstream: "acme", model })),
+    })),
+  }, () => undefined);
+}
+
+async function ledgerOf(entries: readonly Entry[]) {
+  const ledger = openMemoryLedger();
+  await ledger.append(entries);
+  return ledger;
+}
+
+Deno.test("sumUpstreams() sums what was asked of each upstream by its own name of the model and day, at list price", async () => {
+  const tokens = tokensOf({ prompt: 100, input_cache_read: 10, completion: 20, reasoning: 5 });
+  const next = DAY_ONE + DAY_MS;
+  const ledger = await ledgerOf([
+    entryOf({ id: "a", tokens }),
+    // Another public model on the same one of the upstream, and another factor of the group.
+    entryOf({ id: "b", model: "acme/two", tokens, sheet: { ...SHEET, model: "acme/two", factor: "2" }, attempts: 3 }),
+    entryOf({ id: "c", tokens, source: "counted", ending: "abandoned" }),
+    freeEntryOf({ id: "d" }),
+    entryOf({ id: "e", at: next, tokens }),
+    entryOf({ id: "f", upstream: "other", tokens, images: 2 }),
+    entryOf({ id: "k", upstream: "other", tokens, images: 3 }),
+    // Two targets there: nobody can tell which.
+    entryOf({ id: "g", model: "acme/either", tokens }),
+    freeEntryOf({ id: "h", upstream: "", ending: "refused", attempts: 0 }),
+    entryOf({ id: "i", at: WHOLE.until, tokens }),
+    entryOf({ id: "j", at: WHOLE.since - 1, tokens }),
+  ]);
+  const config = configOf({ "acme/one": ["big-1"], "acme/two": ["big-1"], "acme/either": ["big-1", "big-2"] });
+  const sums = await sumUpstreams({ ledger, config }, WHOLE);
+  // 100 * 0.00000125 + 10 * 0.000000125 + 20 * 0.00001, in 1e-12 USD.
+  const list = 326_250_000n;
+  const told = sums.map(({ tokens: { prompt, reasoning }, ...sum }) => ({ ...sum, tokens: [prompt, reasoning] }));
+  const row = { upstream: "acme", model: "big-1", day: FIRST_DAY, images: 0, failed: 0, counted: 0, attempts: 1 };
+  assertEquals(told, [
+    { ...row, model: "acme/either", requests: 1, tokens: [100, 5], upstreamCost: list, cost: list * 4n / 5n },
+    {
+      ...{ ...row, requests: 4, attempts: 6, failed: 1, counted: 1, tokens: [300, 15] },
+      ...{ upstreamCost: 3n * list, cost: list * 2n * 4n / 5n + list * 2n },
+    },
+    { ...row, day: FIRST_DAY + 1, requests: 1, tokens: [100, 5], upstreamCost: list, cost: list * 4n / 5n },
+    {
+      ...row,
+      upstream: "other",
+      model: "acme/one",
+      requests: 2,
+      attempts: 2,
+      tokens: [200, 10],
+      images: 5,
+      upstreamCost: 2n * list,
+      cost: 2n * list * 4n / 5n,
+    },
+  ]);
+
+  const prices = readUpstreamPrices('{"big-1": {"prompt": "0.000001", "completion": "0.000002"}}');
+  const priced = await sumUpstreams({ ledger, config }, { ...WHOLE, upstream: "acme", prices });
+  // What the cache had costs what prompts do.
+  assertEquals(priced.map(({ upstreamCost }) => upstreamCost), [list, 3n * 150_000_000n, 150_000_000n]);
+});
+
+Deno.test("sumUpstreams() knows what an upstream takes for uploaded images", async () => {
+  const details = { extras: [{ item: "input_image", count: 1_000, price: "0.0000012" }] };
+  const ledger = await ledgerOf([entryOf({ tokens: tokensOf({ prompt: 10 }), details })]);
+  const config = configOf({ "acme/one": ["big-1"] });
+  const costs = async (prices?: string) => {
+    const sums = await sumUpstreams({ ledger, config }, {
+      ...WHOLE,
+      ...(prices !== undefined && { prices: readUpstreamPrices(prices) }),
+    });
+    return sums.map(({ upstreamCost }) => upstreamCost);
+  };
+  assertEquals(await costs(), [12_500_000n + 1_200_000_000n]);
+  const priced = (rest: string) => `{"big-1": {"prompt": "0.000001", "completion": "0.000002"${rest}}}`;
+  assertEquals(await costs(priced(', "input_image": "0.000008"')), [10_000_000n + 8_000_000_000n]);
+  assertEquals(await costs(priced("")), [10_000_000n]);
+});
+
+Deno.test("sumUpstreams() knows what an upstream takes for calls of hosted tools", async () => {
+  const details = { extras: [{ item: "hosted_tools.web_search", count: 3, price: "0.02" }] };
+  const ledger = await ledgerOf([entryOf({ tokens: tokensOf({}), details })]);
+  const config = configOf({ "acme/one": ["big-1"] });
+  const row = '{"big-1": {"prompt": "0.000001", "completion": "0.000002", "hosted_tools.web_search": "0.01"}}';
+  for (const [prices, cost] of [[undefined, 60_000_000_000n], [readUpstreamPrices(row), 30_000_000_000n]] as const) {
+    const sums = await sumUpstreams({ ledger, config }, { ...WHOLE, ...(prices !== undefined && { prices }) });
+    assertEquals(sums.map(({ upstreamCost }) => upstreamCost), [cost]);
+  }
+});
+
+Deno.test("sumUpstreams() refuses a period of which single requests are forgotten, and says from when they are there", async () => {
+  const ledger = await ledgerOf([
+    entryOf({ id: "a" }),
+    entryOf({ id: "b", at: DAY_ONE + DAY_MS }),
+  ]);
+  while (await ledger.prune(FIRST_DAY + 1));
+  const config = configOf({});
+  const { message, param, from } = await assertRejects(
+    () => sumUpstreams({ ledger, config }, WHOLE),
+    UpstreamQueryError,
+  );
+  assertEquals([message, param, from], [
+    "Cannot sum up by upstream: single requests are kept from 2026-11-21 on",
+    "since",
+    "2026-11-21",
+  ]);
+  const sums = await sumUpstreams({ ledger, config }, { ...WHOLE, since: DAY_ONE + DAY_MS });
+  assertEquals(sums.map(({ requests, day }) => [requests, day]), [[1, FIRST_DAY + 1]]);
+});
+
+Deno.test("sumUpstreams() refuses a period whose first requests are forgotten while it reads", async () => {
+  const ledger = await ledgerOf([entryOf({ id: "a" }), entryOf({ id: "b", at: DAY_ONE + DAY_MS })]);
+  const pruned = {
+    start: ledger.start,
+    async entriesWithin(span: Parameters<typeof ledger.entriesWithin>[0]) {
+      while (await ledger.prune(FIRST_DAY + 1));
+      return await ledger.entriesWithin(span);
+    },
+  };
+  await assertRejects(() => sumUpstreams({ ledger: pruned, config: configOf({}) }, WHOLE), UpstreamQueryError);
+});
+
+Deno.test("sumUpstreams() knows upstreams that are configured, and those that were asked once", async () => {
+  const parts = { ledger: await ledgerOf([entryOf({ id: "a", upstream: "former" })]), config: configOf({}) };
+  assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "acme" })).length, 0);
+  assertEquals((await sumUpstreams(parts, { ...WHOLE, upstream: "former" })).length, 1);
+  for (const upstream of ["nobody", "", "constructor"]) {
+    const error = await assertRejects(() => sumUpstreams(parts, { ...WHOLE, upstream }), UpstreamQueryError);
+    assertEquals([error.param, error.from], ["upstream", undefined]);
+  }
+});
+
+Deno.test("sumUpstreams() reads periods of several pages to the end, and nothing outside of them", async () => {
+  // As many at one moment as are more than a page, and others before and after.
+  const at = [DAY_ONE - 1, DAY_ONE, DAY_ONE + 5, WHOLE.until];
+  const ledger = await ledgerOf(
+    Array.from({ length: 6000 }, (_, index) => entryOf({ id: `r${index}`, at: at[index % 4] as number })),
+  );
+  const read: number[] = [];
+  const watched = {
+    start: ledger.start,
+    async entriesWithin(span: Parameters<typeof ledger.entriesWithin>[0]) {
+      const page = await ledger.entriesWithin(span);
+      read.push(...page.map(({ at }) => at));
+      return page;
+    },
+  };
+  const [sum] = await sumUpstreams({ ledger: watched, config: configOf({}) }, WHOLE);
+  assertEquals([sum?.requests, sum?.tokens.prompt], [3000, 3000 * 1234]);
+  assertEquals(read.map((at) => at - DAY_ONE), [...Array(1500).fill(0), ...Array(1500).fill(5)]);
+});

@@ -1,0 +1,176 @@
+import { assert, assertEquals, assertLess } from "@std/assert";
+import { unfold } from "../../lib/protocols/canonical/fold.ts";
+import type { Block, Event } from "../../lib/protocols/canonical/types.ts";
+import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts";
+import { turn } from "../../lib/scheduler.ts";
+import { RunningCount } from "../../lib/billing/running_count.ts";
+import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { type Random, seeded } from "../random.ts";
+import { randomText } from "./random_text.ts";
+
+const SEED = 31_4159;
+const counter = await loadTokenCounter();
+
+/** The events of an answer with its texts in deltas of random lengths, which part characters, too. */
+function eventsOf(blocks: Block[], random: Random, usual = 200): Event[] {
+  return unfold({ blocks, finish: "end", usage: {} }).flatMap((event): Event[] => {
+    if (event.type !== "delta") return [event];
+    const deltas: Event[] = [];
+    for (let at = 0; at < event.text.length;) {
+      const end = at + 1 + random.below(random.below(20) === 0 ? 50_000 : usual);
+      deltas.push({ ...event, text: event.text.slice(at, end) });
+      at = end;
+    }
+    return deltas;
+  });
+}
+
+/** Counts while the events come in; `slowly`: with time to count between them. */
+async function count(events: Event[], slowly = false): Promise<ReplyTokens> {
+  const running = new RunningCount();
+  for (const event of events) {
+    await running.push(event);
+    for (let turns = 0; slowly && turns < 4; turns++) await turn();
+  }
+  return await running.finish();
+}
+
+/** A long text of random pieces. */
+function long(piece: () => string, length = 80_000): string {
+  const parts: string[] = [];
+  for (let sum = 0; sum < length;) {
+    const part = piece();
+    parts.push(part);
+    sum += part.length;
+  }
+  return parts.join("");
+}
+
+Deno.test("RunningCount.finish() agrees with countReply() on answers of all kinds of blocks", async () => {
+  const random = seeded(SEED);
+  for (let i = 0; i < 300; i++) {
+    const text = () => randomText(random, i % 10 === 0 ? 4000 : 100);
+    const kinds: (() => Block)[] = [
+      () => ({ type: "text", text: text() }),
+      () => ({ type: "reasoning", text: text() }),
+      () => ({ type: "refusal", text: text() }),
+      () => ({ type: "text", text: "" }),
+      () => ({ type: "tool_call", id: "1", name: text(), arguments: text() }),
+      () => ({ type: "tool_call", id: "1", name: text(), arguments: "{}", namespace: text() }),
+      () => ({ type: "tool_call", id: "1", name: "f", arguments: "", custom: true }),
+      () => ({ type: "foreign", from: "messages", value: { type: "server_tool_use", input: text().toWellFormed() } }),
+    ];
+    const blocks = Array.from({ length: random.below(12) }, () => kinds[random.below(kinds.length)]?.() as Block);
+    assertEquals(
+      await count(eventsOf(blocks, random)),
+      await countReply(blocks, counter),
+      `answer ${i} of seed ${SEED}`,
+    );
+  }
+});
+
+Deno.test("RunningCount counts a call whose arguments never came as one with an empty object", async () => {
+  const block = { type: "tool_call", id: "1", name: "f" } as const;
+  const events: Event[] = [{ type: "start" }, { type: "open", index: 0, block }];
+  assertEquals((await count(events)).completion, 1);
+  assertEquals((await count([...events, { type: "close", index: 0 }])).completion, 1 + counter.count("{}"));
+});
+
+Deno.test("RunningCount is exact over long texts, whatever they are of", async () => {
+  const random = seeded(SEED);
+  const char = (from: number, to: number) => String.fromCodePoint(from + random.below(to - from + 1));
+  const word = () => Array.from({ length: 1 + random.below(9) }, () => char(0x61, 0x7a)).join("");
+  const texts: Record<string, string> = {
+    words: long(() => `${word()} `),
+    code: long(() =>
+      `${" ".repeat(4 * random.below(5))}const ${word()} = ${word()}(${
+        random.below(1000)
+      }, "${word()}"); // ${word()}\n`
+    ),
+    json: JSON.stringify(Array.from({ length: 3000 }, () => ({ [word()]: random.below(1e9), [word()]: [word()] }))),
+    base64: long(() => [..."ABCDEFabcdefghijkl0123456789+/"][random.below(30)] ?? ""),
+    hex: long(() => [..."0123456789abcdef"][random.below(16)] ?? ""),
+    digits: long(() => String(random.below(1_000_000))),
+    "astral digits": long(() => char(0x1d7d8, 0x1d7e1)),
+    "one digit": "7".repeat(150_001),
+    "capitals and Han": long(() => random.below(2) === 0 ? char(0x4e00, 0x9fff) : char(0x41, 0x5a)),
+    "Han with punctuation": long(() => random.below(20) === 0 ? "，" : char(0x4e00, 0x9fff)),
+    "all scripts": long(() => randomText(random, 300)),
+    "lines and spaces": long(() => random.below(200) === 0 ? "x" : [" ", "\n", "\t", "\r\n"][random.below(4)] ?? ""),
+    spaces: " ".repeat(80_000),
+    "spaces and a word": `${" ".repeat(100_000)}word`,
+    lines: "\n".repeat(80_000),
+    "one letter": "a".repeat(80_000),
+    "one capital": "A".repeat(80_000),
+    "one Han": "中".repeat(100_000),
+    Han: long(() => char(0x4e00, 0x9fff)),
+    Hangul: long(() => char(0xac00, 0xd7a3)),
+    letters: long(() => char(0x61, 0x7a)),
+    "words together": long(word),
+    "camel case": long(() => word().replace(/^./, (first) => first.toUpperCase())),
+    emoji: long(() => ["😀", "👍🏽", "👩‍👩‍👧‍👦", "🇩🇪", "❤️", "🏳️‍🌈", "🧑🏿"][random.below(7)] ?? ""),
+    "one emoji": "👍🏽".repeat(30_000),
+    symbols: long(() => [..."!?.,;:-_=+*#$%^&(){}[]<>|~"][random.below(26)] ?? ""),
+    dashes: "-".repeat(80_000),
+    marks: long(() => char(0x300, 0x36f)),
+    "lone surrogates": "\ud83d".repeat(100_000),
+  };
+  for (const [name, text] of Object.entries(texts)) {
+    const type = random.below(2) === 0 ? "text" : "reasoning";
+    const blocks: Block[] = [{ type: "text", text: "before" }, { type, text }, { type: "text", text: "after" }];
+    const events = eventsOf(blocks, random, 20_000);
+    assertEquals(await count(events, true), await countReply(blocks, counter), name);
+  }
+});
+
+Deno.test("RunningCount may be asked in the middle, and goes on", async () => {
+  const random = seeded(SEED);
+  const text = long(() => randomText(random, 200), 100_000);
+  const running = new RunningCount();
+  void running.push({ type: "open", index: 0, block: { type: "text" } });
+  for (let at = 0; at < text.length; at += 9000) {
+    void running.push({ type: "delta", index: 0, text: text.slice(at, at + 9000) });
+    if (random.below(2) === 0) {
+      assertEquals((await running.finish()).completion, counter.count(text.slice(0, at + 9000)));
+    }
+  }
+  assertEquals((await running.finish()).completion, counter.count(text));
+});
+
+Deno.test("RunningCount counts nothing of what is short, and asks to wait where much waits", async () => {
+  const running = new RunningCount();
+  void running.push({ type: "open", index: 0, block: { type: "text" } });
+  const text = "word ".repeat(60_000);
+  assertEquals(running.push({ type: "delta", index: 0, text }), undefined);
+  const waiting = running.push({ type: "delta", index: 0, text });
+  assert(waiting !== undefined);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+  await waiting;
+  clearInterval(timer);
+  assert(turns > 2, `${turns} turns`);
+  assertEquals(running.push({ type: "delta", index: 0, text: "end" }), undefined);
+  assertEquals((await running.finish()).completion, counter.count(`${text}${text}end`));
+});
+
+Deno.test("RunningCount.stop() tells what is being counted at this moment", async () => {
+  const running = new RunningCount();
+  void running.push({ type: "open", index: 0, block: { type: "text" } });
+  void running.push({ type: "delta", index: 0, text: "word ".repeat(60_000) });
+  const counting = running.stop();
+  assert(counting !== undefined);
+  await counting;
+  assertEquals(running.stop(), undefined);
+});
+
+Deno.test("RunningCount.push() takes next to no time, and very many blocks no memory", async () => {
+  const running = new RunningCount();
+  const start = performance.now();
+  for (let index = 0; index < 20_000; index++) {
+    await running.push({ type: "open", index, block: { type: "text" } });
+    for (let i = 0; i < 10; i++) await running.push({ type: "delta", index, text: "to" });
+    await running.push({ type: "close", index });
+  }
+  assertLess(performance.now() - start, 5000);
+  assertEquals((await running.finish()).completion, 20_000 * counter.count("to".repeat(10)));
+});

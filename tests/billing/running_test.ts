@@ -1,0 +1,64 @@
+import { assertEquals } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { createRunning, type Running, type RunningKind } from "../../lib/billing/running.ts";
+
+const WHY = new GatewayError("overloaded", "The end");
+
+/** A request that ends when it is stopped, unless it does not listen. */
+function request(kind: RunningKind, listens = true) {
+  const done = Promise.withResolvers<void>();
+  const told: string[] = [];
+  return {
+    told,
+    end: done.resolve,
+    meter: {
+      done: done.promise,
+      fail(status: number) {
+        told.push(`failed ${status}`);
+        done.resolve();
+        return Promise.resolve();
+      },
+    },
+    request: {
+      kind,
+      stop(reason: GatewayError) {
+        told.push(reason.kind);
+        if (listens) done.resolve();
+      },
+    },
+  };
+}
+
+function add(running: Running, { meter, request: of }: ReturnType<typeof request>): void {
+  void meter.done.then(running.add(meter, of));
+}
+
+Deno.test("requests under way are counted, awaited and stopped by their kind", async () => {
+  const running = createRunning(5);
+  const [text, deaf, picture] = [request("text"), request("text", false), request("images")];
+  for (const each of [text, deaf, picture]) add(running, each);
+  assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
+  await running.stop(WHY, "text");
+  assertEquals([text.told, deaf.told, picture.told], [["overloaded"], ["overloaded", "failed 503"], []]);
+  await running.over("text");
+  assertEquals([running.count(), running.count("images")], [1, 1]);
+  const over = running.over();
+  picture.end();
+  await over;
+  await running.stop(WHY);
+  assertEquals([running.count(), picture.told], [0, []]);
+});
+
+Deno.test("whoever waits for the end of all waits for those that come meanwhile, too", async () => {
+  const running = createRunning();
+  const [first, second] = [request("text"), request("text")];
+  add(running, first);
+  let over = false;
+  const waited = running.over().then(() => over = true);
+  add(running, second);
+  first.end();
+  await new Promise((resolve) => setTimeout(resolve, 0));
+  assertEquals(over, false);
+  second.end();
+  await waited;
+});

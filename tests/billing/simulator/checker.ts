@@ -1,0 +1,385 @@
+/**
+ * Holds what the ledger says against what really happened. Proven here, after every step or at the end of a run:
+ *
+ * - I1 postings balance, of each entry and of all accounts; I2 what is left is the budget less charges and holds
+ * - I3 what is held is the sum of open holds, none stays when all is quiet, and none is void while its lease lasts
+ * - I4 one hold and one end per request, and no charge above the hold; I5 the charge is recomputed from the entry alone
+ * - I6 whoever saw the end of an answer is in the ledger, and what is charged as whole was seen whole
+ * - I7 what failed is free; I8 tokens told are tokens entered; I9 one charge per id; I10 no budget is ever exceeded
+ * - I11 the order of entries does not matter; I12 no gaps, nothing changes
+ * - I13 a change of prices does not touch what runs; I15 a token more never costs less, and halves cost as much as the
+ *   whole; I16 sums are those of the entries, after a crash too
+ * - I17 whatever fails at whatever call, nothing stays held; I18 each request has the entry that its truth asks for
+ * - I19 an empty budget starts nothing, and nothing is refused that fits
+ * - I20 and `sums`: bills, explanations and the audit say what the entries say (`reports_checker.ts`)
+ *
+ * Elsewhere: I14 prices (`money_test.ts`) and int64 (`tests/store/behaviours_ledger.ts`), I20 flipped bits
+ * (`tests/billing/reports/flipped_bits_test.ts`).
+ */
+import { postings, recompute } from "../../../lib/billing/postings.ts";
+import { costOfTokens, PRICE_CLASSES } from "../../../lib/billing/price.ts";
+import type {
+  BilledTokens,
+  BudgetClaim,
+  Ending,
+  Hold,
+  HoldAnswer,
+  KeptEntry,
+  LedgerStore,
+  PriceSheet,
+} from "../../../lib/store/ledger.ts";
+import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { costBy } from "./shop.ts";
+import { tokensOf, type Truth } from "./truth.ts";
+
+/** Something that must never be. */
+export class Violation extends Error {
+  override readonly name = "Violation";
+
+  constructor(readonly invariant: string, message: string) {
+    super(`${invariant}: ${message}`);
+  }
+}
+
+/** @throws {Violation} where it is not so */
+export function must(condition: boolean, invariant: string, message: () => string): asserts condition {
+  if (!condition) throw new Violation(invariant, message());
+}
+
+const DAY_MS = 86_400_000;
+const PAGE = 500;
+/** How long a hold lives without a renewal. */
+const LEASE_MS = 60_000;
+
+/** Ends of answers that were whole. */
+const WHOLE: ReadonlySet<Ending> = new Set([
+  "end",
+  "stop_sequence",
+  "length",
+  "tool_use",
+  "refusal",
+  "pause",
+  "done",
+  "partial",
+]);
+
+/** The checker of a run. */
+export class Checker {
+  readonly entries = new Map<string, KeptEntry>();
+  readonly #disk: { readonly ledger: LedgerStore };
+  readonly #truths = new Map<string, Truth>();
+  /** Requests whose client may still be told something. */
+  readonly #watched = new Set<Truth>();
+  /** Charged by whom and day. */
+  readonly #charged = new Map<string, Map<number, bigint>>();
+  readonly #budgets = new Map<string, BudgetClaim>();
+  readonly #accounts = new Map<string, bigint>();
+  readonly #texts: string[] = [];
+  readonly #monotonic: () => number;
+  #holds: readonly Hold[] = [];
+  /** The process that lives. */
+  #process = 0;
+
+  constructor(disk: { readonly ledger: LedgerStore }, monotonic: () => number) {
+    this.#disk = disk;
+    this.#monotonic = monotonic;
+  }
+
+  /** A request came in. */
+  arrived(truth: Truth): void {
+    this.#truths.set(truth.id, truth);
+    this.#watched.add(truth);
+    for (const claim of truth.budgets) this.#budgets.set(`${claim.scope}:${claim.id}:${claim.since}`, claim);
+  }
+
+  /** A process died: whatever it served is over. */
+  died(): void {
+    this.#process++;
+    for (const truth of this.#watched) truth.over = true;
+  }
+
+  /** The store answered a wish to hold, made when the sums were as they were seen last. */
+  answered({ claims, amount, id }: Hold, answer: HoldAnswer): void {
+    const against = claims.find((claim) => this.#chargedSince(claim) + this.#heldSince(claim) + amount > claim.budget);
+    must(!answer.held || against === undefined, "I10", () => `hold of ${id} was granted against ${show(against)}`);
+    must(answer.held || against !== undefined, "I19", () => `hold of ${id} was refused although it fits`);
+  }
+
+  /** Whether something was held for a request when the store was read last. */
+  isHeld(id: string): boolean {
+    return this.#holds.some((hold) => hold.id === id);
+  }
+
+  /** Reads what is new in the store and looks at all of it. */
+  async readStore(): Promise<void> {
+    for (;;) {
+      const found = await this.#disk.ledger.entries({ after: this.entries.size, limit: PAGE });
+      for (const entry of found) this.#take(entry);
+      if (found.length < PAGE) break;
+    }
+    this.#holds = await this.#disk.ledger.holds();
+    this.#checkHolds();
+    this.#checkBudgets();
+  }
+
+  /** Looks at what clients were told. */
+  checkClients(): void {
+    for (const truth of this.#watched) {
+      if (truth.terminal !== undefined) this.#checkTerminal(truth, truth.terminal);
+      if (truth.over) this.#watched.delete(truth);
+    }
+  }
+
+  /** Compares what the store says is left. */
+  async checkLeft(): Promise<void> {
+    for (const claim of this.#budgets.values()) {
+      const left = await this.#disk.ledger.left(claim);
+      const expected = claim.budget - this.#chargedSince(claim) - this.#heldSince(claim);
+      must(left === expected, "I2", () => `${left} is said to be left of ${show(claim)}, and ${expected} is`);
+    }
+  }
+
+  /**
+   * Everything is over and nothing is under way.
+   * @param lastProcess the process that lived to the end
+   * @param excused requests without charge whose entries were given up while the store did not work
+   */
+  async checkEnd({ lastProcess, excused }: { lastProcess: number; excused: ReadonlySet<string> }): Promise<void> {
+    await this.readStore();
+    this.checkClients();
+    await this.checkLeft();
+    must(this.#holds.length === 0, "I3", () => `${show(this.#holds)} are held though nothing runs`);
+    for (const truth of this.#truths.values()) {
+      const entry = this.entries.get(truth.id);
+      const died = truth.process < lastProcess;
+      must(
+        entry !== undefined || (truth.terminal === undefined && (died || excused.has(truth.id))),
+        "I18",
+        () => `${truth.id} has no entry: ${show(truth)}`,
+      );
+      const isSeen = truth.terminal !== undefined || truth.left || died;
+      must(entry === undefined || !WHOLE.has(entry.ending) || isSeen, "I6", () => `${truth.id} was charged unseen`);
+    }
+    await this.#checkSums();
+    await this.#checkUnchanged();
+    await this.#checkOrder();
+  }
+
+  #take(entry: KeptEntry): void {
+    const { id, seq } = entry;
+    must(seq === this.entries.size + 1, "I12", () => `${id} has seq ${seq} after ${this.entries.size}`);
+    must(!this.entries.has(id), "I9", () => `${id} was entered twice`);
+    const truth = this.#truths.get(id);
+    must(truth !== undefined, "I18", () => `${id} was entered and never came in`);
+    this.entries.set(id, entry);
+    this.#texts.push(show(entry));
+    checkFacts(entry, truth);
+    checkEnding(entry, truth);
+    checkMoney(entry, truth);
+    const { process, takenAt = 0 } = truth;
+    const isEarly = process === this.#process && this.#monotonic() < takenAt + LEASE_MS;
+    must(entry.ending !== "lost" || !isEarly, "I3", () => `the hold of ${id} was void before its lease was over`);
+    this.#post(entry);
+    const day = Math.floor(entry.at / DAY_MS);
+    for (const name of [`key:${entry.keyId}`, `group:${entry.group}`]) {
+      let days = this.#charged.get(name);
+      if (days === undefined) this.#charged.set(name, days = new Map());
+      days.set(day, (days.get(day) ?? 0n) + entry.cost);
+    }
+  }
+
+  #post(entry: KeptEntry): void {
+    for (const { debit, credit, amount } of postings(entry)) {
+      this.#accounts.set(debit, (this.#accounts.get(debit) ?? 0n) - amount);
+      this.#accounts.set(credit, (this.#accounts.get(credit) ?? 0n) + amount);
+    }
+    let sum = 0n;
+    for (const balance of this.#accounts.values()) sum += balance;
+    must(sum === 0n, "I1", () => `accounts sum up to ${sum} after ${entry.id}`);
+    must((this.#accounts.get("customer:held") ?? 0n) === 0n, "I1", () => `${entry.id} leaves something held`);
+  }
+
+  #chargedSince({ scope, id, since }: BudgetClaim, until = Infinity): bigint {
+    let sum = 0n;
+    for (const [day, cost] of this.#charged.get(`${scope}:${id}`) ?? []) {
+      if (day >= since && day < until) sum += cost;
+    }
+    return sum;
+  }
+
+  #heldSince({ scope, id, since }: BudgetClaim, until = Infinity): bigint {
+    let sum = 0n;
+    for (const { keyId, group, at, amount } of this.#holds) {
+      const day = Math.floor(at / DAY_MS);
+      if ((scope === "key" ? keyId : group) === id && day >= since && day < until) sum += amount;
+    }
+    return sum;
+  }
+
+  #checkHolds(): void {
+    const seen = new Set<string>();
+    for (const { id, amount, leaseUntil, at } of this.#holds) {
+      const truth = this.#truths.get(id);
+      must(truth !== undefined, "I18", () => `${id} is held for nobody`);
+      must(!seen.has(id), "I4", () => `${id} is held twice`);
+      seen.add(id);
+      must(!this.entries.has(id), "I4", () => `${id} is held after its end`);
+      must(amount === truth.wished, "I4", () => `${amount} is held for ${id}, which wished ${truth.wished}`);
+      // The clock on the wall may have jumped by days since, again and again.
+      must(leaseUntil < at + truth.forMs + 365 * DAY_MS, "I3", () => `the lease of ${id} has no end`);
+    }
+  }
+
+  #checkBudgets(): void {
+    for (const claim of this.#budgets.values()) {
+      const charged = this.#chargedSince(claim, claim.until);
+      const held = this.#heldSince(claim, claim.until);
+      must(charged + held <= claim.budget, "I10", () => `${charged} charged, ${held} held of ${show(claim)}`);
+    }
+  }
+
+  #checkTerminal(truth: Truth, { tokens, cost }: { tokens: BilledTokens; cost: bigint }): void {
+    const entry = this.entries.get(truth.id);
+    must(entry !== undefined, "I6", () => `${truth.id} was seen whole and is not in the ledger`);
+    // The hold had run out before the end: the house pays.
+    if (entry.ending === "lost" && cost === 0n) return;
+    must(WHOLE.has(entry.ending), "I6", () => `${truth.id} was seen whole and is entered as ${entry.ending}`);
+    must(
+      sameTokens(entry.tokens, tokens),
+      "I8",
+      () => `${truth.id} was told ${show(tokens)}, not ${show(entry.tokens)}`,
+    );
+    must(entry.cost === cost, "I8", () => `${truth.id} was told ${cost}, and ${entry.cost} is charged`);
+  }
+
+  async #checkSums(): Promise<void> {
+    const expected = new Map<string, bigint[]>();
+    for (const entry of this.entries.values()) {
+      const { at, keyId, group, model, tokens, cost, overrun, ending, images } = entry;
+      const name = [Math.floor(at / DAY_MS), keyId, group, model].join(" ");
+      const failed = ending === "failed" || ending === "refused" || ending === "lost";
+      const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning } = tokens;
+      const counts = [1, Number(failed), prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h];
+      const row = [...counts, completion, reasoning, images].map(BigInt).concat(cost, overrun);
+      expected.set(name, row.map((value, i) => value + (expected.get(name)?.[i] ?? 0n)));
+    }
+    const days = await this.#disk.ledger.days(0);
+    must(days.length === expected.size, "I16", () => `${days.length} sums per day are kept, not ${expected.size}`);
+    for (const { day, keyId, group, model, requests, failed, tokens, images, cost, overrun } of days) {
+      const name = [day, keyId, group, model].join(" ");
+      const { prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning } = tokens;
+      const counts = [requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h];
+      const row = [...counts, completion, reasoning, images].map(BigInt).concat(cost, overrun);
+      must(show(row) === show(expected.get(name)), "I16", () => `the sums of ${name} are ${show(row)}`);
+    }
+  }
+
+  async #checkUnchanged(): Promise<void> {
+    let { seq: after } = await this.#disk.ledger.start();
+    for (;;) {
+      const found = await this.#disk.ledger.entries({ after, limit: PAGE });
+      for (const entry of found) {
+        must(show(entry) === this.#texts[after++], "I12", () => `${entry.id} has changed since it was entered`);
+      }
+      if (found.length < PAGE) break;
+    }
+    must(after === this.entries.size, "I12", () => `${this.entries.size - after} entries are gone`);
+  }
+
+  /** The same entries in the opposite order, in a ledger that knows nothing else, leave the same. */
+  async #checkOrder(): Promise<void> {
+    const other = openMemoryLedger();
+    await other.append([...this.entries.values()].reverse());
+    for (const claim of this.#budgets.values()) {
+      const [here, there] = [await this.#disk.ledger.left(claim), await other.left(claim)];
+      must(here === there, "I11", () => `${here} is left of ${show(claim)}, and ${there} in another order`);
+    }
+  }
+}
+
+function checkFacts(entry: KeptEntry, { at, customer, ware, asked, endpoint, attempts, id }: Truth): void {
+  const isSame = entry.at === at && entry.keyId === customer.keyId && entry.group === customer.group &&
+    entry.endpoint === endpoint;
+  must(isSame, "I18", () => `${id} is another request than the one that came in`);
+  // Of a request that was lost nobody knows whom it turned to.
+  const model = entry.ending === "lost" ? ware.model.id : asked.ware.model.id;
+  const isModel = entry.model === model || (entry.model === "" && entry.ending === "refused");
+  must(isModel, "I18", () => `${id} was answered by ${model}, not by ${entry.model}`);
+  if (entry.ending === "lost") return;
+  must(entry.attempts === attempts.length, "I18", () => `${id} asked ${attempts.length} upstreams`);
+  must(entry.upstream === (attempts.at(-1)?.upstream ?? ""), "I18", () => `${id} ended at another upstream`);
+}
+
+function checkEnding({ ending, tokens, cost, sheet }: KeptEntry, truth: Truth): void {
+  const { id, attempts, usage, left, got, prompt, sentWhenLeft, repeats } = truth;
+  if (WHOLE.has(ending) && repeats) {
+    must(cost === 0n && attempts.length === 0, "I9", () => `${id} repeats another request and costs ${cost}`);
+    return;
+  }
+  if (WHOLE.has(ending)) {
+    must(
+      attempts.at(-1)?.outcome === "complete" && usage !== undefined,
+      "I7",
+      () => `${id} is charged and never ended`,
+    );
+    must(sameTokens(tokens, usage), "I8", () => `${id} is charged for ${show(tokens)}, not ${show(usage)}`);
+    return;
+  }
+  if (ending === "abandoned") {
+    must(left && got, "I7", () => `${id} was not abandoned by its client`);
+    const isReceived = tokens.completion === sentWhenLeft && tokens.prompt === prompt;
+    must(isReceived, "I8", () => `${id} is charged for ${show(tokens)}, and its client got ${sentWhenLeft}`);
+    return;
+  }
+  must(cost === 0n && sheet === undefined, "I7", () => `${id} ended as ${ending} and costs ${cost}`);
+  must(Object.values(tokens).every((count) => count === 0), "I7", () => `${id} ended as ${ending} with tokens`);
+  const isRefused = attempts.length === 0 && !(repeats && ending === "failed");
+  must(ending === "lost" || (ending === "refused") === isRefused, "I18", () => `${id} is entered as ${ending}`);
+}
+
+function checkMoney(entry: KeptEntry, { id, asked, customer, wished, budgets }: Truth): void {
+  const { tokens, cost, held, overrun, sheet, ending } = entry;
+  const again = recompute(entry);
+  must(again.cost === cost && again.overrun === overrun, "I5", () => `${id} costs ${again.cost}, not ${cost}`);
+  must(held === 0n || (held === wished && cost <= held), "I4", () => `${id} is charged ${cost} of ${held} held`);
+  const isCharged = WHOLE.has(ending) || ending === "abandoned";
+  must(
+    isCharged === (sheet !== undefined),
+    "I5",
+    () => `${id} is entered as ${ending} and its prices are ${show(sheet)}`,
+  );
+  if (sheet === undefined) return;
+  const full = costBy(asked.picos, { tokens, millionths: customer.millionths });
+  checkShape(tokens, { id, sheet });
+  must(cost + overrun === full, "I13", () => `${id} costs ${cost} and ${overrun}, and ${full} by its prices`);
+  const needsHold = budgets.length > 0 && wished > 0n;
+  must(!needsHold || held === wished, "I4", () => `${id} was served until ${ending} without a hold`);
+  must(overrun === 0n || cost === held, "I4", () => `the house pays for ${id} although something is left of the hold`);
+}
+
+function checkShape(tokens: BilledTokens, { id, sheet }: { id: string; sheet: PriceSheet }): void {
+  const whole = costOfTokens(tokens, sheet);
+  for (const name of PRICE_CLASSES) {
+    const more = costOfTokens({ ...tokens, [name]: tokens[name] + 1 }, sheet);
+    must(more >= whole, "I15", () => `one more token of ${name} makes ${id} cheaper`);
+    const half = Math.floor(tokens[name] / 2);
+    const sum = costOfTokens({ ...tokens, [name]: half }, sheet) +
+      costOfTokens({ ...tokensOf(0, 0), [name]: tokens[name] - half }, sheet);
+    must(sum === whole, "I15", () => `the parts of ${id} cost ${sum}, the whole ${whole}`);
+  }
+}
+
+function sameTokens(a: BilledTokens, b: BilledTokens): boolean {
+  return a.prompt === b.prompt && a.completion === b.completion && a.reasoning === b.reasoning &&
+    a.input_cache_read === b.input_cache_read && a.input_cache_write_5m === b.input_cache_write_5m &&
+    a.input_cache_write_1h === b.input_cache_write_1h;
+}
+
+/** Anything as text, with its amounts. */
+function show(value: unknown): string {
+  return JSON.stringify(value, (name, member) => {
+    if (typeof member === "bigint") return `${member}n`;
+    // What a request is about, not all that is known of it.
+    return ["customer", "ware", "meter", "claims", "others"].includes(name) ? undefined : member;
+  });
+}

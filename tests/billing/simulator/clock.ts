@@ -1,0 +1,72 @@
+/** A clock that stands still until it is told otherwise. */
+import type { Later } from "../../../lib/billing/entry_queue.ts";
+
+/** Time of a test. */
+export interface Clock {
+  /** Unix time in milliseconds: it may jump. */
+  now(): number;
+  /** Milliseconds that only grow. */
+  monotonic(): number;
+  later: Later;
+  /** Lets time pass; timers run when they are due, each followed by whatever waits for it. */
+  pass(ms: number): Promise<void>;
+  /** Sets the wall clock forth or back. */
+  jump(ms: number): void;
+  /** Calls off all timers. */
+  stop(): void;
+  /** Timers that are set. */
+  readonly timers: number;
+}
+
+/** Starts on 2026-11-21 at 12:00 UTC. */
+export function createClock(start = Date.UTC(2026, 10, 21, 12)): Clock {
+  const timers = new Map<number, { at: number; run: () => void }>();
+  let elapsed = 0;
+  let offset = start;
+  let made = 0;
+
+  function nextDue(until: number): number | undefined {
+    let found: number | undefined;
+    let at = until;
+    for (const [id, timer] of timers) {
+      // Those that are due at one time run in the order in which they were set.
+      if (timer.at < at || (timer.at === at && found === undefined)) [found, at] = [id, timer.at];
+    }
+    return found;
+  }
+
+  return {
+    now: () => offset + elapsed,
+    monotonic: () => elapsed,
+    later(run, ms) {
+      const id = made++;
+      timers.set(id, { at: elapsed + ms, run });
+      return () => void timers.delete(id);
+    },
+    async pass(ms) {
+      await settle();
+      const until = elapsed + ms;
+      for (let due = nextDue(until); due !== undefined; due = nextDue(until)) {
+        const timer = timers.get(due);
+        timers.delete(due);
+        elapsed = Math.max(elapsed, timer?.at ?? 0);
+        timer?.run();
+        await settle();
+      }
+      elapsed = until;
+    },
+    jump: (ms) => void (offset += ms),
+    stop: () => timers.clear(),
+    get timers() {
+      return timers.size;
+    },
+  };
+}
+
+/** Microtasks of the longest chain of promises between two things that wait for the outside. */
+const DEPTH = 40;
+
+/** Lets everything run that waits for nothing outside. */
+export async function settle(): Promise<void> {
+  for (let i = 0; i < DEPTH; i++) await undefined;
+}

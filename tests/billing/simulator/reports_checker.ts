@@ -1,0 +1,124 @@
+/**
+ * Holds what is told of the ledger (bills, explanations, the audit) against its entries: sums are those of the entries by
+ * whatever they are asked, for any span of time, and the parts of a bill make up its whole to the last digit.
+ */
+import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import { explainEntry } from "../../../lib/billing/reports/explain.ts";
+import { USAGE_BY, usageReport } from "../../../lib/billing/reports/usage.ts";
+import { openMemoryKeys } from "../../../lib/store/memory_keys.ts";
+import type { KeptEntry, LedgerStore, UsageBy } from "../../../lib/store/ledger.ts";
+import type { Random } from "../../random.ts";
+import { must } from "./checker.ts";
+import type { Clock } from "./clock.ts";
+
+/** What reports are compared with. */
+export interface Known {
+  /** All entries there ever were. */
+  entries: readonly KeptEntry[];
+  clock: Pick<Clock, "now">;
+  random: Random;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Spans that bills are made for, beside that of everything. */
+const SPANS = 2;
+
+/** Looks at all reports. */
+export async function checkReports(ledger: LedgerStore, { entries, clock, random }: Known): Promise<void> {
+  const { ok, differences } = await auditLedger(ledger, { now: clock.now, turn: () => Promise.resolve() });
+  must(ok, "I20", () => JSON.stringify(differences));
+  const moments = entries.map(({ at }) => at);
+  const first = Math.min(...moments, clock.now());
+  const last = Math.max(...moments, clock.now());
+  const goneDay = (await ledger.start()).day;
+  await checkSpan(ledger, { entries, goneDay, since: first, until: last + 1 });
+  for (let i = 0; i < SPANS && moments.length > 0; i++) {
+    // Cut at entries, at midnights, and anywhere.
+    const edge = () =>
+      random.chance(0.4)
+        ? random.pick(moments) + random.below(2)
+        : random.chance(0.4)
+        ? Math.floor(random.pick(moments) / DAY_MS + random.below(2)) * DAY_MS
+        : first + random.below(last - first + 1);
+    await checkSpan(ledger, { entries, goneDay, since: edge(), until: edge() });
+  }
+  for (const entry of entries) checkExplained(entry);
+}
+
+/** A span of time in Unix milliseconds; of days up to `goneDay` nothing but their whole sums may be left. */
+interface Span {
+  entries: readonly KeptEntry[];
+  goneDay: number;
+  since: number;
+  until: number;
+}
+
+async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }: Span): Promise<void> {
+  const isWithin = ({ at }: KeptEntry) => {
+    const day = Math.floor(at / DAY_MS);
+    const isWhole = day <= goneDay && day * DAY_MS < until && (day + 1) * DAY_MS > since;
+    return since < until && (isWhole || (at >= since && at < until));
+  };
+  const within = entries.filter(isWithin);
+  const span = `from ${since} to ${until}`;
+  for (const by of USAGE_BY) {
+    const report = await usageReport({ ledger, keys: openMemoryKeys(), config: { keys: [] } }, { since, until, by });
+    const names = new Map<string, bigint>();
+    for (const entry of within) names.set(nameBy(by, entry), (names.get(nameBy(by, entry)) ?? 0n) + entry.cost);
+    must(report.lines.length === names.size, "sums", () => `${report.lines.length} lines by ${by} ${span}`);
+    const told = { cost: 0n, overrun: 0n, requests: 0, completion: 0 };
+    for (const { name, cost_usd, overrun_usd, requests, tokens } of report.lines) {
+      const expected = names.get(name);
+      must(cost_usd === usd(expected), "sums", () => `${name} pays ${cost_usd} ${span}, and not ${usd(expected)}`);
+      told.cost += parseUsd(cost_usd);
+      told.overrun += parseUsd(overrun_usd);
+      told.requests += requests;
+      told.completion += tokens.completion;
+    }
+    const whole = { cost: 0n, overrun: 0n, requests: within.length, completion: 0 };
+    for (const { cost, overrun, tokens } of within) {
+      whole.cost += cost;
+      whole.overrun += overrun;
+      whole.completion += tokens.completion;
+    }
+    const { total } = report;
+    const isWhole = told.cost === whole.cost && told.overrun === whole.overrun &&
+      told.requests === whole.requests && told.completion === whole.completion;
+    must(isWhole, "sums", () => `the parts by ${by} ${span} make ${told.cost}, the whole is ${whole.cost}`);
+    const isTotal = total.cost_usd === usd(whole.cost) && total.overrun_usd === usd(whole.overrun) &&
+      total.requests === whole.requests && total.tokens.completion === whole.completion;
+    must(isTotal, "sums", () => `the total by ${by} ${span} is ${total.cost_usd}`);
+  }
+}
+
+/** What one request cost, line by line. */
+function checkExplained(entry: KeptEntry): void {
+  const { lines, sum_usd, charged_usd, overrun_usd, held_usd, released_usd, adds_up } = explainEntry(entry);
+  const sum = lines.reduce((sum, { amount_usd }) => sum + parseUsd(amount_usd), 0n);
+  must(adds_up && formatUsd(sum) === sum_usd, "sums", () => `the lines of ${entry.id} make ${sum}`);
+  must(sum === entry.cost + entry.overrun, "sums", () => `${entry.id} is explained with ${sum}`);
+  const isSame = charged_usd === formatUsd(entry.cost) && overrun_usd === formatUsd(entry.overrun) &&
+    held_usd === formatUsd(entry.held);
+  must(isSame, "sums", () => `${entry.id} is explained with other amounts`);
+  const free = entry.held === 0n ? 0n : entry.held - entry.cost;
+  must(parseUsd(released_usd) === free, "sums", () => `${entry.id} releases ${released_usd}`);
+}
+
+function usd(amount: bigint | undefined): string {
+  return amount === undefined ? "nothing" : formatUsd(amount);
+}
+
+function nameBy(by: UsageBy, { at, keyId, group, model }: KeptEntry): string {
+  switch (by) {
+    case "key":
+      return keyId;
+    case "group":
+      return group;
+    case "model":
+      return model;
+    case "day":
+      return new Date(at).toISOString().slice(0, 10);
+  }
+}

@@ -1,0 +1,90 @@
+/** What really happened to each simulated request: written down by the upstream, the client and the world, never by the gateway. */
+import type { GatewayError } from "../../../lib/errors.ts";
+import type { Claim } from "../../../lib/limits/limiter.ts";
+import type { Meter } from "../../../lib/billing/meter.ts";
+import type { BilledTokens, BudgetClaim, MeteredEndpoint } from "../../../lib/store/ledger.ts";
+import type { Customer, Picos, Ware } from "./shop.ts";
+
+/** An upstream that was asked. */
+export interface Attempt {
+  upstream: string;
+  outcome: "running" | "failed" | "complete";
+}
+
+/** A model that answers. */
+export interface Asked {
+  readonly ware: Ware;
+  readonly picos: Picos;
+}
+
+/** A request that comes in. */
+export interface Arriving {
+  readonly customer: Customer;
+  readonly ware: Ware;
+  readonly endpoint: MeteredEndpoint;
+  /** Prices when it came in. */
+  readonly picos: Picos;
+  /** When it came in: Unix milliseconds. */
+  readonly at: number;
+  /** Models that may answer in its place, with their prices when it came in. */
+  readonly others: readonly Asked[];
+  /** The most it can cost, as the gateway believes: at the dearest model that may answer. */
+  readonly most: bigint;
+  /** The most it costs where no more than this is left; absent: it wants all or nothing. */
+  readonly within?: (left: bigint) => bigint;
+  /** It is given the answer of another request once more. */
+  readonly repeats: boolean;
+  /** The answer is paid for to its end, even when its client leaves. */
+  readonly drains: boolean;
+  readonly forMs: number;
+  readonly claims: readonly Claim[];
+  readonly budgets: readonly BudgetClaim[];
+  /** Tokens of its input. */
+  readonly prompt: number;
+}
+
+/** A request, as its client, its upstreams and the world know it. */
+export interface Truth extends Arriving {
+  readonly id: string;
+  readonly meter: Meter;
+  /** The gateway process that it came to. */
+  readonly process: number;
+  /** When limits were taken, by the monotonic clock of its process. */
+  takenAt?: number;
+  admitted: boolean;
+  /** The model that answers, or was asked last. */
+  asked: Asked;
+  /** What was wished to be held, the last time. */
+  wished: bigint;
+  refusal?: GatewayError;
+  attempts: Attempt[];
+  /** Tokens of the answer that were handed to the client's socket. */
+  sent: number;
+  /** Whether the client got any of the answer. */
+  got: boolean;
+  /** Whether the client has left. */
+  left: boolean;
+  /** Tokens that the client had got when it left within the answer. */
+  sentWhenLeft?: number;
+  /** What the upstream told at the end of its answer. */
+  usage?: BilledTokens;
+  /** What the client was told with the end of the answer. */
+  terminal?: { tokens: BilledTokens; cost: bigint };
+  /** Whether the client was told of an error. */
+  sawError: boolean;
+  /** How much is under way for it; over when nothing is any more. */
+  busy: number;
+  over: boolean;
+}
+
+/** Tokens with these of the input and the output alone. */
+export function tokensOf(prompt: number, completion: number): BilledTokens {
+  return {
+    prompt,
+    input_cache_read: 0,
+    input_cache_write_5m: 0,
+    input_cache_write_1h: 0,
+    completion,
+    reasoning: 0,
+  };
+}

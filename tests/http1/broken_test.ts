@@ -1,0 +1,116 @@
+import { assert, assertEquals } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { soon } from "../soon.ts";
+import { failureOf, request } from "../upstreams/transports.ts";
+import { say, startKeeping } from "./keeping_server.ts";
+
+const OK = "HTTP/1.1 200 OK\r\n";
+const SECOND = `${OK}content-length: 4\r\n\r\nevil`;
+
+/** Answers behind which another one may be hidden, or whose end is not certain. */
+const BROKEN: [name: string, wire: string][] = [
+  ["a length and chunks", `${OK}content-length: 4\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${SECOND}`],
+  ["chunks and a length", `${OK}transfer-encoding: chunked\r\ncontent-length: 100\r\n\r\n0\r\n\r\n`],
+  ["two lengths", `${OK}content-length: 5\r\ncontent-length: 6\r\n\r\nhello${SECOND}`],
+  ["a negative length", `${OK}content-length: -1\r\n\r\nhello`],
+  ["a length beyond all", `${OK}content-length: 99999999999999999999\r\n\r\nhello`],
+  ["a coding that nobody asked for", `${OK}transfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n`],
+  ["chunked, misspelt", `${OK}transfer-encoding: xchunked\r\n\r\n0\r\n\r\n`],
+  ["a space before the colon", `${OK}transfer-encoding : chunked\r\ncontent-length: 5\r\n\r\nhello`],
+  ["a folded line", `${OK}a: b\r\n content-length: 5\r\n\r\nhello`],
+  ["bare LF", "HTTP/1.1 200 OK\ncontent-length: 5\n\nhello"],
+  ["one bare LF", `${OK}a: b\ncontent-length: 5\r\n\r\nhello`],
+  ["a bare CR", `${OK}a: b\rcontent-length: 5\r\n\r\nhello`],
+  ["NUL", `${OK}a: b\0\r\ncontent-length: 5\r\n\r\nhello`],
+  ["an empty line before", `\r\n${OK}content-length: 5\r\n\r\nhello`],
+  ["HTTP/2", "\0\0\x12\x04\0\0\0\0\0\0\x03\0\0\0\x80\0\x04\0\x01\0\0\0\x05\0\xff\xff\xff"],
+  ["what is no HTTP", "SSH-2.0-OpenSSH_9.6\r\n"],
+  ["HTTP/1.0 with chunks", "HTTP/1.0 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
+  ["another protocol", "HTTP/1.1 101 Switching\r\nupgrade: x\r\n\r\n"],
+  ["a head of 70,000 bytes", `${OK}${`a: ${"x".repeat(10_000)}\r\n`.repeat(7)}content-length: 0\r\n\r\n`],
+  ["a head without an end", `${OK}${`a: ${"x".repeat(10_000)}\r\n`.repeat(100)}`],
+  ["a line without an end", `${OK}a: ${"x".repeat(1_000_000)}`],
+  ["a line of 20,000 bytes", `${OK}a: ${"x".repeat(20_000)}\r\ncontent-length: 0\r\n\r\n`],
+  ["300 lines", `${OK}${"a: b\r\n".repeat(300)}content-length: 0\r\n\r\n`],
+  ["a chunk without a size", `${OK}transfer-encoding: chunked\r\n\r\n\r\nhello\r\n0\r\n\r\n`],
+  ["a negative chunk", `${OK}transfer-encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n`],
+  ["a chunk beyond all", `${OK}transfer-encoding: chunked\r\n\r\nffffffffffffffff\r\nhello`],
+  ["a chunk that is longer", `${OK}transfer-encoding: chunked\r\n\r\n4\r\nhello\r\n0\r\n\r\n`],
+  ["a chunk after a bare LF", `${OK}transfer-encoding: chunked\r\n\r\n5\nhello\r\n0\r\n\r\n`],
+  ["an endless extension", `${OK}transfer-encoding: chunked\r\n\r\n5;${"x".repeat(100_000)}`],
+  ["endless trailers", `${OK}transfer-encoding: chunked\r\n\r\n0\r\n${"a: b\r\n".repeat(10_000)}`],
+  ["a trailer that is none", `${OK}transfer-encoding: chunked\r\n\r\n0\r\nHTTP/1.1 200 OK\r\n\r\n`],
+];
+
+Deno.test("what is not strictly HTTP/1.1 is a broken answer, at once, and its connection is good for nothing", async () => {
+  for (const [name, wire] of BROKEN) {
+    for (const whole of [true, false]) {
+      await using server = startKeeping(async (socket, { request }) => {
+        if (request === 0) await say(socket, `${OK}content-length: 5\r\n\r\nhello`);
+        else {
+          await say(socket, wire).catch(() => {});
+          // It stays open: nothing but the answer itself can tell.
+          await socket.read(new Uint8Array(1));
+        }
+        return request === 0 ? "keep" : "close";
+      });
+      const transport = createHttp1Transport();
+      await (await transport.send(request(server.url))).text(10);
+      const read = async () => {
+        const incoming = await transport.send(request(server.url));
+        if (whole) return await incoming.text(1_000_000);
+        while (await incoming.read() !== undefined);
+      };
+      const error = await soon(name, failureOf(read()));
+      assert(error instanceof GatewayError && error.kind === "upstream", `${name}: ${error}`);
+      assert(!/evil|127\.0\.0\.1/.test(error.message), error.message);
+      await soon(`${name}: connection closed`, server.ended(1));
+      transport.close();
+      assertEquals([server.accepted, server.asked.length], [1, 2], name);
+    }
+  }
+});
+
+Deno.test("answers without a length end with their connection, and those of HTTP/1.0 too", async () => {
+  const cases = [
+    `${OK}\r\nhello`,
+    `${OK}connection: keep-alive\r\n\r\nhello`,
+    "HTTP/1.0 200 OK\r\n\r\nhello",
+    "HTTP/1.0 200 OK\r\ncontent-length: 5\r\n\r\nhello",
+    `${OK}content-length: 5\r\nconnection: close\r\n\r\nhello`,
+  ];
+  for (const wire of cases) {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, wire);
+      return "close";
+    });
+    const transport = createHttp1Transport();
+    for (let number = 1; number <= 2; number++) {
+      assertEquals(await (await transport.send(request(server.url))).text(10), "hello", wire);
+      await soon("connection closed", server.ended(number));
+    }
+    assertEquals(server.accepted, 2);
+    transport.close();
+  }
+});
+
+Deno.test("answers without a body have none, whatever they announce", async () => {
+  const cases: [wire: string, connections: number][] = [
+    ["HTTP/1.1 204 None\r\n\r\n", 1],
+    ["HTTP/1.1 304 Same\r\ncontent-length: 100\r\n\r\n", 1],
+    ["HTTP/1.1 204 None\r\ncontent-length: 4\r\n\r\nevil", 3],
+  ];
+  for (const [wire, connections] of cases) {
+    await using server = startKeeping(async (socket) => {
+      await say(socket, wire);
+      return "keep";
+    });
+    const transport = createHttp1Transport();
+    for (let number = 0; number < 3; number++) {
+      assertEquals(await (await transport.send(request(server.url))).text(10), "");
+    }
+    assertEquals(server.accepted, connections, wire);
+    transport.close();
+  }
+});

@@ -1,0 +1,94 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { BrokenAnswer } from "../../lib/http1/broken_answer.ts";
+import { following, type Framing } from "../../lib/http1/framing.ts";
+import { parseHead } from "../../lib/http1/head.ts";
+
+const read = (first: string, lines: string[], method = "POST") =>
+  following(parseHead(new TextEncoder().encode([first, ...lines, "", ""].join("\r\n"))), method);
+const OK = "HTTP/1.1 200 OK";
+const OLD = "HTTP/1.0 200 OK";
+
+Deno.test("where a body ends, and whether its connection can be used again", () => {
+  const none: Framing = { kind: "none" };
+  const chunked: Framing = { kind: "chunked" };
+  const close: Framing = { kind: "close" };
+  const five: Framing = { kind: "length", bytes: 5 };
+  const cases: [first: string, lines: string[], framing: Framing, keeps: boolean, method?: string][] = [
+    [OK, ["content-length: 5"], five, true],
+    [OK, ["Content-Length:5"], five, true],
+    [OK, ["content-length: 5", "content-length: 5"], five, true],
+    [OK, ["content-length: 5, 5"], five, true],
+    [OK, ["content-length: 0005"], five, true],
+    [OK, ["content-length: 0"], none, true],
+    [OK, ["content-length: 5", "connection: close"], five, false],
+    [OK, ["content-length: 5", "connection: Keep-Alive"], five, true],
+    [OK, ["content-length: 5", "connection: keep-alive, Close"], five, false],
+    [OK, ["content-length: 5", "connection: keep-alive", "connection: close"], five, false],
+    [OK, ["content-length: 5", "connection: x-closed"], five, true],
+    [OK, ["transfer-encoding: chunked"], chunked, true],
+    [OK, ["Transfer-Encoding: Chunked"], chunked, true],
+    [OK, [], close, false],
+    [OK, ["connection: keep-alive"], close, false],
+    [OLD, ["content-length: 5"], five, false],
+    [OLD, ["content-length: 5", "connection: keep-alive"], five, true],
+    [OLD, ["content-length: 5", "connection: x-kept"], five, false],
+    [OLD, [], close, false],
+    ["HTTP/1.1 204 No Content", [], none, true],
+    ["HTTP/1.1 204 No Content", ["content-length: 0"], none, true],
+    ["HTTP/1.1 204 No Content", ["content-length: 5"], none, false],
+    ["HTTP/1.1 204 No Content", ["transfer-encoding: chunked"], none, false],
+    ["HTTP/1.1 304 Not Modified", ["content-length: 5"], none, true],
+    [OK, ["content-length: 5"], none, true, "HEAD"],
+    [OK, ["transfer-encoding: chunked"], none, true, "HEAD"],
+  ];
+  for (const [first, lines, framing, keeps, method] of cases) {
+    const answer = read(first, lines, method);
+    assertEquals([answer.framing, answer.keeps], [framing, keeps], `${first} ${lines}`);
+  }
+});
+
+Deno.test("a body whose end is told in two ways, or in none that all understand, is refused", () => {
+  const cases: string[][] = [
+    ["content-length: 5", "transfer-encoding: chunked"],
+    ["transfer-encoding: chunked", "content-length: 0"],
+    ["content-length: 5", "content-length: 6"],
+    ["content-length: 5", "content-length: 05"],
+    ["content-length: 5, 6"],
+    ["content-length: 5,"],
+    ["content-length: -5"],
+    ["content-length: +5"],
+    ["content-length: 0x5"],
+    ["content-length: 5.0"],
+    ["content-length: 5 5"],
+    ["content-length: 1e3"],
+    ["content-length:"],
+    ["content-length: 9007199254740992"],
+    ["content-length: 99999999999999999999"],
+    ["transfer-encoding: identity"],
+    ["transfer-encoding: gzip, chunked"],
+    ["transfer-encoding: chunked, chunked"],
+    ["transfer-encoding: chunked", "transfer-encoding: chunked"],
+    ["transfer-encoding: chunked", "transfer-encoding: identity"],
+    ["transfer-encoding: xchunked"],
+    ["transfer-encoding: chunked;q=1"],
+    ["transfer-encoding:"],
+    ["transfer-encoding: \x0bchunked".replace("\x0b", "\xa0")],
+  ];
+  for (const lines of cases) assertThrows(() => read(OK, lines), BrokenAnswer, undefined, String(lines));
+  assertThrows(() => read(OLD, ["transfer-encoding: chunked"]), BrokenAnswer);
+});
+
+Deno.test("how long a server keeps a connection is what it says", () => {
+  const cases: [string[], number | undefined][] = [
+    [["keep-alive: timeout=5"], 5_000],
+    [["keep-alive: timeout=5, max=100"], 5_000],
+    [["keep-alive: max=100, Timeout=72"], 72_000],
+    [["keep-alive: mytimeout=5"], undefined],
+    [["keep-alive: timeout=x"], undefined],
+    [["keep-alive: timeout=5", "connection: close"], undefined],
+    [[], undefined],
+  ];
+  for (const [lines, ms] of cases) {
+    assertEquals(read(OK, ["content-length: 0", ...lines]).keepsMs, ms, String(lines));
+  }
+});

@@ -1,0 +1,104 @@
+import { assert, assertEquals } from "@std/assert";
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import type { Incoming } from "../../lib/upstreams/transport.ts";
+import { soon, until } from "../soon.ts";
+import { request } from "../upstreams/transports.ts";
+import { say, startKeeping } from "./keeping_server.ts";
+
+const CHUNKED = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`;
+
+/** Open descriptors of this process. */
+function descriptors(): number {
+  return [...Deno.readDirSync("/proc/self/fd")].length;
+}
+
+Deno.test("500 streams at once, each with its own text", async () => {
+  const go = Promise.withResolvers<void>();
+  await using server = startKeeping(async (socket, { body }) => {
+    await say(socket, CHUNKED + chunk(`data: ${body}-0\n\n`));
+    await go.promise;
+    for (let event = 1; event < 20; event++) await say(socket, chunk(`data: ${body}-${event}\n\n`));
+    await say(socket, chunk(""));
+    return "keep";
+  });
+  const transport = createHttp1Transport({ idleConnections: 500 });
+  const call = (number: number) => transport.send(request(server.url, { body: `s${number}` }));
+  const streams = await soon("heads", Promise.all(Array.from({ length: 500 }, (_, number) => call(number))));
+  assertEquals(server.open, 500);
+  go.resolve();
+  const texts = await soon("bodies", Promise.all(streams.map((incoming) => incoming.text(10_000))));
+  for (const [number, text] of texts.entries()) {
+    assertEquals(text, Array.from({ length: 20 }, (_, event) => `data: s${number}-${event}\n\n`).join(""));
+  }
+  // A second wave takes the same connections.
+  const again = await Promise.all(Array.from({ length: 500 }, (_, number) => call(number)));
+  await Promise.all(again.map((incoming) => incoming.text(10_000)));
+  assertEquals(server.accepted, 500);
+  transport.close();
+});
+
+Deno.test("no descriptor is left, however calls end", async () => {
+  await using server = startKeeping(async (socket, { body }) => {
+    if (body === "cut") await say(socket, `${CHUNKED}5\r\nhel`);
+    if (body === "broken") await say(socket, "HTTP/1.1 200 OK\n\n");
+    if (body === "cut" || body === "broken") return "close";
+    await say(socket, CHUNKED + chunk("hello"));
+    if (body === "whole") await say(socket, chunk(""));
+    else await socket.read(new Uint8Array(1));
+    return body === "whole" ? "keep" : "close";
+  });
+  const before = descriptors();
+  const transport = createHttp1Transport({ idleConnections: 8 });
+  const ends: Record<string, (incoming: Incoming, client: AbortController) => Promise<unknown>> = {
+    whole: (incoming) => incoming.text(100),
+    cut: (incoming) => incoming.text(100),
+    broken: (incoming) => incoming.text(100),
+    left: (incoming, client) => {
+      client.abort(new Error("Left"));
+      return incoming.read();
+    },
+    cancelled: (incoming) => Promise.resolve(incoming.cancel()),
+    large: (incoming) => incoming.text(1),
+  };
+  for (let round = 0; round < 20; round++) {
+    await Promise.all(
+      Object.entries(ends).map(async ([body, end]) => {
+        const client = new AbortController();
+        const incoming = await transport.send(request(server.url, { body, signal: client.signal })).catch(() =>
+          undefined
+        );
+        if (incoming !== undefined) await end(incoming, client).catch(() => {});
+      }),
+    );
+  }
+  // Both sides are in this process: two for each idle one.
+  await until("only idle ones left", () => server.open <= 8);
+  assert(descriptors() <= before + 16, `${descriptors() - before} more`);
+  transport.close();
+  await until("none left", () => server.open === 0 && descriptors() <= before);
+});
+
+Deno.test("no descriptor is left by calls that end while their connection is made", async () => {
+  await using server = startKeeping(async (socket) => {
+    await say(socket, CHUNKED + chunk(""));
+    return "keep";
+  });
+  const before = descriptors();
+  const transport = createHttp1Transport({ idleConnections: 0 });
+  let left = 0;
+  const lane = async (number: number) => {
+    for (let call = 0; call < 50; call++) {
+      const client = new AbortController();
+      // Some leave before, some after, and some just when it is made.
+      const timer = setTimeout(() => client.abort(new Error("Left")), ((number * 50 + call) % 40) / 10);
+      const sent = transport.send(request(server.url, { signal: client.signal }));
+      await sent.then((incoming) => incoming.text(10)).catch(() => left++);
+      clearTimeout(timer);
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, (_, number) => lane(number)));
+  assert(left > 20 && left < 1_000, `${left} left`);
+  await until("none left", () => server.open === 0 && descriptors() <= before);
+  transport.close();
+});

@@ -1,0 +1,78 @@
+import { assertEquals, assertStrictEquals, assertThrows } from "@std/assert";
+import { Heads, type Packed, packRequest } from "../../lib/http1/packed.ts";
+import { createScratches, SCRATCH_BYTES } from "../../lib/http1/scratch.ts";
+
+const DIRECTION = { host: "one.example", target: "/v1" };
+const LINES = "POST /v1 HTTP/1.1\r\nhost: one.example\r\n";
+const OWN = "accept-encoding: identity\r\nuser-agent: sluice\r\n";
+const textOf = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
+const wireOf = ({ first, second }: Packed) => textOf(first) + (second === undefined ? "" : textOf(second));
+
+Deno.test("a head is the last one only where all of it is", () => {
+  const heads = new Heads(DIRECTION);
+  const changes: [headers: Record<string, string>, closes: boolean][] = [
+    [{ a: "1", b: "2" }, false],
+    [{ a: "1", b: "3" }, false],
+    [{ a: "1" }, false],
+    [{}, false],
+    [{ a: "1", b: "2", c: "" }, false],
+    [{ a: "1", b: "2", d: "" }, false],
+    [{ a: "1", b: "2", d: "" }, true],
+    [{ A: "1", b: "2" }, true],
+    [{ constructor: "x" }, true],
+  ];
+  for (const [headers, closes] of changes) {
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+    const wanted = LINES + lines + OWN + (closes ? "connection: close\r\n" : "");
+    const begin = heads.begin({ headers, closes });
+    assertEquals(textOf(begin), wanted);
+    assertStrictEquals(heads.begin({ headers: { ...headers }, closes }), begin);
+  }
+});
+
+Deno.test("what the caller changes in headers that were sent is seen", () => {
+  const heads = new Heads(DIRECTION);
+  const headers: Record<string, string> = { authorization: "Bearer one" };
+  heads.begin({ headers, closes: false });
+  headers.authorization = "Bearer two";
+  assertEquals(textOf(heads.begin({ headers, closes: false })), `${LINES}authorization: Bearer two\r\n${OWN}`);
+  headers.authorization = "Bearer two\r\nx: y";
+  assertThrows(() => heads.begin({ headers, closes: false }), TypeError);
+  assertThrows(() => heads.begin({ headers, closes: false }), TypeError);
+});
+
+Deno.test("bodies of any length leave as they are, in one piece or in several, and say how long they are", () => {
+  const scratches = createScratches();
+  const begin = new Heads(DIRECTION).begin({ headers: {}, closes: false });
+  const lengths = [0, 1, 4_000, 20_000, SCRATCH_BYTES - 4 * 1024, SCRATCH_BYTES - 4 * 1024 + 1, 100_000];
+  for (const letter of ["x", "é", "漢"]) {
+    for (const length of lengths) {
+      const body = letter.repeat(length);
+      const bytes = new TextEncoder().encode(body);
+      const half = letter.repeat(length >> 1);
+      const halfBytes = new TextEncoder().encode(half).length;
+      for (
+        const given of [body, [bytes], [half, bytes.subarray(halfBytes)], [
+          bytes.subarray(0, halfBytes),
+          "",
+          body.slice(half.length),
+        ]]
+      ) {
+        const packed = packRequest(begin, { body: given, scratches });
+        const said = wireOf(packed) === `${textOf(begin)}content-length: ${bytes.length}\r\n\r\n${body}`;
+        assertEquals(said, true, letter + length);
+        packed.drop();
+        packed.drop();
+      }
+    }
+  }
+  // What was given back is taken once.
+  const [one, two] = [scratches.take(1), scratches.take(1)];
+  assertEquals(one === two, false);
+});
+
+Deno.test("a head that leaves no room before a small body goes before it", () => {
+  const begin = new Heads(DIRECTION).begin({ headers: { a: "x".repeat(5_000) }, closes: false });
+  const packed = packRequest(begin, { body: "hello", scratches: createScratches() });
+  assertEquals(wireOf(packed), `${textOf(begin)}content-length: 5\r\n\r\nhello`);
+});

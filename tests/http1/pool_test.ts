@@ -1,0 +1,355 @@
+import { assert, assertEquals, assertMatch } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { Connection } from "../../lib/http1/connection.ts";
+import { Pool } from "../../lib/http1/pool.ts";
+import type { Outgoing } from "../../lib/upstreams/transport.ts";
+import { soon, until } from "../soon.ts";
+import { failureOf, request } from "../upstreams/transports.ts";
+import { type KeepingServer, say, startKeeping } from "./keeping_server.ts";
+
+const OK = "HTTP/1.1 200 OK\r\n";
+const HELLO = `${OK}content-length: 5\r\n\r\nhello`;
+
+/** A server that says the same to everybody. */
+const startSame = (wire = HELLO): KeepingServer =>
+  startKeeping(async (socket) => {
+    await say(socket, wire);
+    return "keep";
+  });
+
+/** A host that plays with one socket after the other, and closes each. */
+function startBare(play: (socket: Deno.TcpConn, number: number) => Promise<void>) {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const host = {
+    url: `http://127.0.0.1:${listener.addr.port}`,
+    accepted: 0,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await serving;
+    },
+  };
+  const serving = (async () => {
+    for await (const socket of listener) {
+      await play(socket, host.accepted++);
+      socket.close();
+    }
+  })();
+  return host;
+}
+
+Deno.test("the connection that was used last is used first, and no more lie idle than may", async () => {
+  await using server = startSame();
+  const transport = createHttp1Transport({ idleConnections: 2 });
+  const three = await Promise.all([1, 2, 3].map(() => transport.send(request(server.url))));
+  for (const incoming of three) await incoming.text(10);
+  // The one that had been idle longest went.
+  await soon("one closed", server.ended(1));
+  for (let number = 0; number < 4; number++) await (await transport.send(request(server.url))).text(10);
+  assertEquals(server.accepted, 3);
+  assertEquals(new Set(server.asked.slice(3).map(({ connection }) => connection)).size, 1);
+  transport.close();
+  await soon("all closed", server.ended(3));
+});
+
+Deno.test("idle connections are closed in time, and sooner where the server says so", async () => {
+  const pool = new Pool({ hostname: "127.0.0.1", port: 1, tls: false }, { idleConnections: 5, idleMs: 50 });
+  pool.close();
+  await using server = startSame();
+  const transport = createHttp1Transport({ idleMs: 50 });
+  await (await transport.send(request(server.url))).text(10);
+  await soon("idle closed", server.ended(1));
+  transport.close();
+
+  // A second before its time it is not used any more: with one second, never.
+  for (const [seconds, kept] of [[1, false], [60, true]] as const) {
+    await using polite = startSame(`${OK}keep-alive: timeout=${seconds}\r\ncontent-length: 5\r\n\r\nhello`);
+    const patient = createHttp1Transport();
+    await (await patient.send(request(polite.url))).text(10);
+    await (await patient.send(request(polite.url))).text(10);
+    assertEquals(polite.accepted, kept ? 1 : 2);
+    patient.close();
+  }
+});
+
+Deno.test("a connection that its server closed while it was idle is not used", async () => {
+  await using server = startSame();
+  const transport = createHttp1Transport();
+  for (let number = 1; number <= 5; number++) {
+    assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
+    server.hangUp();
+    // The runtime tells of it when it comes round.
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assertEquals(server.accepted, number);
+  }
+  transport.close();
+});
+
+Deno.test("what a server says without being asked is nobody's answer", async () => {
+  const said = Promise.withResolvers<void>();
+  await using server = startKeeping(async (socket, { connection }) => {
+    await say(socket, HELLO);
+    if (connection > 0) return "keep";
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await say(socket, `${OK}content-length: 4\r\n\r\nevil`);
+    said.resolve();
+    return "keep";
+  });
+  const transport = createHttp1Transport();
+  assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
+  await said.promise;
+  await soon("connection closed", server.ended(1));
+  assertEquals(await (await transport.send(request(server.url))).text(10), "hello");
+  assertEquals(server.accepted, 2);
+  transport.close();
+
+  // The same in one piece with the answer before.
+  await using eager = startSame(`${HELLO}${OK}content-length: 4\r\n\r\nevil`);
+  const second = createHttp1Transport();
+  for (let number = 1; number <= 2; number++) {
+    assertEquals(await (await second.send(request(eager.url))).text(10), "hello");
+    await soon("connection closed", eager.ended(number));
+  }
+  second.close();
+});
+
+Deno.test("a request that has left whole is never sent again, and says where that may help", async () => {
+  for (const then of ["close", "reset"] as const) {
+    await using server = startKeeping(async (socket, { body }) => {
+      if (body !== "first") return then;
+      await say(socket, HELLO);
+      return "keep";
+    });
+    const transport = createHttp1Transport();
+    await (await transport.send(request(server.url, { body: "first" }))).text(10);
+    const error = await failureOf(transport.send(request(server.url, { body: "second" })));
+    assert(error instanceof GatewayError && error.kind === "upstream", String(error));
+    assertEquals(error.fault, "stale");
+    assertMatch(error.message, /Cannot reach/);
+    assertEquals(server.asked.map(({ body }) => body), ["first", "second"]);
+    assertEquals(server.accepted, 1);
+    transport.close();
+  }
+});
+
+Deno.test("a connection that ends is not stale where it is new, answered, took its time, or carried a stream", async () => {
+  const cases: [name: string, say: string, waitMs: number, change: () => Partial<Outgoing>][] = [
+    ["new", "", 0, () => ({ fresh: true })],
+    ["answered", "H", 0, () => ({})],
+    ["took its time", "", 1_050, () => ({})],
+    ["carried a stream", "", 0, () => ({ body: ReadableStream.from([new Uint8Array(3)]) })],
+    ["carried a stream of known length", "", 0, () => ({
+      body: ReadableStream.from([new Uint8Array(3)]),
+      bodyBytes: 3,
+    })],
+  ];
+  for (const [name, said, waitMs, change] of cases) {
+    await using server = startKeeping(async (socket, { body }) => {
+      await say(socket, body === "first" ? HELLO : said);
+      if (body === "first") return "keep";
+      await new Promise((resolve) => setTimeout(resolve, waitMs));
+      return "close";
+    });
+    const transport = createHttp1Transport();
+    await (await transport.send(request(server.url, { body: "first" }))).text(10);
+    const error = await failureOf(transport.send(request(server.url, { body: "second", ...change() })));
+    assert(
+      error instanceof GatewayError && error.kind === "upstream" && error.fault === undefined,
+      `${name}: ${error}`,
+    );
+    assertEquals([server.asked.length, server.accepted], [2, name === "new" ? 2 : 1], name);
+    transport.close();
+  }
+});
+
+Deno.test("a stream of known length goes out under it, and never with a byte more or less", async () => {
+  await using server = startKeeping(async (socket) => {
+    await say(socket, HELLO);
+    return "keep";
+  });
+  const transport = createHttp1Transport();
+  const send = (bodyBytes: number, ...pieces: number[]) =>
+    transport.send(request(server.url, {
+      body: ReadableStream.from(pieces.map((size) => new TextEncoder().encode("x".repeat(size)))),
+      bodyBytes,
+    }));
+  for (const [bytes, ...pieces] of [[5, 2, 0, 3], [0], [700_000, 300_000, 400_000]] as const) {
+    assertEquals(await (await send(bytes, ...pieces)).text(10), "hello");
+    const asked = server.asked.at(-1);
+    assertMatch(asked?.head ?? "", new RegExp(`\\r\\ncontent-length: ${bytes}\\r\\n`));
+    assert(!asked?.head.includes("transfer-encoding"));
+    assertEquals(asked?.body, "x".repeat(bytes));
+  }
+  assertEquals(server.accepted, 1);
+  for (const pieces of [[2, 2], [2, 4]]) {
+    const error = await soon("failure", failureOf(send(5, ...pieces)));
+    assert(error instanceof GatewayError && error.kind === "upstream", String(error));
+    await until("connection closed", () => server.open === 0);
+  }
+  assertEquals(server.asked.length, 3);
+  transport.close();
+});
+
+Deno.test("how long a connection may lie idle depends on what its host usually bears", async () => {
+  for (
+    const [tls, keepsMs, wanted] of [[false, undefined, 4_000], [true, undefined, 50_000], [
+      true,
+      5_000,
+      4_000,
+    ]] as const
+  ) {
+    const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+    const pool = new Pool({ hostname: "127.0.0.1", port: listener.addr.port, tls }, { idleConnections: 5 });
+    const connection = new Connection(await Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port }));
+    const peer = await listener.accept();
+    pool.put(connection, keepsMs);
+    assertEquals(connection.idleMs, wanted);
+    pool.close();
+    peer.close();
+    listener.close();
+  }
+});
+
+Deno.test("a connection is taken up before its time is over, and never after it or where its pool is closed", async () => {
+  await using server = startSame();
+  const { hostname, port } = new URL(server.url);
+  const pool = new Pool({ hostname, port: Number(port), tls: false }, { idleConnections: 5 });
+  const open = () => pool.open(new AbortController().signal);
+  // By its peer it has 3 seconds, less the one before the end.
+  for (const [keepsMs, idleMs] of [[3_000, 2_000], [undefined, 4_000]] as const) {
+    const connection = await open();
+    const before = performance.now();
+    pool.put(connection, keepsMs);
+    assert(connection.idleSince >= before);
+    assert(pool.take(connection.idleSince + idleMs - 1) === connection);
+    pool.put(connection, keepsMs);
+    assertEquals(pool.take(connection.idleSince + idleMs + 1), undefined);
+  }
+  await soon("old ones closed", server.ended(2));
+  const late = await open();
+  pool.close();
+  assertEquals(pool.keeps, false);
+  pool.put(late);
+  assertEquals(pool.take(), undefined);
+  await soon("the last one closed", server.ended(3));
+});
+
+Deno.test("a request that could not leave whole is sent once more, on a new connection", async () => {
+  const large = "x".repeat(20_000_000);
+  let whole = 0;
+  await using host = startBare(async (socket, number) => {
+    const buffer = new Uint8Array(1_000_000);
+    const first = await socket.read(buffer) ?? 0;
+    if (number === 0) {
+      // Answers once, and is gone in the middle of the next request.
+      await say(socket, HELLO);
+      await socket.read(buffer);
+    } else {
+      for (let left = large.length - first; left > 0;) left -= await socket.read(buffer) ?? left;
+      whole++;
+      await say(socket, HELLO);
+      await socket.read(buffer).catch(() => {});
+    }
+  });
+  const transport = createHttp1Transport();
+  await (await transport.send(request(host.url, { body: "first" }))).text(10);
+  assertEquals(await (await soon("answer", transport.send(request(host.url, { body: large })))).text(10), "hello");
+  assertEquals([host.accepted, whole], [2, 1]);
+  transport.close();
+});
+
+Deno.test("a request that could not leave whole is not sent again where its answer had begun", async () => {
+  await using host = startBare(async (socket) => {
+    const buffer = new Uint8Array(10_000);
+    await socket.read(buffer);
+    await say(socket, HELLO);
+    await socket.read(buffer);
+    await say(socket, "HTTP/1.1 500 ");
+    // What it said is not lost with the connection.
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  });
+  const transport = createHttp1Transport();
+  await (await transport.send(request(host.url, { body: "first" }))).text(10);
+  const call = transport.send(request(host.url, { body: "x".repeat(20_000_000) }));
+  assert(await soon("failure", failureOf(call)) instanceof GatewayError);
+  assertEquals(host.accepted, 1);
+  transport.close();
+});
+
+Deno.test("a stream that was begun is not sent again", async () => {
+  await using host = startBare(async (socket) => {
+    const buffer = new Uint8Array(10_000);
+    await socket.read(buffer);
+    await say(socket, HELLO);
+    await socket.read(buffer);
+  });
+  const transport = createHttp1Transport();
+  await (await transport.send(request(host.url, { body: "first" }))).text(10);
+  const cancelled = Promise.withResolvers<void>();
+  const endless = new ReadableStream<Uint8Array>({
+    pull: (controller) => controller.enqueue(new Uint8Array(100_000)),
+    cancel: () => cancelled.resolve(),
+  });
+  const error = await soon("failure", failureOf(transport.send(request(host.url, { body: endless }))));
+  assert(error instanceof GatewayError && error.fault === undefined, String(error));
+  await soon("stream cancelled", cancelled.promise);
+  assertEquals(host.accepted, 1);
+  transport.close();
+});
+
+Deno.test("an answer that came before the request was whole leaves no connection behind", async () => {
+  const closed = Promise.withResolvers<void>();
+  await using host = startBare(async (socket) => {
+    const buffer = new Uint8Array(10_000);
+    await socket.read(buffer);
+    await say(socket, HELLO);
+    while (await socket.read(buffer).catch(() => null) !== null);
+    closed.resolve();
+  });
+  const transport = createHttp1Transport();
+  const never = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(10)) });
+  assertEquals(await (await transport.send(request(host.url, { body: never }))).text(10), "hello");
+  await soon("connection closed", closed.promise);
+  assertEquals(host.accepted, 1);
+  transport.close();
+});
+
+Deno.test("interim answers are passed over, and many of them are refused", async () => {
+  const interim = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n";
+  for (const [count, fine] of [[0, true], [1, true], [16, true], [17, false]] as const) {
+    await using server = startSame(interim.repeat(count) + HELLO);
+    const transport = createHttp1Transport();
+    const error = await failureOf(transport.send(request(server.url)).then((incoming) => incoming.text(10)));
+    assertEquals(error === undefined, fine, `${count}: ${error}`);
+    await until("connection kept or closed", () => server.open === (fine ? 1 : 0));
+    transport.close();
+  }
+});
+
+Deno.test("a call that is given up says so, even where all of its answer has come", async () => {
+  await using server = startSame();
+  for (const act of ["read", "text"] as const) {
+    const transport = createHttp1Transport();
+    const client = new AbortController();
+    const incoming = await transport.send(request(server.url, { signal: client.signal }));
+    const reason = new Error("Left");
+    client.abort(reason);
+    assertEquals(await failureOf(act === "read" ? incoming.read() : incoming.text(10)), reason);
+    incoming.release();
+    incoming.cancel();
+    await until("connection closed", () => server.open === 0);
+    transport.close();
+  }
+});
+
+Deno.test("a stream that was never begun is cancelled", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  listener.close();
+  const cancelled = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({ cancel: () => cancelled.resolve() });
+  const transport = createHttp1Transport();
+  const url = `http://127.0.0.1:${listener.addr.port}`;
+  assert(await failureOf(transport.send(request(url, { body }))) instanceof GatewayError);
+  await soon("cancelled", cancelled.promise);
+  transport.close();
+});

@@ -1,0 +1,64 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { canServe } from "../../lib/http1/can_serve.ts";
+import { type RequestHead, writeHead } from "../../lib/http1/request.ts";
+
+const HEAD: RequestHead = { method: "POST", target: "/v1?a=b", host: "one.example", headers: {}, closes: false };
+
+Deno.test("a head says where it goes, what comes, and where that ends", () => {
+  assertEquals(
+    writeHead({ ...HEAD, headers: { "Content-Type": "application/json", empty: "" }, bodyBytes: 12 }),
+    "POST /v1?a=b HTTP/1.1\r\nhost: one.example\r\nContent-Type: application/json\r\nempty: \r\ncontent-length: 12\r\n\r\n",
+  );
+  assertEquals(
+    writeHead({ ...HEAD, closes: true }),
+    "POST /v1?a=b HTTP/1.1\r\nhost: one.example\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n",
+  );
+});
+
+Deno.test("what would become another line, another header or another request is not written", () => {
+  const values = ["a\r\nb: c", "a\n", "\r", "a\0b", "a\x7f", "\u2028", "\u0100", "😀"];
+  const names = [
+    "",
+    "a b",
+    "a:",
+    "a\r\nb",
+    "ä",
+    "a\0",
+    "Host",
+    "CONTENT-LENGTH",
+    "transfer-encoding",
+    "Connection",
+    "te",
+  ];
+  for (const value of values) assertThrows(() => writeHead({ ...HEAD, headers: { a: value } }), TypeError);
+  for (const name of names) assertThrows(() => writeHead({ ...HEAD, headers: { [name]: "x" } }), TypeError);
+  for (const target of ["", "v1", "/a b", "/a\r\n", "/\xe4"]) {
+    assertThrows(() => writeHead({ ...HEAD, target }), TypeError);
+  }
+  for (const method of ["", "post", "GET /"]) assertThrows(() => writeHead({ ...HEAD, method }), TypeError);
+});
+
+Deno.test("addresses behind a proxy, and those that are no plain HTTP, are left to fetch", () => {
+  const cases: [url: string, env: Record<string, string>, can: boolean][] = [
+    ["https://one.example/v1", {}, true],
+    ["http://[::1]:80", {}, true],
+    ["https://one.example", { HTTPS_PROXY: "" }, true],
+    ["https://one.example", { HTTP_PROXY: "http://p" }, true],
+    ["http://one.example", { HTTPS_PROXY: "http://p" }, true],
+    ["https://one.example", { NO_PROXY: "one.example" }, true],
+    ["https://one.example", { HTTPS_PROXY: "http://p" }, false],
+    ["https://one.example", { https_proxy: "http://p" }, false],
+    ["http://one.example", { http_proxy: "http://p" }, false],
+    ["http://one.example", { ALL_PROXY: "http://p" }, false],
+    ["https://one.example", { all_proxy: "http://p" }, false],
+    ["https://one.example", { all_proxy: "http://p", NO_PROXY: ".example" }, true],
+    ["http://10.0.0.7:8000", { HTTP_PROXY: "http://p", NO_PROXY: "10.0.0.0/8" }, true],
+    ["http://11.0.0.7:8000", { HTTP_PROXY: "http://p", NO_PROXY: "10.0.0.0/8" }, false],
+    ["https://me@one.example", {}, false],
+    ["https://me:you@one.example", {}, false],
+    ["ftp://one.example", {}, false],
+    ["http+unix://%2fa", {}, false],
+    ["one.example", {}, false],
+  ];
+  for (const [url, env, can] of cases) assertEquals(canServe(url, (name) => env[name]), can, url + JSON.stringify(env));
+});

@@ -1,0 +1,25 @@
+import { assert, assertEquals } from "@std/assert";
+import { Connection } from "../../lib/http1/connection.ts";
+import { Sending } from "../../lib/http1/sending.ts";
+
+Deno.test("a piece that leaves in several steps leaves whole, and in its order", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const [socket, peer] = await Promise.all([
+    Deno.connect({ hostname: "127.0.0.1", port: listener.addr.port }),
+    listener.accept(),
+  ]);
+  // More than the buffers of a connection hold.
+  const first = Uint8Array.from({ length: 20_000_000 }, (_, index) => index % 251);
+  const second = new Uint8Array([251, 252, 253]);
+  let dropped = 0;
+  const sending = new Sending({ broken() {} }, {
+    connection: new Connection(socket),
+    packed: { first, second, drop: () => void dropped++ },
+  });
+  sending.settled.then(() => socket.close());
+  const came = new Uint8Array(await new Response(peer.readable).arrayBuffer());
+  assert(sending.whole);
+  assertEquals(dropped, 1);
+  assertEquals(came.length, first.length + second.length);
+  assert(came.every((byte, index) => byte === (first[index] ?? second[index - first.length])));
+});

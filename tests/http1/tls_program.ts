@@ -1,0 +1,21 @@
+/** Calls one TLS upstream in a process of its own: which authorities are trusted is set at its start. */
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { request } from "../upstreams/transports.ts";
+
+const [url = "", count = "1"] = Deno.args;
+const transport = createHttp1Transport();
+
+async function call(): Promise<string> {
+  try {
+    const incoming = await transport.send(request(url));
+    return `${incoming.status} ${await incoming.text(100_000)}`;
+  } catch (error) {
+    return error instanceof Error ? `${error.name} ${"fault" in error ? error.fault : ""}` : String(error);
+  }
+}
+
+const said = await Promise.all(Array.from({ length: Number(count) }, call));
+// Once more, on a connection that is there.
+said.push(await call());
+transport.close();
+await Deno.stdout.write(new TextEncoder().encode(JSON.stringify(said)));

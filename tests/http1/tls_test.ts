@@ -1,0 +1,152 @@
+import { assert, assertEquals } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
+import { createDialler } from "../../lib/http1/socket.ts";
+import { soon } from "../soon.ts";
+import { failureOf, request } from "../upstreams/transports.ts";
+
+const FILES = new URL("../fixtures/tls/", import.meta.url);
+const CA = new URL("ca.pem", FILES).pathname;
+const TLS = {
+  cert: await Deno.readTextFile(new URL("server.pem", FILES)),
+  key: await Deno.readTextFile(new URL("server.key", FILES)),
+};
+
+/** A server of HTTP/1.1 over TLS that offers what it is told to. */
+function startTls(
+  alpnProtocols?: string[],
+): AsyncDisposable & { port: number; accepted: number; chosen: Set<string | null> } {
+  const listener = Deno.listenTls({ hostname: "127.0.0.1", port: 0, ...TLS, alpnProtocols });
+  const sockets = new Set<Deno.TlsConn>();
+  const running: Promise<void>[] = [];
+  const chosen = new Set<string | null>();
+  async function serve(socket: Deno.TlsConn): Promise<void> {
+    const { alpnProtocol } = await socket.handshake();
+    chosen.add(alpnProtocol);
+    const buffer = new Uint8Array(10_000);
+    const answer = new TextEncoder().encode("HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhello");
+    while (await socket.read(buffer) !== null) await socket.write(answer);
+  }
+  const server = {
+    port: listener.addr.port,
+    accepted: 0,
+    chosen,
+    async [Symbol.asyncDispose]() {
+      listener.close();
+      await accepting;
+      for (const socket of sockets) close(socket);
+      await Promise.all(running);
+    },
+  };
+  const accepting = (async () => {
+    for await (const socket of listener) {
+      server.accepted++;
+      sockets.add(socket);
+      running.push(serve(socket).catch(() => {}));
+    }
+  })();
+  return server;
+}
+
+function close(socket: Deno.TlsConn): void {
+  try {
+    socket.close();
+  } catch {
+    // It is closed already.
+  }
+}
+
+async function callFrom(url: string, env: Record<string, string>, count = 1): Promise<string[]> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [
+      "run",
+      "--quiet",
+      "--no-check",
+      "-A",
+      new URL("tls_program.ts", import.meta.url).pathname,
+      url,
+      String(count),
+    ],
+    env: { NO_COLOR: "1", ...env },
+    cwd: new URL("../..", import.meta.url),
+  }).output();
+  assertEquals(code, 0, new TextDecoder().decode(stderr));
+  return JSON.parse(new TextDecoder().decode(stdout));
+}
+
+Deno.test("authorities are trusted as the runtime is told, under a name and an address", async () => {
+  await using server = startTls(["h2", "http/1.1"]);
+  const fine = ["200 hello", "200 hello"];
+  const settings: [Record<string, string>, string[]][] = [
+    [{ DENO_CERT: CA }, fine],
+    [{ NODE_EXTRA_CA_CERTS: CA }, fine],
+    [{ DENO_TLS_CA_STORE: "system", SSL_CERT_FILE: CA }, fine],
+    [{}, ["GatewayError unreachable", "GatewayError unreachable"]],
+  ];
+  for (const [env, said] of settings) {
+    for (const host of ["127.0.0.1", "localhost"]) {
+      assertEquals(await callFrom(`https://${host}:${server.port}`, env), said, JSON.stringify(env));
+    }
+  }
+  // Nobody speaks HTTP/2.
+  assertEquals([...server.chosen], ["http/1.1"]);
+});
+
+Deno.test("a certificate for another name is no connection", async () => {
+  await using server = startTls();
+  const said = await callFrom(`https://127.0.0.2:${server.port}`, { DENO_CERT: CA });
+  assertEquals(said, ["GatewayError unreachable", "GatewayError unreachable"]);
+});
+
+Deno.test("100 calls at once take 100 connections, and one more takes one of them", async () => {
+  await using server = startTls();
+  const said = await callFrom(`https://localhost:${server.port}`, { DENO_CERT: CA }, 100);
+  assertEquals(said, Array(101).fill("200 hello"));
+  assertEquals(server.accepted, 100);
+});
+
+Deno.test("a host that begins no handshake is given up in time, and so is a call that ends meanwhile", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const url = `https://127.0.0.1:${listener.addr.port}`;
+  const transport = createHttp1Transport();
+  const started = performance.now();
+  const late = await soon("limit", failureOf(transport.send(request(url, { limits: { connectMs: 100 } }))));
+  assert(late instanceof GatewayError && late.message.includes("no connection within 0.1 s"), String(late));
+  assert(performance.now() - started < 1_000);
+  const reason = new Error("Left");
+  const client = new AbortController();
+  const failed = failureOf(transport.send(request(url, { signal: client.signal })));
+  setTimeout(() => client.abort(reason), 30);
+  assertEquals(await soon("abort", failed), reason);
+  transport.close();
+  listener.close();
+});
+
+Deno.test("handshakes that never end are bounded in number, and those that do are forgotten", async () => {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const peers: Deno.TcpConn[] = [];
+  const accepting = (async () => {
+    for await (const peer of listener) peers.push(peer);
+  })();
+  const dialler = createDialler({ hostname: "127.0.0.1", port: listener.addr.port, tls: true });
+  const giveUp = async () => {
+    const call = new AbortController();
+    const failed = failureOf(dialler.dial(call.signal));
+    const count = peers.length;
+    while (peers.length === count) await new Promise((resolve) => setTimeout(resolve, 1));
+    // Past the connection, in the handshake.
+    await peers.at(-1)?.read(new Uint8Array(1_000));
+    call.abort(new Error("Left"));
+    return String(await failed);
+  };
+  for (let number = 0; number < 64; number++) assertEquals(await giveUp(), "Error: Left");
+  const refused = await failureOf(dialler.dial(new AbortController().signal));
+  assert(String(refused).includes("too many TLS handshakes"), String(refused));
+  for (const peer of peers) peer.close();
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  assertEquals(await giveUp(), "Error: Left");
+  dialler.close();
+  listener.close();
+  await accepting;
+  peers.at(-1)?.close();
+});

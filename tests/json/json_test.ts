@@ -1,0 +1,259 @@
+import { assert, assertEquals, assertInstanceOf, assertLess, assertStrictEquals } from "@std/assert";
+import {
+  isObject,
+  isRawNumber,
+  type Json,
+  JSON_LIMITS,
+  JsonError,
+  parseJson,
+  plainNumbers,
+  readJson,
+  writeJson,
+} from "../../lib/json/json.ts";
+
+import { objectText } from "../../lib/json/splice.ts";
+import { seeded } from "../random.ts";
+
+const ROOMY = { depth: 1000, nodes: 1e6, keys: 1e6 };
+
+/** The error that parsing ends in, or `undefined`. */
+function errorOf(text: string, limits = JSON_LIMITS): JsonError | undefined {
+  try {
+    parseJson(text, limits);
+  } catch (error) {
+    assertInstanceOf(error, JsonError);
+    return error;
+  }
+  return undefined;
+}
+
+Deno.test("parseJson() and writeJson() keep every number as it was written", () => {
+  const numbers = [
+    "0",
+    "-0",
+    "1.0",
+    "-1.50",
+    "1e400",
+    "-1e400",
+    "1E5",
+    "1e-7",
+    "9007199254740993",
+    "12345678901234567890",
+  ];
+  for (const number of [...numbers, "0.1", "5e-324", "123456789012345", "-7", "1e21", "0.10", "0e0"]) {
+    assertEquals(writeJson(parseJson(number)), number);
+    const nested = `{"a":[${number},1,"x"],"b":{"c":${number}}}`;
+    assertEquals(writeJson(parseJson(nested)), nested);
+  }
+});
+
+Deno.test("parseJson() makes ordinary numbers of what a double can hold", () => {
+  assertEquals(parseJson('{"a":1,"b":-2.5,"c":1e+21}'), { a: 1, b: -2.5, c: 1e21 });
+  const [big, half] = parseJson("[9007199254740993, 0.5]") as Json[];
+  assert(isRawNumber(big));
+  assertEquals(big.rawJSON, "9007199254740993");
+  assertStrictEquals(half, 0.5);
+});
+
+Deno.test("readJson() says where the outermost members stand, and whether a number is kept as its text", () => {
+  const text = ' { "a" :1, "b":{"a":[2,{"c":3}]} , "\\u0063":"}\\"," }';
+  const { members, hasRaw } = readJson(text);
+  assertEquals(members.map(({ name, start, end }) => [name, text.slice(start, end)]), [
+    ["a", "1"],
+    ["b", '{"a":[2,{"c":3}]}'],
+    ["c", '"}\\","'],
+  ]);
+  assertEquals(members.map(({ before }) => text.charAt(before)), [" ", ",", ","]);
+  assertEquals(hasRaw, false);
+  assertEquals(readJson('{"a":[1.0]}').hasRaw, true);
+  for (const text of ["{}", "[]", '[{"a":1}]', '"a"', " 1 "]) assertEquals(readJson(text).members, [], text);
+});
+
+Deno.test("isObject() is true for JSON objects alone, also for one with a member rawJSON", () => {
+  assert(isObject(parseJson("{}")));
+  assert(isObject(parseJson('{"rawJSON":"1"}')));
+  for (const text of ["[]", "null", "1", "1.0", '"x"', "true"]) assert(!isObject(parseJson(text)), text);
+  assert(!isRawNumber(parseJson('{"rawJSON":"1"}')));
+});
+
+Deno.test("parseJson() takes __proto__ and constructor as plain data", () => {
+  const text = '{"__proto__":{"admin":true},"constructor":1,"a":{"__proto__":null}}';
+  const value = parseJson(text);
+  assert(isObject(value));
+  assert(Object.hasOwn(value, "__proto__"));
+  assertStrictEquals(Object.getPrototypeOf(value), Object.prototype);
+  assertStrictEquals(value["admin"], undefined);
+  assertEquals(writeJson(value), text);
+  const raw = text.replace("1,", "1.0,");
+  assertEquals(writeJson(parseJson(raw)), raw);
+});
+
+Deno.test("parseJson() names the position of what is malformed", () => {
+  const cases: [text: string, position: number, message: string][] = [
+    ["", 0, "Expected a value"],
+    ["  ", 2, "Expected a value"],
+    ["{", 1, "Expected a member name in double quotes"],
+    ['{"a"', 4, 'Expected ":"'],
+    ['{"a":', 5, "Expected a value"],
+    ['{"a":1', 6, 'Expected "," or "}"'],
+    ['{"a":1,}', 7, "Expected a member name in double quotes"],
+    ["[1,]", 3, "Expected a value"],
+    ["[1 2]", 3, 'Expected "," or "]"'],
+    ["[1}", 2, 'Expected "," or "]"'],
+    ["{a:1}", 1, "Expected a member name in double quotes"],
+    ["{'a':1}", 1, "Expected a member name in double quotes"],
+    ['{"a":1} x', 8, "Expected nothing after the value"],
+    ["1 2", 2, "Expected nothing after the value"],
+    ["01", 1, "Expected nothing after the value"],
+    ["-", 1, "Expected a digit"],
+    ["1.", 2, "Expected a digit"],
+    ["[1.e5]", 3, "Expected a digit"],
+    ["1e+", 3, "Expected a digit"],
+    ["+1", 0, "Expected a value"],
+    ["NaN", 0, "Expected a value"],
+    ["[tru]", 1, "Expected a value"],
+    ["nulls", 4, "Expected nothing after the value"],
+    ['"abc', 4, 'Expected a closing "'],
+    ['"abc\\"', 6, 'Expected a closing "'],
+    ['{"a":"x\ny"}', 7, "Expected control characters in strings to be escaped"],
+    ['{"a":"x\ny', 7, "Expected control characters in strings to be escaped"],
+    ['["\\x"]', 3, 'Expected an escape: one of " \\ / b f n r t u'],
+    ['["\\u12G4"]', 6, "Expected four hexadecimal digits"],
+    ['["\\\\\\u12"]', 8, "Expected four hexadecimal digits"],
+    ['{"\\q":1}', 3, 'Expected an escape: one of " \\ / b f n r t u'],
+    ['["a\u0000"] trailing', 3, "Expected control characters in strings to be escaped"],
+    ["\u00a01", 0, "Expected a value"],
+    ["/*x*/1", 0, "Expected a value"],
+  ];
+  for (const [text, position, message] of cases) {
+    const error = errorOf(text);
+    assertEquals([error?.position, error?.message], [position, message], JSON.stringify(text));
+  }
+});
+
+Deno.test("parseJson() refuses equal names in the two outermost levels, however they are spelled", () => {
+  for (
+    const text of [
+      '{"model":1,"model":2}',
+      '{"model":1,"\\u006dodel":2}',
+      '{"a":{"b":1,"b":1}}',
+      '[{"b":1,"b":1}]',
+      '{"__proto__":1,"__proto__":2}',
+    ]
+  ) assertEquals(errorOf(text)?.message.startsWith("Expected each member once"), true, text);
+  assertEquals(parseJson('{"a":{"b":{"c":1,"c":2}}}'), { a: { b: { c: 2 } } });
+  // What only looks alike, and numbers that are kept as their text, are no equal names.
+  for (const text of ['{"1":{"1":1},"a":[{"a":1},{"a":1}],"\\u0031 ":1.0}', '[{"a":1},{"a":1.0},-0]', "[[[]],1.0]"]) {
+    assertEquals(errorOf(text), undefined, text);
+  }
+});
+
+Deno.test("parseJson() names the first of two faults", () => {
+  const cases: [text: string, position: number][] = [
+    ['{"a":1,"a":2,}', 7],
+    ['{"a":1,"b":{"c":1,"c":"\\x"}}', 18],
+    ['{"a":"\\x","a":2}', 7],
+    ['{"a":"\n","b":1,"b":2', 6],
+  ];
+  for (const [text, position] of cases) assertEquals(errorOf(text)?.position, position, text);
+});
+
+Deno.test("parseJson() stops at the limits", () => {
+  const limits = { depth: 3, nodes: 6, keys: 2 };
+  assertEquals(errorOf("[[[]]]", limits), undefined);
+  assertEquals(errorOf("[[[[]]]]", limits)?.position, 3);
+  assertEquals(errorOf("[1,2,3,4,5]", limits), undefined);
+  assertEquals(errorOf("[1,2,3,4,5,6]", limits)?.position, 11);
+  assertEquals(errorOf('{"a":1,"b":2}', limits), undefined);
+  assertEquals(errorOf('{"a":1,"b":2,"c":3}', limits)?.position, 13);
+});
+
+Deno.test("parseJson() refuses bombs before it spends time on them", () => {
+  const bombs: [name: string, text: string][] = [
+    ["depth of 5 million", "[".repeat(5_000_000) + "]".repeat(5_000_000)],
+    ["1 million members", `{${Array.from({ length: 1_000_000 }, (_, key) => `"k${key}":1`).join()}}`],
+    ["10 million numbers", `[${"1,".repeat(10_000_000)}1]`],
+    ["1 million long numbers", `[${"1.0000000000000000001,".repeat(1_000_000)}1]`],
+    ["8 million open objects", '{"a":'.repeat(8_000_000)],
+    ["backslashes without an end", `"${"\\".repeat(20_000_000)}`],
+    ["a number of 20 million digits", `[${"1".repeat(20_000_000)}]`],
+    ["escaped quotes without an end", `"${'\\"'.repeat(10_000_000)}`],
+  ];
+  for (const [name, text] of bombs) {
+    const start = performance.now();
+    assert(errorOf(text) !== undefined, name);
+    // Each takes some tenths of a second at most; time that grew with the square of a length would be minutes.
+    assertLess(performance.now() - start, 5_000, name);
+  }
+});
+
+Deno.test("parseJson() accepts exactly what JSON.parse accepts, and reads the same", () => {
+  const { below } = seeded(7);
+  const seeds = [
+    '{"model":"a/b","messages":[{"role":"user","content":"hi \\u00e9 \\"x\\" \\\\"}],"n":1,"t":-0.5e-3,"s":null,"b":[true,false,{}]}',
+    '[[],[{}],{"a":[]},"",0,-1,1e5,"\\ud83d\\ude00"]',
+  ];
+  const alphabet = '{}[]",:\\0123456789.eE+-truefalsn u \n\t\u0001';
+  let refused = 0;
+  for (let run = 0; run < 30_000; run++) {
+    let text = seeds[run % seeds.length] ?? "";
+    for (let edits = 1 + below(3); edits > 0; edits--) {
+      const at = below(text.length);
+      const insert = below(2) === 0 ? "" : alphabet.charAt(below(alphabet.length));
+      text = text.slice(0, at) + insert + text.slice(at + below(3));
+    }
+    let expected: unknown;
+    let valid = true;
+    try {
+      expected = JSON.parse(text);
+    } catch {
+      valid = false;
+      refused++;
+    }
+    const error = errorOf(text, ROOMY);
+    if (error?.message.startsWith("Expected each member once")) continue;
+    assertEquals(error === undefined, valid, text);
+    if (valid) {
+      const { value, members } = readJson(text, ROOMY);
+      assertEquals(JSON.parse(writeJson(value)), expected, text);
+      assertEquals(members, isObject(value) ? objectText(text).members : [], text);
+    } else assert(error !== undefined && error.position >= 0 && error.position <= text.length, text);
+  }
+  assert(refused > 10_000 && refused < 30_000);
+});
+
+Deno.test("parseJson() names a position close to the one the engine names", () => {
+  // The engine names a position for most faults; ours must agree with it wherever it does.
+  let compared = 0;
+  for (
+    const text of [
+      '{"a":1,"b":[1,2,{"c":"d"}],"e":tru}',
+      '["a","\\u00zz"]',
+      '{"a" 1}',
+      "[1,2",
+      '{"a":"b\u0002"}',
+      "[-a]",
+    ]
+  ) {
+    try {
+      JSON.parse(text);
+    } catch (error) {
+      const position = /at position (\d+)/.exec(String(error))?.[1];
+      if (position === undefined) continue;
+      compared++;
+      const ours = errorOf(text)?.position ?? -1;
+      assert(ours <= Number(position) && ours >= Number(position) - 3, `${text}: ${ours}, engine ${position}`);
+    }
+  }
+  assert(compared >= 4);
+});
+
+Deno.test("plainNumbers() respells numbers near the top and leaves the others alone", () => {
+  const text = '{"a":1.0,"b":-0,"c":1E2,"d":0.250,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}';
+  const value = parseJson(text);
+  plainNumbers(value, 2);
+  assertEquals(
+    writeJson(value),
+    '{"a":1,"b":0,"c":100,"d":0.25,"e":1e400,"f":12345678901234567890,"g":[2.0],"h":{"i":{"j":3.0}}}',
+  );
+});

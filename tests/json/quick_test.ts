@@ -1,0 +1,346 @@
+import { assert, assertEquals, assertLess, assertStrictEquals } from "@std/assert";
+import {
+  type Json,
+  JSON_LIMITS,
+  JsonError,
+  type JsonLimits,
+  type ParsedJson,
+  readJson,
+  writeJson,
+} from "../../lib/json/json.ts";
+import { readQuick } from "../../lib/json/quick.ts";
+import { readSteps } from "../../lib/json/steps.ts";
+import { findStrings, forgetNames, MOST_BYTES, STRING_WORDS, tape } from "../../lib/json/strings.ts";
+import { atOnce } from "../../lib/scheduler.ts";
+import { type Random, seeded } from "../random.ts";
+
+const encoder = new TextEncoder();
+
+/** What the careful reader makes of a text; `undefined` where it finds a fault. */
+function readCarefully(text: string, limits: JsonLimits): ParsedJson | undefined {
+  try {
+    return atOnce(readSteps(text, limits));
+  } catch (error) {
+    assert(error instanceof JsonError, String(error));
+    return undefined;
+  }
+}
+
+/** That a text is read quickly, with its bytes and without, as it is carefully. Returns whether it says something. */
+function assertSame(text: string, limits = JSON_LIMITS): boolean {
+  const careful = readCarefully(text, limits);
+  const sources = text.isWellFormed() ? [text, encoder.encode(text)] : [text];
+  for (const source of sources) {
+    const quick = readQuick(source, limits);
+    const at = JSON.stringify(text.slice(0, 300));
+    // What stands in place of bytes that are not UTF-8 is for the careful reader to judge.
+    if (typeof source !== "string" && text.includes("\ufffd") && quick === undefined) continue;
+    const unread = typeof source === "string" &&
+      ((text.length > 4_096 && /[^\0-\xff]/.test(text)) || !text.isWellFormed());
+    if (careful === undefined || unread) assertStrictEquals(quick, undefined, at);
+    else {
+      assert(quick !== undefined, at);
+      assertStrictEquals(writeJson(quick.value), writeJson(careful.value), at);
+      assertEquals([quick.members, quick.hasRaw], [careful.members, careful.hasRaw], at);
+      if (random.below(20) === 0) assertEquals(quick.value, careful.value, at);
+      const inBytes = careful.members.map(({ name, before, start, end }) => ({
+        name,
+        before: encoder.encode(text.slice(0, before)).length,
+        start: encoder.encode(text.slice(0, start)).length,
+        end: encoder.encode(text.slice(0, end)).length,
+      }));
+      assertEquals(quick.utf8Members, inBytes, at);
+      if (quick.isAscii) assert(isAscii(writeJson(quick.value)), at);
+      else assert(!isAscii(text) || text.includes("\\u"), at);
+    }
+  }
+  return careful !== undefined;
+}
+
+function isAscii(text: string): boolean {
+  return encoder.encode(text).every((byte) => byte < 0x80);
+}
+
+const random = seeded(23);
+
+/** What strings are made of, as it is written; the last ones are faults. */
+const PARTS = [
+  ..."aaaa {}[],:é字😀\u007f\u2028\ufffd\ufeff",
+  ...["n", "r", "t", "b", "f", "/", "\\", '"'].map((letter) => `\\${letter}`),
+  "\\\\".repeat(3),
+  "\\u0000",
+  "\\u4E00",
+  "\\ud83d\\ude00",
+  "\\ud83d",
+  "\ud83d",
+  "\\q",
+  "\n",
+  "\u0000",
+  "\\u12",
+];
+const FAULTS = 6;
+
+function randomString(random: Random, { most, faulty = false }: { most: number; faulty?: boolean }): string {
+  const parts = faulty ? PARTS : PARTS.slice(0, -FAULTS);
+  return `"${Array.from({ length: random.below(most) }, () => random.pick(parts)).join("")}"`;
+}
+
+const NAMES = ["a", "b", "1", "role", "content", "__proto__", "constructor", "\\u0061b", "字", "additionalProperties"];
+const NUMBERS = [
+  "0",
+  "-0",
+  "1.0",
+  "2.5",
+  "1e400",
+  "123456789012345",
+  "1234567890123456",
+  "-7",
+  "1E2",
+  "7".repeat(1100),
+];
+
+function randomJson(random: Random, depth: number): string {
+  const space = () => random.below(8) === 0 ? " \n\t\r".repeat(20).slice(0, random.below(70)) : "";
+  const many = (make: () => string) => Array.from({ length: random.below(5) }, make).join(",");
+  const name = () => random.below(4) === 0 ? randomString(random, { most: 40 }) : `"${random.pick(NAMES)}"`;
+  const kind = random.below(depth > 0 ? 8 : 4);
+  let text: string;
+  if (kind === 0) text = random.pick(NUMBERS);
+  else if (kind === 1) text = random.pick(["true", "false", "null"]);
+  else if (kind < 4) text = randomString(random, { most: random.pick([3, 20, 90]) });
+  else if (kind === 4) text = `[${many(() => randomJson(random, depth - 1))}]`;
+  else text = `{${many(() => `${space()}${name()}${space()}:${randomJson(random, depth - 1)}`)}}`;
+  return space() + text + space();
+}
+
+Deno.test("the quick reader reads what the careful one reads, and nothing that has a fault", () => {
+  const small = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    '"',
+    '"',
+    "\\",
+    "\\u",
+    " ",
+    "\n",
+    "\f",
+    "0",
+    "-",
+    "1.",
+    "tru",
+    "null",
+    "é",
+    "\ud800",
+  ];
+  let good = 0;
+  for (let round = 0; round < 40_000; round++) {
+    let text = randomJson(random, 4);
+    for (let change = random.below(4) - 1; change > 0; change--) {
+      const at = random.below(text.length + 1);
+      text = text.slice(0, at) + random.pick(small) + text.slice(at + random.below(3));
+    }
+    if (assertSame(text, random.pick([JSON_LIMITS, JSON_LIMITS, { depth: 3, nodes: 9, keys: 3 }]))) good++;
+  }
+  assertLess(10_000, good);
+});
+
+Deno.test("the quick reader sees everything at the borders of its blocks", () => {
+  for (let length = 0; length < 140; length++) {
+    for (const part of [...PARTS, '"', '\\"', ""]) {
+      for (const fill of ["x", "字", "😀", '\\"', "\\\\"]) {
+        const before = fill.repeat(length / fill.length);
+        assertSame(`["${before}${part}"]`);
+        assertSame(`{"${before}${part}":["${part}",1]}`);
+        if (fill === "x") {
+          assertSame(`["${before}${part}`);
+          assertSame(`["${part}",${" ".repeat(length)}"${part}"]`);
+        }
+      }
+    }
+  }
+});
+
+/** So many characters, none of which is like those near it. */
+function unlike(length: number): string {
+  return Array.from({ length }, (_, at) => String.fromCharCode(0x30 + at * 7 % 43)).join("").replaceAll("\\", "~");
+}
+
+Deno.test("the quick reader puts everything in its place, wherever escapes are in a block", () => {
+  const said = unlike(200);
+  for (let first = 0; first < 130; first++) {
+    for (const gap of [0, 1, 13, 14, 15, 16, 30, 33, 47, 48, 61, 62, 63, 64]) {
+      for (const [one, other] of [["\\n", '\\"'], ["\\\\", "\\\\"], ["\\t", ""], ["\\/", "\\u0041"]]) {
+        const [begin, middle] = [said.slice(0, first), said.slice(first, first + gap)];
+        const text = `["${begin}${one}${middle}${other}${
+          said.slice(first + gap)
+        }","${one}${begin}",{"${one}":"${middle}"}]`;
+        assertEquals(readQuick(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(readQuick(text, JSON_LIMITS)?.value, JSON.parse(text), text);
+      }
+    }
+  }
+});
+
+Deno.test("the quick reader puts everything in its place, wherever short strings begin and end", () => {
+  for (let before = 0; before < 70; before++) {
+    for (let length = 0; length < 70; length++) {
+      const said = unlike(length);
+      for (
+        const text of [
+          `[${" ".repeat(before)}"${said}","é\\n${said}"]`,
+          `{"${unlike(before)}":"${said}","${said}b":"x"}`,
+        ]
+      ) {
+        assertEquals(readQuick(encoder.encode(text), JSON_LIMITS)?.value, JSON.parse(text), text);
+        assertEquals(readQuick(text, JSON_LIMITS)?.value, JSON.parse(text), text);
+      }
+    }
+  }
+});
+
+Deno.test("a backslash or a control character is a fault wherever it may not be", () => {
+  const said = unlike(140);
+  for (let at = 0; at < 140; at++) {
+    const space = " ".repeat(at);
+    for (const escape of ["\\", '\\"', "\\n", '\\""', '\\\\"']) {
+      for (
+        const text of [
+          `${space}${escape}["a"]`,
+          `[${space}${escape}"a\\n"]`,
+          `["a",${space}${escape}]`,
+          `["a"]${space}${escape}`,
+        ]
+      ) {
+        assertStrictEquals(assertSame(text), false, text);
+      }
+    }
+    for (const control of ["\n", "\0", "\x1f"]) {
+      assertStrictEquals(assertSame(`\n["b", "${said.slice(0, at)}${control}${said.slice(at)}", "\\n"]\n`), false);
+      assertStrictEquals(assertSame(`\n["字", "${said.slice(0, at)}${control}"]`), false);
+    }
+    assert(assertSame(`\n["b",\n${space}"\x7f${said.slice(at)}",${space}\n"\x7f"\n]`));
+  }
+});
+
+Deno.test("the quick reader reads long texts of every script as the careful one does", () => {
+  for (let round = 0; round < 60; round++) {
+    const faulty = round % 6 === 0;
+    const turns = Array.from({ length: 30 }, () => {
+      return `{"role":${randomString(random, { most: 9 })},"content":${randomString(random, { most: 900, faulty })}}`;
+    });
+    assertSame(`{"model":"a","messages":[${turns.join(", ")}],"id":12345678901234567890}`);
+  }
+});
+
+Deno.test("the quick reader keeps to its memory, and leaves longer texts and more strings alone", () => {
+  const limits = { depth: 9, nodes: 1e6, keys: 1e6 };
+  for (const fill of ["x", '\\"', "é", "\\u00e9"]) {
+    for (const more of [0, 1, 64]) {
+      const inside = "x".repeat((MOST_BYTES - 4) % 6) +
+        fill.repeat(Math.floor((MOST_BYTES - 4) / encoder.encode(fill).length));
+      const text = `["${inside.slice(0, MOST_BYTES - 4)}"${" ".repeat(more)}]`;
+      const utf8 = encoder.encode(text);
+      for (const source of [text, utf8]) {
+        const read = readQuick(source, limits);
+        assertEquals(read?.value, utf8.length > MOST_BYTES ? undefined : JSON.parse(text));
+      }
+    }
+  }
+  for (const strings of [32_767, 32_768, 32_769]) {
+    const read = readQuick(`[${'"a",'.repeat(strings - 1)}"b"]`, limits);
+    assertEquals(Array.isArray(read?.value) ? read.value.length : undefined, strings > 32_768 ? undefined : strings);
+  }
+  assertEquals(readQuick('{"a":{"b":"c"}}', limits)?.value, { a: { b: "c" } });
+});
+
+Deno.test("names are told apart, however many were seen, also after a text with a fault", () => {
+  const text = (from: number) => {
+    const names = Array.from({ length: 40 }, (_, at) => `"${"n".repeat((from + at) % 34)}${from + at}"`);
+    return `{"x":[{${names.map((name, at) => `${name}:${at}`).join(",")},"":0}]}`;
+  };
+  for (let from = 0; from < 4_000; from += 37) {
+    assertSame(text(from));
+    readQuick(text(from + 20).slice(0, -random.below(200)), JSON_LIMITS);
+    assertSame(text(from + 20));
+  }
+  const halves: Json = readJson('{"a":{"\ud83d":1,"\ufffd":2}}').value;
+  assertEquals(halves, { a: Object.fromEntries([["\ud83d", 1], ["\ufffd", 2]]) });
+});
+
+Deno.test("a name of every message is found where it was put, beside the others", () => {
+  const names = ["role", "content", "type", "text", "tools", "system", "function", "name", "parameters", "description"];
+  const text = JSON.stringify(names.map((name) => ({ [name]: 1 })));
+  try {
+    forgetNames();
+    for (const put of [true, false]) {
+      findStrings(text);
+      for (const [at, name] of names.entries()) {
+        assertEquals((tape[at * STRING_WORDS + 2] ?? 0) <= -1027, put, name);
+      }
+    }
+  } finally {
+    forgetNames();
+  }
+});
+
+Deno.test("only a string that has an escape of another kind is left to a parser", () => {
+  assert(findStrings('["\\n", "\\u0041\\n", "\\n", "a"]') !== undefined);
+  assertEquals([0, 1, 2, 3].map((at) => tape[at * STRING_WORDS + 2]), [1, -2, 3, -1]);
+});
+
+Deno.test("bytes that are not UTF-8 are not read, wherever they are", () => {
+  const texts = [
+    '{"role":"字","content":["é","x"]}',
+    '{"字字":[1,"😀\\n"],"b":"\\u5b57字"}',
+    `{"a":"${"字".repeat(99)}","b":2}`,
+  ];
+  let read = 0;
+  for (const text of texts) {
+    const good = encoder.encode(text);
+    for (let round = 0; round < 4_000; round++) {
+      const bytes = good.slice();
+      for (let changes = 1 + random.below(2); changes > 0; changes--) {
+        bytes[random.below(bytes.length)] = 0x80 + random.below(128);
+      }
+      const quick = readQuick(bytes, JSON_LIMITS);
+      if (quick === undefined) continue;
+      read++;
+      const said = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+      assertEquals(quick.value, JSON.parse(said));
+    }
+  }
+  assertLess(500, read);
+  // The end of one string and the begin of the next would be a character.
+  const broken = encoder.encode('["字","x"]');
+  assertEquals(readQuick(broken, JSON_LIMITS)?.value, ["字", "x"]);
+  const apart = Uint8Array.of(0x5b, 0x22, 0xe5, 0x22, 0x2c, 0x22, 0xad, 0x97, 0x22, 0x5d);
+  assertEquals(readQuick(apart, JSON_LIMITS), undefined);
+});
+
+Deno.test("numbers with a point are read as the engine reads them", () => {
+  for (let round = 0; round < 100_000; round++) {
+    const whole = String(random.below(10 ** random.below(10)));
+    const text = `${random.below(3) === 0 ? "0" : whole}.${
+      String(random.below(10 ** random.below(10))).padStart(random.below(9), "0")
+    }`;
+    const value = readQuick(`[${text}]`, JSON_LIMITS)?.value;
+    assertEquals(writeJson(value ?? null), `[${text}]`);
+    if (String(Number(text)) === text) assertEquals(value, [Number(text)]);
+  }
+});
+
+// The engine's parser guesses names from objects that it has read before, and takes "\\/" for the "\\" of one of them.
+Deno.test("a name is read as it is written, whatever was read before", () => {
+  for (const escape of ["/", "n"]) {
+    const others = ['{"b":1,"\\\\":2}', '[{"b":1,"\\\\":2},0]'];
+    for (const other of others) JSON.parse(other);
+    const text = `{"b":1,"\\${escape}":2}`;
+    assertEquals(readJson(text).value, { b: 1, [JSON.parse(`"\\${escape}"`)]: 2 });
+    assertEquals(readJson(text.replace("2", "1.0")).hasRaw, true);
+    assertSame(text);
+  }
+});

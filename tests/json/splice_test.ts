@@ -1,0 +1,138 @@
+import { assertEquals } from "@std/assert";
+import { readJson } from "../../lib/json/json.ts";
+import {
+  findValue,
+  objectText,
+  removeAt,
+  replaceSpan,
+  sizeOf,
+  spliceBytes,
+  spliceMembers,
+  spliceObject,
+  valueText,
+} from "../../lib/json/splice.ts";
+
+Deno.test("spliceMembers() replaces, adds and removes members and leaves the rest as it was written", () => {
+  const cases: [string, Record<string, string | undefined>, string][] = [
+    ['{"model":"a","n":1.0}', { model: '"b"' }, '{"model":"b","n":1.0}'],
+    ['{ "model" : "a" , "x":12345678901234567890 }', { model: '"b"' }, '{ "model" : "b" , "x":12345678901234567890 }'],
+    ['{"a":1,"provider":{"x":"}"},"b":2}', { provider: undefined }, '{"a":1,"b":2}'],
+    ['{"provider":1,"b":2}', { provider: undefined }, '{"b":2}'],
+    ['{"a":1,"provider":[1,{"}":"\\""}]}', { provider: undefined }, '{"a":1}'],
+    ['{"provider":1}', { provider: undefined }, "{}"],
+    ['{"a":1,"b":2,"c":3}', { a: undefined, b: undefined }, '{"c":3}'],
+    ['{"a":1,"b":2,"c":3}', { a: undefined, c: undefined }, '{"b":2}'],
+    ['{"a":1,"b":2}', { a: undefined, b: undefined, c: "3" }, '{"c":3}'],
+    ["{}", { a: "1" }, '{"a":1}'],
+    ['{"a":1}', { b: "true" }, '{"a":1,"b":true}'],
+    ['{"a":1}', { b: undefined }, '{"a":1}'],
+    ['{"mod\\u0065l":"a"}', { model: '"b"' }, '{"mod\\u0065l":"b"}'],
+    ['{"model":"a","inner":{"model":"c"}}', { model: '"b"' }, '{"model":"b","inner":{"model":"c"}}'],
+    ['\n{"a":"\\\\","model":"x"}\n', { model: '"y"' }, '\n{"a":"\\\\","model":"y"}\n'],
+    ['{"constructor":1,"__proto__":{"a":2},"m":3}', { m: "4" }, '{"constructor":1,"__proto__":{"a":2},"m":4}'],
+  ];
+  for (const [text, edits, expected] of cases) assertEquals(spliceMembers(text, edits), expected, text);
+});
+
+Deno.test("spliceMembers() says what editing the parsed object says, for every set of members", () => {
+  const names = ["a", "b", "c", "d"];
+  for (let present = 0; present < 16; present++) {
+    for (let removed = 0; removed < 16; removed++) {
+      const object = Object.fromEntries(
+        names.filter((_, bit) => (present & (1 << bit)) !== 0).map((name) => [name, 1]),
+      );
+      const edits = Object.fromEntries(
+        names.map((name, bit) => [name, (removed & (1 << bit)) !== 0 ? undefined : "2"]),
+      );
+      const expected = Object.fromEntries(
+        Object.entries(edits).filter(([, value]) => value !== undefined).map(([name]) => [name, 2]),
+      );
+      assertEquals(JSON.parse(spliceMembers(JSON.stringify(object, null, 1), edits)), expected);
+    }
+  }
+});
+
+Deno.test("spliceBytes() makes of UTF-8 what spliceObject() makes of the text", () => {
+  const names = ["é", "b", "字", "😀"];
+  for (let present = 0; present < 16; present++) {
+    for (let removed = 0; removed < 81; removed++) {
+      const text = JSON.stringify(
+        Object.fromEntries(names.filter((_, bit) => (present & (1 << bit)) !== 0).map((name) => [name, `${name}😀`])),
+        null,
+        1,
+      );
+      const edits = Object.fromEntries(
+        names.map((name, digit) => [name, Math.floor(removed / 3 ** digit) % 3] as const)
+          .filter(([, how]) => how > 0).map(([name, how]) => [name, how === 1 ? undefined : '"ü"']),
+      );
+      const { members, utf8Members = [] } = readJson(text);
+      const pieces = spliceBytes({ bytes: new TextEncoder().encode(text), members: utf8Members }, edits);
+      const said = pieces.map((piece) => typeof piece === "string" ? piece : new TextDecoder().decode(piece)).join("");
+      assertEquals(said, spliceObject({ text, members }, edits), text);
+      assertEquals(said, spliceMembers(text, edits), text);
+    }
+  }
+});
+
+Deno.test("findValue() follows a path of names", () => {
+  const text = '{"a":{"model":"x","b":[{"model":1}]},"model":"y"}';
+  const at = (path: string[]) => {
+    const span = findValue(text, path);
+    return span && text.slice(span.start, span.end);
+  };
+  assertEquals(at(["model"]), '"y"');
+  assertEquals(at(["a", "model"]), '"x"');
+  assertEquals(at(["a", "b"]), '[{"model":1}]');
+  assertEquals(at(["a", "c"]), undefined);
+  assertEquals(at(["model", "x"]), undefined);
+});
+
+Deno.test("findValue() ends on text that is not JSON", () => {
+  for (
+    const text of [
+      "",
+      "{",
+      '{"',
+      '{"model',
+      '{"model"',
+      '{"model":',
+      '{"model":"',
+      '{"model":[',
+      "[1,2",
+      "nonsense",
+      '{"a" 1}',
+    ]
+  ) {
+    const span = findValue(text, ["model"]);
+    if (span !== undefined) replaceSpan(text, span, '"x"');
+  }
+});
+
+Deno.test("removeAt() takes out the member at a path and leaves the rest as it was written", () => {
+  const cases: [string, string[], string][] = [
+    ['{ "a":1 , "b":{"c": 2,"d":1.0} }', ["b", "c"], '{ "a":1 , "b":{"d":1.0} }'],
+    ['{ "a":1 , "b":{"c": 2} }', ["a"], '{ "b":{"c": 2} }'],
+    ['{"a":{"a":{"a":1,"b":2}}}', ["a", "a", "a"], '{"a":{"a":{"b":2}}}'],
+    ['{"a":1}', ["b"], '{"a":1}'],
+    ['{"a":1}', ["a", "b"], '{"a":1}'],
+    ['{"a":1}', [], '{"a":1}'],
+  ];
+  for (const [text, path, expected] of cases) assertEquals(removeAt(text, path), expected, text);
+});
+
+Deno.test("valueText() and sizeOf() read a body's bytes where they are there, and its text otherwise", () => {
+  const text = '{"a":"字", "stream_options": {"b":"é"},"c":1}';
+  const body = objectText(text);
+  const bytes = new TextEncoder().encode(text);
+  const { utf8Members = [] } = readJson(text);
+  const inBytes = { text: "not looked at", members: [], utf8: { bytes, members: utf8Members } };
+  for (const each of [body, inBytes]) {
+    assertEquals(["a", "stream_options", "c", "d"].map((name) => valueText(each, name)), [
+      '"字"',
+      '{"b":"é"}',
+      "1",
+      undefined,
+    ]);
+  }
+  assertEquals([sizeOf(body), sizeOf(inBytes)], [text.length, bytes.length]);
+});

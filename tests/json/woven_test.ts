@@ -1,0 +1,205 @@
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/json/json.ts";
+import { readQuick } from "../../lib/json/quick.ts";
+import { LITERAL_BYTES, type LiteralSource, weaveJson, type WovenJson } from "../../lib/json/woven.ts";
+import { joinPieces } from "../../lib/upstreams/body_pieces.ts";
+import { seeded } from "../random.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const { below, shuffled } = seeded(7);
+
+/** A text as it is read of a client. */
+function read(text: string): { value: Json; source: LiteralSource } {
+  const bytes = encoder.encode(text);
+  const parsed = readQuick(bytes, JSON_LIMITS);
+  assert(parsed !== undefined, text.slice(0, 300));
+  return { value: parsed.value, source: { bytes, literals: parsed.literals } };
+}
+
+/** What is woven of a value; `undefined` where nothing is. */
+function woven(value: Json, source: LiteralSource): string | undefined {
+  const json = weaveJson(value, source);
+  if (json === undefined) return undefined;
+  const bytes = joinPieces([json]);
+  assertStrictEquals(json.length, bytes.length);
+  return decoder.decode(bytes);
+}
+
+function assertWoven(value: Json, source: LiteralSource): void {
+  assertStrictEquals(woven(value, source), writeJson(value));
+}
+
+const LONG = 'He said "no".\n\tC:\\temp\b\f\r 字😀\u2028\u007f é '.repeat(80);
+
+Deno.test("what is woven of a value that was read is what is written of it", () => {
+  const ask = { model: "m", messages: [{ role: "user", content: LONG }, { role: "assistant", content: `${LONG}.` }] };
+  const { value, source } = read(JSON.stringify(ask));
+  assertWoven(value, source);
+});
+
+Deno.test("random values are woven as they are written, in any order, with other things in between", () => {
+  let count = 0;
+  for (let round = 0; round < 1_500; round++) {
+    const { value, source } = read(randomText());
+    for (const other of [value, disordered(value), { model: "other", all: [value, value], rest: randomString(12) }]) {
+      const text = woven(other, source);
+      if (text === undefined) continue;
+      assertStrictEquals(text, writeJson(other));
+      count++;
+    }
+  }
+  assert(count > 1_000, `${count} were woven`);
+});
+
+/** Strings with everything that is escaped, at each place of the text that is copied. */
+Deno.test("every character may be anywhere in a literal and beside it", () => {
+  const specials = Array.from({ length: 0x20 }, (_, code) => String.fromCharCode(code));
+  for (const special of [...specials, '"', "\\", "/", "\x7f", "\x80", "\u2028", "😀", "\ufeff", "", '"}', '","']) {
+    for (const pad of [0, 1, 15, 16, 31, 63, 64, 300]) {
+      const text = special + "x".repeat(pad) + special + "y".repeat(LITERAL_BYTES) + special;
+      // What has escapes of six letters is not known to stand as it is written: then only the last one is copied.
+      const { value, source } = read(JSON.stringify([text, `${text}${text}`, "z".repeat(4_096)]));
+      assertWoven(value, source);
+    }
+  }
+});
+
+Deno.test("a literal that is spelled in another way is written as usual", () => {
+  for (const spelled of ["\\/", "\\u0041", "\\u4e00", "\\u000A", "\\ud83d\\ude00", "\\ud83d"]) {
+    const { value, source } = read(`["${spelled}${"x".repeat(2 * LITERAL_BYTES)}"]`);
+    assertStrictEquals(source.literals, undefined, spelled);
+    assertStrictEquals(weaveJson(value, source), undefined, spelled);
+  }
+});
+
+Deno.test("halves of characters that are beside a literal are escaped", () => {
+  const { value, source } = read(JSON.stringify([LONG]));
+  assertWoven(["\ud83d", value, "a\udc00b", { "\ud800": "\ud800".repeat(300) }], source);
+});
+
+Deno.test("from a certain length on a string is copied", () => {
+  const content = LITERAL_BYTES - 2;
+  assertStrictEquals(read(JSON.stringify(["x".repeat(content - 1)])).source.literals, undefined);
+  const short = read(JSON.stringify(["x".repeat(content)]));
+  assertEquals(short.source.literals?.places, [1, 1 + LITERAL_BYTES]);
+  assertStrictEquals(weaveJson(short.value, short.source), undefined, "one is too little");
+  const many = read(JSON.stringify(Array.from({ length: 10 }, () => "x".repeat(content))));
+  assertWoven(many.value, many.source);
+  // A character of three bytes is one of the string.
+  const han = read(JSON.stringify(Array.from({ length: 10 }, () => "字".repeat(Math.ceil(content / 3)))));
+  assertWoven(han.value, han.source);
+});
+
+Deno.test("nothing is woven where somebody wrote the mark, or little can be copied", () => {
+  const { value, source } = read(JSON.stringify({ content: LONG }));
+  for (const marked of ["\x7f", "a\x7f", '"\x7f"'] as const) {
+    assertStrictEquals(weaveJson([marked, value], source), undefined);
+    assertStrictEquals(weaveJson([{ [marked]: 1 }, value], source), undefined);
+  }
+  assertStrictEquals(weaveJson({ content: `${LONG}!` }, source), undefined);
+  const small = read(JSON.stringify({ content: LONG, list: Array.from({ length: LONG.length }, () => 1) }));
+  assertStrictEquals(weaveJson(small.value, small.source), undefined);
+  assertStrictEquals(weaveJson(value, { bytes: source.bytes }), undefined);
+});
+
+Deno.test("a number that is kept as text stays one, also where a literal says the same", () => {
+  const digits = "1".repeat(2 * LITERAL_BYTES);
+  const { value, source } = read(`{"a":"${digits}","b":${digits},"c":[${digits},1.0],"d":"${"9".repeat(4_000)}"}`);
+  assertWoven(value, source);
+});
+
+Deno.test("members without a value are left out, and __proto__ is a name", () => {
+  const { value, source } = read(`{"__proto__":${JSON.stringify(LONG)},"10":1,"a":{"__proto__":{"x":2}}}`);
+  assertWoven({ none: undefined, value, 7: LONG, also: { none: undefined, text: LONG } }, source);
+  assertWoven(value, source);
+});
+
+Deno.test("the value stays as it is", () => {
+  const { value, source } = read(JSON.stringify({ list: [{ text: LONG }, LONG] }));
+  assert(weaveJson(value, source) !== undefined);
+  assertEquals(value, { list: [{ text: LONG }, LONG] });
+});
+
+Deno.test("it is written as often as it is needed, where there is room, and others in between", () => {
+  const one = read(JSON.stringify({ content: LONG, more: "é".repeat(50) }));
+  const two = read(
+    JSON.stringify([`${LONG}${LONG}`, ...Array.from({ length: 80 }, () => "字".repeat(70)), LONG.repeat(9)]),
+  );
+  const [first, second] = [weaveJson(one.value, one.source), weaveJson(two.value, two.source)];
+  assert(first !== undefined && second !== undefined);
+  for (let round = 0; round < 2; round++) {
+    assertFits(first, writeJson(one.value));
+    assertFits(second, writeJson(two.value));
+  }
+});
+
+function assertFits(json: WovenJson, wanted: string): void {
+  const into = new Uint8Array(json.length + 10).fill(1);
+  assertStrictEquals(json.write(into, 11), undefined);
+  assert(into.every((byte) => byte === 1), "nothing is written where there is no room");
+  assertStrictEquals(json.write(into, 7), json.length + 7);
+  assertStrictEquals(decoder.decode(into.subarray(7, -3)), wanted);
+  assert([...into.subarray(0, 7), ...into.subarray(-3)].every((byte) => byte === 1));
+}
+
+Deno.test("bytes that are a part of a buffer are a source", () => {
+  const text = JSON.stringify([LONG]);
+  const { value, source } = read(text);
+  const buffer = encoder.encode(`junk${text}junk`);
+  assertWoven(value, { ...source, bytes: buffer.subarray(4, buffer.length - 4) });
+});
+
+Deno.test("strings in another order are looked for at a few places each, not among all", () => {
+  const texts = Array.from({ length: 500 }, (_, index) => `${index} ${"x".repeat(LITERAL_BYTES)}`);
+  const { source: { bytes, literals } } = read(JSON.stringify(texts));
+  assert(literals !== undefined);
+  let looks = 0;
+  const values = new Proxy(literals.values, {
+    get(target, name) {
+      if (name !== "length") looks++;
+      return Reflect.get(target, name);
+    },
+  });
+  for (const order of [texts, texts.toReversed()]) {
+    looks = 0;
+    assertWoven(order, { bytes, literals: { ...literals, values } });
+    assert(looks <= 10 * texts.length, `${looks} places`);
+  }
+});
+
+/** Strings of all kinds, by what they are made of. */
+const PARTS = [...'aaaa {}[],:é字😀\u2028\ufeff\n\r\t\b\f"\\/', "\u0000", "\u001b", "\ud83d", "\x7f"];
+
+function randomString(length: number): string {
+  // Most have nothing that keeps them from being copied.
+  const kinds = below(40) === 0 ? PARTS.length : PARTS.length - 4;
+  return Array.from({ length }, () => PARTS[below(kinds)]).join("");
+}
+
+function randomText(): string {
+  return JSON.stringify(randomValue(0)).replace(/\//g, () => below(2_000) === 0 ? "\\/" : "/");
+}
+
+function randomValue(depth: number): Json {
+  const kind = depth === 0 ? 4 + below(2) : below(depth > 4 ? 4 : 6);
+  const length = 1 + below(6);
+  if (kind === 0) return [null, true, false, 0, -1.5, 12345678][below(6)] ?? null;
+  if (kind === 1) return randomString(below(20));
+  if (kind < 4) return randomString(LITERAL_BYTES - 40 + below(below(3) === 0 ? 3_000 : 80));
+  if (kind === 4) return Array.from({ length }, () => randomValue(depth + 1));
+  return Object.fromEntries(Array.from({ length }, (_, at) => [`${at}${randomName()}`, randomValue(depth + 1)]));
+}
+
+function randomName(): string {
+  return below(4) === 0 ? "" : below(60) === 0 ? randomString(400) : randomString(8);
+}
+
+/** The same values in another order. */
+function disordered(value: Json): Json {
+  if (Array.isArray(value)) return shuffled(value.map(disordered));
+  if (typeof value !== "object" || value === null) return value;
+  const members: JsonObject = {};
+  for (const [name, member] of Object.entries(value).reverse()) members[`_${name}`] = disordered(member ?? null);
+  return members;
+}

@@ -1,0 +1,41 @@
+/** Prompts and their messages, in few words. */
+import type { Block, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
+
+/** A prompt of the chat protocol with nothing but messages, unless told otherwise. */
+export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
+  return { protocol: "chat", model: "test/model", messages, tools: [], stop: [], sampling: {}, stream: false, ...more };
+}
+
+/** A user message of texts and blocks. */
+export function user(...said: (string | Block)[]): Message {
+  return { role: "user", blocks: said.map(toBlock) };
+}
+
+/** An assistant message of texts and blocks. */
+export function assistant(...said: (string | Block)[]): Message {
+  return { role: "assistant", blocks: said.map(toBlock) };
+}
+
+/** A system message. */
+export function system(text: string): Message {
+  return { role: "system", blocks: [{ type: "text", text }] };
+}
+
+/** A call of a tool. */
+export function call(id: string, name = "tool"): Block {
+  return { type: "tool_call", id, name, arguments: "{}" };
+}
+
+/** The result of a call. */
+export function result(callId: string, ...said: (string | Block)[]): Block {
+  return { type: "tool_result", callId, blocks: said.map(toBlock) };
+}
+
+/** A text block. */
+export function text(text: string): Block {
+  return { type: "text", text };
+}
+
+function toBlock(said: string | Block): Block {
+  return typeof said === "string" ? text(said) : said;
+}

@@ -1,0 +1,59 @@
+import { assertEquals } from "@std/assert";
+import { structuredOutputSchema } from "../../../lib/protocols/canonical/structured_schema.ts";
+import type { JsonObject } from "../../../lib/json/json.ts";
+
+Deno.test("structuredOutputSchema() keeps what the vendor knows and tells the rest in words", () => {
+  const anything = { anyOf: ["string", "number", "boolean", "null"].map((type) => ({ type })) };
+  const cases: [string, JsonObject, JsonObject][] = [
+    ["objects are closed", { type: "object", properties: { a: { type: "string" } }, required: ["a"] }, {
+      type: "object",
+      properties: { a: { type: "string" } },
+      required: ["a"],
+      additionalProperties: false,
+    }],
+    ["open objects too", { type: "object", additionalProperties: true }, {
+      type: "object",
+      additionalProperties: false,
+    }],
+    ["maps are told", { type: "object", additionalProperties: { type: "string" } }, {
+      type: "object",
+      additionalProperties: false,
+      description: '{additionalProperties: {"type":"string"}}',
+    }],
+    ["bounds are told", { type: "integer", description: "Age", minimum: 0, maximum: 9 }, {
+      type: "integer",
+      description: "Age\n\n{minimum: 0, maximum: 9}",
+    }],
+    ["a known format", { type: "string", format: "date" }, { type: "string", format: "date" }],
+    ["an unknown format", { type: "string", format: "color" }, { type: "string", description: '{format: "color"}' }],
+    ["lists of one or more", { type: "array", items: { type: "string" }, minItems: 1 }, {
+      type: "array",
+      items: { type: "string" },
+      minItems: 1,
+    }],
+    ["longer lists", { type: "array", items: {}, minItems: 2 }, {
+      type: "array",
+      items: anything,
+      description: "{minItems: 2}",
+    }],
+    ["oneOf", { oneOf: [{ type: "string" }, { const: 1 }] }, { anyOf: [{ type: "string" }, { const: 1 }] }],
+    ["anyOf beside oneOf", { anyOf: [{ type: "string" }], oneOf: [{ type: "null" }] }, {
+      anyOf: [{ type: "string" }],
+      description: '{oneOf: [{"type":"null"}]}',
+    }],
+    ["a reference stands alone", { $ref: "#/definitions/x", title: "t", definitions: { x: { type: "object" } } }, {
+      $ref: "#/$defs/x",
+      $defs: { x: { type: "object", additionalProperties: false } },
+    }],
+    ["no type", { properties: { a: { enum: [1] } } }, {
+      type: "object",
+      properties: { a: { enum: [1] } },
+      additionalProperties: false,
+    }],
+    ["nothing at all", { $schema: "https://json-schema.org/draft/2020-12/schema" }, anything],
+  ];
+  for (const [claim, schema, expected] of cases) {
+    assertEquals(structuredOutputSchema(schema), expected, claim);
+    assertEquals(structuredOutputSchema(expected), expected, claim);
+  }
+});

@@ -1,0 +1,49 @@
+import { assertEquals } from "@std/assert";
+import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
+import type { Block, Event } from "../../../lib/protocols/canonical/types.ts";
+import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { GatewayError } from "../../../lib/errors.ts";
+import { leaveOutLateSignatures } from "../../../lib/protocols/translate/late_signatures.ts";
+
+const SIGNATURE: Block = {
+  type: "reasoning",
+  text: "",
+  hidden: true,
+  signature: { issuer: "google", value: "c2ln" },
+};
+const THOUGHT: Block = { type: "reasoning", text: "Hm" };
+const TEXT: Block = { type: "text", text: "Hello" };
+const CALL: Block = { type: "tool_call", id: "c", name: "clock", arguments: "{}" };
+
+function passed(blocks: Block[]): Block[] {
+  const machine = leaveOutLateSignatures();
+  const finish = blocks.some(({ type }) => type === "tool_call") ? "tool_use" : "end";
+  const events: Event[] = unfold({ blocks, finish, usage: {} }).flatMap((event) => machine.push(event));
+  events.push(...machine.end());
+  const grammar = checkGrammar();
+  assertEquals([...events.flatMap((event) => grammar.push(event)), ...grammar.end()], events);
+  return fold(events).blocks;
+}
+
+Deno.test("a signature after the last words is left out, and everything else stays where it is", () => {
+  const cases: [given: Block[], kept: Block[]][] = [
+    [[THOUGHT, TEXT, SIGNATURE], [THOUGHT, TEXT]],
+    [[THOUGHT, TEXT, SIGNATURE, SIGNATURE], [THOUGHT, TEXT]],
+    [[SIGNATURE, TEXT], [SIGNATURE, TEXT]],
+    [[TEXT, SIGNATURE, TEXT], [TEXT, SIGNATURE, TEXT]],
+    [[TEXT, SIGNATURE, CALL], [TEXT, SIGNATURE, CALL]],
+    [[TEXT, CALL, SIGNATURE], [TEXT, CALL, SIGNATURE]],
+    [[TEXT, THOUGHT], [TEXT, THOUGHT]],
+    [[SIGNATURE], [SIGNATURE]],
+    [[], []],
+  ];
+  for (const [given, kept] of cases) assertEquals(passed(given), kept);
+});
+
+Deno.test("an error after a signature is told behind it", () => {
+  const machine = leaveOutLateSignatures();
+  const events = unfold({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
+  const error: Event = { type: "error", error: new GatewayError("upstream", "Broke off") };
+  const told = [...events, error].flatMap((event) => machine.push(event));
+  assertEquals(told.map(({ type }) => type), ["start", "open", "delta", "close", "open", "close", "error"]);
+});

@@ -1,0 +1,71 @@
+import { assertEquals } from "@std/assert";
+import { Alarms } from "../../lib/server/alarms.ts";
+import { ClientWatch } from "../../lib/request/client_watch.ts";
+import { soon } from "../soon.ts";
+
+/** A request whose handler is under way, watched. */
+interface Watched {
+  watch: ClientWatch;
+  /** Resolves when the watch has told that the client left. */
+  left: Promise<void>;
+  request: Request;
+}
+
+/** A real server whose only request is watched until `work` is over. `leave` ends the client's connection. */
+async function watched(
+  stream: boolean,
+  work: (watched: Watched, leave: () => void) => Promise<void>,
+): Promise<void> {
+  const alarms = new Alarms();
+  const done = Promise.withResolvers<void>();
+  const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
+    const left = Promise.withResolvers<void>();
+    alarms.enter();
+    const watch = new ClientWatch(request, { stream, alarms, left: left.resolve });
+    try {
+      await work({ watch, left: left.promise, request }, () => connection.close());
+      done.resolve();
+    } catch (error) {
+      done.reject(error);
+    } finally {
+      watch.stop();
+      alarms.leave();
+    }
+    return new Response();
+  });
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.addr.port });
+  await connection.write(new TextEncoder().encode("GET / HTTP/1.1\r\nHost: x\r\n\r\n"));
+  try {
+    await done.promise;
+  } finally {
+    try {
+      connection.close();
+    } catch {
+      // The test has closed it.
+    }
+    await server.shutdown();
+  }
+}
+
+for (const stream of [false, true]) {
+  const what = stream ? "a stream" : "a whole answer";
+
+  Deno.test(`a client of ${what} that leaves is noticed`, () =>
+    watched(stream, async ({ watch, left }, leave) => {
+      assertEquals(watch.hasLeft, false);
+      leave();
+      await soon("word of the client that has left", left);
+      assertEquals(watch.hasLeft, true);
+    }));
+
+  Deno.test(`a client of ${what} that stays has not left, and nobody is told after the watch's end`, () =>
+    watched(stream, async ({ watch, left, request }, leave) => {
+      let told = false;
+      void left.then(() => told = true);
+      watch.stop();
+      const gone = new Promise((resolve) => request.signal.addEventListener("abort", resolve, { once: true }));
+      leave();
+      await soon("the client's leaving", gone);
+      assertEquals([told, stream ? watch.hasLeft : false], [false, stream]);
+    }));
+}

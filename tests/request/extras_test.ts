@@ -1,0 +1,664 @@
+/** What costs more than tokens, or names what a vendor keeps, reaches an upstream only where the operator allowed it. */
+import { assert, assertEquals, assertStringIncludes } from "@std/assert";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { Json, JsonObject } from "../../lib/json/json.ts";
+import { oneModel, startGateway, type TestGateway } from "../upstreams/gateway.ts";
+import { PROTOCOLS, STREAMED, WHOLE } from "../upstreams/said.ts";
+import { events, type Scripted, startScripted } from "../upstreams/scripted.ts";
+
+/** A request that asks for something. */
+interface Case {
+  protocol: Protocol;
+  /** What it asks for: the members of the body, as they are written. */
+  asks: string;
+  headers?: Record<string, string>;
+  /** Names of what is taken out of it; absent: it is refused, with the name of the member. */
+  dropped?: readonly string[];
+  /** The member that a refusal names. */
+  param?: string;
+  /** What the upstream gets in place of what was asked for. */
+  left?: string;
+  /** What the group must say for it to pass; absent: it never does. */
+  allow?: JsonObject;
+}
+
+const F = '{"type":"function","name":"f","parameters":{"type":"object"},"x" : 1.0}';
+const CHAT_F = '{"type":"function","function":{"name":"f"},"x" : 1.0}';
+const MESSAGES_F = '{"name":"f","input_schema":{"type":"object"},"x" : 1.0}';
+
+const SEARCH = { hosted_tools: ["web_search"] };
+const STATE = { vendor_state: true };
+
+const CASES: readonly Case[] = [
+  // Tiers.
+  { protocol: "chat", asks: '"service_tier":"priority"', dropped: ["service_tier"], allow: tiers("priority") },
+  { protocol: "chat", asks: '"service_tier":"fast"', dropped: ["service_tier"], allow: tiers("priority") },
+  { protocol: "chat", asks: '"service_tier":"scale"', dropped: ["service_tier"], allow: tiers("scale") },
+  { protocol: "responses", asks: '"service_tier":"priority"', dropped: ["service_tier"], allow: tiers("priority") },
+  { protocol: "responses", asks: '"service_tier":"ultrafast"', dropped: ["service_tier"], allow: tiers("ultrafast") },
+  {
+    protocol: "messages",
+    asks: '"speed":"fast"',
+    headers: { "anthropic-beta": "interleaved-thinking-2025-05-14,fast-mode-2026-02-01" },
+    dropped: ["speed", "anthropic-beta.fast-mode-2026-02-01"],
+    allow: tiers("fast"),
+  },
+  { protocol: "messages", asks: '"inference_geo":"us"', dropped: ["inference_geo"], allow: tiers("inference_geo:us") },
+
+  // Tools that run at the vendor.
+  { protocol: "chat", asks: '"web_search_options":{}', dropped: ["web_search_options"], allow: SEARCH },
+  { protocol: "chat", asks: '"enable_search":true', dropped: ["enable_search"], allow: SEARCH },
+  { protocol: "chat", asks: '"plugins":[{"id":"web"}]', dropped: ["plugins"], allow: { hosted_tools: ["plugins"] } },
+  {
+    protocol: "chat",
+    asks: `"tools":[${CHAT_F}, {"type":"builtin_function","function":{"name":"$web_search"}}]`,
+    dropped: ["tools.builtin_function"],
+    left: `"tools":[${CHAT_F}]`,
+    allow: { hosted_tools: ["builtin_function"] },
+  },
+  {
+    protocol: "responses",
+    asks: `"tools":[ {"type":"web_search"} , ${F},{"type":"web_search_preview_2025_03_11"}],"tool_choice":"auto"`,
+    dropped: ["tools.web_search", "tools.web_search_preview_2025_03_11"],
+    left: `"tools":[ ${F}],"tool_choice":"auto"`,
+    allow: SEARCH,
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"code_interpreter","container":{"type":"auto"}}],"tool_choice":"auto"',
+    dropped: ["tools.code_interpreter"],
+    allow: { hosted_tools: ["code_interpreter"] },
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"image_generation","quality":"high"}]',
+    dropped: ["tools.image_generation"],
+    allow: { hosted_tools: ["image_generation"] },
+  },
+  {
+    protocol: "responses",
+    asks: `"tools":[{"type":"namespace","name":"n","tools":[${F},{"type":"acme:lookup"}]}]`,
+    dropped: ["tools.acme:lookup"],
+    left: `"tools":[{"type":"namespace","name":"n","tools":[${F}]}]`,
+    allow: { hosted_tools: ["acme:lookup"] },
+  },
+  {
+    protocol: "responses",
+    asks:
+      `"input":[{"role":"user","content":"Hi"},{"type":"additional_tools","role":"developer","tools":[{"type":"web_search"},${F}]}]`,
+    dropped: ["tools.web_search"],
+    left: `"input":[{"role":"user","content":"Hi"},{"type":"additional_tools","role":"developer","tools":[${F}]}]`,
+    allow: SEARCH,
+  },
+  {
+    protocol: "responses",
+    asks: `"tools":[${F},{"type":"shell","environment":{"type":"container_auto"}}]`,
+    dropped: ["tools.shell"],
+    left: `"tools":[${F}]`,
+    allow: { hosted_tools: ["shell"] },
+  },
+  {
+    protocol: "responses",
+    asks:
+      `"tools":[${F},{"type":"web_search"}],"tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"web_search"}]}`,
+    dropped: ["tools.web_search"],
+    left: `"tools":[${F}],"tool_choice":"none"`,
+    allow: SEARCH,
+  },
+  {
+    protocol: "messages",
+    asks: `"tools":[${MESSAGES_F}, {"type":"web_search_20260318","name":"web_search","max_uses":5}]`,
+    dropped: ["tools.web_search_20260318"],
+    left: `"tools":[${MESSAGES_F}]`,
+    allow: SEARCH,
+  },
+  {
+    protocol: "messages",
+    asks: '"tools":[{"type":"brand_new_20270101","name":"brand_new"}],"tool_choice":{"type":"auto"}',
+    dropped: ["tools.brand_new_20270101"],
+    allow: { hosted_tools: ["brand_new"] },
+  },
+
+  {
+    protocol: "responses",
+    asks:
+      `"input":[{"role":"user","content":"Hi"},{"type":"tool_search_output","execution":"client","call_id":"c","tools":[${F},{"type":"web_search"}]}]`,
+    dropped: ["tools.web_search"],
+    left:
+      `"input":[{"role":"user","content":"Hi"},{"type":"tool_search_output","execution":"client","call_id":"c","tools":[${F}]}]`,
+    allow: SEARCH,
+  },
+
+  // Names that only some servers read.
+  { protocol: "chat", asks: '"Service_Tier":"priority"', dropped: ["Service_Tier"] },
+  { protocol: "responses", asks: '"Tools":[{"type":"web_search"}]', dropped: ["Tools"] },
+  {
+    protocol: "chat",
+    asks: '"Model":"dear","MODELS":["dear"],"Provider":{}',
+    dropped: ["Model", "MODELS", "Provider"],
+  },
+  { protocol: "chat", asks: '"Max_Tokens":99999,"N":50', dropped: ["Max_Tokens", "N"] },
+  { protocol: "chat", asks: '"\u017fervice_tier":"priority"', dropped: ["%C5%BFervice_tier"] },
+  { protocol: "responses", asks: '"tool\\u017f":[{"type":"web_search"}]', dropped: ["tool%C5%BF"] },
+  {
+    protocol: "messages",
+    asks: '"\u017fpeed":"fast","top_\u212a":5',
+    dropped: ["%C5%BFpeed", "top_%E2%84%AA"],
+  },
+  {
+    protocol: "chat",
+    asks:
+      '"tools":[{"type":"function","Type":"web_search","function":{"name":"f","Name":"g","parameters":{"Type":1}},"X":1.0}]',
+    dropped: ["tools.Type", "tools.Name"],
+    left: '"tools":[{"type":"function","function":{"name":"f","parameters":{"Type":1}},"X":1.0}]',
+  },
+  {
+    protocol: "responses",
+    asks:
+      `"tools":[{"type":"namespace","name":"n","tools":[${F},{"type":"function","name":"g","Type":"mcp"},{"type":"shell",` +
+      '"environment":{"type":"local","TYPE":"container_auto"}}]}]',
+    dropped: ["tools.Type", "tools.TYPE"],
+    left: `"tools":[{"type":"namespace","name":"n","tools":[${F},{"type":"function","name":"g"},{"type":"shell",` +
+      '"environment":{"type":"local"}}]}]',
+  },
+  {
+    protocol: "messages",
+    asks:
+      '"tools":[{"name":"f","\\u0054ype":"web_search_20250305","input_schema":{"Type":1},"input_examples":[{"Name":1}]},' +
+      '{"type":"web_search_20250305","name":"s","Name":1}]',
+    dropped: ["tools.Type", "tools.Name", "tools.web_search_20250305"],
+    left: '"tools":[{"name":"f","input_schema":{"Type":1},"input_examples":[{"Name":1}]}]',
+  },
+  {
+    protocol: "chat",
+    asks: '"Model":"dear","provider":{"require_parameters":true}',
+    param: "Model",
+  },
+  {
+    protocol: "responses",
+    asks:
+      '"input":[{"type":"shell_call_output","call_id":"c","output":[],"Container_ID":"c"},{"role":"user","content":"Hi"}]',
+    param: "input[0].Container_ID",
+    allow: STATE,
+  },
+
+  // What no answer tells the cost of.
+  ...['"fallbacks":"default"', '"fallbacks":{"x":1.0}', '"billing_policy":{"type":"billing_policy"}'].map((
+    asks,
+  ): Case => ({
+    protocol: "messages",
+    asks,
+    dropped: [asks.slice(1, asks.indexOf('"', 1))],
+  })),
+
+  // Servers of the client's choice.
+  {
+    protocol: "responses",
+    asks:
+      '"tools":[{"type":"mcp","server_label":"s","server_url":"https://mcp.example.com","headers":{"Authorization":"t"}}]',
+    dropped: ["tools.mcp"],
+    allow: { remote_mcp: true },
+  },
+  {
+    protocol: "messages",
+    asks: '"mcp_servers":[{"type":"url","name":"s","url":"https://mcp.example.com"}],' +
+      '"tools":[{"type":"mcp_toolset","mcp_server_name":"s"}]',
+    headers: { "anthropic-beta": "mcp-client-2025-11-20" },
+    dropped: ["mcp_servers", "tools.mcp_toolset", "anthropic-beta.mcp-client-2025-11-20"],
+    allow: { remote_mcp: true },
+  },
+
+  // A choice that forces a hosted tool.
+  {
+    protocol: "responses",
+    asks: `"tools":[${F},{"type":"web_search"}],"tool_choice":{"type":"web_search"}`,
+    param: "tool_choice",
+    allow: SEARCH,
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"web_search"}],"tool_choice":"required"',
+    param: "tool_choice",
+    allow: SEARCH,
+  },
+  {
+    protocol: "responses",
+    asks:
+      `"tools":[${F},{"type":"web_search"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"web_search"}]}`,
+    param: "tool_choice",
+    allow: SEARCH,
+  },
+  {
+    protocol: "messages",
+    asks:
+      `"tools":[${MESSAGES_F},{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"tool","name":"web_search"}`,
+    param: "tool_choice",
+    allow: SEARCH,
+  },
+  {
+    protocol: "messages",
+    asks: '"tools":[{"type":"web_search_20250305","name":"web_search"}],"tool_choice":{"type":"any"}',
+    param: "tool_choice",
+    allow: SEARCH,
+  },
+  {
+    protocol: "chat",
+    asks: '"service_tier":"priority","provider":{"require_parameters":true}',
+    param: "service_tier",
+    allow: tiers("priority"),
+  },
+
+  // State that the vendor keeps.
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"file_search","vector_store_ids":["vs_1"]}]',
+    param: "tools[0].vector_store_ids",
+    allow: { hosted_tools: ["file_search"], ...STATE },
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"code_interpreter","container":"cntr_1"}]',
+    param: "tools[0].container",
+    allow: { hosted_tools: ["code_interpreter"], ...STATE },
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"code_interpreter","container":{"type":"auto","file_ids":["file-1"]}}]',
+    param: "tools[0].container.file_ids",
+    allow: { hosted_tools: ["code_interpreter"], ...STATE },
+  },
+  {
+    protocol: "responses",
+    asks: '"tools":[{"type":"image_generation","input_image_mask":{"file_id":"file-1"}}]',
+    param: "tools[0].input_image_mask.file_id",
+    allow: { hosted_tools: ["image_generation"], ...STATE },
+  },
+  {
+    protocol: "responses",
+    asks: '"input":[{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]',
+    param: "input[0].content[0].file_id",
+    allow: STATE,
+  },
+  {
+    protocol: "responses",
+    asks: '"input":[{"role":"user","content":[{"type":"input_image","file_id":"file-1","detail":"auto"}]}]',
+    param: "input[0].content[0].file_id",
+    allow: STATE,
+  },
+  {
+    protocol: "responses",
+    asks: '"input":[{"role":"user","content":"Hi"},' +
+      '{"type":"code_interpreter_call","id":"ci_1","code":"","container_id":"cntr_1","outputs":[],"status":"completed"}]',
+    param: "input[1].container_id",
+    allow: STATE,
+  },
+  ...[
+    [
+      '{"type":"computer_call_output","call_id":"c","output":{"type":"computer_screenshot","file_id":"file-X"}}',
+      "input[0].output.file_id",
+    ],
+    [
+      '{"type":"shell_call","call_id":"c","action":{"commands":["ls"]},"environment":{"type":"container_reference","container_id":"cntr"}}',
+      "input[0].environment.container_id",
+    ],
+    ['{"type":"shell_call_output","call_id":"c","output":[],"container_id":"cntr_9"}', "input[0].container_id"],
+    [
+      '{"type":"message","role":"user","content":[{"type":"input_image","image_url":"https://a.example/b.png","file_id":"file-1"}]}',
+      "input[0].content[0].file_id",
+    ],
+  ].map(([item, param = ""]): Case => ({
+    protocol: "responses",
+    asks: `"input":[${item},{"role":"user","content":"Hi"}]`,
+    param,
+    allow: STATE,
+  })),
+  {
+    protocol: "messages",
+    asks:
+      '"messages":[{"role":"user","content":"Hi"},{"role":"assistant","content":[{"type":"code_execution_tool_result",' +
+      '"tool_use_id":"srvtoolu_1","content":{"type":"code_execution_result","content":[{"type":"code_execution_output",' +
+      '"file_id":"file_1"}]}}]},{"role":"user","content":"Hi"}]',
+    param: "messages[1].content[0].content.content[0].file_id",
+    allow: STATE,
+  },
+
+  // Tools and tiers inside the conversation.
+  {
+    protocol: "responses",
+    asks: '"input":[{"type":"configuration_update","tools":[{"type":"function","name":"f","Type":"web_search"}]},' +
+      '{"role":"user","content":"Hi"}]',
+    param: "input[0].tools[0].Type",
+  },
+  {
+    protocol: "responses",
+    asks: '"input":[{"type":"configuration_update","tools":[{"type":"web_search"}]},{"role":"user","content":"Hi"}]',
+    param: "input[0].tools[0]",
+    allow: SEARCH,
+  },
+  {
+    protocol: "responses",
+    asks: '"input":[{"type":"configuration_update","service_tier":"priority"},{"role":"user","content":"Hi"}]',
+    param: "input[0].service_tier",
+    allow: tiers("priority"),
+  },
+  {
+    protocol: "responses",
+    asks: '"input":[{"type":"image_generation_call","id":"ig_1"},{"role":"user","content":"Hi"}]',
+    param: "input[0].id",
+    allow: STATE,
+  },
+  {
+    protocol: "responses",
+    asks: '"prompt_cache_options":{"comparison_response_id":"resp_1"}',
+    param: "prompt_cache_options",
+    allow: STATE,
+  },
+  {
+    protocol: "chat",
+    asks: '"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"file-1"}}]}]',
+    param: "messages[0].content[0].file.file_id",
+    allow: STATE,
+  },
+  { protocol: "messages", asks: '"container":"container_1"', param: "container", allow: STATE },
+  {
+    protocol: "messages",
+    asks: '"container":{"skills":[{"type":"custom","skill_id":"skill_1"}]}',
+    param: "container",
+    allow: STATE,
+  },
+  { protocol: "messages", asks: '"thread":{"type":"continue","id":"t_1"}', param: "thread", allow: STATE },
+  {
+    protocol: "messages",
+    asks:
+      '"messages":[{"role":"user","content":[{"type":"document","source":{"type":"file","file_id":"file_1"}},{"type":"text","text":"Hi"}]}]',
+    param: "messages[0].content[0].source.file_id",
+    allow: STATE,
+  },
+  {
+    protocol: "messages",
+    asks:
+      '"messages":[{"role":"user","content":[{"type":"document","source":{"type":"content","content":[{"type":"image","source":{"type":"file","file_id":"file_1"}}]}},{"type":"text","text":"Hi"}]}]',
+    param: "messages[0].content[0].source.content[0].source.file_id",
+    allow: STATE,
+  },
+  {
+    protocol: "messages",
+    asks: '"messages":[{"role":"user","content":[{"type":"container_upload","file_id":"file_1"}]}]',
+    param: "messages[0].content[0].file_id",
+    allow: STATE,
+  },
+  {
+    protocol: "messages",
+    asks: '"messages":[{"role":"user","content":"Hi"},{"role":"system","content":[{"type":"tool_addition","tool":' +
+      '{"type":"tool_definition","definition":{"type":"web_search_20250305","name":"web_search"}}}]}]',
+    param: "messages[1].content[0].tool.definition",
+    allow: SEARCH,
+  },
+];
+
+function tiers(name: string): JsonObject {
+  return { service_tiers: [name] };
+}
+
+/** A body whose members are written as the case has them. */
+function bodyOf(protocol: Protocol, asks: string, model = "acme/one"): string {
+  const said = protocol === "responses"
+    ? asks.includes('"input":') ? "" : '"input":"Hi",'
+    : asks.includes('"messages":')
+    ? ""
+    : '"messages":[{"role":"user","content":"Hi"}],';
+  const most = protocol === "messages" ? '"max_tokens":100,' : "";
+  const members = `"model":"${model}",${most}${said}${asks}`;
+  return `{${members.replace(/,$/, "")}}`;
+}
+
+/** A gateway whose group `default` may nothing of this, and `allowed` so much; the upstream speaks the protocol. */
+function start(protocol: Protocol, server: Scripted, allow: JsonObject): TestGateway {
+  const { upstreams, models: [row] } = oneModel(protocol, server.url) as {
+    upstreams: JsonObject;
+    models: JsonObject[];
+  };
+  const prices = (names: unknown, price: Json): JsonObject =>
+    Object.fromEntries((names as string[] ?? []).map((name) => [name, price]));
+  const free = { prompt: "0", completion: "0" };
+  const pricing = {
+    ...free,
+    hosted_tools: prices(allow.hosted_tools, "0.01"),
+    service_tiers: prices(allow.service_tiers, free),
+  };
+  return startGateway({ upstreams, models: [{ ...row, pricing }], groups: { default: {}, allowed: allow } });
+}
+
+for (const { protocol, asks, headers = {}, dropped, param, left, allow } of CASES) {
+  const name = `${protocol}: ${asks.length > 90 ? `${asks.slice(0, 90)}…` : asks}`;
+  const outcome = dropped === undefined ? "refused" : "left out and named";
+  Deno.test(`${name} is ${outcome}${allow === undefined ? "" : ", and passes where it is allowed"}`, async () => {
+    await using server = startScripted(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
+    await using gateway = start(protocol, server, allow ?? {});
+    const body = bodyOf(protocol, asks);
+    const response = await gateway.ask(protocol, body, { headers });
+    const text = await response.text();
+    if (dropped === undefined) {
+      assertEquals([response.status, server.requests.length], [400, 0], text);
+      assertStringIncludes(text, param ?? "");
+      assertStringIncludes(text, Object.keys(allow ?? {}).at(-1) ?? "");
+    } else {
+      assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, dropped.join(", ")], text);
+      assertEquals(server.requests[0]?.body, bodyOf(protocol, left ?? "", "real-one"));
+      const betas = server.requests[0]?.headers.get("anthropic-beta") ?? "";
+      assert(!/fast-mode|mcp-client/.test(betas), betas);
+    }
+    if (allow === undefined) return;
+    const before = server.requests.length;
+    const allowed = await gateway.ask(protocol, body, { headers, key: await gateway.addKey({ group: "allowed" }) });
+    assertEquals([allowed.status, allowed.headers.get("x-sluice-dropped")], [200, null], await allowed.text());
+    const sent = server.requests[before];
+    const expected = bodyOf(protocol, asks, "real-one").replace(/,"provider":\{[^}]*\}/, "");
+    assertEquals([sent?.body, sent?.headers.get("anthropic-beta") ?? ""], [expected, headers["anthropic-beta"] ?? ""]);
+  });
+}
+
+Deno.test("what costs no more than tokens passes as it came", async () => {
+  const plain: [Protocol, string][] = [
+    ["chat", '"service_tier":"auto"'],
+    ["chat", '"service_tier":"default"'],
+    ["chat", '"service_tier":"flex"'],
+    ["chat", '"service_tier":null,"web_search_options":null,"enable_search":false,"plugins":[]'],
+    ["responses", '"service_tier":"flex"'],
+    [
+      "responses",
+      '"input":[{"type":"tool_search_call","execution":"client","call_id":"c","arguments":{"file_id":"x"}},' +
+      `{"type":"tool_search_output","execution":"client","call_id":"c","tools":[${F}]},` +
+      '{"type":"shell_call","call_id":"d","action":{"commands":["ls"]},"environment":{"type":"local"}},' +
+      '{"type":"mcp_list_tools","id":"m","server_label":"s","tools":[{"name":"f","type":"web_search","input_schema":' +
+      '{"type":"object","properties":{"file_id":{"type":"string"}},"examples":[{"file_id":"x"}]}}]},' +
+      '{"role":"user","content":"Hi"}]',
+    ],
+    [
+      "responses",
+      `"tools":[${F},{"type":"custom","name":"c"},{"type":"local_shell"},{"type":"apply_patch"},{"type":"tool_search"},` +
+      '{"type":"shell"},{"type":"computer_use_preview","display_width":1,"display_height":1,"environment":"mac"}]',
+    ],
+    ["messages", '"service_tier":"standard_only","speed":"standard","inference_geo":"global","mcp_servers":[]'],
+    ["messages", '"service_tier":"auto","speed":null,"container":null'],
+    [
+      "messages",
+      `"tools":[${MESSAGES_F},{"type":"bash_20250124","name":"bash"},{"type":"memory_20250818","name":"memory"},` +
+      '{"type":"text_editor_20250728","name":"e"},{"type":"computer_toolset_20260801","name":"computer"},' +
+      '{"type":"tool_search_tool_regex_20251119","name":"t"}]',
+    ],
+  ];
+  for (const [protocol, asks] of plain) {
+    await using server = startScripted(() => ({ body: JSON.stringify(WHOLE[protocol]) }));
+    await using gateway = start(protocol, server, {});
+    const response = await gateway.ask(protocol, bodyOf(protocol, asks));
+    assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, null], await response.text());
+    assertEquals(server.requests[0]?.body, bodyOf(protocol, asks, "real-one"));
+  }
+});
+
+Deno.test("of two dearer tiers the second is left out, as there is no price for both at once", async () => {
+  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.messages) }));
+  await using gateway = start("messages", server, { service_tiers: ["fast", "inference_geo:us"] });
+  const body = bodyOf("messages", '"speed":"fast","inference_geo":"us"');
+  const response = await gateway.ask("messages", body, { key: await gateway.addKey({ group: "allowed" }) });
+  assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, "inference_geo"]);
+  await response.text();
+  assertEquals(server.requests[0]?.body, bodyOf("messages", '"speed":"fast"', "real-one"));
+});
+
+Deno.test("a key that may not use the images endpoint makes no pictures by a tool, whatever its group may", async () => {
+  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
+  await using gateway = start("responses", server, { hosted_tools: ["image_generation"] });
+  const key = await gateway.addKey({ group: "allowed", rules: { endpoints: ["responses"] } });
+  const response = await gateway.ask("responses", bodyOf("responses", '"tools":[{"type":"image_generation"}]'), {
+    key,
+  });
+  assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, "tools.image_generation"]);
+  await response.text();
+});
+
+Deno.test("hosted tools are left out of streams and of translated requests alike, and named", async () => {
+  const tools: Record<Protocol, string> = {
+    chat: `"tools":[${CHAT_F},{"type":"web_search"}]`,
+    responses: `"tools":[${F},{"type":"web_search"}]`,
+    messages: `"tools":[${MESSAGES_F},{"type":"web_search_20250305","name":"web_search"}]`,
+  };
+  for (const protocol of PROTOCOLS) {
+    for (const spoken of PROTOCOLS) {
+      await using server = startScripted(() => events(STREAMED[spoken].join("")));
+      await using gateway = start(spoken, server, {});
+      const response = await gateway.ask(protocol, bodyOf(protocol, `${tools[protocol]},"stream":true`));
+      const named = response.headers.get("x-sluice-dropped") ?? "";
+      assertEquals(response.status, 200);
+      assert(named.startsWith("tools.web_search"), named);
+      await response.text();
+      assert(!server.requests[0]?.body.includes("web_search"), server.requests[0]?.body);
+      assertStringIncludes(server.requests[0]?.body ?? "", '"f"');
+    }
+  }
+});
+
+Deno.test("hosted tools of one vendor, and files it keeps, do not reach another's upstream although they are allowed", async () => {
+  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.chat) }));
+  await using gateway = start("chat", server, { ...SEARCH, ...STATE });
+  const key = await gateway.addKey({ group: "allowed" });
+  const search = await gateway.ask("responses", bodyOf("responses", '"tools":[{"type":"web_search"}]'), { key });
+  assertEquals([search.status, search.headers.get("x-sluice-dropped")], [200, "tools.web_search"]);
+  await search.text();
+  assert(!server.requests[0]?.body.includes("web_search"));
+  const files: [Protocol, string][] = [
+    ["responses", '"input":[{"role":"user","content":[{"type":"input_file","file_id":"file-1"}]}]'],
+    ["messages", '"messages":[{"role":"user","content":[{"type":"image","source":{"type":"file","file_id":"f"}}]}]'],
+  ];
+  for (const [protocol, asks] of files) {
+    const response = await gateway.ask(protocol, bodyOf(protocol, asks), { key });
+    assertEquals([response.status, server.requests.length], [400, 1], await response.text());
+  }
+});
+
+Deno.test("pictures by a hosted tool need the images endpoint too", async () => {
+  await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
+  const allow = { hosted_tools: ["image_generation"], endpoints: ["responses"] };
+  await using gateway = start("responses", server, allow);
+  const key = await gateway.addKey({ group: "allowed" });
+  const body = (more: string) => bodyOf("responses", `"tools":[{"type":"image_generation"}]${more}`);
+  const response = await gateway.ask("responses", body(""), { key });
+  assertEquals([response.status, response.headers.get("x-sluice-dropped")], [200, "tools.image_generation"]);
+  await response.text();
+  const forced = await gateway.ask("responses", body(',"tool_choice":{"type":"image_generation"}'), { key });
+  assertEquals([forced.status, server.requests.length], [400, 1]);
+  assertStringIncludes(await forced.text(), "groups.allowed.endpoints");
+});
+
+Deno.test("files that Google keeps are not named by their addresses", async () => {
+  const answer = {
+    candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
+    usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
+  };
+  await using server = startScripted(() => ({ body: JSON.stringify(answer) }));
+  await using gateway = startGateway({ ...oneModel("gemini", server.url), groups: { default: {}, allowed: STATE } });
+  const key = await gateway.addKey({ group: "allowed" });
+  const asked = (url: string) =>
+    bodyOf("responses", `"input":[{"role":"user","content":[{"type":"input_file","file_url":"${url}"}]}]`);
+  for (
+    const url of [
+      "https://generativelanguage.googleapis.com/v1beta/files/abc",
+      "gs://bucket/a.pdf",
+      "GS://bucket/a.pdf",
+      "https://generativelanguage.googleapis.com./v1beta/files/abc",
+      "https://generativelanguage.googleapis.com/v1beta/%66iles/abc",
+      "https://generativelanguage.googleapis.com/v1beta%2f%2566iles/abc",
+      "https://generativelanguage.googleapis.com\\\\v1beta\\\\files\\\\abc",
+      "https://GenerativeLanguage.GoogleAPIs.com:443//v1beta/../files/abc",
+      "h\\tttps://generativelanguage.googleapis.com/v1beta/files/abc",
+      "https:generativelanguage.googleapis.com/v1beta/files/abc",
+      "//generativelanguage.googleapis.com/v1beta/files/abc",
+      "files/abc",
+    ]
+  ) {
+    const response = await gateway.ask("responses", asked(url));
+    assertEquals([response.status, server.requests.length], [400, 0], url);
+    assertStringIncludes(await response.text(), "vendor_state");
+  }
+  const open = await gateway.ask("responses", asked("https://example.com/files/a.pdf"));
+  assertEquals(open.status, 200, await open.text());
+  const allowed = await gateway.ask("responses", asked("gs://bucket/a.pdf"), { key });
+  assertEquals(allowed.status, 200, await allowed.text());
+  assertEquals(server.requests.length, 2);
+});
+
+Deno.test("Gemini gets pictures by address as pictures, and budgets hold the context for what may be something else", async () => {
+  const answer = {
+    candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
+    usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },
+  };
+  await using server = startScripted(() => ({ body: JSON.stringify(answer) }));
+  const { upstreams, models: [row] } = oneModel("gemini", server.url) as {
+    upstreams: JsonObject;
+    models: JsonObject[];
+  };
+  await using gateway = startGateway({
+    upstreams,
+    models: [{
+      ...row,
+      context_length: 1_000_000,
+      pricing: { prompt: "0.000001", completion: "0" },
+      architecture: { input_modalities: ["text", "image"] },
+    }],
+    groups: { default: { key_budget: { usd: "0.1", period: "day" } } },
+  });
+  const ask = async (url: string) => {
+    const image = `{"type":"image_url","image_url":{"url":"${url}"}}`;
+    const response = await gateway.ask("chat", bodyOf("chat", `"messages":[{"role":"user","content":[${image}]}]`));
+    return [response.status, await response.text()] as const;
+  };
+  assertEquals((await ask("https://example.com/a.png"))[0], 200);
+  assertStringIncludes(server.requests[0]?.body ?? "", '"mimeType":"image/png"');
+  const [status, text] = await ask("https://example.com/a");
+  assertEquals(status, 429, text);
+  const [refused, why] = await ask("https://www.youtube.com/watch?v=abcdefghijk");
+  assertEquals(refused, 400, why);
+  assertStringIncludes(why, "video");
+  assertEquals(server.requests.length, 1);
+});
+
+Deno.test("the beta of the long window passes for models whose row has one", async () => {
+  for (const [context_length, passes] of [[200_000, false], [1_000_000, true]] as const) {
+    await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.messages) }));
+    const { upstreams, models: [row] } = oneModel("messages", server.url) as {
+      upstreams: JsonObject;
+      models: JsonObject[];
+    };
+    await using gateway = startGateway({ upstreams, models: [{ ...row, context_length }] });
+    const headers = { "anthropic-beta": "context-1m-2025-08-07, interleaved-thinking-2025-05-14" };
+    const response = await gateway.ask("messages", bodyOf("messages", ""), { headers });
+    await response.text();
+    assertEquals(
+      [response.headers.get("x-sluice-dropped"), server.requests[0]?.headers.get("anthropic-beta")],
+      passes
+        ? [null, headers["anthropic-beta"]]
+        : ["anthropic-beta.context-1m-2025-08-07", "interleaved-thinking-2025-05-14"],
+    );
+  }
+});

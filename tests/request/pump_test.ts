@@ -1,0 +1,190 @@
+import { assert, assertEquals, assertRejects } from "@std/assert";
+import type { Event } from "../../lib/protocols/canonical/types.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { pump } from "../../lib/request/pump.ts";
+import { turn } from "../../lib/scheduler.ts";
+import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
+
+const START: Event = { type: "start" };
+const DELTA: Event = { type: "delta", index: 0, text: "a" };
+const BUSY = new GatewayError("overloaded", "Busy");
+
+/** A feed of steps that are handed in one by one. */
+function handFed(): {
+  feed: FrameFeed;
+  give(step: Step | Error | undefined): void;
+  reads: () => number;
+  over: () => number;
+} {
+  const given: PromiseWithResolvers<Step | undefined>[] = [];
+  let read = 0;
+  let handed = 0;
+  let cancelled = 0;
+  const at = (index: number) => given[index] ??= Promise.withResolvers();
+  return {
+    feed: {
+      read: () => at(read++).promise,
+      fail: (error) => [{ data: `failed: ${error.kind}` }],
+      cancel: () => void cancelled++,
+    },
+    give(step) {
+      const { promise, resolve, reject } = at(handed++);
+      promise.catch(() => {});
+      if (step instanceof Error) reject(step);
+      else resolve(step);
+    },
+    reads: () => read,
+    over: () => cancelled,
+  };
+}
+
+function step(data: string, ...events: Event[]): Step {
+  return { frames: data === "" ? [] : [{ data }], events };
+}
+
+function textOf(value: Uint8Array | undefined): string {
+  return new TextDecoder().decode(value);
+}
+
+const QUIET = { heartbeat: ": alive\n", keepAliveMs: 60_000 };
+
+Deno.test("pump() waits for something to be said, and gives the frames of every step as one chunk", async () => {
+  const { feed, give, over } = handFed();
+  give(step("1", START));
+  give(step(""));
+  give(step("2", DELTA));
+  give({ frames: [{ data: "3" }, { event: "e", data: "4" }], events: [] });
+  give(step(""));
+  give(step("5"));
+  give(undefined);
+  const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), textOf);
+  assertEquals(chunks, ["data: 1\n\n", "data: 2\n\n", "data: 3\n\nevent: e\ndata: 4\n\n", "data: 5\n\n"]);
+  assertEquals(over(), 1);
+});
+
+Deno.test("pump() throws the error that comes before anything was said", async () => {
+  const cases: (Step | Error)[][] = [
+    [step("x", { type: "error", error: BUSY })],
+    [step("1", START), step("x", { type: "error", error: BUSY })],
+    [step("x", START, { type: "error", error: BUSY })],
+    [BUSY],
+    [step("1", START), BUSY],
+  ];
+  for (const steps of cases) {
+    const { feed, give, over } = handFed();
+    for (const each of steps) give(each);
+    assertEquals(await assertRejects(() => pump({ feed, ...QUIET }), GatewayError), BUSY);
+    assertEquals(over(), 1);
+  }
+});
+
+Deno.test("pump() writes into the stream what fails after something was said", async () => {
+  for (const [thrown, kind] of [[BUSY, "overloaded"], [new TypeError("oops"), "internal"]] as const) {
+    const { feed, give, over } = handFed();
+    give(step("1", START, DELTA));
+    give(thrown);
+    const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), textOf);
+    assertEquals(chunks, ["data: 1\n\n", `data: failed: ${kind}\n\n`]);
+    assertEquals(over(), 1);
+  }
+});
+
+Deno.test("pump() reads nothing ahead of the client", async () => {
+  const { feed, give, reads } = handFed();
+  for (let number = 0; number < 10; number++) give(step(String(number), DELTA));
+  give(undefined);
+  const reader = (await pump({ feed, ...QUIET })).getReader();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals(reads(), 1);
+  await reader.read();
+  await reader.read();
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals(reads(), 2);
+  await reader.cancel();
+});
+
+Deno.test("pump() begins with a heartbeat where nothing is said for long, and loses nothing", async () => {
+  const { feed, give, reads } = handFed();
+  const body = await pump({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
+  // The step comes while nobody waits for it.
+  give(step("1", START, DELTA));
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const reader = body.getReader();
+  assertEquals(textOf((await reader.read()).value), ": alive\n");
+  assertEquals(textOf((await reader.read()).value), "data: 1\n\n");
+  assertEquals(textOf((await reader.read()).value), ": alive\n");
+  give(step("2", DELTA));
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assertEquals(textOf((await reader.read()).value), "data: 2\n\n");
+  give(undefined);
+  assertEquals((await reader.read()).done, true);
+  assertEquals(reads(), 3);
+});
+
+Deno.test("pump() tells of a failure that came while a heartbeat went out", async () => {
+  const { feed, give } = handFed();
+  const body = await pump({ feed, heartbeat: ": alive\n", keepAliveMs: 20 });
+  give(BUSY);
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  const chunks = await Array.fromAsync(body, textOf);
+  assertEquals(chunks, [": alive\n", "data: failed: overloaded\n\n"]);
+});
+
+Deno.test("pump() sends no heartbeat into a lively stream or to a client that does not read", async () => {
+  const { feed, give } = handFed();
+  give(step("0", DELTA));
+  const reader = (await pump({ feed, heartbeat: ": alive\n", keepAliveMs: 200 })).getReader();
+  for (let number = 0; number < 10; number++) {
+    assertEquals(textOf((await reader.read()).value), `data: ${number}\n\n`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    give(step(String(number + 1), DELTA));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  assertEquals(textOf((await reader.read()).value), "data: 10\n\n");
+  await reader.cancel();
+});
+
+Deno.test("pump() lets go of the feed when the client leaves, also in the middle of a read", async () => {
+  const { feed, give, over } = handFed();
+  give(step("1", DELTA));
+  const reader = (await pump({ feed, ...QUIET })).getReader();
+  await reader.read();
+  const reading = reader.read();
+  await reader.cancel();
+  assertEquals((await reading).done, true);
+  assertEquals(over(), 1);
+  // What the feed says afterwards reaches nobody and harms nothing.
+  give(new GatewayError("upstream", "Broken"));
+  await new Promise((resolve) => setTimeout(resolve, 5));
+  assert(over() >= 1);
+});
+
+Deno.test("pump() gives a long step in pieces, each in a turn of its own, and what comes behind it afterwards", async () => {
+  const { feed, give } = handFed();
+  const long = "字🙂".repeat(300_000);
+  give(step(long, START, DELTA));
+  give(step("2"));
+  give(undefined);
+  let turns = 0;
+  const turning = setInterval(() => turns++, 0);
+  try {
+    const chunks = await Array.fromAsync(await pump({ feed, ...QUIET }), (chunk) => ({ chunk, turns }));
+    assert(new Set(chunks.map(({ turns }) => turns)).size > 2);
+    assert(chunks.every(({ chunk }) => chunk.length < 1_000_000));
+    assert(chunks.map(({ chunk }) => textOf(chunk)).join("") === `data: ${long}\n\ndata: 2\n\n`);
+  } finally {
+    clearInterval(turning);
+  }
+});
+
+Deno.test("pump() gives no more of a long step to a client that has left", async () => {
+  const { feed, give, over } = handFed();
+  give(step("字".repeat(1_000_000), START, DELTA));
+  const reader = (await pump({ feed, ...QUIET })).getReader();
+  await reader.read();
+  const next = reader.read();
+  await reader.cancel();
+  // The turn in which the next piece would have been given.
+  await turn();
+  assertEquals([(await next).done, over()], [true, 1]);
+});

@@ -1,0 +1,144 @@
+import { assertEquals, assertStrictEquals, assertStringIncludes, assertThrows } from "@std/assert";
+import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import type { Prompt, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
+import { type Model, modelSchema } from "../../lib/catalog/model.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { checkModelRules } from "../../lib/request/rules.ts";
+import { assistant, call, promptOf, result, user } from "../protocols/canonical/messages.ts";
+import { png, tool } from "../upstreams/prompts.ts";
+
+type Row = Partial<Pick<Model, "reasoning" | "supported_parameters">> & { input?: string[] };
+
+function model({ input = ["text"], ...row }: Row = {}): Model {
+  return modelSchema.parse({
+    id: "v/m",
+    created: 0,
+    context_length: 1000,
+    architecture: { input_modalities: input },
+    top_provider: { max_completion_tokens: 100 },
+    pricing: { prompt: "0", completion: "0" },
+    targets: [{ upstream: "u", model: "m" }],
+    ...row,
+  });
+}
+
+const manual: Row = { reasoning: { modes: ["manual"], efforts: ["low", "medium", "high"] } };
+const both: Row = { reasoning: { modes: ["manual", "adaptive"], efforts: ["low", "medium", "high"] } };
+const adaptive: Row = { reasoning: { modes: ["adaptive"], efforts: ["low", "max"] } };
+const none: Row = {};
+
+/** "ok", or the parameter that is refused; then the names of what was dropped. */
+function check(prompt: Prompt, row: Row): string[] {
+  const dropped = new Dropped();
+  try {
+    const checked = checkModelRules(prompt, model(row), dropped);
+    if (row.reasoning === undefined) assertEquals("reasoning" in checked, false);
+    else assertStrictEquals(checked, prompt);
+    return ["ok", ...dropped.names];
+  } catch (error) {
+    if (!(error instanceof GatewayError) || error.kind !== "invalid") throw error;
+    return [String(error.param), ...dropped.names];
+  }
+}
+
+Deno.test("checkModelRules() holds reasoning against the row", () => {
+  const cases: [Protocol, Reasoning | undefined, Row, string[]][] = [
+    // The table of modes: manual only, both, adaptive only, none
+    ["messages", { mode: "manual", budgetTokens: 1024 }, manual, ["ok"]],
+    ["messages", { mode: "manual", budgetTokens: 1024 }, both, ["ok"]],
+    ["messages", { mode: "manual", budgetTokens: 1024 }, adaptive, ["thinking.budget_tokens"]],
+    ["messages", { mode: "manual", budgetTokens: 1024 }, none, ["ok", "thinking"]],
+    ["messages", { mode: "adaptive" }, manual, ["thinking.type"]],
+    ["messages", { mode: "adaptive" }, both, ["ok"]],
+    ["messages", { mode: "adaptive" }, adaptive, ["ok"]],
+    ["messages", { mode: "adaptive" }, none, ["ok", "thinking"]],
+    ["chat", { mode: "manual", budgetTokens: 1024 }, adaptive, ["reasoning.max_tokens"]],
+    ["chat", { mode: "manual", budgetTokens: 1024 }, manual, ["ok"]],
+    ["chat", { mode: "manual", budgetTokens: 1024 }, none, ["ok", "reasoning"]],
+    ["chat", { mode: "adaptive" }, manual, ["ok"]],
+    // Efforts
+    ["messages", { mode: "adaptive", effort: "low" }, adaptive, ["ok"]],
+    ["messages", { mode: "adaptive", effort: "high" }, adaptive, ["output_config.effort"]],
+    ["messages", { effort: "high" }, adaptive, ["output_config.effort"]],
+    ["messages", { effort: "high" }, none, ["ok", "output_config.effort"]],
+    ["messages", { mode: "adaptive", effort: "high" }, none, ["ok", "thinking", "output_config.effort"]],
+    ["chat", { effort: "minimal" }, both, ["reasoning_effort"]],
+    ["chat", { effort: "medium" }, both, ["ok"]],
+    ["chat", { effort: "medium" }, none, ["ok", "reasoning_effort"]],
+    ["responses", { effort: "xhigh" }, both, ["reasoning.effort"]],
+    ["responses", { effort: "max" }, adaptive, ["ok"]],
+    ["responses", { effort: "low", display: "summarized" }, none, ["ok", "reasoning"]],
+    ["responses", { display: "summarized" }, none, ["ok", "reasoning"]],
+    // None at all is always fine
+    ["messages", { mode: "off" }, adaptive, ["ok"]],
+    ["messages", { mode: "off" }, none, ["ok"]],
+    ["messages", { mode: "off", effort: "high" }, adaptive, ["output_config.effort"]],
+    ["chat", { effort: "none" }, adaptive, ["ok"]],
+    ["chat", { effort: "none" }, none, ["ok"]],
+    ["responses", { effort: "none", display: "summarized" }, none, ["ok"]],
+    ["responses", { encrypted: true }, none, ["ok"]],
+    ["responses", undefined, none, ["ok"]],
+    ["responses", undefined, manual, ["ok"]],
+  ];
+  for (const [protocol, reasoning, row, expected] of cases) {
+    const prompt = promptOf([user("hi")], { protocol, ...(reasoning !== undefined && { reasoning }) });
+    assertEquals(check(prompt, row), expected, `${protocol} ${JSON.stringify(reasoning)} ${JSON.stringify(row)}`);
+  }
+});
+
+Deno.test("checkModelRules() says what the model takes instead", () => {
+  const message = (reasoning: Reasoning, row: Row) =>
+    assertThrows(
+      () => checkModelRules(promptOf([], { protocol: "messages", reasoning }), model(row), new Dropped()),
+      GatewayError,
+    ).message;
+  assertStringIncludes(
+    message({ mode: "manual" }, adaptive),
+    'steered by output_config.effort with thinking.type "adaptive"',
+  );
+  assertStringIncludes(message({ mode: "adaptive" }, manual), 'it takes "enabled" with budget_tokens');
+  assertEquals(
+    message({ effort: "high" }, adaptive),
+    'output_config.effort: v/m does not support "high"; it takes "low", "max"',
+  );
+});
+
+Deno.test("checkModelRules() refuses more output than the model can give", () => {
+  const names: [Protocol, string][] = [
+    ["messages", "max_tokens"],
+    ["chat", "max_completion_tokens"],
+    ["responses", "max_output_tokens"],
+  ];
+  for (const [protocol, param] of names) {
+    assertEquals(check(promptOf([], { protocol, maxTokens: 100 }), none), ["ok"]);
+    assertEquals(check(promptOf([], { protocol, maxTokens: 101 }), none), [param]);
+  }
+  assertThrows(
+    () => checkModelRules(promptOf([], { protocol: "messages", maxTokens: 101 }), model(), new Dropped()),
+    GatewayError,
+    "max_tokens: 101 > 100, which is the maximum allowed number of output tokens for v/m",
+  );
+});
+
+Deno.test("checkModelRules() refuses what the model cannot read or call", () => {
+  const image: Row = { input: ["text", "image"] };
+  const file: Row = { input: ["text", "file"] };
+  const media = (mediaType: string) =>
+    user({ type: "media", media: { kind: "bytes", mediaType, base64: "" }, name: "a" });
+  const inResult = [assistant(call("c")), user(result("c", png(1, 1)))];
+  const cases: [string, Prompt, Row, string[]][] = [
+    ["picture", promptOf([user(png(1, 1))]), none, ["messages"]],
+    ["picture", promptOf([user(png(1, 1))], { protocol: "responses" }), none, ["input"]],
+    ["picture in a result", promptOf(inResult), none, ["messages"]],
+    ["picture", promptOf([user(png(1, 1))]), image, ["ok"]],
+    ["picture", promptOf([user(png(1, 1))]), file, ["messages"]],
+    ["PDF", promptOf([media("application/pdf")]), image, ["messages"]],
+    ["PDF", promptOf([media("application/pdf")]), file, ["ok"]],
+    ["sound", promptOf([media("audio/wav")]), file, ["messages"]],
+    ["text file", promptOf([media("text/plain")]), none, ["ok"]],
+    ["tools", promptOf([], { tools: [tool("t")] }), none, ["ok"]],
+    ["tools", promptOf([], { tools: [tool("t")] }), { supported_parameters: ["stop"] }, ["tools"]],
+    ["no tools", promptOf([]), { supported_parameters: [] }, ["ok"]],
+  ];
+  for (const [name, prompt, row, expected] of cases) assertEquals(check(prompt, row), expected, name);
+});

@@ -1,0 +1,208 @@
+import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
+import { ACCESS } from "../../lib/access/table.ts";
+import { createApp } from "../../lib/server/app.ts";
+import { exchange, head, post, startServer, testGateway } from "./serve.ts";
+import { readRouteFiles } from "../../tools/routes.ts";
+
+/** Waits until a condition holds; fails the test after two seconds. */
+async function until(condition: () => boolean): Promise<void> {
+  const end = performance.now() + 2000;
+  while (!condition()) {
+    assert(performance.now() < end, "waited for nothing");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+Deno.test("createApp() refuses routes without an access row and rows without a route", () => {
+  const gateway = () => testGateway({}, () => {}).gateway;
+  const route = { path: "/a", handlers: { GET: () => new Response() } };
+  assertThrows(() => createApp({ routes: [route], access: {}, gateway }), RangeError, 'Cannot serve "GET /a"');
+  const access = { "GET /a": { credential: "none" }, "GET /b": { credential: "none" } } as const;
+  assertThrows(() => createApp({ routes: [route], access, gateway }), RangeError, 'the access row "GET /b"');
+  const open = { "GET /a": { credential: "bearer" } } as const;
+  assertThrows(() => createApp({ routes: [route], access: open, gateway }), RangeError, "names no endpoint");
+  createApp({ routes: [route], access: { "GET /a": { credential: "none" } }, gateway });
+});
+
+Deno.test("the gateway's own routes and its access table belong together", async () => {
+  const files = await readRouteFiles(new URL("../../routes", import.meta.url).pathname);
+  const routes = files.map(({ file, methods }) => ({
+    path: `/${file.slice(0, -".ts".length)}`,
+    handlers: Object.fromEntries(methods.map((method) => [method, () => new Response()])),
+  }));
+  createApp({ routes, access: ACCESS, gateway: () => testGateway({}, () => {}).gateway });
+});
+
+Deno.test("unknown paths and methods are answered in the shape of the prefix", async () => {
+  await using server = startServer();
+  const openai = await exchange(server.port, [head("GET /v1/nothing")]);
+  assertEquals(openai.status, 404);
+  assertEquals(JSON.parse(openai.body).error.code, "not_found");
+  // Most who come here have set a client's base URL wrongly.
+  assertMatch(JSON.parse(openai.body).error.message, /base URL ends with \/v1, .*\/anthropic$/);
+  assertMatch(openai.headers.get("x-request-id") ?? "", /^req_[a-z0-9]+$/);
+  assertEquals(openai.headers.get("request-id"), null);
+
+  for (const target of ["/anthropic/nothing", "/anthropic", "/anthropic?x=1", "/anthropic/%zz"]) {
+    const native = await exchange(server.port, [head(`GET ${target}`)]);
+    const body = JSON.parse(native.body);
+    assertEquals([native.status, body.type], [target.includes("%") ? 400 : 404, "error"], target);
+    assertEquals(body.request_id, native.headers.get("request-id"));
+    assertEquals(native.headers.get("x-request-id"), native.headers.get("request-id"));
+  }
+  const lookalike = await exchange(server.port, [head("GET /anthropicx/v1")]);
+  assertEquals(JSON.parse(lookalike.body).type, undefined);
+});
+
+Deno.test("a method the route has not is 405 with Allow", async () => {
+  await using server = startServer();
+  const cases: [start: string, status: number, allow: string | null][] = [
+    ["POST /public", 405, "GET, HEAD"],
+    ["OPTIONS /public", 405, "GET, HEAD"],
+    ["PATCH /v1/things/acme", 405, "DELETE, GET, HEAD"],
+    ["GET /v1/echo", 405, "POST"],
+    ["HEAD /v1/echo", 405, "POST"],
+    ["FOO /v1/echo", 405, "POST"],
+    ["get /public", 405, "GET, HEAD"],
+    ["TRACE /public", 405, "GET, HEAD"],
+    ["TRACE /v1/echo", 405, "POST"],
+    ["TRACE /nothing", 404, null],
+    ["CONNECT localhost:80", 405, "DELETE, GET, HEAD, PATCH, POST, PUT"],
+  ];
+  for (const [start, status, allow] of cases) {
+    const response = await exchange(server.port, [head(start, { connection: "close" })]);
+    assertEquals([response.status, response.headers.get("allow")], [status, allow], start);
+  }
+});
+
+Deno.test("HEAD has the headers of GET, no body, and stops what produces one", async () => {
+  await using server = startServer();
+  const bearer = { authorization: `Bearer ${server.key}` };
+  const get = await exchange(server.port, [head("GET /v1/things", bearer)]);
+  const again = await exchange(server.port, [head("HEAD /v1/things", { ...bearer, connection: "close" })]);
+  assertEquals(again.body, "");
+  for (const name of ["content-type", "content-length", "etag", "cache-control"]) {
+    assertEquals(again.headers.get(name), get.headers.get(name), name);
+  }
+  assertEquals(get.headers.get("content-length"), String(get.body.length));
+
+  const endless = await exchange(server.port, [head("HEAD /v1/endless", { connection: "close" })]);
+  assertEquals([endless.status, endless.body, endless.headers.get("content-length")], [200, "", null]);
+  assertEquals(server.observed.cancelled.length, 1);
+});
+
+Deno.test("a WebSocket is refused on known paths before the key is looked at", async () => {
+  await using server = startServer();
+  const upgrade = { connection: "Upgrade", upgrade: "websocket", "sec-websocket-version": "13" };
+  for (const path of ["/v1/echo", "/v1/things"]) {
+    const response = await exchange(server.port, [head(`GET ${path}`, upgrade)]);
+    assertEquals(response.status, 426, path);
+    assertEquals(response.headers.get("connection"), "upgrade");
+    assert(response.headers.has("upgrade"));
+    assertEquals(JSON.parse(response.body).error.code, "upgrade_required");
+  }
+  assertEquals((await exchange(server.port, [head("GET /v1/nothing", upgrade)])).status, 404);
+});
+
+Deno.test("the access table decides about credential and endpoint", async () => {
+  await using server = startServer();
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const cases: [start: string, headers: Record<string, string>, status: number][] = [
+    ["GET /public", {}, 200],
+    ["GET /public", bearer("nonsense"), 200],
+    ["GET /v1/things", {}, 401],
+    ["GET /v1/things", bearer("nonsense"), 401],
+    ["GET /v1/things", bearer(server.key), 200],
+    ["GET /v1/things", bearer(server.poorKey), 200],
+    ["GET /v1/things", { "x-api-key": server.key }, 401],
+    ["DELETE /v1/things/acme", bearer(server.poorKey), 403],
+    ["DELETE /v1/things/acme", bearer(server.key), 204],
+    ["POST /v1/fail", { "x-api-key": server.poorKey }, 403],
+    ["POST /v1/fail", { "x-api-key": server.key }, 429],
+    ["POST /v1/fail", bearer(server.key), 429],
+  ];
+  for (const [start, headers, status] of cases) {
+    const response = await exchange(server.port, [head(start, { ...headers, "content-length": "0" })]);
+    assertEquals(response.status, status, `${start} ${Object.keys(headers)}`);
+  }
+});
+
+Deno.test("whatever a handler throws becomes an error body, and only the log knows where it came from", async () => {
+  await using server = startServer();
+  const response = await exchange(server.port, [head("GET /v1/fail")]);
+  assertEquals(response.status, 500);
+  assertNotMatch(response.body, /secret|TypeError|at /);
+  const [entry] = server.observed.logs;
+  assertEquals([entry?.event, entry?.kind, entry?.cause], ["request_failed", "internal", "TypeError"]);
+  assertEquals(`req_${entry?.request_id}`, response.headers.get("x-request-id"));
+  assertStringIncludes(String(entry?.stack), "serve.ts");
+  assertNotMatch(JSON.stringify(server.observed.logs), /secret/);
+
+  const limited = await exchange(server.port, [
+    head("POST /v1/fail", { "x-api-key": server.key, "content-length": "0" }),
+  ]);
+  assertEquals([limited.headers.get("retry-after"), limited.headers.get("retry-after-ms")], ["2", "1500"]);
+});
+
+Deno.test("a client that goes while the handler works ends quietly", async () => {
+  await using server = startServer();
+  const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+  await connection.write(new TextEncoder().encode(head("GET /v1/wait")));
+  await until(() => server.observed.logs.length === 1);
+  connection.close();
+  assertEquals((await exchange(server.port, [head("GET /public")])).status, 200);
+  assertEquals(server.observed.logs.map(({ event }) => event), ["waiting"]);
+});
+
+Deno.test("no header of the request comes back", async () => {
+  await using server = startServer();
+  const sent = {
+    "x-request-id": "req_mine",
+    "request-id": "canary1",
+    "x-canary": "canary2",
+    origin: "https://canary3.example",
+    traceparent: "canary4",
+    cookie: "canary5=1",
+    "user-agent": "canary6",
+  };
+  for (const start of ["GET /public", "GET /nothing", "GET /v1/things", "OPTIONS /public", "GET /anthropic/x"]) {
+    const { headers, body } = await exchange(server.port, [head(start, sent)]);
+    assertNotMatch(`${JSON.stringify([...headers])}${body}`, /canary|req_mine/, start);
+  }
+});
+
+Deno.test("request ids are unique over concurrent requests", async () => {
+  await using server = startServer();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => exchange(server.port, [head("GET /public")])));
+  assertEquals(new Set(answers.map(({ headers }) => headers.get("x-request-id"))).size, 50);
+});
+
+Deno.test("oddities of framing get one answer or a closed connection, and the server goes on", async () => {
+  await using server = startServer();
+  const line = "POST /v1/echo HTTP/1.1\r\nHost: localhost\r\n";
+  const oddities = [
+    `${line}Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}`,
+    `${line}Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}`,
+    `${line}Content-Length: -2\r\n\r\n{}`,
+    `${line}Content-Length: +2\r\n\r\n{}`,
+    `${line}Content-Length: 0x2\r\n\r\n{}`,
+    `${line}Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`,
+    `${line}Transfer-Encoding: chunked\r\n\r\n2\n{}\n0\n\n`,
+    `${line}Transfer-Encoding: xchunked\r\n\r\n{}`,
+    `${line}Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n`,
+    `${line}X: a\r\n b\r\nContent-Length: 2\r\n\r\n{}`,
+    `${line}X: a\u0000b\r\nContent-Length: 2\r\n\r\n{}`,
+    "GET /public HTTP/1.1\nHost: localhost\n\n",
+    "GET /public\r\n\r\n",
+    "GET /public HTTP/9.9\r\nHost: localhost\r\n\r\n",
+    "\r\n\r\nGET /public HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "\u0016\u0003\u0001\u0002\u0000",
+    `GET /${"a".repeat(100_000)} HTTP/1.1\r\nHost: localhost\r\n\r\n`,
+  ];
+  for (const text of oddities) {
+    const { status } = await exchange(server.port, [text.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n")]);
+    assert(status < 500, `${status}: ${JSON.stringify(text.slice(0, 120))}`);
+    assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
+  }
+  assertEquals(server.observed.logs, []);
+});

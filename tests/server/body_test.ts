@@ -1,0 +1,288 @@
+import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
+import { BodyBudget } from "../../lib/server/body_limits.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import { turn } from "../../lib/scheduler.ts";
+import { othersTurns } from "../others_turns.ts";
+import { exchange, head, post, type RawResponse, startServer, TEST_LIMITS } from "./serve.ts";
+
+const CHUNKED = head("POST /v1/echo", { "transfer-encoding": "chunked" });
+
+/** One chunk of a chunked body. */
+function chunk(text: string): string {
+  return `${text.length.toString(16)}\r\n${text}\r\n`;
+}
+
+function messageOf(response: RawResponse): string {
+  return JSON.parse(response.body).error.message;
+}
+
+/** Pieces with a pause before each but the first: time is what these tests are about. */
+async function* slowly(pieces: string[], pauseMs: number): AsyncGenerator<string> {
+  for (const [index, piece] of pieces.entries()) {
+    if (index > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+    yield piece;
+  }
+}
+
+Deno.test("a JSON body arrives whole, whatever its framing and media type", async () => {
+  await using server = startServer();
+  const body = '{"a":1,"b":["x",null]}';
+  const requests = [
+    ...["application/json", "application/json; charset=UTF-8", "text/plain", "application/x-www-form-urlencoded", "a/b"]
+      .map((type) => post("/v1/echo", body, { "content-type": type })),
+    post("/v1/echo", body),
+    post("/v1/echo", `\u00ef\u00bb\u00bf${body}`),
+    post("/v1/echo", body, { "content-encoding": "identity" }),
+    CHUNKED + [...body].map(chunk).join("") + "0\r\n\r\n",
+  ];
+  for (const request of requests) {
+    const response = await exchange(server.port, [request]);
+    assertEquals([response.status, JSON.parse(response.body)], [200, { body: JSON.parse(body), again: true }], request);
+  }
+  const large = JSON.stringify({ text: "x".repeat(90_000) });
+  for (const request of [post("/v1/echo", large), `${CHUNKED}${chunk(large)}0\r\n\r\n`]) {
+    assertEquals(JSON.parse((await exchange(server.port, [request])).body).body, JSON.parse(large));
+  }
+});
+
+Deno.test("a body may hold the character that stands for what is not UTF-8", async () => {
+  await using server = startServer();
+  const { status, body } = await exchange(server.port, [post("/v1/echo", '{"a":"\u00ef\u00bf\u00bd"}')]);
+  assertEquals([status, JSON.parse(body).body], [200, { a: "\ufffd" }]);
+  const broken = await exchange(server.port, [post("/v1/echo", '{"a":"\u00ef\u00bf\u00bd\u00ff"}')]);
+  assertEquals(broken.status, 400);
+  assertStringIncludes(messageOf(broken), "byte 9 is not UTF-8");
+});
+
+Deno.test("a long body is read as a short one is, and its faults are found", async () => {
+  const limits = { ...TEST_LIMITS, jsonBytes: 8_000_000, budgetBytes: 32_000_000, gapMs: 5_000, totalMs: 15_000 };
+  await using server = startServer({ limits });
+  const ask = async (body: string) => await exchange(server.port, [post("/v1/echo", body)]);
+  const zeros = `[${"-0,".repeat(30_000)}0]`;
+  for (const [head, tail] of [['{"t":1.0,"a":', "}"], ['\u00ef\u00bb\u00bf{"a":', "}"]]) {
+    const { status, body } = await ask(head + zeros + tail);
+    assertEquals([status, body.includes(zeros), body.includes("1.0")], [200, true, false]);
+  }
+  const text = "\\n".repeat(2_500_000);
+  assertEquals(JSON.parse((await ask(`{"a":"${text}\u00c3\u00a9"}`)).body).body, { a: `${"\n".repeat(2_500_000)}é` });
+  const cases: [body: string, message: string][] = [
+    [`{"a":"${text}\\x"}`, "at position 5000007 (line 1, column 5000008)"],
+    [`{\n\n"a":"${text}",}`, "at position 5000010 (line 3, column 5000008)"],
+    [`{"a":"${text}\u00ff"}`, "byte 5000006 is not UTF-8"],
+    [`["${text}"]`, "expected a JSON object"],
+    [" ".repeat(5_000_000), "it is empty"],
+  ];
+  for (const [body, message] of cases) {
+    const response = await ask(body);
+    assertEquals(response.status, 400, message);
+    assertStringIncludes(messageOf(response), message);
+  }
+});
+
+Deno.test("a transfer coding beside chunked is not read over", async () => {
+  await using server = startServer();
+  for (const coding of ["gzip, chunked", "x, chunked"]) {
+    const request = `${head("POST /v1/echo", { "transfer-encoding": coding })}${chunk("{}")}0\r\n\r\n`;
+    const response = await exchange(server.port, [request]);
+    assertEquals([response.status, response.headers.get("connection")], [415, "close"], coding);
+    assertStringIncludes(messageOf(response), "Transfer-Encoding");
+  }
+});
+
+Deno.test("numbers keep their text below the parameters and are numbers among them", async () => {
+  await using server = startServer();
+  const { body } = await exchange(server.port, [
+    post("/v1/echo", '{"t":1.0,"a":[[[{"id":12345678901234567890,"x":1.0}]]]}'),
+  ]);
+  assertStringIncludes(body, '{"t":1,"a":[[[{"id":12345678901234567890,"x":1.0}]]]}');
+});
+
+Deno.test("media types that are not JSON are 415 and told what to send", async () => {
+  await using server = startServer();
+  const cases: Record<string, string>[] = [
+    { "content-encoding": "br" },
+    { "content-encoding": "zstd" },
+    { "content-encoding": "gzip, gzip" },
+    { "content-type": "multipart/form-data; boundary=x" },
+    { "content-type": "application/json; charset=latin1" },
+    { "content-type": 'application/json; charset="utf-16"' },
+  ];
+  for (const headers of cases) {
+    const response = await exchange(server.port, [post("/v1/echo", "{}", headers)]);
+    assertEquals(response.status, 415, JSON.stringify(headers));
+    assertStringIncludes(messageOf(response), "send");
+  }
+});
+
+Deno.test("what is wrong with a body is said, with its place", async () => {
+  await using server = startServer();
+  const cases: [body: string, part: string][] = [
+    ["", "it is empty"],
+    [" \n\t", "it is empty"],
+    ["\u00ef\u00bb\u00bf", "it is empty"],
+    ["[]", "expected a JSON object"],
+    ["null", "expected a JSON object"],
+    ["12345678901234567890", "expected a JSON object"],
+    ['{"a":1,\n"b":}', "Expected a value at position 12 (line 2, column 5)"],
+    ['{"a":"\\x"}', "at position 7 (line 1, column 8)"],
+    ['{"a":"\u00e9"}', "byte 6 is not UTF-8"],
+    ['{"a":"\u00c3\u00a9\u00ed\u00a0\u0080"}', "byte 8 is not UTF-8"],
+    ['{"a":"\u00f0\u009f\u0098', "byte 6 is not UTF-8"],
+    ['{"model":1,"model":2}', '"model" comes twice'],
+    [`${'{"a":'.repeat(65)}1${"}".repeat(65)}`, "at most 64 levels"],
+    [`{"a":[${"1,".repeat(49_000)}1]`, 'Expected "," or "}"'],
+    ["a=b&c=d", "Expected a value at position 0 (line 1, column 1)"],
+  ];
+  for (const [body, part] of cases) {
+    const response = await exchange(server.port, [post("/v1/echo", body)]);
+    assertEquals(response.status, 400, body.slice(0, 40));
+    assertStringIncludes(messageOf(response), part);
+  }
+  const native = await exchange(server.port, [post("/anthropic/v1/echo", "{")]);
+  assertEquals([native.status, JSON.parse(native.body).type], [400, "error"]);
+  const none = await exchange(server.port, [head("POST /v1/echo")]);
+  assertEquals(none.status, 400);
+  assertStringIncludes(messageOf(none), "it is empty");
+});
+
+Deno.test("a short body with a fault is refused without a turn that long ones wait for", async () => {
+  await using server = startServer();
+  let over = 0;
+  const waiting = Array.from({ length: 100 }, () => turn().then(() => over++));
+  const { status } = await exchange(server.port, [post("/v1/echo", '{"a":1,}')]);
+  assertEquals(status, 400);
+  assertLess(over, 100);
+  await Promise.all(waiting);
+});
+
+Deno.test("__proto__ in a body is data", async () => {
+  await using server = startServer();
+  const text = '{"__proto__":{"a":1},"constructor":{"prototype":{}}}';
+  assertStringIncludes((await exchange(server.port, [post("/v1/echo", text)])).body, text);
+});
+
+Deno.test("a body over the limit is 413: at once by its announcement, else when the limit is passed", async () => {
+  await using server = startServer();
+  const announced = await exchange(server.port, [head("POST /v1/echo", { "content-length": "100001" })]);
+  assertEquals([announced.status, announced.headers.get("x-request-id") !== null], [413, true]);
+  const huge = await exchange(server.port, [head("POST /v1/echo", { "content-length": "99999999999999999999" })]);
+  assert(huge.status === 413 || huge.status === 400, String(huge.status));
+
+  let sent = 0;
+  function* endless(): Generator<string> {
+    yield CHUNKED;
+    for (; sent < 10_000; sent++) yield chunk("x".repeat(1000));
+  }
+  assertEquals((await exchange(server.port, endless())).status, 413);
+  const exact = JSON.stringify({ text: "x".repeat(TEST_LIMITS.jsonBytes - 11) });
+  assertEquals(exact.length, TEST_LIMITS.jsonBytes);
+  assertEquals((await exchange(server.port, [`${CHUNKED}${chunk(exact)}0\r\n\r\n`])).status, 200);
+  assertEquals((await exchange(server.port, [`${CHUNKED}${chunk(exact + " ")}0\r\n\r\n`])).status, 413);
+});
+
+Deno.test("a slow body is 408, by silence, by rate and by total time", async () => {
+  const small = head("POST /v1/echo", { "content-length": "200" });
+  const large = head("POST /v1/echo", { "content-length": "50000" });
+  const kilobyte = "x".repeat(1000);
+  const roomy = { ...TEST_LIMITS, gapMs: 10_000, totalMs: 20_000 };
+  const cases: [name: string, limits: typeof TEST_LIMITS, pieces: string[], pauseMs: number, atMs: number][] = [
+    ["silence after the head", TEST_LIMITS, [large], 0, 150],
+    ["silence after the head of a chunked body", TEST_LIMITS, [CHUNKED], 0, 150],
+    ["silence within", TEST_LIMITS, [large, kilobyte, kilobyte], 50, 200],
+    ["small body that stops", roomy, [small, "{"], 50, 300],
+    ["drips of a small body", roomy, [small, ..."{".repeat(100)], 20, 300],
+    ["drips of chunks", roomy, [CHUNKED, ...Array.from({ length: 100 }, () => chunk("1"))], 20, 300],
+    [
+      "fast enough, but without end",
+      { ...TEST_LIMITS, totalMs: 500 },
+      [CHUNKED, ...Array.from({ length: 60 }, () => chunk(kilobyte))],
+      20,
+      500,
+    ],
+  ];
+  await Promise.all(cases.map(async ([name, limits, pieces, pauseMs, atMs]) => {
+    await using server = startServer({ limits });
+    const start = performance.now();
+    const response = await exchange(server.port, slowly(pieces, pauseMs));
+    assertEquals(response.status, 408, name);
+    const took = performance.now() - start;
+    assert(took > atMs - 60, `${name}: ${took} ms`);
+    assertLess(took, 3500, name);
+  }));
+});
+
+Deno.test("a body that takes its time within the limits is read", async () => {
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 200, totalMs: 3500 } });
+  const text = JSON.stringify({ text: "x".repeat(20_000) });
+  const pieces = Array.from({ length: 21 }, (_, index) => text.slice(index * 1000, (index + 1) * 1000));
+  const response = await exchange(
+    server.port,
+    slowly([head("POST /v1/echo", { "content-length": String(text.length) }), ...pieces], 20),
+  );
+  assertEquals(response.status, 200);
+});
+
+Deno.test("slow bodies do not delay another", async () => {
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 2000, graceMs: 2000, totalMs: 3500 } });
+  let ended = 0;
+  const slow = [1, 2, 3].map(async () => {
+    const response = await exchange(server.port, [head("POST /v1/echo", { "content-length": "5000" }), "{"]);
+    ended++;
+    return response;
+  });
+  for (let run = 0; run < 5; run++) {
+    assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
+  }
+  assertEquals(ended, 0);
+  for (const response of await Promise.all(slow)) assertEquals(response.status, 408);
+});
+
+Deno.test("bodies share one budget, which is given back", async () => {
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1500, totalMs: 3500 } });
+  const big = JSON.stringify({ text: "x".repeat(89_000) });
+  for (let run = 0; run < 5; run++) {
+    assertEquals((await exchange(server.port, [post("/v1/echo", big)])).status, 200);
+    assertEquals((await exchange(server.port, [post("/v1/echo", big.slice(1))])).status, 400);
+  }
+  // A body that stands still holds its bytes until its time is up.
+  const held = exchange(server.port, [head("POST /v1/echo", { "content-length": "95000" }), big]);
+  await othersTurns(20);
+  const refused = await exchange(server.port, [post("/v1/echo", big)]);
+  assertEquals([refused.status, refused.headers.get("retry-after")], [429, "1"]);
+  assertEquals((await held).status, 408);
+  assertEquals((await exchange(server.port, [post("/v1/echo", big)])).status, 200);
+});
+
+Deno.test("a client that goes in the middle of its body leaves nothing behind", async () => {
+  await using server = startServer({ limits: { ...TEST_LIMITS, gapMs: 1000 } });
+  const half = "x".repeat(60_000);
+  for (const request of [head("POST /v1/echo", { "content-length": "99000" }) + half, CHUNKED + chunk(half)]) {
+    for (let run = 0; run < 3; run++) {
+      const connection = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+      await connection.write(new TextEncoder().encode(request));
+      connection.close();
+    }
+  }
+  const big = JSON.stringify({ text: "x".repeat(89_000) });
+  let status = 0;
+  for (let run = 0; run < 100 && status !== 200; run++) {
+    ({ status } = await exchange(server.port, [post("/v1/echo", big)]));
+  }
+  assertEquals(status, 200);
+  assertEquals(server.observed.logs, []);
+});
+
+Deno.test("BodyBudget counts what is taken and given back", () => {
+  const budget = new BodyBudget();
+  budget.reserve(60, 100);
+  budget.reserve(40, 100);
+  try {
+    budget.reserve(1, 100);
+    assert(false);
+  } catch (error) {
+    assert(error instanceof GatewayError);
+    assertEquals([error.kind, error.retryAfterMs], ["limited", 1000]);
+  }
+  budget.release(60);
+  assertEquals(budget.usedBytes, 40);
+});

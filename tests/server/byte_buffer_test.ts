@@ -1,0 +1,44 @@
+import { assert, assertEquals, assertStrictEquals } from "@std/assert";
+import { ByteBuffer } from "../../lib/server/byte_buffer.ts";
+
+Deno.test("ByteBuffer joins pieces of any sizes, whatever the size of its first buffer", () => {
+  const text = new TextEncoder().encode("0123456789".repeat(20));
+  for (const firstBytes of [0, 1, 7, 64, 200, 1000]) {
+    for (const sizes of [[200], [1, 199], [7, 1, 64], [64, 64, 64], [0, 200], [0, 7, 0, 193], [150, 1, 49], [3]]) {
+      const buffer = new ByteBuffer(firstBytes);
+      let at = 0;
+      for (const size of sizes) {
+        buffer.append(text.slice(at, at + size));
+        at += size;
+        assertEquals(buffer.bytes(), text.slice(0, at), `${firstBytes}: ${sizes}`);
+      }
+    }
+  }
+});
+
+Deno.test("ByteBuffer keeps a first piece that is all there is room for, and copies all others", () => {
+  const whole = new Uint8Array([1, 2, 3, 4]);
+  const buffer = new ByteBuffer(4);
+  buffer.append(whole);
+  assertStrictEquals(buffer.bytes().buffer, whole.buffer);
+  // One that goes on is no longer the piece: what comes behind it there belongs to somebody else.
+  const part = new Uint8Array([1, 2, 3, 4, 9, 9]).subarray(0, 4);
+  const grown = new ByteBuffer(4);
+  grown.append(part);
+  grown.append(new Uint8Array([5, 6]));
+  assertEquals([...grown.bytes()], [1, 2, 3, 4, 5, 6]);
+  assertEquals([...new Uint8Array(part.buffer)], [1, 2, 3, 4, 9, 9]);
+  const small = new ByteBuffer(5);
+  small.append(whole);
+  assert(small.bytes().buffer !== whole.buffer);
+});
+
+Deno.test("ByteBuffer has bytes of its own for a first piece that holds no room", () => {
+  const buffer = new ByteBuffer(0);
+  buffer.append(new Uint8Array(0));
+  assertEquals(buffer.bytes().length, 0);
+  buffer.append(new Uint8Array([7]));
+  buffer.append(new Uint8Array([8]));
+  assert(buffer.bytes().every((byte, at) => byte === 7 + at));
+  assertEquals(buffer.bytes().length, 2);
+});

@@ -1,0 +1,224 @@
+import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { Alarms } from "../../lib/server/alarms.ts";
+import { readJsonBody } from "../../lib/server/body.ts";
+import { BodyBudget } from "../../lib/server/body_limits.ts";
+import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
+import { InflateQueue } from "../../lib/server/inflate_queue.ts";
+import { seeded } from "../random.ts";
+import { exchange, head, post, startServer, TEST_LIMITS } from "./serve.ts";
+
+const CODINGS: readonly Coding[] = ["gzip", "deflate"];
+/** For bodies of any size. */
+const FREE = { limitBytes: Infinity, reserve: () => {} };
+
+async function compress(text: string | Uint8Array<ArrayBuffer>, coding: Coding): Promise<Uint8Array<ArrayBuffer>> {
+  return await new Response(new Blob([text]).stream().pipeThrough(new CompressionStream(coding))).bytes();
+}
+
+/** Bytes as a string of one character each, as requests are written here. */
+function binary(bytes: Uint8Array): string {
+  return Array.from(bytes, (byte) => String.fromCharCode(byte)).join("");
+}
+
+/** Bytes that no coding makes smaller, the same each time. */
+function noise(length: number): Uint8Array<ArrayBuffer> {
+  const { below } = seeded(1);
+  return Uint8Array.from({ length }, () => below(256));
+}
+
+Deno.test("readCoding() knows the codings that are read, and says which", () => {
+  const cases: [header: string | undefined, coding: Coding | undefined][] = [
+    [undefined, undefined],
+    ["", undefined],
+    ["identity", undefined],
+    ["gzip", "gzip"],
+    [" GZip ", "gzip"],
+    ["x-gzip", "gzip"],
+    ["deflate", "deflate"],
+    ["identity, deflate", "deflate"],
+  ];
+  for (const [header, coding] of cases) {
+    assertEquals(readCoding(new Headers(header === undefined ? {} : { "content-encoding": header })), coding, header);
+  }
+  for (const header of ["br", "zstd", "compress", "deflate-raw", "gzip, deflate", "toString"]) {
+    const error = assertThrows(() => readCoding(new Headers({ "content-encoding": header })), GatewayError);
+    assertEquals([error.kind, error.headers], ["unsupported_media_type", { "accept-encoding": "gzip, deflate" }]);
+    assertStringIncludes(error.message, "send it as gzip, as deflate, or without one");
+  }
+});
+
+Deno.test("inflate() gives back what was compressed, whatever its size, and reserves just that before", async () => {
+  for (const coding of CODINGS) {
+    for (const bytes of [new Uint8Array(0), noise(1), noise(2048), noise(100_000), new Uint8Array(3_000_000)]) {
+      const reserved: number[] = [];
+      const inflated = await inflate(await compress(bytes, coding), {
+        coding,
+        limitBytes: bytes.byteLength,
+        reserve: (size) => reserved.push(size),
+      });
+      assertEquals([reserved, inflated.byteLength], [[bytes.byteLength], bytes.byteLength]);
+      assert(inflated.every((byte, index) => byte === bytes[index]));
+    }
+  }
+});
+
+Deno.test("inflate() refuses what is not of the coding, cut off, or followed by something else", async () => {
+  for (const coding of CODINGS) {
+    const whole = await compress(noise(10_000), coding);
+    const other = await compress("{}", coding === "gzip" ? "deflate" : "gzip");
+    const damaged = whole.with(5000, (whole[5000] ?? 0) ^ 0xff);
+    const longer = new Uint8Array([...whole, 1, 2, 3]);
+    // The platform takes deflate that was cut off for whole: then it is the JSON that breaks off.
+    const short = coding === "gzip" ? [new Uint8Array(0), whole.slice(0, -1), whole.slice(0, 20)] : [];
+    for (const bytes of [other, damaged, longer, ...short]) {
+      const error = await assertRejects(() => inflate(bytes, { coding, ...FREE }), GatewayError);
+      assertEquals([error.kind, error.message], ["invalid", `Cannot read the body: it is not ${coding}, or not whole`]);
+    }
+  }
+});
+
+Deno.test("inflate() refuses a bomb before any of it is kept, whatever its trailer states", async () => {
+  const limitBytes = 1_000_000;
+  const zeros = new Uint8Array(16_000_000);
+  const gzip = await compress(zeros, "gzip");
+  const stating = (size: number) => {
+    const bytes = gzip.slice();
+    new DataView(bytes.buffer).setUint32(bytes.length - 4, size, true);
+    return bytes;
+  };
+  const cases: [coding: Coding, bytes: Uint8Array<ArrayBuffer>, error: string, reserved: number[]][] = [
+    ["gzip", gzip, "Cannot read the body: it has more than 1000000 bytes", []],
+    ["deflate", await compress(zeros, "deflate"), "Cannot read the body: it has more than 1000000 bytes", []],
+    ["gzip", stating(1000), "Cannot read the body: it is longer than its trailer states", [1000]],
+    ["gzip", stating(limitBytes), "Cannot read the body: it is longer than its trailer states", [limitBytes]],
+    // Two bodies, one behind the other: the trailer is that of the second.
+    ["gzip", new Uint8Array([...await compress("a", "gzip"), ...await compress("bb", "gzip")]), "not gzip", [2]],
+    // So few bytes cannot be so much.
+    ["gzip", (await compress("a", "gzip")).with(-2, 1), "Cannot read the body: it is not gzip, or not whole", []],
+  ];
+  for (const [coding, bytes, message, expected] of cases) {
+    const reserved: number[] = [];
+    const error = await assertRejects(
+      () => inflate(bytes, { coding, limitBytes, reserve: (size) => reserved.push(size) }),
+      GatewayError,
+    );
+    assertStringIncludes(error.message, message);
+    assertEquals(reserved, expected, message);
+  }
+});
+
+Deno.test("inflate() lets others have their turn, also where much input is nothing", async () => {
+  // Stored blocks of no bytes, in a stream of deflate: 5 bytes each.
+  const block = [0, 0, 0, 0xff, 0xff];
+  const empty = await compress("", "deflate");
+  const bytes = new Uint8Array(2 + 400_000 * 5 + empty.length - 2);
+  bytes.set(empty.subarray(0, 2));
+  for (let at = 2; at < bytes.length - empty.length; at += 5) bytes.set(block, at);
+  bytes.set(empty.subarray(2), bytes.length - empty.length + 2);
+  let turns = 0;
+  const timer = setInterval(() => turns++, 0);
+  assertEquals((await inflate(bytes, { coding: "deflate", ...FREE })).length, 0);
+  clearInterval(timer);
+  assert(turns > 1);
+});
+
+Deno.test("large bodies are inflated one at a time, in their order, and at most 64 wait", async () => {
+  const queue = new InflateQueue();
+  const begun: number[] = [];
+  let running = 0;
+  const work = async (at: number) => {
+    assertEquals(++running, 1);
+    begun.push(at);
+    await Promise.resolve();
+    running--;
+    if (at === 3) throw new RangeError("one that fails");
+  };
+  const runs = Array.from({ length: 70 }, (_, at) => queue.run(() => work(at)));
+  const settled = await Promise.allSettled(runs);
+  assertEquals(begun, Array.from({ length: 65 }, (_, at) => at));
+  const reasons = settled.flatMap((result) => result.status === "rejected" ? [result.reason] : []);
+  assert(reasons[0] instanceof RangeError);
+  assertEquals(
+    reasons.slice(1).map(({ kind, retryAfterMs }) => [kind, retryAfterMs]),
+    Array(5).fill(["limited", 2000]),
+  );
+  await queue.run(() => work(70));
+});
+
+Deno.test("a compressed body that comes too slowly is 408, and gives back what it took", async () => {
+  await using server = startServer();
+  const body = binary(await compress("{}", "gzip"));
+  const start = head("POST /v1/echo", { "content-encoding": "gzip", "transfer-encoding": "chunked" });
+  async function* trickle() {
+    yield start;
+    for (const byte of body) {
+      yield `1\r\n${byte}\r\n`;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+  assertEquals((await exchange(server.port, trickle())).status, 408);
+  const whole = post("/v1/echo", body, { "content-encoding": "gzip" });
+  assertEquals((await exchange(server.port, [whole])).status, 200);
+});
+
+Deno.test("codings that are not read, and several on top of each other, are 415 in the shape of the protocol", async () => {
+  await using server = startServer();
+  for (const coding of ["br", "zstd", "gzip, gzip", "deflate, gzip"]) {
+    for (const [path, type] of [["/v1/echo", undefined], ["/anthropic/v1/echo", "error"]] as const) {
+      const answer = await exchange(server.port, [post(path, "{}", { "content-encoding": coding })]);
+      const { type: told, error } = JSON.parse(answer.body);
+      assertEquals([answer.status, told, error.type], [415, type, "invalid_request_error"], `${path} ${coding}`);
+    }
+  }
+});
+
+Deno.test("compressed bodies are read, whatever their framing", async () => {
+  await using server = startServer();
+  const text = JSON.stringify({ text: "Grüße ".repeat(2000) });
+  for (const coding of CODINGS) {
+    const body = binary(await compress(text, coding));
+    const chunked = head("POST /v1/echo", { "transfer-encoding": "chunked", "content-encoding": coding }) +
+      `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+    for (const request of [post("/v1/echo", body, { "content-encoding": coding }), chunked]) {
+      const response = await exchange(server.port, [request]);
+      assertEquals([response.status, JSON.parse(response.body).body], [200, JSON.parse(text)]);
+    }
+  }
+});
+
+Deno.test("a body that inflates to more than the limit is 413, and leaves nothing behind", async () => {
+  await using server = startServer();
+  const bomb = binary(await compress(new Uint8Array(50_000_000), "gzip"));
+  const exact = JSON.stringify({ text: "x".repeat(TEST_LIMITS.jsonBytes - 11) });
+  for (let run = 0; run < 5; run++) {
+    const refused = await exchange(server.port, [post("/v1/echo", bomb, { "content-encoding": "gzip" })]);
+    assertEquals([refused.status, refused.body.includes(String(TEST_LIMITS.jsonBytes))], [413, true]);
+    for (const body of ["no gzip", "", binary((await compress(exact, "deflate")).slice(0, 40))]) {
+      for (const coding of CODINGS) {
+        const broken = await exchange(server.port, [post("/v1/echo", body, { "content-encoding": coding })]);
+        assertEquals(broken.status, 400);
+      }
+    }
+    const read = await exchange(server.port, [
+      post("/v1/echo", binary(await compress(exact, "gzip")), { "content-encoding": "gzip" }),
+    ]);
+    assertEquals(read.status, 200);
+  }
+  const over = binary(await compress(`${exact} `, "gzip"));
+  assertEquals((await exchange(server.port, [post("/v1/echo", over, { "content-encoding": "gzip" })])).status, 413);
+});
+
+Deno.test("a body that is no JSON when it is inflated gives back what it took, once", async () => {
+  const budget = new BodyBudget();
+  const alarms = new Alarms();
+  for (const coding of CODINGS) {
+    const request = new Request("http://a/", {
+      method: "POST",
+      body: await compress(`{"a":"${"b".repeat(9000)}"`, coding),
+    });
+    const headers = new Headers({ "content-encoding": coding });
+    await assertRejects(() => readJsonBody(request, { headers, limits: TEST_LIMITS, budget, alarms }), GatewayError);
+    assertEquals(budget.usedBytes, 0, coding);
+  }
+});

@@ -1,0 +1,227 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { issueKey, mintKey } from "../../lib/access/keys.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { LogEntry } from "../../lib/gateway.ts";
+import { createCrowd } from "../../lib/server/crowd.ts";
+import { createRatedLog } from "../../lib/server/line_rate.ts";
+import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
+import { startGateway as startWithStore } from "../upstreams/gateway.ts";
+import { openMemoryStore } from "../../lib/store/memory.ts";
+import { exchange, head, post, startServer } from "./serve.ts";
+
+const BEHIND_PROXY = { trusted_proxies: ["127.0.0.1"] };
+
+Deno.test("the head is bounded: 100 headers, 16,384 bytes, and ASCII in what is read", async () => {
+  await using server = startServer();
+  const many = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, at) => [`x-h${at}`, "v"]));
+  const cases: [headers: Record<string, string>, status: number][] = [
+    [many(99), 200],
+    [many(100), 400],
+    [{ "x-long": "a".repeat(16_000) }, 200],
+    [{ "x-long": "a".repeat(16_400) }, 400],
+    [Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`x-h${at}`, "v".repeat(400)])), 400],
+    [{ "x-title": "Gr\xf6\xdfe" }, 200],
+    [{ authorization: "Bearer \xe9" }, 400],
+    [{ "x-api-key": "\xff" }, 400],
+    [{ "content-type": "application/\xfcjson" }, 400],
+    [{ "x-forwarded-for": "\xa01.2.3.4" }, 400],
+    [{ "x-nothing": "\x01" }, 400],
+  ];
+  for (const [headers, status] of cases) {
+    const answer = await exchange(server.port, [head("GET /public", headers)]);
+    const what = JSON.stringify(headers).slice(0, 80);
+    assertEquals(answer.status, status, what);
+    if (status === 400 && answer.body !== "") {
+      assertEquals(JSON.parse(answer.body).error.type, "invalid_request_error", what);
+    }
+  }
+  assertEquals((await exchange(server.port, [post("/v1/echo", "{}")])).status, 200);
+});
+
+Deno.test("20 wrong keys of an address throttle wrong keys alone, and a good one passes that was never seen there", async () => {
+  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
+  const ask = async (from: string, headers: Record<string, string>, path = "/v1/models") => {
+    const response = await fetch(gateway.origin + path, { headers: { "x-forwarded-for": from, ...headers } });
+    const { status } = response;
+    return { status, retryAfter: Number(response.headers.get("retry-after")), body: await response.json() };
+  };
+  const bearer = (key: string) => ({ authorization: `Bearer ${key}` });
+  const flood = async (from: string, count: number) => {
+    for (let at = 0; at < count; at++) {
+      // Some have the form and the checksum of a key, others are none.
+      const { status, retryAfter, body } = await ask(from, bearer(at % 2 === 0 ? mintKey() : `wrong-${at}`));
+      assertEquals(status, at < 20 ? 401 : 429);
+      if (status === 429) {
+        assertEquals([retryAfter > 0 && retryAfter <= 60, body.error.code], [true, "rate_limit_exceeded"]);
+      }
+    }
+  };
+  const NATIVE = "/anthropic/v1/models";
+  await flood("192.0.2.1", 60);
+  // Never seen from there, in both protocols, and the operator's.
+  assertEquals((await ask("192.0.2.1", bearer(gateway.keys.good))).status, 200);
+  assertEquals((await ask("192.0.2.1", { "x-api-key": gateway.keys.good }, NATIVE)).status, 200);
+  assertEquals((await ask("192.0.2.1", bearer(ADMIN_KEY), "/admin/v1/keys")).status, 200);
+  // A key that is known and may not is told why, and not counted among the wrong ones.
+  assertEquals((await ask("192.0.2.1", bearer(gateway.keys.disabled))).status, 403);
+  // One without a key does not try any.
+  assertEquals((await ask("192.0.2.1", {})).status, 401);
+  const native = await ask("192.0.2.1", { "x-api-key": mintKey() }, NATIVE);
+  assertEquals([native.status, native.body.type, native.body.error.type], [429, "error", "rate_limit_error"]);
+  const admin = await ask("192.0.2.1", bearer("wrong"), "/admin/v1/keys");
+  assertEquals([admin.status, admin.retryAfter > 0], [429, true]);
+  assertEquals((await ask("192.0.2.2", bearer(mintKey()))).status, 401);
+
+  // Of IPv6, a network of 64 bits is one client.
+  await flood("2001:db8::1", 20);
+  assertEquals((await ask("2001:db8::2", bearer(mintKey()))).status, 429);
+  assertEquals((await ask("2001:db8::2", bearer(gateway.keys.good))).status, 200);
+  assertEquals((await ask("2001:db8:0:1::1", bearer(mintKey()))).status, 401);
+  const refused = gateway.logs.filter(({ event }) => event === "address_refused").map(({ address }) => address);
+  assertEquals(refused, ["192.0.2.1", "2001:db8::1"]);
+});
+
+Deno.test("a wrong key costs the store nothing where it cannot be one, and once where it can", async () => {
+  const memory = openMemoryStore();
+  let asked = 0;
+  const keys = {
+    ...memory.keys,
+    version: () => 1,
+    findByHash: (...args: Parameters<typeof memory.keys.findByHash>) => (asked++, memory.keys.findByHash(...args)),
+  };
+  await using gateway = startWithStore(BEHIND_PROXY, { store: { ...memory, keys } });
+  const ask = async (key: string) => {
+    const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": "192.0.2.1" };
+    const response = await fetch(`${gateway.url}/v1/models`, { headers });
+    await response.body?.cancel();
+    return response.status;
+  };
+  const minted = mintKey();
+  for (const key of ["wrong", `${minted.slice(0, -1)}${minted.endsWith("0") ? "1" : "0"}`, `${minted}0`]) {
+    for (let at = 0; at < 10; at++) await ask(key);
+  }
+  assertEquals(asked, 0);
+  for (let at = 0; at < 10; at++) assertEquals(await ask(minted), 429);
+  assertEquals(asked, 1);
+  assertEquals(await ask(gateway.key.key), 200);
+});
+
+Deno.test("a flood of refused admin requests writes 60 lines a minute, and the right key is not kept out", async () => {
+  await using gateway = startGateway({ admin: { key: { env: "ADMIN_KEY" } }, ...BEHIND_PROXY });
+  const statuses: number[] = [];
+  const ask = async (from: string, key: string) => {
+    const headers = { authorization: `Bearer ${key}`, "x-forwarded-for": from };
+    const response = await fetch(`${gateway.adminOrigin}/admin/v1/keys`, { headers });
+    await response.body?.cancel();
+    return response.status;
+  };
+  for (let at = 0; at < 300; at++) statuses.push(await ask(`192.0.2.${at % 10}`, `wrong-${at}`));
+  assertEquals([200, 100].map((count, at) => statuses.filter((status) => status === [401, 429][at]).length === count), [
+    true,
+    true,
+  ]);
+  assertEquals(gateway.logs.length, 60);
+  assertEquals(await ask("192.0.2.99", ADMIN_KEY), 200);
+  assert(!JSON.stringify(gateway.logs).includes("wrong-"));
+});
+
+Deno.test("requests of nobody that fail have 600 lines a minute; those of a key have theirs", async () => {
+  await using gateway = startGateway({ log: { requests: "all" } });
+  const lines = () => gateway.requestLines.length;
+  const before = lines();
+  const ask = async (key: string, path = "/v1/models") => {
+    const response = await fetch(`${gateway.origin}${path}`, { headers: { authorization: `Bearer ${key}` } });
+    await response.body?.cancel();
+    return response.status;
+  };
+  // A line is written when the server has let go of the answer, which its client may have before.
+  const settled = async (count: number) => {
+    for (let turn = 0; turn < 200 && lines() - before < count; turn++) await new Promise((go) => setTimeout(go, 5));
+    return lines() - before;
+  };
+  for (let at = 0; at < 700; at++) assertEquals(await ask("nobody"), 401);
+  assertEquals(await settled(600), 600);
+  for (let at = 0; at < 10; at++) assertEquals(await ask(gateway.keys.good), 200);
+  assertEquals(await ask(gateway.keys.good, "/v1/models/nobody/nothing"), 404);
+  assertEquals(await settled(611), 611);
+});
+
+Deno.test("lines are counted by the minute, and the first of the next one says how many were left out", () => {
+  let now = 0;
+  const rated = createRatedLog({ monotonic: () => now, most: 60 });
+  const lines: LogEntry[] = [];
+  const write = (times: number) => {
+    for (let at = 0; at < times; at++) rated({ level: "warn", event: "x" }, (entry) => lines.push(entry));
+  };
+  write(100);
+  assertEquals(lines.length, 60);
+  now = 59_999;
+  write(1);
+  assertEquals(lines.length, 60);
+  now = 60_000;
+  write(1);
+  assertEquals(lines.slice(60), [{ level: "warn", event: "lines_left_out", count: 41, of: "x" }, {
+    level: "warn",
+    event: "x",
+  }]);
+  now = 120_000;
+  write(1);
+  assertEquals(lines.length, 63);
+});
+
+Deno.test("a crowd counts by client, gives back once, and forgets who is gone", () => {
+  const crowd = createCrowd();
+  const leave = [crowd.enter("one", 2), crowd.enter("one", 2)];
+  assertThrows(() => crowd.enter("one", 2), GatewayError, "2 with this API key from this address");
+  crowd.enter("two", 2)();
+  leave[0]?.();
+  leave[0]?.();
+  const again = crowd.enter("one", 2);
+  assertThrows(() => crowd.enter("one", 2), GatewayError);
+  again();
+  leave[1]?.();
+});
+
+Deno.test("requests under way are counted by key and address until their last byte, or until the client has gone", async () => {
+  await using gateway = startGateway({ ...BEHIND_PROXY, limits: { requests_per_client: 2 } });
+  const gone = new AbortController();
+  // Where something fails, the gateway would wait for ever for streams that nobody reads.
+  using _end = { [Symbol.dispose]: () => gone.abort() };
+  const ask = (
+    from: string,
+    { text = "hello", signal, key = gateway.keys.good }: { text?: string; signal?: AbortSignal; key?: string } = {},
+  ) =>
+    fetch(`${gateway.origin}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        authorization: `Bearer ${key}`,
+        "content-type": "application/json",
+        "x-forwarded-for": from,
+      },
+      body: JSON.stringify({ model: "sluice/echo", stream: true, messages: [{ role: "user", content: text }] }),
+      ...(signal !== undefined && { signal }),
+    });
+  const other = issueKey({ name: "other", group: "default", now: 0 });
+  await gateway.store.keys.add(other.record);
+  const status = async (from: string, key?: string) => {
+    const response = await ask(from, key === undefined ? {} : { key });
+    await response.text();
+    return response.status;
+  };
+  // Answers that have ended give their places back, so any number of them go one after another.
+  for (let at = 0; at < 5; at++) assertEquals(await status("192.0.2.1"), 200);
+
+  // Long enough that it cannot end while nobody reads it.
+  const long = { text: "word ".repeat(60_000), signal: gone.signal };
+  const open = [await ask("192.0.2.1", long), await ask("192.0.2.1", long)];
+  assertEquals(open.map(({ status }) => status), [200, 200]);
+  assertEquals(await status("192.0.2.1"), 429);
+  assertEquals(await status("::ffff:192.0.2.1"), 429);
+  assertEquals(await status("192.0.2.2"), 200);
+  // Another key at the same address is another client.
+  assertEquals(await status("192.0.2.1", other.key), 200);
+  gone.abort();
+  for (const { body } of open) await body?.cancel().catch(() => {});
+  const deadline = performance.now() + 4000;
+  while (await status("192.0.2.1") === 429) assert(performance.now() < deadline, "places were not given back");
+});

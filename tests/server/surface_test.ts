@@ -1,0 +1,90 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { ACCESS, type AccessTable } from "../../lib/access/table.ts";
+import { parseConfig } from "../../lib/config/parse.ts";
+import { createApp } from "../../lib/server/app.ts";
+import type { Route } from "../../lib/server/router.ts";
+import { listenersOf, routesOn, type Surface } from "../../lib/server/surface.ts";
+import { testGateway } from "./serve.ts";
+import { routes as ROUTES } from "../../routes/manifest.ts";
+
+const ok = () => new Response();
+const ROUTE_LIST: Route[] = [
+  { path: "/healthz", handlers: { GET: ok } },
+  { path: "/v1/things", handlers: { GET: ok, POST: ok } },
+  { path: "/open", handlers: { GET: ok } },
+  { path: "/admin/v1/things", handlers: { GET: ok, DELETE: ok } },
+];
+const TABLE: AccessTable = {
+  "GET /healthz": { credential: "none", everywhere: true },
+  "GET /v1/things": { credential: "bearer", endpoint: "models" },
+  "POST /v1/things": { credential: "api_key", endpoint: "chat" },
+  "GET /open": { credential: "none" },
+  "GET /admin/v1/things": { credential: "admin" },
+  "DELETE /admin/v1/things": { credential: "admin" },
+};
+
+function namesOn(surface: Surface, routes = ROUTE_LIST, access = TABLE): string[] {
+  return routesOn(surface, { routes, access }).flatMap(({ path, handlers }) =>
+    Object.keys(handlers).map((method) => `${method} ${path}`)
+  );
+}
+
+Deno.test("routesOn() parts the admin side from the rest, and both have health", () => {
+  const admin = ["GET /healthz", "GET /admin/v1/things", "DELETE /admin/v1/things"];
+  assertEquals(namesOn("admin"), admin);
+  assertEquals(namesOn("public"), ["GET /healthz", "GET /v1/things", "POST /v1/things", "GET /open"]);
+  assertEquals(namesOn("both").sort(), Object.keys(TABLE).sort());
+});
+
+Deno.test("of the gateway's own routes each is served somewhere, and only health and metrics twice", () => {
+  const [open, admin] = [namesOn("public", ROUTES, ACCESS), namesOn("admin", ROUTES, ACCESS)];
+  assertEquals([...new Set([...open, ...admin])].sort(), Object.keys(ACCESS).sort());
+  assertEquals(open.filter((name) => admin.includes(name)), ["GET /healthz", "GET /metrics", "GET /readyz"]);
+  assertEquals(open.filter((name) => name.includes("/admin")), []);
+});
+
+Deno.test("listenersOf() follows the configuration: no admin side, one address, or two", () => {
+  const env = () => "0123456789abcdef";
+  const key = { env: "ADMIN" };
+  const main = { hostname: "127.0.0.1", port: 8790 };
+  assertEquals(listenersOf(parseConfig({}, env)), [{ ...main, surface: "public" }]);
+  assertEquals(listenersOf(parseConfig({ admin: { key } }, env)), [{ ...main, surface: "both" }]);
+  assertEquals(listenersOf(parseConfig({ admin: { key, listen: { port: 9 } } }, env)), [
+    { ...main, surface: "public" },
+    { hostname: "127.0.0.1", port: 9, surface: "admin" },
+  ]);
+});
+
+Deno.test("createApp() refuses an admin path for other keys, and the admin key for other paths", () => {
+  const gateway = () => {
+    throw new Error("no request was made");
+  };
+  const cases: [path: string, row: AccessTable[string]][] = [
+    ["/admin/v1/a", { credential: "none" }],
+    ["/admin/v1/a", { credential: "bearer", endpoint: "models" }],
+    ["/v1/a", { credential: "admin" }],
+    ["/administer", { credential: "admin" }],
+  ];
+  for (const [path, row] of cases) {
+    const routes: Route[] = [{ path, handlers: { GET: ok } }];
+    for (const surface of ["public", "admin", "both"] as const) {
+      assertThrows(
+        () => createApp({ routes, access: { [`GET ${path}`]: row }, surface, gateway }),
+        RangeError,
+        "the admin key is for /admin",
+      );
+    }
+  }
+});
+
+Deno.test("an app that serves both sides has no admin side while the configuration has no admin key", async () => {
+  const { gateway } = testGateway({}, () => {});
+  const app = createApp({ routes: ROUTE_LIST, access: TABLE, surface: "both", gateway: () => gateway });
+  const credentials: Record<string, string>[] = [{}, { authorization: "Bearer undefined" }];
+  for (const headers of credentials) {
+    const response = await app(
+      new Request("http://localhost/admin/v1/things", { headers: { host: "localhost", ...headers } }),
+    );
+    assertEquals([response.status, (await response.json()).error.code], [404, "not_found"]);
+  }
+});

@@ -1,0 +1,158 @@
+import { assertEquals, assertThrows } from "@std/assert";
+import { GatewayError } from "../../lib/errors.ts";
+import { isAnthropicPath, readTarget } from "../../lib/server/target.ts";
+import { exchange, startServer } from "./serve.ts";
+
+const GOOD_HOSTS = [
+  "localhost",
+  "LOCALHOST:8790",
+  "gateway.example.com",
+  "10.0.0.1:1",
+  "[::1]",
+  "[::1]:8790",
+  "[::ffff:10.0.0.1]:80",
+  "a-b.c",
+  "x:99999",
+  "a".repeat(253),
+];
+
+const BAD_HOSTS = [
+  "",
+  "x/v1/things/fixed?",
+  "x/v1/things/fixed#",
+  "x/anthropic",
+  "x?",
+  "x#",
+  "x@evil",
+  "user:pass@x",
+  "[::1",
+  "::1",
+  "a b",
+  "x:",
+  "x:80:80",
+  "x:123456",
+  "x, y",
+  "x\\y",
+  "x%2fy",
+  "xn--\u00e9",
+  "a".repeat(254),
+  "x'",
+];
+
+/** Targets with the path they must be routed by, or the status they must end in. */
+const TARGETS: [target: string, expected: string[] | number][] = [
+  ["/public", ["public"]],
+  ["/public?x=/v1/things/fixed", ["public"]],
+  ["/public?", ["public"]],
+  ["/v1/things/fixed", ["v1", "things", "fixed"]],
+  ["/v1/things/acme", ["v1", "things", "acme"]],
+  ["/v1/things/acme%2Fmodel-1", ["v1", "things", "acme/model-1"]],
+  ["/v1/things/acme/model-1:free@2+x", ["v1", "things", "acme", "model-1:free@2+x"]],
+  ["/v1/things/a,b;c=d!e$f'g(h)*i&j~k", ["v1", "things", "a,b;c=d!e$f'g(h)*i&j~k"]],
+  ["/v1/things/%E2%82%AC", ["v1", "things", "\u20ac"]],
+  ["/v1/things/%252e%252e", ["v1", "things", "%2e%2e"]],
+  ["/v1/things/%66ixed", ["v1", "things", "fixed"]],
+  ["/v1/things/...", ["v1", "things", "..."]],
+  ["/", 404],
+  ["/nothing", 404],
+  ["/public/", 404],
+  ["//public", 404],
+  ["/v1//things", 404],
+  ["/v1/things/", 404],
+  ["/v1/../public", 404],
+  ["/./public", 404],
+  ["/v1/%2e%2e/public", 404],
+  ["/v1/%2E/things", 404],
+  ["/v1/.%2e/public", 404],
+  ["/PUBLIC", 404],
+  ["/public%2F", 404],
+  ["/public%20", 404],
+  ["/anthropic/../public", 404],
+  ["/v1/things/%zz", 400],
+  ["/v1/things/%", 400],
+  ["/v1/things/%e", 400],
+  ["/v1/things/%ff", 400],
+  ["/v1/things/%c0%af", 400],
+  ["/v1/things/\u00e9", 400],
+  ["/v1\\things", 400],
+  ["/v1/things/a|b", 400],
+  ["/v1/things/<a>", 400],
+  ['/v1/things/"a"', 400],
+  ["/v1/things/[vendor]", 400],
+  ["/public#/v1/things/fixed", 400],
+  ["/v1/things/{a}", 400],
+];
+
+/** What the test server answers where the target alone decides. */
+function expectedBody(segments: string[]): unknown {
+  if (segments.length === 1) return { public: true };
+  if (segments[2] === "fixed") return { fixed: true };
+  return segments.length === 3 ? { vendor: segments[2] } : { vendor: segments[2], name: segments[3] };
+}
+
+Deno.test("a request is routed by its literal target, whatever its Host says", async () => {
+  await using server = startServer();
+  let checked = 0;
+  for (const host of [...GOOD_HOSTS, ...BAD_HOSTS]) {
+    const good = GOOD_HOSTS.includes(host);
+    await Promise.all(TARGETS.map(async ([target, expected]) => {
+      const request = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
+      const { status, body } = await exchange(server.port, [request]);
+      const context = `${host} ${target}`;
+      if (!good) assertEquals(status, 400, context);
+      else if (typeof expected === "number") assertEquals(status, expected, context);
+      else {
+        assertEquals(status, 200, context);
+        assertEquals(
+          JSON.parse(body),
+          expectedBody(expected),
+          context,
+        );
+      }
+      checked++;
+    }));
+  }
+  assertEquals(checked, 1200);
+  assertEquals(server.observed.logs, []);
+});
+
+Deno.test("a target of another form is 400 unless it names the host that Host names", async () => {
+  await using server = startServer();
+  const cases: [start: string, hosts: string[], status: number][] = [
+    ["GET http://localhost/public", ["localhost"], 200],
+    ["GET HTTP://LocalHost/public", ["localhost"], 200],
+    ["GET http://evil/public", ["localhost"], 400],
+    ["GET http://localhost:1/public", ["localhost"], 400],
+    ["GET http://localhost.evil/public", ["localhost"], 400],
+    ["GET http://user@localhost/public", ["localhost"], 400],
+    ["GET http://localhost", ["localhost"], 404],
+    ["GET ftp://localhost/public", ["localhost"], 400],
+    ["OPTIONS *", ["localhost"], 404],
+    ["GET *", ["localhost"], 400],
+    ["GET public", ["localhost"], 400],
+    ["GET /public", [], 400],
+    ["GET /public", ["localhost", "localhost"], 400],
+    ["GET /public", ["a", "b"], 400],
+  ];
+  for (const [start, hosts, status] of cases) {
+    const lines = hosts.map((host) => `Host: ${host}\r\n`).join("");
+    const response = await exchange(server.port, [`${start} HTTP/1.1\r\n${lines}Connection: close\r\n\r\n`]);
+    assertEquals(response.status, status, `${start} ${hosts}`);
+  }
+});
+
+Deno.test("a target under /anthropic is told from others whatever Host says, also where it says nothing", () => {
+  const isNative = (url: string, host: string) => isAnthropicPath(new Request(url, { headers: { host } }));
+  assertEquals(isNative("http://x/anthropic/v1", "x"), true);
+  // The server puts its own address in place of an empty host.
+  assertEquals(isNative("http://127.0.0.1:80/anthropic/v1", ""), true);
+  assertEquals(isNative("http://127.0.0.1:80/v1/anthropic", ""), false);
+});
+
+Deno.test("readTarget() splits path, segments and query", () => {
+  const read = (url: string, host: string) => readTarget({ url, headers: new Headers({ host }) });
+  assertEquals(read("http://x/a/b%2Fc?d=e?f", "x"), { path: "/a/b%2Fc", segments: ["a", "b/c"], query: "d=e?f" });
+  assertEquals(read("http://x/a", "x").query, "");
+  const error = assertThrows(() => read("http://x/a//b", "x"), GatewayError);
+  assertEquals(error.kind, "not_found");
+});
