@@ -11,7 +11,7 @@ const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map(
 const NEAR = [
   /^lib\/store\/(?:\w*ledger\w*|accounts|days|entry_\w+)\.ts$/,
   /^lib\/store\/(?:outage|postgres)\/\w*ledger\w*\.ts$/,
-  /^lib\/reports\//,
+  /^lib\/billing\/reports\//,
   /^lib\/images\/(?:tariff|tally)\.ts$/,
 ];
 

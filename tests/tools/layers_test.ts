@@ -11,12 +11,12 @@ Deno.test("checkLayers() accepts a tree that follows the rules", () => {
     check({
       "lib/json/json.ts": "export type Json = null;",
       "lib/errors.ts": "",
-      "lib/protocols/canonical/types.ts": 'import type { Json } from "../json.ts";\nimport { z } from "zod";',
-      "lib/protocols/codec.ts": 'import type { Prompt } from "../canonical/types.ts";',
+      "lib/protocols/canonical/types.ts": 'import type { Json } from "../../json/json.ts";\nimport { z } from "zod";',
+      "lib/protocols/codec.ts": 'import type { Prompt } from "./canonical/types.ts";',
       "lib/protocols/chat/read.ts": 'import { a } from "../codec.ts";\nimport { b } from "./schema.ts";',
       "lib/protocols/chat/schema.ts": "// the Request: Request of a client\nexport const b = 1;",
       "lib/server/app.ts": "export function app(request: Request): Response { return new Response(request.url); }",
-      "routes/v1/chat/completions.ts": 'import { serve } from "../../../lib/pipeline/serve.ts";',
+      "routes/v1/chat/completions.ts": 'import { serve } from "../../../lib/request/serve.ts";',
       "main.ts": 'import { main } from "./lib/cli/main.ts";',
     }),
     [],
@@ -25,17 +25,17 @@ Deno.test("checkLayers() accepts a tree that follows the rules", () => {
 
 Deno.test("checkLayers() names what may not be imported", () => {
   const cases: [path: string, text: string, target: string][] = [
-    ["lib/protocols/canonical/a.ts", 'import { x } from "../http/app.ts";', "lib/server/app.ts"],
-    ["lib/json/json.ts", 'import { x } from "./canonical/types.ts";', "lib/protocols/canonical/types.ts"],
+    ["lib/protocols/canonical/a.ts", 'import { x } from "../../server/app.ts";', "lib/server/app.ts"],
+    ["lib/json/json.ts", 'import { x } from "../protocols/canonical/types.ts";', "lib/protocols/canonical/types.ts"],
     ["lib/protocols/chat/a.ts", 'import { x } from "../messages/mod.ts";', "lib/protocols/messages/mod.ts"],
     ["lib/protocols/chat/a.ts", 'import type { X } from "../responses/mod.ts";', "lib/protocols/responses/mod.ts"],
     ["lib/protocols/codec.ts", 'import { x } from "./chat/mod.ts";', "lib/protocols/chat/mod.ts"],
     ["lib/protocols/messages/a.ts", 'import {\n  x,\n  y,\n} from "../../store/store.ts";', "lib/store/store.ts"],
-    ["lib/server/a.ts", 'export * from "../pipeline/serve.ts";', "lib/request/serve.ts"],
-    ["lib/server/a.ts", 'await import("../pipeline/serve.ts");', "lib/request/serve.ts"],
-    ["lib/server/a.ts", 'import "../pipeline/serve.ts";', "lib/request/serve.ts"],
+    ["lib/server/a.ts", 'export * from "../request/serve.ts";', "lib/request/serve.ts"],
+    ["lib/server/a.ts", 'await import("../request/serve.ts");', "lib/request/serve.ts"],
+    ["lib/server/a.ts", 'import "../request/serve.ts";', "lib/request/serve.ts"],
     ["routes/a.ts", 'import { x } from "../lib/store/store.ts";', "lib/store/store.ts"],
-    ["main.ts", 'import { x } from "./lib/http/app.ts";', "lib/server/app.ts"],
+    ["main.ts", 'import { x } from "./lib/server/app.ts";', "lib/server/app.ts"],
   ];
   for (const [path, text, target] of cases) {
     assertEquals(check({ [path]: text }), [`${path}: may not import ${target}`]);
