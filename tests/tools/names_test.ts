@@ -1,0 +1,26 @@
+import { assertEquals } from "@std/assert";
+import { checkImportCounts, checkTypeNames } from "../../tools/names.ts";
+
+Deno.test("checkTypeNames() lists a type name that two files export, once", () => {
+  assertEquals(
+    checkTypeNames([
+      { path: "lib/a.ts", text: "export interface Place {}\nexport type Only = 1;" },
+      { path: "lib/b.ts", text: "export type Place = string;\ninterface Own {}" },
+      {
+        path: "lib/c.ts",
+        text: "/*\nexport type Place = 1;\n*/\ninterface Own {}\nexport { type Only } from './a.ts';",
+      },
+    ]),
+    ["lib/a.ts, lib/b.ts: each exports a type named Place; qualify the names"],
+  );
+});
+
+Deno.test("checkImportCounts() counts modules, not names, and leaves the composition root alone", () => {
+  const text = (count: number) =>
+    Array.from({ length: count }, (_, at) => `import {\n  a${at},\n  b${at},\n} from "./m${at}.ts";\n`).join("");
+  assertEquals(checkImportCounts([{ path: "lib/a.ts", text: text(15) + 'export { a } from "./m0.ts";\n' }]), []);
+  assertEquals(checkImportCounts([{ path: "lib/a.ts", text: text(16) }]), [
+    "lib/a.ts: imports 16 modules; 15 are the most",
+  ]);
+  assertEquals(checkImportCounts([{ path: "lib/gateway.ts", text: text(16) }]), []);
+});

@@ -1,0 +1,35 @@
+/** Checks that one exported type name has one meaning, and that no file knows too many others. One line per violation. */
+import { blankComments, type SourceFile } from "./sources.ts";
+
+/** The composition root puts everything together, so it may import everything. */
+const COMPOSITION_ROOTS = ["lib/gateway.ts", "routes/manifest.ts"];
+
+/** Imports in one file. More than this means that the file does more than one job. */
+const MOST_IMPORTS = 15;
+
+/** Exported type names that more than one file declares, each with its files. Re-exports are no declarations. */
+export function checkTypeNames(files: readonly SourceFile[]): string[] {
+  const declared = new Map<string, string[]>();
+  for (const { path, text } of files) {
+    const pattern = /^export (?:declare )?(?:interface|type|(?:abstract )?class|enum) (\w+)\b/gm;
+    for (const [, name = ""] of blankComments(text).matchAll(pattern)) {
+      declared.set(name, [...declared.get(name) ?? [], path]);
+    }
+  }
+  return [...declared].flatMap(([name, paths]) =>
+    paths.length < 2 ? [] : [`${paths.join(", ")}: each exports a type named ${name}; qualify the names`]
+  );
+}
+
+/** Files that import more than `MOST_IMPORTS` modules. */
+export function checkImportCounts(files: readonly SourceFile[]): string[] {
+  return files.flatMap(({ path, text }) => {
+    if (COMPOSITION_ROOTS.includes(path)) return [];
+    const imported = new Set(
+      [...blankComments(text).matchAll(/^(?:import|export) [^;]*?from "([^"]+)"/gm)].map(([, from]) => from),
+    );
+    return imported.size > MOST_IMPORTS
+      ? [`${path}: imports ${imported.size} modules; ${MOST_IMPORTS} are the most`]
+      : [];
+  });
+}
