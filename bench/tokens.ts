@@ -4,7 +4,7 @@
  *
  *     deno run -A bench/tokens.ts
  */
-import { loadTokenCounter } from "../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../lib/o200k/mod.ts";
 import { seeded } from "../tests/random.ts";
 import { watch } from "./watch.ts";
 

@@ -18,6 +18,11 @@ const GROUND = [
   "lib/json/utf8_steps.ts",
 ];
 
+/** Parts that the rest of the code imports through their `mod.ts` only. */
+const SELF_CONTAINED = [
+  "lib/o200k",
+];
+
 /** What protocol folders share beside the canonical form. */
 const SHARED_BY_PROTOCOLS = [
   "alike.ts",
@@ -46,6 +51,7 @@ const LAYERS: Layers = {
   "lib/protocols/gemini": PROTOCOL,
   "lib/protocols/translate": ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS],
   "lib/protocols/quirks": [...PROTOCOL, "lib/upstreams/vendors.ts"],
+  "lib/o200k": [],
   "lib/http1": [
     "lib/upstreams/address_guard.ts",
     "lib/upstreams/body_pieces.ts",
@@ -65,10 +71,19 @@ const LAYERS: Layers = {
   "lib/catalog": ["lib/protocols/canonical", "lib/config.ts", "lib/access", "lib/gateway.ts", "lib/server"],
   "lib/store": DATA,
   "lib/limits": ["lib/access", "lib/catalog/model.ts", "lib/config/address.ts"],
-  "lib/billing": ["lib/access", "lib/protocols/canonical", "lib/catalog", "lib/config.ts", "lib/limits", "lib/store"],
+  "lib/billing": [
+    "lib/o200k",
+    "lib/access",
+    "lib/protocols/canonical",
+    "lib/catalog",
+    "lib/config.ts",
+    "lib/limits",
+    "lib/store",
+  ],
   "lib/access": [...DATA, "lib/catalog", "lib/store"],
   "lib/billing/reports": ["lib/access", "lib/cli/duration.ts", "lib/config.ts", "lib/billing", "lib/store"],
   "lib/upstreams": [
+    "lib/o200k",
     "lib/access/networks.ts",
     "lib/http1",
     "lib/protocols/canonical",
@@ -128,6 +143,7 @@ const LAYERS: Layers = {
     "lib/protocols",
   ],
   "lib/request": [
+    "lib/o200k",
     "lib/access",
     "lib/protocols/canonical",
     "lib/catalog",
@@ -144,6 +160,7 @@ const LAYERS: Layers = {
     "deno.json",
   ],
   "lib/images": [
+    "lib/o200k",
     "lib/access",
     "lib/canvas",
     "lib/protocols/canonical",
@@ -228,6 +245,10 @@ function checkImports(path: string, { imports, layers }: { imports: readonly Imp
   return imports.flatMap((target) => {
     if (/^(?:https?:|jsr:|npm:)/.test(target.path)) return [`${path}: imports ${target.path} past the import map`];
     const isOwn = areaOf(target.path, Object.keys(layers)) === area;
+    const part = SELF_CONTAINED.find((folder) => isWithin(target.path, folder));
+    if (part !== undefined && !isWithin(path, part) && target.path !== `${part}/mod.ts`) {
+      return [`${path}: may import ${target.path} only through ${part}/mod.ts`];
+    }
     return isOwn || allowed.some((place) => isWithin(target.path, place))
       ? []
       : [`${path}: may not import ${target.path}`];

@@ -22,7 +22,7 @@ import {
   TOKENS_OF_PRIMER,
   TOKENS_PER_MESSAGE,
 } from "./parts.ts";
-import { COUNTED_AT_ONCE, type TokenCounter } from "./tokens.ts";
+import { COUNTED_AT_ONCE, type TokenCounter } from "../o200k/mod.ts";
 
 /** What a part costs beside its characters, in characters: a prompt may have very many very short ones. */
 const EFFORT_PER_PART = 64;

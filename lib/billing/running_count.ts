@@ -10,8 +10,7 @@
 import type { Block, Event, OpenBlock } from "../protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "./count_prompt.ts";
 import { turn } from "../scheduler.ts";
-import { lastCut } from "./pieces.ts";
-import { COUNTED_AT_ONCE, loadTokenCounter, type TokenCounter } from "./tokens.ts";
+import { COUNTED_AT_ONCE, lastCut, loadTokenCounter, type TokenCounter } from "../o200k/mod.ts";
 
 /** What is kept uncounted, in UTF-16 code units: 64 KiB. */
 const KEPT = 32_768;

@@ -10,7 +10,7 @@ import type { Delivered, Meter } from "../billing/meter.ts";
 import { formatUsd } from "../billing/money.ts";
 import { sheetAt } from "../billing/price.ts";
 import { memberNames } from "../observe/member_names.ts";
-import { loadTokenCounter } from "../billing/tokens.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
 import { admitImages, admitReplay } from "../request/admission.ts";
 import { beginDrain } from "../request/draining.ts";
 import { droppedHeader } from "../request/dropped_header.ts";

@@ -3,7 +3,7 @@ import type { FinishReason, Reply, Usage } from "../protocols/canonical/types.ts
 import { readUsage, type UsageReading } from "../billing/billed.ts";
 import { type HostedCalls, type UsedExtras, usedExtras } from "../billing/extras.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
-import { loadTokenCounter } from "../billing/tokens.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
 import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 
 /** How tokens are counted that the upstream does not tell. */

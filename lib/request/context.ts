@@ -2,7 +2,7 @@
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { countMessages, countPrompt } from "../billing/count_prompt.ts";
-import { loadTokenCounter } from "../billing/tokens.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
 import type { Codec } from "../protocols/codec.ts";
 import { truncate } from "./truncate.ts";
 

@@ -4,7 +4,7 @@ import { jsonResponse } from "../server/json_response.ts";
 import type { RouteContext } from "../server/router.ts";
 import { countPrompt } from "../billing/count_prompt.ts";
 import { writeLongParts } from "../billing/parts.ts";
-import { loadTokenCounter } from "../billing/tokens.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
 import { sizeOf } from "../json/splice.ts";
 import { LONG_TEXT } from "../json/steps.ts";
 import { inSlices } from "../scheduler.ts";

@@ -2,7 +2,7 @@
 import type { Block, Event, OpenBlock, Usage } from "../protocols/canonical/types.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/parts.ts";
-import { loadTokenCounter } from "../billing/tokens.ts";
+import { loadTokenCounter } from "../o200k/mod.ts";
 import type { Call, EventFeed } from "./upstream.ts";
 
 /**

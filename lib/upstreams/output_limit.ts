@@ -1,8 +1,7 @@
 /** Limits of the answer that are lower than an upstream takes: the gateway cuts the answer itself. */
 import { Folder, unfold } from "../protocols/canonical/fold.ts";
 import type { Block, BlockOf, Event, Reply } from "../protocols/canonical/types.ts";
-import { tokenPieces } from "../billing/token_pieces.ts";
-import { loadTokenCounter, type TokenCounter } from "../billing/tokens.ts";
+import { loadTokenCounter, type TokenCounter, tokenPieces } from "../o200k/mod.ts";
 import { wholeEnd } from "../json/surrogates.ts";
 import type { EventFeed } from "./upstream.ts";
 

@@ -3,12 +3,12 @@ import type { Block, Prompt } from "../../lib/protocols/canonical/types.ts";
 import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/billing/bound.ts";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { seeded } from "../random.ts";
 import { SHEET } from "./entries.ts";
-import { randomText } from "./random_text.ts";
+import { randomText } from "../o200k/random_text.ts";
 
 const MODEL = {
   context_length: 200_000,

@@ -4,9 +4,9 @@ import type { Block, Event } from "../../lib/protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts";
 import { turn } from "../../lib/scheduler.ts";
 import { RunningCount } from "../../lib/billing/running_count.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { type Random, seeded } from "../random.ts";
-import { randomText } from "./random_text.ts";
+import { randomText } from "../o200k/random_text.ts";
 
 const SEED = 31_4159;
 const counter = await loadTokenCounter();

@@ -4,11 +4,11 @@ import { assert, assertEquals, assertLessOrEqual } from "@std/assert";
 import { Tiktoken } from "js-tiktoken/lite";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
 import { formatFrame, sseReader } from "../../lib/server/sse.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { RECORDED, type Recorded } from "../golden/recorded.ts";
-import { randomText } from "../billing/random_text.ts";
+import { randomText } from "../o200k/random_text.ts";
 import { seeded } from "../random.ts";
 import { type Figure, publish } from "./figures.ts";
 

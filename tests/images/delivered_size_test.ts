@@ -2,7 +2,7 @@ import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { sseReader } from "../../lib/server/sse.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { explainRequest } from "../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../lib/billing/reports/explain_text.ts";

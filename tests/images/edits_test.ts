@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { errorOf, formOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
 import { exif, exifSegment, join, jpegHead, png, pngHead } from "./pictures.ts";
 

@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { sseReader } from "../../lib/server/sse.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { Ending, KeptEntry } from "../../lib/store/ledger.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { formOf, gray, painter, paintsAll, type Running, type Script, startGateway, type Step } from "./gateway.ts";
 import { png } from "./pictures.ts";
 

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { sseReader } from "../../lib/server/sse.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { errorOf, formOf, gray, painter, type Script, startGateway } from "./gateway.ts";
 import { png } from "./pictures.ts";
 

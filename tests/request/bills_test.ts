@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { othersTurns } from "../others_turns.ts";
 import { PATHS } from "../upstreams/gateway.ts";
 import { prompt, PROTOCOLS } from "../upstreams/said.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Ending } from "../../lib/store/ledger.ts";
 import { errorBody, errorFrame, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { assertSameBill, streamedBill, wholeBill } from "./bills.ts";

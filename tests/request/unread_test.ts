@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { simulateTime } from "../simulated_time.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { frames, TOLD } from "./spoken.ts";

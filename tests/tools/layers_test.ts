@@ -42,6 +42,15 @@ Deno.test("checkLayers() names what may not be imported", () => {
   }
 });
 
+Deno.test("checkLayers() refuses to look behind the mod.ts of a self-contained part", () => {
+  const path = "lib/billing/a.ts";
+  assertEquals(check({ [path]: 'import { x } from "../o200k/mod.ts";' }), []);
+  assertEquals(check({ "lib/o200k/a.ts": 'import { x } from "./bpe.ts";' }), []);
+  assertEquals(check({ [path]: 'import { x } from "../o200k/bpe.ts";' }), [
+    `${path}: may import lib/o200k/bpe.ts only through lib/o200k/mod.ts`,
+  ]);
+});
+
 Deno.test("checkLayers() refuses imports past the import map and files without a place", () => {
   assertEquals(check({ "lib/server/a.ts": 'import { x } from "jsr:@std/path";' }), [
     "lib/server/a.ts: imports jsr:@std/path past the import map",

@@ -5,7 +5,7 @@ import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
 import type { Block, Message, Prompt, Reply, ToolChoice } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { countReply } from "../../lib/billing/count_prompt.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { NOTHING } from "../../lib/upstreams/embedded/answer.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
 import { assistant, call, promptOf, result, system, user } from "../protocols/canonical/messages.ts";

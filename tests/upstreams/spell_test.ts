@@ -2,7 +2,7 @@ import { assert, assertEquals, assertLess, assertLessOrEqual } from "@std/assert
 import { fold } from "../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
 import type { BlockOf, Event, Reply } from "../../lib/protocols/canonical/types.ts";
-import { loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Planned } from "../../lib/upstreams/embedded/answer.ts";
 import { type Limits, spell } from "../../lib/upstreams/embedded/spell.ts";
 import { sign } from "../../lib/upstreams/embedded/thinking.ts";

@@ -7,7 +7,7 @@ import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../scheduler.ts";
 import { abortSignalOf, type StopSignal } from "../../stop.ts";
-import { loadTokenCounter } from "../../billing/tokens.ts";
+import { loadTokenCounter } from "../../o200k/mod.ts";
 import { requireAll } from "../../protocols/translate/require_all.ts";
 import { dropRest } from "../../protocols/translate/rest.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";

@@ -1,7 +1,6 @@
 /** A planned answer, spelled out event by event within its limits. */
 import type { Event, FinishReason, OpenBlock } from "../../protocols/canonical/types.ts";
-import { tokenPieces } from "../../billing/token_pieces.ts";
-import type { TokenCounter } from "../../billing/tokens.ts";
+import { type TokenCounter, tokenPieces } from "../../o200k/mod.ts";
 import type { Planned } from "./answer.ts";
 import { sign } from "./thinking.ts";
 

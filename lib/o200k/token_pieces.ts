@@ -1,6 +1,6 @@
 /** Texts in pieces of one token each, for limits that are tokens. */
 import { wholeEnd } from "../json/surrogates.ts";
-import type { TokenCounter } from "./tokens.ts";
+import type { TokenCounter } from "./counter.ts";
 
 /** Text cut into tokens between two pauses, in UTF-16 code units: a little more than the first, never more than the second. */
 const CHUNK = 4096;

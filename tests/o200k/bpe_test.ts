@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
-import { mergeLong, mergeShort } from "../../lib/billing/bpe.ts";
+import { mergeLong, mergeShort } from "../../lib/o200k/bpe.ts";
 import { atOnce } from "../../lib/scheduler.ts";
-import { readRanks } from "../../lib/billing/ranks.ts";
+import { readRanks } from "../../lib/o200k/ranks.ts";
 import { seeded } from "../random.ts";
 
 const SEED = 31_4159;

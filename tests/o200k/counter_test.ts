@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { Tiktoken } from "js-tiktoken/lite";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
-import { COUNTED_AT_ONCE, loadTokenCounter } from "../../lib/billing/tokens.ts";
+import { COUNTED_AT_ONCE, loadTokenCounter } from "../../lib/o200k/counter.ts";
 import { seeded } from "../random.ts";
 import { randomText } from "./random_text.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertGreater } from "@std/assert";
 import vocabulary from "js-tiktoken/ranks/o200k_base";
-import { lastCut, PieceSearch } from "../../lib/billing/pieces.ts";
+import { lastCut, PieceSearch } from "../../lib/o200k/pieces.ts";
 import { seeded } from "../random.ts";
 import { randomText } from "./random_text.ts";
 
