@@ -9,8 +9,8 @@ const STRICT = ["money", "price", "billed", "bound", "budgets", "postings"].map(
 
 /** Files that keep amounts or write them beside other numbers: here nothing divides. */
 const NEAR = [
-  /^lib\/store\/(?:\w*ledger\w*|accounts|days|entry_\w+)\.ts$/,
-  /^lib\/store\/(?:outage|postgres)\/\w*ledger\w*\.ts$/,
+  /^lib\/store\/(?:ledger|days|entry_\w+)\.ts$/,
+  /^lib\/store\/(?:outage|postgres|sqlite)\/(?:\w*ledger\w*|accounts|day_sums|usage)\.ts$/,
   /^lib\/billing\/reports\//,
   /^lib\/images\/(?:tariff|tally)\.ts$/,
 ];

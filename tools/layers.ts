@@ -183,7 +183,7 @@ const LAYERS: Layers = {
     "lib/config/address.ts",
     "lib/store/days.ts",
     "lib/store/postgres",
-    "lib/store/sqlite_owner.ts",
+    "lib/store/sqlite/owner_lock.ts",
     "lib/upstreams/probe.ts",
     "lib/upstreams/address_guard.ts",
     "lib/upstreams/proxies.ts",

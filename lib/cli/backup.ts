@@ -1,6 +1,6 @@
 /** `backup`: a copy of the store, made while the gateway runs. */
 import type { Config } from "../config.ts";
-import { backupStore } from "../store/backup.ts";
+import { backupStore } from "../store/sqlite/backup.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
 import { requireFile } from "./stored.ts";

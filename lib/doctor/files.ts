@@ -3,7 +3,7 @@ import { statfs } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Config } from "../config.ts";
-import { takeOwnership } from "../store/sqlite_owner.ts";
+import { takeOwnership } from "../store/sqlite/owner_lock.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 
 /** What stands beside a database in WAL mode, and the lock of its owner. */

@@ -1,6 +1,6 @@
 /** Answers that end with the process. */
 import type { AnswerRecord, AnswerStore } from "./answers.ts";
-import { openMemoryClaims } from "./memory_claims.ts";
+import { openMemoryClaims } from "./sqlite/claims.ts";
 
 interface Kept {
   record: AnswerRecord;

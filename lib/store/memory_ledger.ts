@@ -1,5 +1,5 @@
 /** A ledger that ends with the process. */
-import { Accounts, lostEntry, type Spender } from "./accounts.ts";
+import { Accounts, lostEntry, type Spender } from "./sqlite/accounts.ts";
 import { atOnce, inSlices, mapInSlices, sortInSlices } from "../scheduler.ts";
 import { addFigures, cutSpan, dayOf, figuresOf, nameBy, Sums } from "./days.ts";
 import { assertEntry, assertHold, checkSum, sheetText } from "./entry_check.ts";

@@ -1,7 +1,7 @@
 /** Finds the store that the configuration names. */
 import type { StoreAddress } from "../config/address.ts";
 import { openMemoryStore } from "./memory.ts";
-import { openSqliteReader, openSqliteStore } from "./sqlite.ts";
+import { openSqliteReader, openSqliteStore } from "./sqlite/store.ts";
 import type { Migrated, SharedStoreOptions, Store } from "./store.ts";
 
 /** How a store is opened. */
@@ -34,7 +34,7 @@ export async function openStore(
         : openSqliteStore(address.path, { own, ...(migrated !== undefined && { migrated }) });
     case "postgres": {
       // Only who uses it pays for loading it.
-      const { openPostgresStore } = await import("./postgres.ts");
+      const { openPostgresStore } = await import("./postgres/store.ts");
       return await openPostgresStore(address.url, {
         readOnly,
         ...(own && shared !== undefined && { serving: shared }),

@@ -1,6 +1,6 @@
 /** What the requests of one worker have taken and not given back: when the worker ends before them, the owner does. */
 import type { Limiter } from "../limits/limiter.ts";
-import { lostEntry } from "../store/accounts.ts";
+import { lostEntry } from "../store/sqlite/accounts.ts";
 import type { Hold, LedgerStore } from "../store/ledger.ts";
 import type { Limits } from "./contract.ts";
 

@@ -1,6 +1,6 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { DAY_MS, someEntries } from "../billing/reports/entries.ts";
 import { startBilled } from "./billed_gateway.ts";
 import { inFolder, run } from "./program.ts";

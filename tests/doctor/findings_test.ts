@@ -9,7 +9,7 @@ import { lookAtSettings } from "../../lib/doctor/settings.ts";
 import { examine } from "../../lib/doctor/examine.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { takeOwnership } from "../../lib/store/sqlite_owner.ts";
+import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
 import { inFolder } from "../cli/program.ts";
 import { json, startScripted } from "../upstreams/scripted.ts";
 

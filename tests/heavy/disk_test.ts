@@ -1,6 +1,6 @@
 /** A disk that is full, cannot be written, or holds damaged files: no wrong success, nothing spoiled, and service comes back. */
 import { assert, assertEquals, assertGreater, assertLess, assertMatch } from "@std/assert";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";

@@ -1,5 +1,5 @@
 import { assert } from "@std/assert";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { CLIENTS } from "../../lib/upstreams/way.ts";
 import { fuzz, startFuzzed } from "../fuzz/run.ts";
 import { fuzzAnswers } from "../fuzz/run_answers.ts";

@@ -2,8 +2,8 @@
 import { assert } from "@std/assert";
 import { Secret } from "../../lib/secret.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { openPostgresStore } from "../../lib/store/postgres.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openPostgresStore } from "../../lib/store/postgres/store.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { freshDatabase, HAS_POSTGRES } from "../engines/engines.ts";
 import { BUGS } from "../billing/simulator/bugs.ts";

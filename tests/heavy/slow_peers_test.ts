@@ -2,7 +2,7 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { type Peer, startPeer } from "../../bench/suite/peer.ts";
 import type { Done, Job } from "../../bench/suite/load.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { inFolder, run, type Running, start } from "../cli/program.ts";
 import { readEntries, until } from "../nodes/cluster.ts";

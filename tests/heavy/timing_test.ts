@@ -11,7 +11,7 @@ import { authenticateAdmin } from "../../lib/access/authenticate_admin.ts";
 import { createKeyRing, issueKey, mintKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { seeded } from "../random.ts";
 import { inFolder } from "../store/in_folder.ts";

@@ -10,9 +10,9 @@ import {
 import { readIdempotencyKey } from "../../lib/images/idempotency_key.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
 import { openMemoryAnswers } from "../../lib/store/memory_answers.ts";
-import { openMemoryClaims } from "../../lib/store/memory_claims.ts";
+import { openMemoryClaims } from "../../lib/store/sqlite/claims.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { createClock } from "../billing/simulator/clock.ts";
 import { seeded } from "../random.ts";
 import { watchTurns } from "../turns.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { inFolder, run, start } from "../cli/program.ts";
 import { until } from "../soon.ts";
 import { assertTold, createLoad, ENV, writeConfig } from "./load.ts";

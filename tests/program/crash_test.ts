@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import { formatUsd, parseUsd } from "../../lib/billing/money.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { addKey, inFolder, run, type Running, start } from "../cli/program.ts";
 

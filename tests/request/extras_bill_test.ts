@@ -7,7 +7,7 @@ import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { explainEntry } from "../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../lib/billing/reports/explain_text.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { prompt, WHOLE } from "../upstreams/said.ts";
 import { events, startScripted } from "../upstreams/scripted.ts";

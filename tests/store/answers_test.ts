@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { answer, ROOM, testAnswers } from "./behaviours_answers.ts";
 import { inFolder } from "./in_folder.ts";
 

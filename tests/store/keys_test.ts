@@ -1,5 +1,5 @@
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { testKeys } from "./behaviours_keys.ts";
 import { inFolder } from "./in_folder.ts";
 

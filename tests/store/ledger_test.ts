@@ -1,5 +1,5 @@
 import { openMemoryStore } from "../../lib/store/memory.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { testLedger } from "./behaviours_ledger.ts";
 import { inFolder } from "./in_folder.ts";
 

@@ -7,7 +7,7 @@ function check(path: string, text: string): string[] {
 }
 
 const PRICE = "lib/billing/price.ts";
-const LEDGER = "lib/store/sqlite_ledger.ts";
+const LEDGER = "lib/store/sqlite/ledger.ts";
 
 Deno.test("checkAmounts() finds numbers that are made of money, wherever that is", () => {
   const cases: [path: string, text: string, found: string][] = [

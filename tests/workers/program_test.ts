@@ -1,7 +1,7 @@
 /** Several isolates in one process answer as one: from source, and in the executable. */
 import { assert, assertEquals, assertLess, assertMatch, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { openSqliteStore } from "../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { inFolder, type Place, run, type Running, start } from "../cli/program.ts";
 import { compile, obstacle } from "../compiling.ts";
 import { readEntries } from "../nodes/cluster.ts";

@@ -1,7 +1,7 @@
 /** The file of the journal: lines that are on the disk when they are written. */
 import { dirname, resolve } from "node:path";
 import { messageOf } from "../../errors.ts";
-import { type Ownership, takeOwnership } from "../sqlite_owner.ts";
+import { type Ownership, takeOwnership } from "../sqlite/owner_lock.ts";
 import { StoreError } from "../store.ts";
 import { makeFolder } from "../folder.ts";
 

@@ -1,5 +1,5 @@
 /** The ledger in a Postgres database, which several nodes enter requests into at once. */
-import { lostEntry } from "../accounts.ts";
+import { lostEntry } from "../sqlite/accounts.ts";
 import { assertEntry } from "../entry_check.ts";
 import type { Entry, LedgerStore } from "../ledger.ts";
 import type { Sql } from "./client.ts";

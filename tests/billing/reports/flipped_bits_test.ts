@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
 import { findDamage } from "../../../lib/store/integrity.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
-import { openSqliteStore } from "../../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
 import { inFolder } from "../../cli/program.ts";
 import { entryOf, someEntries, tokensOf } from "./entries.ts";

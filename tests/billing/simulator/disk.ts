@@ -5,7 +5,7 @@ import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
-import { openSqliteStore } from "../../../lib/store/sqlite.ts";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { freshDatabase } from "../../engines/engines.ts";
 import type { Clock } from "./clock.ts";
 

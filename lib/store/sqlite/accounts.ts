@@ -1,0 +1,198 @@
+/**
+ * What was charged and what is held, per key and per group. The part of a ledger that decides who may spend, in the memory
+ * of the one process that owns the ledger: each method is one step that nothing else comes between.
+ */
+import { dayOf, NO_TOKENS } from "../days.ts";
+import type { BudgetClaim, Entry, Hold, HoldAnswer } from "../ledger.ts";
+
+type Amount = bigint;
+
+/** Whose spending it is, and from which day on. */
+export type Spender = Pick<BudgetClaim, "scope" | "id" | "since">;
+
+/** Periods of one key or group that are kept up to date; those asked for longest ago are read again when they are needed. */
+const MOST_PERIODS = 8;
+
+/** Sums up what a spender was charged, with turns for others: the ledger as it is at the moment it calls `begun`. */
+export type ReadCharged = (spender: Spender, begun: () => void) => Promise<Amount>;
+
+/** One key, or one group. */
+interface Account {
+  /** What was charged from a day on, by that day. */
+  charged: Map<number, Amount>;
+  /** What is held, by the day that the requests came in, as they will be charged to that day. */
+  held: Map<number, Amount>;
+}
+
+/** The accounts and open holds of a ledger. */
+export class Accounts {
+  readonly #chargedSince: (spender: Spender) => Amount;
+  readonly #accounts = new Map<string, Account>();
+  readonly #holds = new Map<string, Hold>();
+  /** Readings of the ledger that go on, with what was charged since they began. */
+  readonly #readings = new Set<{ name: string; since: number; added: Amount }>();
+
+  /** @param chargedSince what the kept entries of a key or group cost from a day on; asked once per period */
+  constructor(chargedSince: (spender: Spender) => Amount) {
+    this.#chargedSince = chargedSince;
+  }
+
+  /**
+   * Sets the amount aside in all budgets claimed, or in none. A hold that is open already answers the same again.
+   * A budget counts what was charged and held before it was there, as that is kept for keys and groups, not for budgets.
+   */
+  hold(hold: Hold): HoldAnswer {
+    if (this.#holds.has(hold.id)) return { held: true };
+    for (const claim of hold.claims) {
+      const onHold = this.#held(claim);
+      const left = claim.budget - this.#charged(claim) - onHold;
+      if (hold.amount > left) return { held: false, claim, left, onHold };
+    }
+    this.reopen(hold);
+    return { held: true };
+  }
+
+  /** Notes a hold without asking whether there is room for it. */
+  reopen(hold: Hold): void {
+    this.#holds.set(hold.id, { ...hold, claims: [...hold.claims] });
+    this.#addHeld(hold, hold.amount);
+  }
+
+  /** Has what was charged known before `hold` or `left` ask for it, who would read it all at once. */
+  async learn(spender: Spender, read: ReadCharged): Promise<void> {
+    const name = nameOf(spender.scope, spender.id);
+    const { charged } = this.#account(name);
+    if (charged.has(spender.since)) return;
+    const reading = { name, since: spender.since, added: 0n };
+    try {
+      const sum = await read(spender, () => this.#readings.add(reading));
+      // Somebody may not have waited for it.
+      if (!charged.has(spender.since)) keep(charged, spender.since, sum + reading.added);
+    } finally {
+      this.#readings.delete(reading);
+    }
+  }
+
+  /** What is left of a budget. */
+  left(claim: BudgetClaim): Amount {
+    return claim.budget - this.#charged(claim) - this.#held(claim);
+  }
+
+  /** Lets open holds live until then, or longer if they do already. Returns those whose lease is another now. */
+  renew(ids: readonly string[], leaseUntil: number): string[] {
+    return ids.filter((id) => {
+      const hold = this.#holds.get(id);
+      if (hold === undefined || hold.leaseUntil >= leaseUntil) return false;
+      hold.leaseUntil = leaseUntil;
+      return true;
+    });
+  }
+
+  /** Open holds whose lease is over. They stay open until their entries are there. */
+  overdue(now: number): Readonly<Hold>[] {
+    return [...this.#holds.values()].filter(({ leaseUntil }) => leaseUntil <= now);
+  }
+
+  /** The hold of a request, if it is open. */
+  find(id: string): Readonly<Hold> | undefined {
+    return this.#holds.get(id);
+  }
+
+  /** Copies of all open holds. */
+  open(): Hold[] {
+    return [...this.#holds.values()].map((hold) => ({ ...hold, claims: hold.claims.map((claim) => ({ ...claim })) }));
+  }
+
+  /** Charges an entry that is new in the ledger, and ends its hold. */
+  enter({ id, at, keyId, group, cost }: Pick<Entry, "id" | "at" | "keyId" | "group" | "cost">): void {
+    this.release(id);
+    if (cost === 0n || this.#accounts.size === 0) return;
+    const day = dayOf(at);
+    for (const name of [nameOf("key", keyId), nameOf("group", group)]) {
+      const charged = this.#accounts.get(name)?.charged ?? [];
+      for (const [since, sum] of charged) {
+        if (since <= day) this.#accounts.get(name)?.charged.set(since, sum + cost);
+      }
+      for (const reading of this.#readings) {
+        if (reading.name === name && reading.since <= day) reading.added += cost;
+      }
+    }
+  }
+
+  /** Ends a hold without a charge. */
+  release(id: string): void {
+    const hold = this.#holds.get(id);
+    if (hold === undefined) return;
+    this.#holds.delete(id);
+    this.#addHeld(hold, -hold.amount);
+  }
+
+  #charged(spender: Spender): Amount {
+    const { charged } = this.#account(nameOf(spender.scope, spender.id));
+    const known = charged.get(spender.since);
+    if (known !== undefined) return known;
+    const sum = this.#chargedSince(spender);
+    keep(charged, spender.since, sum);
+    return sum;
+  }
+
+  #held({ scope, id, since }: Spender): Amount {
+    let sum = 0n;
+    for (const [day, amount] of this.#account(nameOf(scope, id)).held) {
+      if (day >= since) sum += amount;
+    }
+    return sum;
+  }
+
+  #addHeld({ keyId, group, at }: Hold, amount: Amount): void {
+    const day = dayOf(at);
+    for (const name of [nameOf("key", keyId), nameOf("group", group)]) {
+      const { held } = this.#account(name);
+      const sum = (held.get(day) ?? 0n) + amount;
+      if (sum === 0n) held.delete(day);
+      else held.set(day, sum);
+    }
+  }
+
+  #account(name: string): Account {
+    let account = this.#accounts.get(name);
+    if (account === undefined) {
+      account = { charged: new Map(), held: new Map() };
+      this.#accounts.set(name, account);
+    }
+    return account;
+  }
+}
+
+function keep(charged: Account["charged"], since: number, sum: Amount): void {
+  const [oldest] = charged.keys();
+  if (charged.size === MOST_PERIODS && oldest !== undefined) charged.delete(oldest);
+  charged.set(since, sum);
+}
+
+/** The entry of a request that nobody heard of again. */
+export function lostEntry({ id, at, keyId, group, model, endpoint, amount }: Readonly<Hold>, now: number): Entry {
+  return {
+    id,
+    at,
+    keyId,
+    group,
+    model,
+    upstream: "",
+    endpoint,
+    status: 0,
+    ending: "lost",
+    tokens: NO_TOKENS,
+    source: "none",
+    cost: 0n,
+    held: amount,
+    overrun: 0n,
+    totalMs: now > at ? now - at : 0,
+    attempts: 0,
+    images: 0,
+  };
+}
+
+function nameOf(scope: BudgetClaim["scope"], id: string): string {
+  return `${scope}:${id}`;
+}

@@ -1,0 +1,135 @@
+/** A copy of the store that is whole, made while the gateway serves. */
+import { dirname, resolve } from "node:path";
+import { DatabaseSync, type SupportedValueType } from "node:sqlite";
+import { messageOf } from "../../errors.ts";
+import { readNumber } from "./pragma.ts";
+import { StoreError } from "../store.ts";
+
+/** Rows copied before everything else in the process has its turn. */
+const ROWS_AT_ONCE = 500;
+
+/** Where SQLite keeps the last id of tables that never use one again. */
+const SEQUENCES = "sqlite_sequence";
+
+/**
+ * Copies a SQLite store into a new file (0600): keys, ledger, and answers, as they are at one moment. The gateway may serve
+ * from it meanwhile; it waits for nothing. To restore, put the copy in the place of the store while nothing serves from it.
+ *
+ * @param from path of the store
+ * @param to path of the copy, where no file may be yet
+ * @throws {StoreError} where there is no such store, the copy exists, or it cannot be written
+ */
+export async function backupStore(from: string, to: string): Promise<void> {
+  try {
+    if (!(await Deno.stat(resolve(from))).isFile) throw new Error(`"${from}" is no file`);
+    for (const _ of copyFile(resolve(from), resolve(to))) await new Promise((resolve) => setTimeout(resolve, 0));
+  } catch (cause) {
+    throw new StoreError(`Cannot copy the store "${from}" to "${to}": ${whyNot(cause, { from, to })}`, { cause });
+  }
+}
+
+/** Copies a SQLite file as it is at one moment into a new file (0600), a few rows at a time. */
+export function* copyFile(source: string, target: string): Generator<void> {
+  const partial = `${target}.partial`;
+  let claimed: string[] = [];
+  try {
+    // Both names are taken at once and stay this call's own: neither is ever written over.
+    for (const file of [target, partial]) {
+      Deno.openSync(file, { createNew: true, write: true, mode: 0o600 }).close();
+      claimed.push(file);
+    }
+    yield* copy(source, partial);
+    sync(partial);
+    Deno.renameSync(partial, target);
+    claimed = [];
+    syncFolder(dirname(target));
+  } finally {
+    for (const file of claimed) removeQuietly(file);
+  }
+}
+
+/** What is told is the error that came first. */
+function removeQuietly(file: string): void {
+  try {
+    Deno.removeSync(file);
+  } catch {
+    // It is gone, or stays.
+  }
+}
+
+/**
+ * Row by row: `VACUUM INTO` needs a second database attached, which Deno allows to programs that may do everything only.
+ * What is read is one state of the store, whatever is written meanwhile.
+ */
+function* copy(source: string, target: string): Generator<void> {
+  const from = new DatabaseSync(source, { readOnly: true });
+  try {
+    const to = new DatabaseSync(target);
+    try {
+      yield* copyAll(from, to);
+    } finally {
+      to.close();
+    }
+  } finally {
+    from.close();
+  }
+}
+
+function* copyAll(from: DatabaseSync, to: DatabaseSync): Generator<void> {
+  // Nobody sees the copy before it is whole and synced.
+  to.exec("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN");
+  from.exec("BEGIN");
+  const schema = from.prepare("SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL").all()
+    .map(({ type, name, sql }) => ({ type: String(type), name: String(name), sql: String(sql) }));
+  // SQLite makes this table itself, for those that never use an id again.
+  const [tables, others] = [schema.filter(isTable), schema.filter((each) => !isTable(each))];
+  for (const { name, sql } of tables) {
+    if (name !== SEQUENCES) to.exec(sql);
+  }
+  for (const { name } of tables.filter(({ name }) => name !== SEQUENCES)) yield* copyRows(from, { to, name });
+  if (tables.some(({ name }) => name === SEQUENCES)) {
+    to.exec(`DELETE FROM ${SEQUENCES}`);
+    yield* copyRows(from, { to, name: SEQUENCES });
+  }
+  // Triggers last: they are about changes, not about copies.
+  for (const { sql } of others) to.exec(sql);
+  to.exec(`COMMIT; PRAGMA user_version = ${readNumber(from, "user_version")}`);
+}
+
+function isTable({ type }: { type: string }): boolean {
+  return type === "table";
+}
+
+function* copyRows(from: DatabaseSync, { to, name }: { to: DatabaseSync; name: string }): Generator<void> {
+  const columns = from.prepare(`PRAGMA table_info("${name}")`).all().map((column) => `"${String(column.name)}"`).join(
+    ", ",
+  );
+  const read = from.prepare(`SELECT ${columns} FROM "${name}"`);
+  read.setReadBigInts(true);
+  let write: ReturnType<DatabaseSync["prepare"]> | undefined;
+  let count = 0;
+  for (const row of read.iterate()) {
+    const values = Object.values(row as Record<string, SupportedValueType>);
+    write ??= to.prepare(`INSERT INTO "${name}" (${columns}) VALUES (${values.map(() => "?").join(", ")})`);
+    write.run(...values);
+    if (++count % ROWS_AT_ONCE === 0) yield;
+  }
+}
+
+function sync(file: string): void {
+  using opened = Deno.openSync(file, { read: true, write: true });
+  opened.syncSync();
+}
+
+/** So that the name is there after a crash too. Windows has no such thing as a folder to sync. */
+function syncFolder(folder: string): void {
+  if (Deno.build.os === "windows") return;
+  using opened = Deno.openSync(folder);
+  opened.syncSync();
+}
+
+function whyNot(error: unknown, { from, to }: { from: string; to: string }): string {
+  if (error instanceof Deno.errors.NotFound) return `"${from}" or the folder of "${to}" is not there`;
+  if (error instanceof Deno.errors.AlreadyExists) return "the copy, or an unfinished one, is there already";
+  return messageOf(error);
+}

@@ -1,0 +1,38 @@
+/** Who does the work of which request, where one process alone keeps answers. It ends with the process, as the work does. */
+import type { AnswerClaim, AnswerStore } from "../answers.ts";
+
+/** Claims that are remembered; of more, the first go. */
+const MOST_CLAIMS = 20_000;
+
+/** Starts with none. @param monotonic milliseconds that only grow */
+export function openMemoryClaims(
+  monotonic: () => number = () => performance.now(),
+): Pick<AnswerStore, "claim" | "isClaimed" | "release"> {
+  const claims = new Map<string, { claim: AnswerClaim; until: number }>();
+
+  return {
+    claim(claim, forMs, after) {
+      const name = nameOf(claim);
+      const found = claims.get(name);
+      const isOver = found !== undefined && found.until <= monotonic();
+      const holder = found?.claim.holder;
+      if (found !== undefined && holder !== claim.holder && !(isOver && holder === after)) {
+        return Promise.resolve({ requestHash: found.claim.requestHash, holder: found.claim.holder, isOver });
+      }
+      claims.set(name, { claim: { ...claim }, until: monotonic() + forMs });
+      const [first] = claims.keys();
+      if (claims.size > MOST_CLAIMS && first !== undefined) claims.delete(first);
+      return Promise.resolve(undefined);
+    },
+    isClaimed: (scope, key) => Promise.resolve((claims.get(nameOf({ scope, key }))?.until ?? -Infinity) > monotonic()),
+    release(claim) {
+      const name = nameOf(claim);
+      if (claims.get(name)?.claim.holder === claim.holder) claims.delete(name);
+      return Promise.resolve();
+    },
+  };
+}
+
+function nameOf({ scope, key }: { scope: string; key: string }): string {
+  return JSON.stringify([scope, key]);
+}

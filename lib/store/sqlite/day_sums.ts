@@ -1,0 +1,135 @@
+/** The sums per day in the SQLite file, and what is worked out from them. */
+import type { DatabaseSync } from "node:sqlite";
+import type { Spender } from "./accounts.ts";
+import { addFigures, dayOf, figuresOf, tokenCounts } from "../days.ts";
+import { type CountRow, toCounts } from "../entry_row.ts";
+import type { DaySum, Entry } from "../ledger.ts";
+import { prepareInsert, type Value } from "./insert.ts";
+
+/** Columns of `days` with what is counted, amounts aside. */
+export const COUNTS =
+  "requests, failed, prompt, input_cache_read, input_cache_write_5m, input_cache_write_1h, completion, reasoning, images";
+
+/** The sums of a database. */
+export interface SumRows {
+  /** Adds entries to the sums of their days. Within the transaction that enters them. */
+  add(entries: readonly Entry[]): void;
+  chargedSince(spender: Spender): bigint;
+  /** As `LedgerStore.days`, a few sums at a time: each as it is when its turn comes. */
+  days(since: number, enough: number): Generator<void, DaySum[]>;
+}
+
+/** Above every text, as SQLite has it. */
+export const LAST = new Uint8Array();
+
+/** Sums that are read between two looks at the clock: about a millisecond of work. */
+const ROWS_AT_ONCE = 256;
+
+/** Opens the sums of a database that is up to date. */
+export function openSumRows(db: DatabaseSync): SumRows {
+  const add = prepareAdd(db);
+  const charged = { key: prepareCharged(db, "key_id"), group: prepareCharged(db, "group_name") };
+  const columns = `day, key_id, group_name, model, ${COUNTS}, CAST(cost AS TEXT) AS cost,
+    CAST(overrun AS TEXT) AS overrun`;
+  const days = db.prepare(
+    `SELECT ${columns} FROM days WHERE (day, key_id, group_name, model) > (?, ?, ?, ?) AND day <= ?
+     ORDER BY day, key_id, group_name, model LIMIT ${ROWS_AT_ONCE}`,
+  );
+  const dayOfNth = db.prepare("SELECT day FROM days WHERE day >= ? ORDER BY day LIMIT 1 OFFSET ?");
+
+  return {
+    add,
+    chargedSince: ({ scope, id, since }) => charged[scope](id, since),
+    *days(since, enough) {
+      const last = Number.isSafeInteger(enough) ? dayOfNth.get(since, enough - 1)?.day : undefined;
+      const sums: DaySum[] = [];
+      // Behind all that the day before could have.
+      let place: (number | string | Uint8Array)[] = [since - 1, LAST, LAST, LAST];
+      for (;;) {
+        const rows = days.all(...place, last ?? Number.MAX_SAFE_INTEGER);
+        for (const row of rows) sums.push(toDaySum(row));
+        const end = sums.at(-1);
+        if (rows.length < ROWS_AT_ONCE || end === undefined) return sums;
+        place = [end.day, end.keyId, end.group, end.model];
+        yield;
+      }
+    },
+  };
+}
+
+function toDaySum(row: Record<string, unknown>): DaySum {
+  return {
+    day: Number(row.day),
+    keyId: String(row.key_id),
+    group: String(row.group_name),
+    model: String(row.model),
+    ...toCounts(row as unknown as CountRow),
+    cost: BigInt(String(row.cost)),
+    overrun: BigInt(String(row.overrun)),
+  };
+}
+
+function prepareAdd(db: DatabaseSync): SumRows["add"] {
+  const names = [...COUNTS.split(", "), "cost", "overrun"];
+  const add = prepareInsert(db, {
+    table: "days",
+    columns: ["day", "key_id", "group_name", "model", ...names],
+    onConflict: `ON CONFLICT DO UPDATE SET ${names.map((name) => `${name} = ${name} + excluded.${name}`).join(", ")}`,
+    addValues,
+  });
+  return (entries) => void add(daySums(entries));
+}
+
+/** In the order of the columns. */
+function addValues(
+  values: Value[],
+  { day, keyId, group, model, requests, failed, tokens, images, cost, overrun }: DaySum,
+): void {
+  values.push(
+    day,
+    keyId,
+    group,
+    model,
+    requests,
+    failed,
+    ...tokenCounts(tokens),
+    images,
+    cost,
+    overrun,
+  );
+}
+
+/** The sums of entries. Few differ within one write, and neighbours are often alike: they are looked for from the end. */
+function daySums(entries: readonly Entry[]): DaySum[] {
+  const sums: DaySum[] = [];
+  for (const entry of entries) {
+    const { at, keyId, group, model } = entry;
+    const day = dayOf(at);
+    const sum = sums.findLast((sum) =>
+      sum.day === day && sum.keyId === keyId && sum.group === group && sum.model === model
+    );
+    const figures = figuresOf(entry);
+    if (sum !== undefined) addFigures(sum, figures);
+    else sums.push({ day, keyId, group, model, ...figures, tokens: { ...figures.tokens } });
+  }
+  return sums;
+}
+
+function prepareCharged(db: DatabaseSync, column: "key_id" | "group_name"): (id: string, since: number) => bigint {
+  const sum = db.prepare(`SELECT ${halves("cost")} FROM days WHERE ${column} = ? AND day >= ?`);
+  sum.setReadBigInts(true);
+  return (id, since) => {
+    const row = sum.get(id, since);
+    return toAmount(row?.cost_high, row?.cost_low);
+  };
+}
+
+/** The columns of a sum in two halves: SQLite's own sums fail where they pass 2^63, which is 9.2 million USD. */
+export function halves(name: string): string {
+  return `sum(${name} >> 32) AS ${name}_high, sum(${name} & 4294967295) AS ${name}_low`;
+}
+
+/** The amount that two halves make, read as `bigint`; 0 where nothing was summed. */
+export function toAmount(high: unknown, low: unknown): bigint {
+  return typeof high === "bigint" && typeof low === "bigint" ? (high << 32n) + low : 0n;
+}

@@ -1,0 +1,102 @@
+/** The ledger in the SQLite file. */
+import type { DatabaseSync } from "node:sqlite";
+import { inSlices } from "../../scheduler.ts";
+import type { BudgetClaim, LedgerStart, LedgerStore } from "../ledger.ts";
+import { dayOf } from "../days.ts";
+import { openPruning } from "./prune.ts";
+import {
+  type EntryRows,
+  type HoldRows,
+  openEntryRows,
+  openHoldRows,
+  openSheetRows,
+  type SheetRows,
+} from "./ledger_rows.ts";
+import { openSumRows, type SumRows } from "./day_sums.ts";
+
+/** What the ledger is made of in a database. */
+export interface LedgerRows {
+  entries: EntryRows;
+  sheets: SheetRows;
+  holds: HoldRows;
+  sums: SumRows;
+  start(): LedgerStart;
+}
+
+/** What can be done with a ledger without owning it. */
+export type LedgerReader = Pick<
+  LedgerStore,
+  "find" | "entries" | "entriesWithin" | "usage" | "days" | "prune" | "start"
+>;
+
+/** What the sums over a span of time are asked with. */
+export type Usage = LedgerStore["usage"];
+
+/** Opens the rows of a database that is up to date. */
+export function openLedgerRows(db: DatabaseSync): LedgerRows {
+  const start = prepareStart(db);
+  const sheets = openSheetRows(db);
+  return {
+    sheets,
+    entries: openEntryRows(db, sheets),
+    holds: openHoldRows(db),
+    sums: openSumRows(db),
+    start,
+  };
+}
+
+function prepareStart(db: DatabaseSync): () => LedgerStart {
+  const select = db.prepare("SELECT seq, check_sum, day FROM ledger_start");
+  return () => {
+    const row = select.get();
+    return { seq: Number(row?.seq), check: Number(row?.check_sum), day: Number(row?.day) };
+  };
+}
+
+/** The part of a ledger that any process may use. */
+export function openLedgerReader(db: DatabaseSync, { rows, usage }: { rows: LedgerRows; usage: Usage }): LedgerReader {
+  const { entries, sums, start } = rows;
+  const prune = openPruning(db, start);
+  return {
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    find: async (id) => entries.find(id),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    entries: async ({ after, limit }) => entries.after(after, limit),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    entriesWithin: async (span) => entries.within(span),
+    usage,
+    days: (since, enough = Infinity) => inSlices(sums.days(since, enough)),
+    prune,
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    start: async () => start(),
+  };
+}
+
+/** Opens the ledger for a process that does not own it: it reads what the owner wrote, and enters nothing. */
+export function openGuestLedger(db: DatabaseSync, usage: Usage): LedgerStore {
+  const rows = openLedgerRows(db);
+
+  // deno-lint-ignore require-await -- what is thrown here must reject
+  async function refuse(): Promise<never> {
+    throw new Error("Cannot enter anything into the ledger: this process does not own it");
+  }
+
+  function left({ scope, id, since, budget }: BudgetClaim): bigint {
+    const onHold = rows.holds.all()
+      .filter(({ keyId, group, at }) => (scope === "key" ? keyId : group) === id && dayOf(at) >= since)
+      .reduce((sum, { amount }) => sum + amount, 0n);
+    return budget - rows.sums.chargedSince({ scope, id, since }) - onHold;
+  }
+
+  return {
+    ...openLedgerReader(db, { rows, usage }),
+    hold: refuse,
+    renew: refuse,
+    append: refuse,
+    expire: refuse,
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    left: async (claim) => left(claim),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    holds: async () => rows.holds.all(),
+  };
+}

@@ -1,0 +1,212 @@
+/** Entries, price sheets and holds as rows of the SQLite file. */
+import type { DatabaseSync } from "node:sqlite";
+import { TOKEN_CLASSES, tokenCounts } from "../days.ts";
+import { detailsText } from "../entry_check.ts";
+import { type EntryRow, toEntry } from "../entry_row.ts";
+import type { BudgetClaim, Hold, KeptEntry, LedgerStore, MeteredEndpoint, PriceSheet } from "../ledger.ts";
+import { prepareInsert, type Value } from "./insert.ts";
+
+const COLUMNS = [
+  "seq",
+  "id",
+  "at",
+  "key_id",
+  "group_name",
+  "model",
+  "upstream",
+  "endpoint",
+  "status",
+  "ending",
+  ...TOKEN_CLASSES,
+  "source",
+  "price_version",
+  "cost",
+  "held",
+  "overrun",
+  "first_ms",
+  "total_ms",
+  "attempts",
+  "images",
+  "check_sum",
+  "details",
+];
+
+/** Amounts leave SQLite as text: as numbers they would be inexact beyond 2^53, and big integers for all columns are slow. */
+const SELECTED = COLUMNS.map((name) => /^(?:cost|held|overrun)$/.test(name) ? `CAST(${name} AS TEXT) AS ${name}` : name)
+  .join(", ");
+
+/** Entries of a database. */
+export interface EntryRows {
+  /** False where the id of one is there already: others may have been inserted, so the transaction must not go on then. */
+  insert(entries: readonly KeptEntry[]): boolean;
+  /** The place of the last entry that there has been. */
+  lastSeq(): number;
+  has(id: string): boolean;
+  find(id: string): KeptEntry | undefined;
+  /** Entries after a place, in their order. */
+  after(seq: number, limit: number): KeptEntry[];
+  /** As `LedgerStore.entriesWithin`. */
+  within(span: Parameters<LedgerStore["entriesWithin"]>[0]): KeptEntry[];
+  /** The last ones, in their order. */
+  last(limit: number): KeptEntry[];
+}
+
+/** Opens the entries of a database that is up to date. */
+export function openEntryRows(db: DatabaseSync, sheets: SheetRows): EntryRows {
+  const insert = prepareInsert(db, {
+    table: "entries",
+    columns: COLUMNS,
+    onConflict: "ON CONFLICT (id) DO NOTHING",
+    addValues,
+  });
+  const lastSeq = db.prepare("SELECT coalesce((SELECT max(seq) FROM entries), seq) AS seq FROM ledger_start");
+  const has = db.prepare("SELECT 1 FROM entries WHERE id = ?");
+  const find = db.prepare(`SELECT ${SELECTED} FROM entries WHERE id = ?`);
+  const after = db.prepare(`SELECT ${SELECTED} FROM entries WHERE seq > ? ORDER BY seq LIMIT ?`);
+  const within = db.prepare(
+    `SELECT ${SELECTED} FROM entries WHERE (at, seq) > (?, ?) AND at < ? ORDER BY at, seq LIMIT ?`,
+  );
+  const last = db.prepare(`SELECT ${SELECTED} FROM entries ORDER BY seq DESC LIMIT ?`);
+
+  function toEntries(rows: unknown[]): KeptEntry[] {
+    const sheetOf = sheets.reader();
+    return rows.map((row) => toEntry(row as EntryRow, sheetOf));
+  }
+
+  return {
+    insert,
+    lastSeq: () => Number(lastSeq.get()?.seq),
+    has: (id) => has.get(id) !== undefined,
+    find(id) {
+      const row = find.get(id);
+      return row === undefined ? undefined : toEntry(row as unknown as EntryRow, sheets.reader());
+    },
+    after: (seq, limit) => toEntries(after.all(seq, limit)),
+    within: ({ since, after, until, limit }) => toEntries(within.all(since, after, until, limit)),
+    last: (limit) => toEntries(last.all(limit).reverse()),
+  };
+}
+
+/** In the order of the columns. */
+function addValues(values: Value[], entry: KeptEntry): void {
+  values.push(
+    entry.seq,
+    entry.id,
+    entry.at,
+    entry.keyId,
+    entry.group,
+    entry.model,
+    entry.upstream,
+    entry.endpoint,
+    entry.status,
+    entry.ending,
+    ...tokenCounts(entry.tokens),
+    entry.source,
+    entry.priceVersion ?? null,
+    entry.cost,
+    entry.held,
+    entry.overrun,
+    entry.firstMs ?? null,
+    entry.totalMs,
+    entry.attempts,
+    entry.images,
+    entry.check,
+    entry.details === undefined ? null : detailsText(entry.details),
+  );
+}
+
+/** Price sheets of a database. */
+export interface SheetRows {
+  /**
+   * Reads each sheet once. For one page of entries: what lives longer would not see that the file is damaged.
+   * @throws {Error} where there is no such version
+   */
+  reader(): (version: number) => PriceSheet;
+  all(): { version: number; sheet: PriceSheet }[];
+  insert(version: number, sheet: PriceSheet): void;
+}
+
+/** Opens the price sheets of a database that is up to date. */
+export function openSheetRows(db: DatabaseSync): SheetRows {
+  const names = "model, factor, prompt, completion, input_cache_read, input_cache_write_5m, input_cache_write_1h";
+  const one = db.prepare(`SELECT ${names} FROM price_sheets WHERE version = ?`);
+  const all = db.prepare("SELECT version FROM price_sheets ORDER BY version");
+  const insert = db.prepare(`INSERT INTO price_sheets (version, ${names}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`);
+
+  function reader(): (version: number) => PriceSheet {
+    const known = new Map<number, PriceSheet>();
+    return (version) => {
+      let sheet = known.get(version);
+      if (sheet === undefined) {
+        const row = one.get(version);
+        if (row === undefined) throw new Error(`Cannot read the ledger: there is no price sheet ${version}`);
+        sheet = { ...row } as unknown as PriceSheet;
+        known.set(version, sheet);
+      }
+      return sheet;
+    };
+  }
+
+  return {
+    reader,
+    all() {
+      const read = reader();
+      return all.all().map(({ version }) => ({ version: Number(version), sheet: read(Number(version)) }));
+    },
+    insert(version, sheet) {
+      const { model, factor, prompt, completion, ...cache } = sheet;
+      const { input_cache_read, input_cache_write_5m, input_cache_write_1h } = cache;
+      insert.run(
+        version,
+        model,
+        factor,
+        prompt,
+        completion,
+        input_cache_read,
+        input_cache_write_5m,
+        input_cache_write_1h,
+      );
+    },
+  };
+}
+
+/** Open holds as they are noted in a database. */
+export interface HoldRows {
+  /** Notes a hold, or its new lease. */
+  put(hold: Readonly<Hold>): void;
+  delete(id: string): void;
+  all(): Hold[];
+}
+
+/** Opens the holds of a database that is up to date. */
+export function openHoldRows(db: DatabaseSync): HoldRows {
+  const put = db.prepare(
+    `INSERT INTO holds (id, at, key_id, group_name, model, endpoint, amount, claims, lease_until)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until`,
+  );
+  const remove = db.prepare("DELETE FROM holds WHERE id = ?");
+  const all = db.prepare(
+    `SELECT id, at, key_id, group_name, model, endpoint, CAST(amount AS TEXT) AS amount, claims, lease_until
+     FROM holds ORDER BY at, id`,
+  );
+  return {
+    put({ id, at, keyId, group, model, endpoint, amount, claims, leaseUntil }) {
+      const texts = claims.map((claim) => ({ ...claim, budget: String(claim.budget) }));
+      put.run(id, at, keyId, group, model, endpoint, amount, JSON.stringify(texts), leaseUntil);
+    },
+    delete: (id) => void remove.run(id),
+    all: () =>
+      all.all().map((row) => ({
+        id: String(row.id),
+        at: Number(row.at),
+        keyId: String(row.key_id),
+        group: String(row.group_name),
+        model: String(row.model),
+        endpoint: row.endpoint as MeteredEndpoint,
+        amount: BigInt(String(row.amount)),
+        claims: (JSON.parse(String(row.claims)) as (Omit<BudgetClaim, "budget"> & { budget: string })[])
+          .map((claim) => ({ ...claim, budget: BigInt(claim.budget) })),
+        leaseUntil: Number(row.lease_until),
+      })),
+  };
+}

@@ -1,0 +1,139 @@
+/** Brings a SQLite file up to date: it is checked first, copied, and changed in one transaction. */
+import { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../../errors.ts";
+import { copyFile } from "./backup.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { readNumber } from "./pragma.ts";
+import { checkAll, checkLastEntries, checkStructure } from "./integrity.ts";
+import { BUSY_MS } from "./connect.ts";
+import { takeFile } from "./owner_lock.ts";
+import type { Migrated } from "../store.ts";
+import { atomically } from "./transaction.ts";
+
+/** How many steps have run. @throws {Error} where there are more than this version knows */
+export function knownVersion(db: DatabaseSync): number {
+  const version = readNumber(db, "user_version");
+  if (version > MIGRATIONS.length) {
+    throw new Error(`it was written by a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`);
+  }
+  // Steps and their number are written together, so what is in a file of no version is another program's.
+  if (version === 0 && db.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() !== undefined) {
+    throw new Error("it is a database of another program, with tables of its own");
+  }
+  return version;
+}
+
+/** A look into a file that changes nothing in it. */
+export interface Preview {
+  /** How many steps have run. */
+  version: number;
+  /**
+   * To be closed after the other connections of a file that is refused: the last connection that may write merges the log
+   * into the file when it is closed.
+   */
+  close(): void;
+}
+
+/**
+ * Checks a file before anything is written into it: as a whole where it is to be brought up to date, otherwise where this
+ * process serves from it, as far as that can be told in a moment.
+ *
+ * @throws {Error} where it is damaged, newer, or another program's
+ */
+export function previewFile(file: string, own: boolean): Preview {
+  // What a crash in the middle of a write left can only be undone by a connection that may write.
+  const db = new DatabaseSync(file, { readOnly: !isThere(`${file}-journal`) });
+  try {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    const version = knownVersion(db);
+    if (version > 0 && version < MIGRATIONS.length) checkAll(db);
+    else if (own && version > 0) {
+      checkStructure(db);
+      checkLastEntries(db);
+    }
+    return { version, close: () => db.close() };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+/** Makes the tables of a new file. */
+export function makeTables(db: DatabaseSync): void {
+  // Looked at again within the transaction: two processes that start together must not both make them.
+  atomically(db, () => runSteps(db, knownVersion(db)));
+}
+
+/**
+ * Brings an older file up to date in one transaction, after a copy was made of it. Its last entries are checked in the new
+ * shape before it is kept. A file that is refused stays as it was.
+ *
+ * @returns what was done; `undefined` where another process was faster
+ * @throws {Error} where a gateway serves from it, unless this process owns it
+ */
+export function bringUpToDate(file: string, own: boolean): Migrated | undefined {
+  // A gateway that is serving relies on the shape that it found.
+  using _ownership = own ? undefined : takeOutdated(file);
+  const db = new DatabaseSync(file);
+  let copy: string | undefined;
+  try {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_MS}; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON`);
+    return atomically(db, () => {
+      const from = knownVersion(db);
+      if (from === MIGRATIONS.length) return undefined;
+      copy = copyBefore(file, from);
+      runSteps(db, from);
+      checkLastEntries(db);
+      return { from, to: MIGRATIONS.length, copy };
+    });
+  } catch (error) {
+    if (copy !== undefined) Deno.removeSync(copy);
+    throw error;
+  } finally {
+    db.close();
+  }
+}
+
+function runSteps(db: DatabaseSync, version: number): void {
+  if (version === MIGRATIONS.length) return;
+  for (const step of MIGRATIONS.slice(version)) db.exec(step);
+  db.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
+}
+
+/** Copies the file as it is, beside it. Nothing else can write meanwhile. Returns the path of the copy. */
+function copyBefore(file: string, version: number): string {
+  const at = new Date().toISOString().replaceAll(/[-:]|\.\d+/g, "");
+  const copy = `${file}.shape-${version}-${at}`;
+  try {
+    const steps = copyFile(file, copy);
+    while (steps.next().done !== true);
+    return copy;
+  } catch (cause) {
+    throw new Error(
+      `it is of an older version of Sluice, and the copy that is made before it is brought up to date failed: ${
+        messageOf(cause)
+      }`,
+      { cause },
+    );
+  }
+}
+
+function takeOutdated(file: string): Disposable {
+  try {
+    const ownership = takeFile(file);
+    return { [Symbol.dispose]: () => ownership.close() };
+  } catch (cause) {
+    const why = `it is of an older version of Sluice, and ${messageOf(cause)}: that one must end, or start anew, first`;
+    throw new Error(why, { cause });
+  }
+}
+
+function isThere(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
+}

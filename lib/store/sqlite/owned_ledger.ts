@@ -1,0 +1,237 @@
+/**
+ * The ledger in the SQLite file, for the one process that owns it: it alone enters requests, so that what it has in memory
+ * of accounts and of the last entry is what the file says.
+ */
+import type { DatabaseSync } from "node:sqlite";
+import { Accounts, lostEntry, type ReadCharged } from "./accounts.ts";
+import { assertEntry, assertHold, checkSum, sheetText } from "../entry_check.ts";
+import type { Entry, KeptEntry, LedgerStore, PriceSheet } from "../ledger.ts";
+import { type LedgerRows, openLedgerReader, openLedgerRows, type Usage } from "./ledger.ts";
+import { atomically, isBroken, whenFree } from "./transaction.ts";
+import type { WalSync } from "./wal_sync.ts";
+
+/** Holds that one transaction notes or voids at most, so that none takes long. */
+const HOLDS_AT_ONCE = 256;
+
+/** Thrown within a transaction where the table says that an entry is there already. */
+const TAKEN = new Error("Cannot enter a request twice");
+
+/** Opens the ledger; requests that an owner before this one left open are entered as lost. */
+export function openOwnedLedger(
+  db: DatabaseSync,
+  { sync, usage, charged }: { sync: WalSync; usage: Usage; charged: ReadCharged },
+): LedgerStore {
+  const rows = openLedgerRows(db);
+  const writer = new Writer(db, rows);
+  const { accounts } = writer;
+  writer.loseAll();
+
+  return {
+    ...openLedgerReader(db, { rows, usage }),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    async hold(hold) {
+      assertHold(hold);
+      if (rows.entries.has(hold.id)) {
+        throw new RangeError(`Cannot hold for "${hold.id}": the request is in the ledger already`);
+      }
+      const answer = accounts.hold(hold);
+      if (answer.held) writer.note(hold.id);
+      return answer;
+    },
+    async left(claim) {
+      // Those of a key are few, and found at once.
+      if (claim.scope === "group") await accounts.learn(claim, charged);
+      return accounts.left(claim);
+    },
+    async renew(ids, leaseUntil) {
+      for (const id of accounts.renew(ids, leaseUntil)) writer.note(id);
+      try {
+        while (writer.hasNotes) await whenFree(() => writer.enter([]));
+      } catch {
+        // The leases live in memory; the file only tells others of them, and is told again with the next entries.
+      }
+    },
+    async append(entries) {
+      for (const entry of entries) assertEntry(entry);
+      const isNew = await whenFree(() => writer.enter(entries));
+      // Also for what is not new: its first entry may be on its way to the disk.
+      await writer.confirm(sync.durable());
+      return isNew;
+    },
+    async expire(now) {
+      const ids: string[] = [];
+      while (accounts.overdue(now).length > 0) {
+        // Looked for within the step: while it waits for the file, holds may be renewed, or end.
+        ids.push(
+          ...await whenFree(() => {
+            const overdue = accounts.overdue(now).slice(0, HOLDS_AT_ONCE);
+            const isNew = writer.enter(overdue.map((hold) => lostEntry(hold, now)));
+            return overdue.filter((_, index) => isNew[index]).map(({ id }) => id);
+          }),
+        );
+      }
+      if (ids.length > 0) await writer.confirm(sync.durable());
+      return ids;
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    holds: async () => accounts.open(),
+  };
+}
+
+/** Writes entries in their order, and what the process has in memory of them. */
+class Writer {
+  readonly accounts: Accounts;
+  readonly #db: DatabaseSync;
+  readonly #rows: LedgerRows;
+  #last: { seq: number; check: number };
+  /** Versions of price sheets, by their text. */
+  #versions: Map<string, number>;
+  /** Open holds whose rows are missing or tell an old lease. */
+  readonly #unnoted = new Set<string>();
+  /** Open holds that have rows. */
+  readonly #noted = new Set<string>();
+  #broken: Error | undefined;
+
+  constructor(db: DatabaseSync, rows: LedgerRows) {
+    this.#db = db;
+    this.#rows = rows;
+    this.accounts = new Accounts(rows.sums.chargedSince);
+    this.#last = rows.entries.last(1)[0] ?? rows.start();
+    this.#versions = new Map(rows.sheets.all().map(({ version, sheet }) => [sheetText(sheet), version]));
+  }
+
+  /** Whether there are holds that `enter` would note. */
+  get hasNotes(): boolean {
+    return this.#unnoted.size > 0;
+  }
+
+  /** Has the hold noted with the next transaction. One that ends before leaves no trace. */
+  note(id: string): void {
+    this.#unnoted.add(id);
+  }
+
+  /** Enters the requests of all holds that the file tells of as lost. They are of a process that is no more. */
+  loseAll(): void {
+    for (let holds = this.#rows.holds.all(); holds.length > 0; holds = holds.slice(HOLDS_AT_ONCE)) {
+      const some = holds.slice(0, HOLDS_AT_ONCE);
+      for (const { id } of some) this.#noted.add(id);
+      this.enter(some.map((hold) => lostEntry(hold, hold.at)));
+    }
+  }
+
+  /**
+   * Enters what is new in one transaction, ends its holds, and notes others. Not durable yet.
+   * @returns for each entry whether it is new
+   */
+  enter(entries: readonly Entry[]): boolean[] {
+    if (this.#broken !== undefined) throw this.#broken;
+    try {
+      return this.#write(entries, this.#prepare(entries, () => true));
+    } catch (error) {
+      if (error !== TAKEN) throw error;
+    }
+    // Hardly ever: only now each of them is looked for.
+    const seen = new Set<string>();
+    const isNew = (id: string) => seen.size < seen.add(id).size && !this.#rows.entries.has(id);
+    return this.#write(entries, this.#prepare(entries, isNew));
+  }
+
+  /** All of it or nothing. @throws {Error} `TAKEN` where the id of one that is to be new is there already */
+  #write(entries: readonly Entry[], batch: Batch): boolean[] {
+    const notes = this.#takeNotes(entries);
+    const holds = notes.map((id) => this.accounts.find(id)).filter((hold) => hold !== undefined);
+    try {
+      atomically(this.#db, () => {
+        if (batch.kept.length > 0) {
+          this.#assertLast();
+          for (const [version, sheet] of batch.sheets) this.#rows.sheets.insert(version, sheet);
+          if (!this.#rows.entries.insert(batch.kept)) throw TAKEN;
+          this.#rows.sums.add(batch.kept);
+        }
+        for (const { id } of entries) {
+          if (this.#noted.has(id)) this.#rows.holds.delete(id);
+        }
+        for (const hold of holds) this.#rows.holds.put(hold);
+      });
+    } catch (error) {
+      if (isBroken(error)) this.#break(error);
+      throw error;
+    }
+    // Committed: from here on nothing may fail, and nothing else has run since.
+    this.#last = batch.kept.at(-1) ?? this.#last;
+    for (const [version, sheet] of batch.sheets) this.#versions.set(sheetText(sheet), version);
+    for (const entry of batch.kept) this.accounts.enter(entry);
+    for (const { id } of entries) {
+      this.accounts.release(id);
+      this.#noted.delete(id);
+      this.#unnoted.delete(id);
+    }
+    for (const id of notes) this.#unnoted.delete(id);
+    for (const { id } of holds) this.#noted.add(id);
+    return batch.isNew;
+  }
+
+  /** Within a transaction: what is entered follows the last entry that the file has. */
+  #assertLast(): void {
+    const { seq } = this.#last;
+    const last = this.#rows.entries.lastSeq();
+    if (last === seq) return;
+    const cause = new Error(`Cannot enter anything into the ledger: it ends with entry ${last} in place of ${seq}`);
+    this.#break(cause);
+    throw cause;
+  }
+
+  /** Holds to be noted together with these entries, but for those that end with them. */
+  #takeNotes(entries: readonly Entry[]): string[] {
+    if (this.#unnoted.size === 0) return [];
+    const ending = new Set(entries.map(({ id }) => id));
+    return [...this.#unnoted].filter((id) => !ending.has(id)).slice(0, HOLDS_AT_ONCE);
+  }
+
+  /** Waits for a sync. Where it fails, nobody can know what is on the disk, and nothing more is entered. */
+  async confirm(durable: Promise<void>): Promise<void> {
+    try {
+      await durable;
+    } catch (error) {
+      this.#break(error);
+      throw error;
+    }
+  }
+
+  /** Gives what is new its place, price version and check sum. */
+  #prepare(entries: readonly Entry[], isNew: (id: string) => boolean): Batch {
+    const batch: Batch = { isNew: [], kept: [], sheets: new Map() };
+    let { seq, check } = this.#last;
+    const added = new Map<string, number>();
+    for (const entry of entries) {
+      const isKept = isNew(entry.id);
+      batch.isNew.push(isKept);
+      if (!isKept) continue;
+      const text = entry.sheet === undefined ? undefined : sheetText(entry.sheet);
+      let priceVersion = text === undefined ? undefined : this.#versions.get(text) ?? added.get(text);
+      if (entry.sheet !== undefined && text !== undefined && priceVersion === undefined) {
+        priceVersion = this.#versions.size + batch.sheets.size + 1;
+        added.set(text, priceVersion);
+        batch.sheets.set(priceVersion, entry.sheet);
+      }
+      const kept: KeptEntry = { ...entry, priceVersion, seq: ++seq, check };
+      check = kept.check = checkSum(kept, check);
+      batch.kept.push(kept);
+    }
+    return batch;
+  }
+
+  #break(cause: unknown): void {
+    this.#broken ??= new Error("Cannot enter anything into the ledger: the disk or the file failed before", { cause });
+  }
+}
+
+/** Entries on their way into the file. */
+interface Batch {
+  /** For each that was given. */
+  isNew: boolean[];
+  /** Those that are new. */
+  kept: KeptEntry[];
+  /** Price sheets that are new, by version. */
+  sheets: Map<number, PriceSheet>;
+}

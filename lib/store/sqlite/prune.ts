@@ -1,0 +1,58 @@
+/** Forgets old entries of the SQLite file, and gives their space back. */
+import type { DatabaseSync } from "node:sqlite";
+import { DAY_MS, dayOf } from "../days.ts";
+import type { LedgerStart } from "../ledger.ts";
+import { readNumber } from "./pragma.ts";
+import { atomically, whenFree } from "./transaction.ts";
+
+/** Entries forgotten, and pages given back, by one call: a few milliseconds of work. */
+const ENTRIES_AT_ONCE = 500;
+const PAGES_AT_ONCE = 100;
+
+/** Free pages that stay in the file for what is written next. */
+const SPARE_PAGES = 256;
+
+/** `PRAGMA auto_vacuum` of a file that can give pages back one by one. */
+const INCREMENTAL = 2;
+
+/** An entry as far as pruning looks at it. */
+interface OldRow {
+  seq: number;
+  at: number;
+  check_sum: number;
+}
+
+/** Prepares `LedgerStore.prune`. */
+export function openPruning(db: DatabaseSync, start: () => LedgerStart): (beforeDay: number) => Promise<boolean> {
+  const oldest = db.prepare("SELECT seq, at, check_sum FROM entries WHERE seq > ? ORDER BY seq LIMIT ?");
+  const moveStart = db.prepare("UPDATE ledger_start SET seq = ?, check_sum = ?, day = ?");
+  const remove = db.prepare("DELETE FROM entries WHERE seq <= ?");
+
+  /** Returns how many went. Only what comes before the first entry that is to stay: the ledger has no gaps. */
+  function forget(beforeDay: number): number {
+    const { seq, day } = start();
+    const rows = oldest.all(seq, ENTRIES_AT_ONCE) as unknown as OldRow[];
+    const stays = rows.findIndex(({ at }) => at >= beforeDay * DAY_MS);
+    const old = stays === -1 ? rows : rows.slice(0, stays);
+    const last = old.at(-1);
+    if (last === undefined) return 0;
+    moveStart.run(last.seq, last.check_sum, Math.max(day, ...old.map(({ at }) => dayOf(at))));
+    remove.run(last.seq);
+    return old.length;
+  }
+
+  return async (beforeDay) => {
+    const gone = await whenFree(() => atomically(db, () => forget(beforeDay)));
+    return gone === ENTRIES_AT_ONCE || await whenFree(() => giveBack(db));
+  };
+}
+
+/** Cuts free pages off the file. True while there are more. */
+function giveBack(db: DatabaseSync): boolean {
+  if (readNumber(db, "auto_vacuum") !== INCREMENTAL) return false;
+  const free = readNumber(db, "freelist_count");
+  if (free <= SPARE_PAGES) return false;
+  // It gives one page back per step, so it must be read to its end.
+  db.prepare(`PRAGMA incremental_vacuum(${Math.min(PAGES_AT_ONCE, free - SPARE_PAGES)})`).all();
+  return free - PAGES_AT_ONCE > SPARE_PAGES;
+}

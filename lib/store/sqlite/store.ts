@@ -1,0 +1,118 @@
+/** A store in one SQLite file. One process may serve from it; others of the machine read it and change keys meanwhile. */
+import { resolve } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../../errors.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import { readNumber } from "./pragma.ts";
+import { openSqliteAnswers } from "./answers.ts";
+import { BUSY_MS, connect, createFile } from "./connect.ts";
+import type { LedgerStore } from "../ledger.ts";
+import { openSqliteKeys } from "./keys.ts";
+import { openGuestLedger } from "./ledger.ts";
+import { openOwnedLedger } from "./owned_ledger.ts";
+import { bringUpToDate, knownVersion, makeTables, previewFile } from "./migrate.ts";
+import { takeFile } from "./owner_lock.ts";
+import { openSqliteUsage, type SqliteUsage } from "./usage.ts";
+import { type Migrated, requireCurrent, type Store, StoreError } from "../store.ts";
+import { WalSync } from "./wal_sync.ts";
+
+/** How a file is opened. */
+export interface SqliteOptions {
+  /** Whether this process serves from it: only then is anything entered into the ledger. */
+  own?: boolean;
+  /** Called when the file was brought up to date. */
+  migrated?: (facts: Migrated) => void;
+}
+
+/** What is open, in the order it is to be closed. */
+type Opened = { close(): void | Promise<void> }[];
+
+/**
+ * Opens the database, creating its folder (0700) and file (0600) where they are missing, and brings it up to date.
+ *
+ * @throws {StoreError} where the file cannot be opened, is damaged, was written by a newer version, or is served from:
+ * with `own` in any case, otherwise by an older version. What is refused stays as it was
+ */
+export function openSqliteStore(path: string, { own = false, migrated }: SqliteOptions = {}): Store {
+  return opening(path, (opened) => {
+    // Resolved, so that no path reads as one of SQLite's own names, such as ":memory:".
+    createFile(resolve(path));
+    // SQLite names its log after the file itself, whatever links lead to it.
+    const file = Deno.realPathSync(resolve(path));
+    if (own) opened.unshift(takeFile(file));
+    const preview = previewFile(file, own);
+    opened.unshift(preview);
+    const facts = preview.version > 0 && preview.version < MIGRATIONS.length ? bringUpToDate(file, own) : undefined;
+    const db = connect(file, "FULL");
+    opened.unshift(db);
+    if (preview.version === 0) makeTables(db);
+    opened.splice(opened.indexOf(preview), 1);
+    preview.close();
+    if (facts !== undefined) migrated?.(facts);
+    const reports = openSqliteUsage(file);
+    const owned = own ? openOwned({ file, opened, reports }) : undefined;
+    opened.unshift(reports);
+    return {
+      // Every commit of these is on the disk when it is done.
+      keys: openSqliteKeys(db, owned?.connection),
+      answers: openSqliteAnswers(db),
+      ledger: owned?.ledger ?? openGuestLedger(db, reports.usage),
+      close: () => closeAll(opened),
+    };
+  });
+}
+
+/**
+ * Opens a database that is there and up to date, to read it. Nothing is written, and what would change it fails.
+ *
+ * @throws {StoreError} where the file cannot be opened, or is of another version
+ */
+export function openSqliteReader(path: string): Store {
+  return opening(path, (opened) => {
+    const file = Deno.realPathSync(resolve(path));
+    const db = new DatabaseSync(file, { readOnly: true });
+    opened.unshift(db);
+    db.exec(`PRAGMA busy_timeout = ${BUSY_MS}`);
+    requireCurrent(knownVersion(db), MIGRATIONS.length);
+    const reports = openSqliteUsage(file);
+    opened.unshift(reports);
+    return {
+      keys: openSqliteKeys(db),
+      answers: openSqliteAnswers(db),
+      ledger: openGuestLedger(db, reports.usage),
+      close: () => closeAll(opened),
+    };
+  });
+}
+
+/** Opens a store, or closes what is open already. @throws {StoreError} */
+function opening(path: string, open: (opened: Opened) => Store): Store {
+  const opened: Opened = [];
+  try {
+    return open(opened);
+  } catch (cause) {
+    for (const each of opened) each.close();
+    const why = messageOf(cause);
+    throw new StoreError(`Cannot open the store "${path}": ${why}`, { cause });
+  }
+}
+
+async function closeAll(opened: Opened): Promise<void> {
+  for (const each of opened) await each.close();
+}
+
+/** Opens the ledger to enter requests, with a connection of its own. */
+function openOwned(
+  { file, opened, reports }: { file: string; opened: Opened; reports: SqliteUsage },
+): { ledger: LedgerStore; connection: DatabaseSync } {
+  const connection = connect(file, "NORMAL");
+  opened.unshift(connection);
+  // The first look into the database opens its log.
+  readNumber(connection, "user_version");
+  const sync = new WalSync(`${file}-wal`);
+  opened.unshift(sync);
+  const ledger = openOwnedLedger(connection, { sync, usage: reports.usage, charged: reports.charged });
+  // From here on it waits in the background.
+  connection.exec("PRAGMA busy_timeout = 0");
+  return { ledger, connection };
+}

@@ -1,0 +1,213 @@
+/** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
+import { DatabaseSync } from "node:sqlite";
+import { inSlices } from "../../scheduler.ts";
+import type { StopSignal } from "../../stop.ts";
+import type { ReadCharged, Spender } from "./accounts.ts";
+import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "../days.ts";
+import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
+import type { LedgerStore, UsageBy } from "../ledger.ts";
+import { COUNTS, halves, LAST, toAmount } from "./day_sums.ts";
+import { whenFree } from "./transaction.ts";
+
+/** Rows that are summed between two looks at the clock: about a millisecond of work, at most three. */
+const ROWS_AT_ONCE = 500;
+
+type Query = Parameters<LedgerStore["usage"]>[0];
+
+/** Sums of a file. */
+export interface SqliteUsage {
+  /** As `LedgerStore.usage`: the ledger as it is when the work begins, whatever is entered or pruned until its end. */
+  usage: LedgerStore["usage"];
+  /** What a group was charged. */
+  charged: ReadCharged;
+  close(): void;
+}
+
+/**
+ * Prepares sums over a file that is up to date. They have a connection of their own, which is opened when it is first needed:
+ * a transaction that only reads sees one state of the file, and keeps nobody waiting. They are worked out one after the other.
+ */
+export function openSqliteUsage(file: string): SqliteUsage {
+  let opened: { db: DatabaseSync; work: Work } | undefined;
+  let isClosed = false;
+  let last: Promise<unknown> = Promise.resolve();
+
+  function open(): { db: DatabaseSync; work: Work } {
+    if (isClosed) throw new Error("Cannot sum up: the store is closed");
+    if (opened !== undefined) return opened;
+    const db = new DatabaseSync(file, { readOnly: true });
+    try {
+      return opened = { db, work: prepare(db) };
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: StopSignal): Promise<T> {
+    signal?.throwIfAborted();
+    // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
+    const { db, work } = await whenFree(open);
+    db.exec("BEGIN");
+    try {
+      return await inSlices(begin(work), signal);
+    } finally {
+      if (db.isOpen) db.exec("ROLLBACK");
+    }
+  }
+
+  function inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: StopSignal): Promise<T> {
+    const done = last.then(() => run(begin, signal));
+    last = done.catch(() => {});
+    return done;
+  }
+
+  return {
+    usage: async (query, signal) => (await inTurn(({ sumUp }) => sumUp(query), signal)).list(),
+    charged: (spender, begun) => inTurn(({ charge }) => charge(spender, begun)),
+    close() {
+      isClosed = true;
+      opened?.db.close();
+      opened = undefined;
+    },
+  };
+}
+
+/** What is worked out a few rows at a time, within a transaction. */
+interface Work {
+  sumUp(query: Query): Generator<void, Sums>;
+  charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
+}
+
+function prepare(db: DatabaseSync): Work {
+  const goneDay = db.prepare("SELECT day FROM ledger_start");
+  const outside = db.prepare("SELECT 1 FROM entries WHERE at >= ? AND at < ? LIMIT 1");
+  const dayRows = "(day, key_id, group_name, model) > (?, ?, ?, ?)";
+  const entryRows = "(at, seq) > (?, ?)";
+  const dayEnd = db.prepare(
+    `SELECT day, key_id, group_name, model FROM days WHERE ${dayRows} AND day < ?
+     ORDER BY day, key_id, group_name, model LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+  );
+  const entryEnd = db.prepare(
+    `SELECT at, seq FROM entries WHERE ${entryRows} AND at < ? ORDER BY at, seq LIMIT 1 OFFSET ${ROWS_AT_ONCE - 1}`,
+  );
+  const ofGroup = db.prepare(
+    `SELECT ${halves("cost")} FROM days WHERE ${dayRows} AND (day, key_id, group_name, model) <= (?, ?, ?, ?)
+     AND group_name = ?`,
+  );
+  ofGroup.setReadBigInts(true);
+  const sums = COUNTS.split(", ").map((name) => `sum(${name}) AS ${name}`).join(", ");
+  const amounts = `${halves("cost")}, ${halves("overrun")}`;
+  const ofDays = byName((name) =>
+    `SELECT ${name} AS name, ${sums}, ${amounts} FROM days
+     WHERE ${dayRows} AND (day, key_id, group_name, model) <= (?, ?, ?, ?) GROUP BY 1`
+  );
+  const ofEntries = byName((name) =>
+    // Within a day all have the same.
+    `SELECT ${name === "day" ? "''" : name} AS name, count(*) AS requests,
+       sum(ending IN ('failed', 'refused', 'lost')) AS failed,
+       ${TOKEN_CLASSES.map((kind) => `sum(${kind}) AS ${kind}`).join(", ")}, sum(images) AS images, ${amounts}
+     FROM entries WHERE ${entryRows} AND (at, seq) <= (?, ?) GROUP BY 1`
+  );
+
+  function byName(text: (column: string) => string): Readonly<Record<UsageBy, ReturnType<DatabaseSync["prepare"]>>> {
+    const statement = (by: UsageBy) => {
+      const prepared = db.prepare(text(NAME_COLUMNS[by]));
+      prepared.setReadBigInts(true);
+      return prepared;
+    };
+    return { key: statement("key"), group: statement("group"), model: statement("model"), day: statement("day") };
+  }
+
+  /** True where all entries of the day lie within the piece, or not all are there: the sums of the day are taken then. */
+  function isWhole({ day, since, until }: Span["pieces"][number]): boolean {
+    return day <= Number(goneDay.get()?.day) ||
+      (outside.get(day * DAY_MS, since) === undefined && outside.get(until, (day + 1) * DAY_MS) === undefined);
+  }
+
+  /** Where the sums of whole days begin and end that are read at once, from one day up to, not including, another. */
+  function* dayRanges(from: number, until: number): Generator<Place[]> {
+    let place: Place[] = [from - 1, LAST, LAST, LAST];
+    for (;;) {
+      const row = dayEnd.get(...place, until) as DayPlace | undefined;
+      const end = row === undefined ? [until - 1, LAST, LAST, LAST] : [row.day, row.key_id, row.group_name, row.model];
+      yield [...place, ...end];
+      if (row === undefined) return;
+      place = end;
+    }
+  }
+
+  function* charge({ id, since }: Spender, begun: () => void): Generator<void, bigint> {
+    // The first look decides which state of the file is seen.
+    goneDay.get();
+    begun();
+    let sum = 0n;
+    for (const range of dayRanges(since, Number.MAX_SAFE_INTEGER)) {
+      const row = ofGroup.get(...range, id);
+      sum += toAmount(row?.cost_high, row?.cost_low);
+      yield;
+    }
+    return sum;
+  }
+
+  function* sumUp({ since, until, by }: Query): Generator<void, Sums> {
+    const total = new Sums();
+
+    function add(rows: Record<string, unknown>[], day?: number): void {
+      for (const row of rows) {
+        const name = by === "day" ? dayName(day ?? Number(row.name)) : String(row.name);
+        total.add(name, {
+          ...toCounts(row as unknown as CountRow),
+          cost: toAmount(row.cost_high, row.cost_low),
+          overrun: toAmount(row.overrun_high, row.overrun_low),
+        });
+      }
+    }
+
+    function* addDays(from: number, until: number): Generator<void> {
+      for (const range of dayRanges(from, until)) {
+        add(ofDays[by].all(...range));
+        yield;
+      }
+    }
+
+    /** Sums of single entries. */
+    function* addEntries({ day, since, until }: Span["pieces"][number]): Generator<void> {
+      let place = [since - 1, Number.MAX_SAFE_INTEGER];
+      for (;;) {
+        const row = entryEnd.get(...place, until) as { at: number; seq: number } | undefined;
+        const end = row === undefined ? [until - 1, Number.MAX_SAFE_INTEGER] : [row.at, row.seq];
+        add(ofEntries[by].all(...place, ...end), day);
+        if (row === undefined) return;
+        place = end;
+        yield;
+      }
+    }
+
+    const { whole, pieces } = cutSpan({ since, until });
+    if (whole.from < whole.until) yield* addDays(whole.from, whole.until);
+    for (const piece of pieces) {
+      yield;
+      if (isWhole(piece)) yield* addDays(piece.day, piece.day + 1);
+      else yield* addEntries(piece);
+    }
+    return total;
+  }
+
+  return { sumUp, charge };
+}
+
+/** A value of a key of the table. */
+type Place = number | string | Uint8Array;
+
+/** Where a row of `days` is. */
+interface DayPlace {
+  day: number;
+  key_id: string;
+  group_name: string;
+  model: string;
+}
+
+function dayName(day: number): string {
+  return nameBy("day", { day, keyId: "", group: "", model: "" });
+}

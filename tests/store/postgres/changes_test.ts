@@ -1,0 +1,241 @@
+import { assert, assertEquals, assertLess, assertRejects } from "@std/assert";
+import type { KeyStore } from "../../../lib/store/keys.ts";
+import { isOutOfReach } from "../../../lib/store/postgres/client.ts";
+import { type Engine, freshDatabase, HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";
+import { soon } from "../../soon.ts";
+import { hash, key } from "../behaviours_keys.ts";
+import { type Node, openNode, until } from "./nodes.ts";
+
+const ignore = !HAS_POSTGRES;
+
+/** How soon a change must bind on every node, in milliseconds. */
+const BINDS_MS = 2_000;
+
+/** How long a database that stands still may hold up a request, in milliseconds. */
+const NOTICED_MS = 3_500;
+
+/** Ends every connection that waits for notifications. */
+async function cutListeners({ sql }: Node): Promise<void> {
+  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND (query ILIKE 'LISTEN%' OR query ILIKE '%FROM changes%')`;
+}
+
+const WAYS: Record<string, { isDeaf: boolean; before?: (node: Node) => Promise<void> }> = {
+  "by a notification": { isDeaf: false },
+  "though notifications are lost": { isDeaf: true },
+  "though the listening connection was cut": { isDeaf: false, before: cutListeners },
+};
+
+const CHANGES: Record<string, (keys: KeyStore) => Promise<unknown>> = {
+  revoked: (keys) => keys.revoke("key_1", 7),
+  disabled: (keys) => keys.change("key_1", { disabled: true }),
+  expiresAt: (keys) => keys.change("key_1", { expiresAt: 1 }),
+  rules: (keys) => keys.change("key_1", { rules: { models: [] } }),
+  rotated: (keys) => keys.rotate("key_1", { hash: hash("b"), until: 5 }),
+};
+
+for (const [way, { isDeaf, before }] of Object.entries(WAYS)) {
+  Deno.test({
+    name: `what one node does to a key binds on another within two seconds, ${way}`,
+    ignore,
+    async fn() {
+      for (const [name, change] of Object.entries(CHANGES)) {
+        await using database = await freshDatabase();
+        await using one = await openNode(database.url);
+        await using other = await openNode(database.url, { isDeaf });
+        await one.keys.add(key());
+        const known = await other.keys.findByHash(hash("a"), 0);
+        await one.keys.findByHash(hash("a"), 0);
+        await before?.(one);
+        await change(one.keys);
+        const changed = (await one.keys.list())[0];
+        // The node itself is not told before the others: it knows at once.
+        assertEquals(await one.keys.findByHash(hash("a"), 0), changed, name);
+        assertEquals(known, key());
+        const ms = await until(async () =>
+          JSON.stringify(await other.keys.findByHash(hash("a"), 0)) === JSON.stringify(changed)
+        );
+        assertLess(ms, BINDS_MS, name);
+        assert(other.changes.isUp && one.changes.isUp);
+      }
+    },
+  });
+}
+
+Deno.test({
+  name: "a node listens again after its connection was cut",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using one = await openNode(database.url);
+    await using other = await openNode(database.url);
+    await one.keys.add(key());
+    await cutListeners(one);
+    await one.changes.look();
+    await until(async () => (await countListeners(one)) === 2);
+    await other.keys.findByHash(hash("a"), 0);
+    await one.keys.revoke("key_1", 7);
+    assertLess(await until(async () => (await other.keys.findByHash(hash("a"), 0))?.revokedAt === 7), 500);
+  },
+});
+
+async function countListeners({ sql }: Node): Promise<number> {
+  const [row] = await sql<{ count: bigint }[]>`SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid() AND query ILIKE '%FROM changes%'`;
+  return Number(row?.count);
+}
+
+Deno.test({
+  name: "no change is missed, however commits come one after the other",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using one = await openNode(database.url);
+    await using other = await openNode(database.url);
+    await using third = await openNode(database.url);
+    const ids = Array.from({ length: 60 }, (_, index) => index.toString(16).padStart(64, "0"));
+    for (const id of ids) await one.keys.add(key({ id, name: id, hash: id }));
+    for (const id of ids) await third.keys.findByHash(id, 0);
+    const { reads } = third;
+    const held = Promise.withResolvers<void>();
+    const begun = Promise.withResolvers<void>();
+    // The first one to change a key is the last to commit.
+    const slow = one.sql.begin(async (tx) => {
+      await tx`UPDATE keys SET disabled = true WHERE id = ${ids[0] ?? ""}`;
+      begun.resolve();
+      await held.promise;
+    });
+    await begun.promise;
+    const all = ids.slice(1).map((id, index) => (index % 2 === 0 ? one : other).keys.change(id, { disabled: true }));
+    await third.changes.look();
+    held.resolve();
+    await Promise.all([slow, ...all]);
+    const ms = await until(async () => {
+      const found = await Promise.all(ids.map((id) => third.keys.findByHash(id, 0)));
+      return found.every((key) => key?.disabled === true);
+    });
+    assertLess(ms, BINDS_MS);
+    assertEquals(third.reads, reads);
+  },
+});
+
+Deno.test({
+  name: "what is done to keys by hand, and a database that was put back, bind as well",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using node = await openNode(database.url);
+    await node.keys.add(key());
+    await node.keys.findByHash(hash("a"), 0);
+    await node.sql`UPDATE keys SET disabled = true`;
+    assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), BINDS_MS);
+    // As a copy of an earlier time has it: nothing is counted since.
+    await node.sql.begin(async (tx) => {
+      await tx`ALTER TABLE keys DISABLE TRIGGER keys_change`;
+      await tx`UPDATE keys SET disabled = false`;
+      await tx`ALTER TABLE keys ENABLE TRIGGER keys_change`;
+      await tx`UPDATE changes SET keys = 0`;
+    });
+    assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === false), BINDS_MS);
+    await node.sql`DELETE FROM keys`;
+    assertLess(await until(async () => await node.keys.findByHash(hash("a"), 0) === undefined), BINDS_MS);
+  },
+});
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+const OUTAGES: Record<string, { begin: (engine: Engine) => unknown; end: (engine: Engine) => unknown }> = {
+  "is gone": { begin: (engine) => engine.stop("crash"), end: (engine) => engine.start() },
+  "stands still": { begin: (engine) => engine.signal("SIGSTOP"), end: (engine) => engine.signal("SIGCONT") },
+};
+
+for (const [what, outage] of Object.entries(OUTAGES)) {
+  Deno.test({
+    name: `while the database ${what}, known keys serve for a while and others wait for it`,
+    ignore,
+    async fn() {
+      await using engine = await startPostgres();
+      await using node = await openNode(engine.url, { keyAgeMs: 60_000 });
+      for (const letter of ["a", "b", "c", "d"]) {
+        await node.keys.add(key({ id: letter, name: letter, hash: hash(letter) }));
+      }
+      await node.keys.change("b", { disabled: true });
+      for (const letter of ["a", "b", "c"]) await node.keys.findByHash(hash(letter), 0);
+      await node.keys.revoke("c", 7);
+      // Nobody has asked this one for anything.
+      await using other = await openNode(engine.url, { keyAgeMs: 60_000 });
+
+      await outage.begin(engine);
+      const begun = performance.now();
+      // Whatever waits for the database is let go as soon as it is found to be out of reach.
+      const listed = node.keys.list().then(() => "listed", (error) => isOutOfReach(error));
+      let longest = 0;
+      while (node.changes.isUp) {
+        const asked = performance.now();
+        assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+        longest = Math.max(longest, performance.now() - asked);
+        await pause(5);
+        assertLess(performance.now() - begun, NOTICED_MS);
+      }
+      assertLess(longest, NOTICED_MS);
+      assertEquals(await soon("the list", listed, 500), true);
+      const asked = performance.now();
+      assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+      assertEquals((await node.keys.findByHash(hash("b"), 0))?.disabled, true);
+      await until(() => !other.changes.isUp, NOTICED_MS);
+      for (const each of [node, other]) assertEquals((await each.keys.findByHash(hash("d"), 0))?.id, "d");
+      // The first was revoked here: it must not come back as long as nobody can be asked.
+      for (const letter of ["c", "e"]) {
+        await assertRejects(() => node.keys.findByHash(hash(letter), 0), Error, "out of reach");
+      }
+      await node.keys.touch(new Map([["a", 60_000]]));
+      await node.keys.touch(new Map([["a", 120_000]]));
+      assertLess(performance.now() - asked, 100);
+
+      node.later(57_000 - (performance.now() - begun));
+      assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+      node.later(10_000);
+      await assertRejects(() => node.keys.findByHash(hash("a"), 0), Error, "out of reach");
+
+      await outage.end(engine);
+      await until(() => node.changes.isUp, 10_000);
+      assertEquals((await node.keys.findByHash(hash("a"), 0))?.id, "a");
+      assertEquals((await node.keys.findByHash(hash("c"), 0))?.revokedAt, 7);
+      assertEquals((await node.keys.findByHash(hash("d"), 0))?.id, "d");
+      assertEquals(await node.keys.findByHash(hash("e"), 0), undefined);
+      await until(async () => (await node.keys.list())[0]?.lastUsedAt === 120_000);
+      // It listens again.
+      await node.sql`UPDATE keys SET disabled = true WHERE id = 'a'`;
+      assertLess(await until(async () => (await node.keys.findByHash(hash("a"), 0))?.disabled === true), 900);
+    },
+  });
+}
+
+Deno.test({
+  name: "a key is read anew while nothing is heard of changes, though the database answers",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using node = await openNode(database.url);
+    await node.keys.add(key());
+    await node.keys.findByHash(hash("a"), 0);
+    // The count of changes cannot be read any more.
+    await node.sql`ALTER TABLE changes RENAME TO hidden`;
+    await node.changes.look().catch(() => {});
+    await node.sql`ALTER TABLE keys DISABLE TRIGGER keys_change`;
+    await node.sql`UPDATE keys SET disabled = true`;
+    assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, false);
+    node.later(2_001);
+    assertEquals((await node.keys.findByHash(hash("a"), 0))?.disabled, true);
+    assert(node.changes.isUp);
+    assertEquals(node.lines.map(({ event, code }) => [event, code]), [["store_changes_unread", "42P01"]]);
+    await node.sql`ALTER TABLE hidden RENAME TO changes`;
+    await node.changes.look();
+    const { reads } = node;
+    await node.keys.findByHash(hash("a"), 0);
+    await node.keys.findByHash(hash("a"), 0);
+    assertEquals(node.reads, reads + 1);
+  },
+});

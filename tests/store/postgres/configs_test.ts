@@ -1,0 +1,89 @@
+import { assertEquals, assertLess } from "@std/assert";
+import { freshDatabase, HAS_POSTGRES } from "../../engines/engines.ts";
+import { openNode, until } from "./nodes.ts";
+
+const ignore = !HAS_POSTGRES;
+
+Deno.test({
+  name: "the shared configuration is the one that was put last",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using one = await openNode(database.url);
+    await using other = await openNode(database.url);
+    assertEquals(await one.configs.latest(), undefined);
+    const before = Date.now();
+    assertEquals(await one.configs.put('{"a":1}\n'), 1);
+    assertEquals(await other.configs.put('{"a":1}\n'), 1);
+    assertEquals(await other.configs.put('{"a":2}\n'), 2);
+    // One that was there before, but is not any more, is another one.
+    assertEquals(await one.configs.put('{"a":1}\n'), 3);
+    const latest = await other.configs.latest();
+    assertEquals({ ...latest, at: 0 }, { version: 3, text: '{"a":1}\n', at: 0 });
+    assertLess(Math.abs((latest?.at ?? 0) - before), 10_000);
+  },
+});
+
+Deno.test({
+  name: "shared configurations that are put at once get versions of their own",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using one = await openNode(database.url);
+    await using other = await openNode(database.url);
+    const versions = await Promise.all(
+      Array.from({ length: 150 }, (_, index) => (index % 2 === 0 ? one : other).configs.put(`{"n":${index}}`)),
+    );
+    assertEquals(versions.toSorted((a, b) => a - b), Array.from({ length: 150 }, (_, index) => index + 1));
+    const [last] = versions.flatMap((version, index) => version === 150 ? [`{"n":${index}}`] : []);
+    assertEquals((await one.configs.latest())?.text, last);
+    // Old ones go.
+    const [{ count }] = await one.sql<[{ count: bigint }]>`SELECT count(*) FROM configs`;
+    assertEquals(count, 100n);
+    assertEquals(await Promise.all(Array.from({ length: 10 }, () => one.configs.put("same"))), Array(10).fill(151));
+  },
+});
+
+for (const isDeaf of [false, true]) {
+  Deno.test({
+    name: `every node is told of another shared configuration${isDeaf ? ", though notifications are lost" : ""}`,
+    ignore,
+    async fn() {
+      await using database = await freshDatabase();
+      await using one = await openNode(database.url, { isDeaf });
+      await using other = await openNode(database.url, { isDeaf });
+      await one.configs.put("first");
+      await one.configs.latest();
+      let [mine, theirs] = [0, 0];
+      const end = one.configs.watch(() => mine++);
+      other.configs.watch(() => theirs++);
+      await until(() => other.changes.config === 1 && one.changes.config === 1);
+      await until(() => theirs > 0);
+      [mine, theirs] = [0, 0];
+      await one.configs.put("second");
+      assertLess(await until(() => mine === 1 && theirs === 1), 2_000);
+      await one.configs.put("second");
+      end();
+      await other.configs.put("third");
+      assertLess(await until(() => theirs === 2), 2_000);
+      assertEquals(mine, 1);
+    },
+  });
+}
+
+Deno.test({
+  name: "a node that begins to watch is told of what was put since it looked",
+  ignore,
+  async fn() {
+    await using database = await freshDatabase();
+    await using one = await openNode(database.url);
+    await using other = await openNode(database.url);
+    await one.configs.put("first");
+    assertEquals((await other.configs.latest())?.version, 1);
+    await one.configs.put("second");
+    await other.changes.look();
+    let told = 0;
+    other.configs.watch(() => told++);
+    assertLess(await until(() => told === 1), 500);
+  },
+});

@@ -1,0 +1,278 @@
+/** What the ledger in Postgres makes of its server: its rules, its clock, its restarts and its crashes. */
+import { assert, assertEquals, assertGreater, assertLess, assertRejects } from "@std/assert";
+import { auditLedger } from "../../../lib/billing/reports/audit.ts";
+import { Secret } from "../../../lib/secret.ts";
+import { connect } from "../../../lib/store/postgres/client.ts";
+import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
+import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
+import { HAS_POSTGRES, startPostgres } from "../../engines/engines.ts";
+import { entryOf } from "../../billing/reports/entries.ts";
+import { entry, hold, ofKey, readChain, SHEET } from "../behaviours_ledger.ts";
+import { withLedgers } from "./ledgers.ts";
+
+const OPTIONS = { ignore: !HAS_POSTGRES };
+
+Deno.test({
+  name: "the Postgres ledger refuses that what was entered is changed",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(1, async ([ledger], sql) => {
+      await ledger.append([entry({ id: "a" }), entry({ id: "b" })]);
+      const before = await readChain(ledger);
+      const wrong = [
+        "UPDATE entries SET cost = 1",
+        "DELETE FROM entries WHERE seq = 1",
+        "TRUNCATE entries",
+        'INSERT INTO entries SELECT (e).* FROM (SELECT json_populate_record(x, \'{"seq": 4, "id": "c"}\') AS e FROM entries x LIMIT 1) y',
+        "UPDATE price_sheets SET prompt = '0'",
+        "DELETE FROM price_sheets",
+        "TRUNCATE price_sheets",
+        "UPDATE ledger_head SET seq = 1",
+        "UPDATE ledger_head SET seq = 9",
+        "DELETE FROM ledger_head",
+        "TRUNCATE ledger_head",
+        "UPDATE ledger_start SET seq = 1",
+        "DELETE FROM ledger_start",
+        "INSERT INTO ledger_start VALUES (2, 0, 0, 0)",
+        "TRUNCATE ledger_start",
+      ];
+      for (const text of wrong) {
+        const error = await assertRejects(async () => await sql.unsafe(text), Error);
+        assertEquals("code" in error && error.code, "23001", `${text}: ${error.message}`);
+      }
+      assertEquals(await readChain(ledger), before);
+      assertEquals(await ledger.append([entry({ id: "c" })]), [true]);
+    }),
+});
+
+Deno.test({
+  name: "the Postgres ledger refuses texts that would come back as others, and what came with them",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(1, async ([ledger]) => {
+      for (const text of ["a\0b", "\ud800"]) {
+        const wrong = [{ id: text }, { model: text }, { upstream: text }, { sheet: { ...SHEET, prompt: text } }];
+        for (const change of wrong) {
+          await assertRejects(() => ledger.append([entry({ id: "good" }), entry(change)]), RangeError, "Cannot enter");
+        }
+        await assertRejects(() => ledger.hold(hold({ id: text })), RangeError, "Cannot hold");
+        assertEquals(await ledger.find(text), undefined);
+      }
+      for (const change of [{ at: 0.5 }, { leaseUntil: NaN }]) {
+        await assertRejects(() => ledger.hold(hold(change)), RangeError, "Cannot hold");
+      }
+      const odd = entry({ id: `"'\\{}, \u2028 😀`, model: "", upstream: "null" });
+      assertEquals(await ledger.append([odd]), [true]);
+      assertEquals((await readChain(ledger)).map(({ id, upstream }) => [id, upstream]), [[odd.id, "null"]]);
+    }),
+});
+
+Deno.test({
+  name: "nodes whose clocks differ by minutes keep leases by the server's",
+  ...OPTIONS,
+  fn: async () => {
+    const aheadMs = 600_000;
+    await withLedgers(2, async ([late], sql) => {
+      const right = openPostgresLedger(sql);
+      const [lateNow, rightNow] = [() => Date.now() - aheadMs, Date.now];
+      await late.hold(hold({ id: "late", amount: 1n, claims: [], leaseUntil: lateNow() + 60_000 }));
+      await right.hold(hold({ id: "right", amount: 1n, claims: [], leaseUntil: rightNow() + 60_000 }));
+      for (const [ledger, now] of [[late, lateNow], [right, rightNow]] as const) {
+        assertEquals(await ledger.expire(now()), []);
+        for (const { leaseUntil } of await ledger.holds()) {
+          assertLess(Math.abs(leaseUntil - now() - 60_000), 5_000);
+        }
+      }
+      await late.renew(["right"], lateNow() + 300_000);
+      assertEquals(await right.expire(rightNow() + 120_000), ["late"]);
+      assertEquals(await late.expire(lateNow() + 240_000), []);
+      assertEquals(await late.expire(lateNow() + 360_000), ["right"]);
+    }, { now: () => Date.now() - aheadMs });
+  },
+});
+
+Deno.test({
+  name: "clocks that differ by less than a second count as the same",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(1, async ([ledger], sql) => {
+      const { leaseUntil } = hold();
+      await ledger.hold(hold({ claims: [] }));
+      const [row] = await sql<{ lease_until: bigint }[]>`SELECT lease_until FROM holds`;
+      assertEquals(row?.lease_until, BigInt(leaseUntil));
+    }, { now: () => Date.now() - 500 }),
+});
+
+Deno.test({
+  name: "a hold from before the server was started is spared for a while, and as long as it is renewed",
+  ...OPTIONS,
+  fn: async () => {
+    await using server = await startPostgres();
+    const sql = connect(new Secret(server.url), 2);
+    try {
+      await sql.unsafe(LEDGER_SHAPE);
+      const graceMs = 4_000;
+      const ledger = openPostgresLedger(sql, { graceMs });
+      const leaseUntil = Date.now() + 50;
+      for (const id of ["running", "dead"]) await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil }));
+      await server.stop();
+      await server.start();
+      const startedAt = Date.now();
+      await until(() => ledger.start());
+      assertEquals(await ledger.expire(Date.now()), []);
+      await ledger.renew(["running"], startedAt + 60_000);
+      let ids: string[] = [];
+      while (ids.length === 0) {
+        ids = await ledger.expire(Date.now());
+        assertLess(Date.now() - startedAt, graceMs + 10_000);
+      }
+      assertEquals(ids, ["dead"]);
+      assertGreater(Date.now() - startedAt, graceMs / 4);
+      // One that was made since has no such grace.
+      await ledger.hold(hold({ id: "new", amount: 1n, claims: [], leaseUntil: Date.now() - 1 }));
+      assertEquals(await ledger.expire(Date.now()), ["new"]);
+      assertEquals((await ledger.holds()).map(({ id }) => id), ["running"]);
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  },
+});
+
+/** Asks until it is answered, a few seconds at most. */
+async function until<Result>(ask: () => Promise<Result>): Promise<Result> {
+  const last = performance.now() + 15_000;
+  for (;;) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (performance.now() > last) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+}
+
+Deno.test({
+  name: "a server that crashes has every entry and hold that was acknowledged, once",
+  ...OPTIONS,
+  fn: async () => {
+    await using server = await startPostgres();
+    const sqls = [0, 1, 2].map(() => connect(new Secret(server.url), 3));
+    try {
+      await sqls[0]?.unsafe(LEDGER_SHAPE);
+      const ledgers = sqls.map((sql) => openPostgresLedger(sql));
+      const acked: string[] = [];
+      const held: string[] = [];
+      let isOver = false;
+      const claim = ofKey(1_000_000n);
+      const working = Promise.all(ledgers.flatMap((ledger, node) => [
+        (async () => {
+          for (let batch = 0; !isOver; batch++) {
+            const entries = Array.from({ length: 20 }, (_, index) => entryOf({ id: `${node}-${batch}-${index}` }));
+            await until(() => ledger.append(entries));
+            acked.push(...entries.map(({ id }) => id));
+          }
+        })(),
+        (async () => {
+          for (let turn = 0; !isOver; turn++) {
+            const id = `h${node}-${turn}`;
+            const answer = await until(() => ledger.hold(hold({ id, amount: 1n, claims: [claim] })));
+            if (answer.held) held.push(id);
+          }
+        })(),
+      ])).finally(() => isOver = true);
+      for (let crash = 0; crash < 3 && !isOver; crash++) {
+        const enough = acked.length + 400;
+        while (acked.length < enough && !isOver) await new Promise((resolve) => setTimeout(resolve, 5));
+        await server.stop("crash");
+        const seen = acked.length;
+        await server.start();
+        const [ledger] = ledgers;
+        assert(ledger !== undefined);
+        const kept = new Set((await until(() => readChain(ledger))).map(({ id }) => id));
+        assertEquals(acked.slice(0, seen).filter((id) => !kept.has(id)), []);
+      }
+      isOver = true;
+      await working;
+      const [ledger] = ledgers;
+      assert(ledger !== undefined);
+      assertEquals((await readChain(ledger)).map(({ id }) => id).toSorted(), acked.toSorted());
+      assertEquals((await ledger.holds()).map(({ id }) => id).toSorted(), held.toSorted());
+      assertEquals(await ledger.left(claim), 1_000_000n - BigInt(held.length));
+      const { differences } = await auditLedger(ledger, { now: () => 0 });
+      assertEquals(differences, []);
+    } finally {
+      await Promise.all(sqls.map((sql) => sql.end({ timeout: 1 })));
+    }
+  },
+});
+
+Deno.test({
+  name: "a node goes on where another server took over that had not heard of the last entries",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(1, async ([ledger], sql) => {
+      await ledger.append([entry({ id: "a" })]);
+      const first = await ledger.find("a");
+      await ledger.append([entry({ id: "b", sheet: { ...SHEET, factor: "2" } })]);
+      // Put back to what it was after the first.
+      await sql.unsafe(`
+        ALTER TABLE entries DISABLE TRIGGER USER;
+        ALTER TABLE price_sheets DISABLE TRIGGER USER;
+        ALTER TABLE ledger_head DISABLE TRIGGER USER;
+        DELETE FROM entries WHERE seq > 1;
+        DELETE FROM price_sheets WHERE version > 1;
+        UPDATE ledger_head SET seq = 1, check_sum = ${first?.check};
+        ALTER TABLE entries ENABLE TRIGGER USER;
+        ALTER TABLE price_sheets ENABLE TRIGGER USER;
+        ALTER TABLE ledger_head ENABLE TRIGGER USER`);
+      const next = [entry({ id: "c", sheet: { ...SHEET, factor: "3" } }), entry({ id: "d" })];
+      assertEquals(await ledger.append(next), [true, true]);
+      assertEquals((await readChain(ledger)).map(({ id, priceVersion, sheet }) => [id, priceVersion, sheet?.factor]), [
+        ["a", 1, "0.8"],
+        ["c", 2, "3"],
+        ["d", 1, "0.8"],
+      ]);
+    }),
+});
+
+Deno.test({
+  name: "the Postgres ledger is not written by transactions that do not see what others wrote meanwhile",
+  ...OPTIONS,
+  fn: () =>
+    withLedgers(1, async ([ledger], sql) => {
+      await sql.unsafe(
+        "ALTER DATABASE " + (await sql`SELECT current_database() AS name`)[0]?.name +
+          " SET default_transaction_isolation = 'repeatable read'",
+      );
+      await assertRejects(() => ledger.append([entry()]), Error, "read committed");
+      await assertRejects(() => ledger.hold(hold()), Error, "read committed");
+    }),
+});
+
+Deno.test({
+  name: "a wall clock that is set while a node holds something ends no lease, and makes none longer",
+  ...OPTIONS,
+  fn: async () => {
+    let jumped = 0;
+    let elapsed = 0;
+    const clock = { now: () => Date.now() + elapsed + jumped, monotonic: () => elapsed };
+    await withLedgers(1, async ([ledger], sql) => {
+      const other = openPostgresLedger(sql);
+      for (const jump of [-7_200_000, 10_800_000]) {
+        const id = `held at ${jump}`;
+        const now = () => ledger.clock?.() ?? NaN;
+        await ledger.hold(hold({ id, amount: 1n, claims: [], leaseUntil: now() + 30_000 }));
+        jumped += jump;
+        // What is measured of the server's clock is measured anew.
+        elapsed += 60_000;
+        await ledger.expire(0);
+        await ledger.renew([id], now() + 30_000);
+        assertEquals(await ledger.expire(now()), [], id);
+        assertEquals(await other.expire(Date.now()), [], id);
+        const [open] = await ledger.holds();
+        assertLess(Math.abs((open?.leaseUntil ?? 0) - clock.now() - 30_000), 5_000);
+        assertEquals(await ledger.append([entry({ id })]), [true]);
+      }
+    }, clock);
+  },
+});

@@ -1,0 +1,84 @@
+/** What a connection that was lost leaves behind in the driver. */
+import { assertEquals, assertGreater, assertLess } from "@std/assert";
+import { Secret } from "../../../lib/secret.ts";
+import { connect, isOutOfReach, type Sql } from "../../../lib/store/postgres/client.ts";
+import { freshDatabase, HAS_POSTGRES } from "../../engines/engines.ts";
+
+const OPTIONS = { ignore: !HAS_POSTGRES };
+
+async function withConnection(test: (sql: Sql) => Promise<void>): Promise<void> {
+  await using database = await freshDatabase();
+  const sql = connect(new Secret(database.url), 1);
+  try {
+    await test(sql);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+}
+
+/** Asks until there is an answer. */
+async function insist<Result>(ask: () => PromiseLike<Result>): Promise<Result> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await ask();
+    } catch (error) {
+      if (tries === 20 || !isOutOfReach(error)) throw error;
+    }
+  }
+}
+
+Deno.test({
+  name: "an answer is whole after another one was lost in the middle",
+  ...OPTIONS,
+  fn: () =>
+    withConnection(async (sql) => {
+      for (const isTagged of [true, false]) {
+        let lost = 0;
+        try {
+          // More rows than the server keeps back, so some have come.
+          await sql`
+            SELECT repeat('x', 9000), CASE WHEN n = 5 THEN pg_terminate_backend(pg_backend_pid()) END
+            FROM generate_series(1, 10) n`;
+        } catch (error) {
+          lost += Number(isOutOfReach(error));
+        }
+        assertEquals(lost, 1);
+        const rows = await insist(() =>
+          isTagged
+            ? sql<{ one: number }[]>`SELECT 1 AS one UNION ALL SELECT 2`
+            : sql.unsafe<{ one: number }[]>("SELECT 1 AS one UNION ALL SELECT 2")
+        );
+        assertEquals(rows.map(({ one }) => one), [1, 2]);
+        assertEquals([rows.length, rows.count, rows[0]?.one], [2, 2, 1]);
+      }
+    }),
+});
+
+Deno.test({
+  name: "connections that are lost while they open end nothing else",
+  ...OPTIONS,
+  fn: () =>
+    withConnection(async (sql) => {
+      await using database = await freshDatabase();
+      const fragile = connect(new Secret(database.url), 4);
+      const name = new URL(database.url).pathname.slice(1);
+      let isOver = false;
+      const asking = Promise.all(Array.from({ length: 4 }, async () => {
+        let answers = 0;
+        while (!isOver) {
+          await insist(() => fragile`SELECT pg_sleep(0.001)`).then(() => answers++, () => {});
+        }
+        return answers;
+      }));
+      for (let cut = 0, rounds = 0; cut < 40; rounds++) {
+        // The driver waits longer after each opening that failed: up to some seconds.
+        assertLess(rounds, 10_000);
+        const rows = await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`;
+        cut += rows.length;
+        await sql`SELECT pg_sleep(0.004)`;
+      }
+      isOver = true;
+      assertGreater(Math.max(...await asking), 0);
+      await fragile.end({ timeout: 1 });
+    }),
+});

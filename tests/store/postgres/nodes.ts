@@ -1,0 +1,94 @@
+/** Nodes on one Postgres database: what each of them knows of keys and configurations. */
+import { Secret } from "../../../lib/secret.ts";
+import type { KeyStore } from "../../../lib/store/keys.ts";
+import { type Changes, createChanges } from "../../../lib/store/postgres/changes.ts";
+import { connect, migrate, openPool, type Sql } from "../../../lib/store/postgres/client.ts";
+import { openPostgresConfigs } from "../../../lib/store/postgres/configs.ts";
+import { cacheKeys } from "../../../lib/store/postgres/key_cache.ts";
+import { findKey, openPostgresKeys, readUsedKeys } from "../../../lib/store/postgres/keys.ts";
+import type { SharedConfigs, StoreLine } from "../../../lib/store/store.ts";
+
+/** A node. */
+export interface Node extends AsyncDisposable {
+  keys: KeyStore;
+  configs: SharedConfigs;
+  changes: Changes;
+  /** Connections past what the node knows. */
+  sql: Sql;
+  /** Keys that were read from the database. */
+  readonly reads: number;
+  /** Moves its clock on, in milliseconds. */
+  later(ms: number): void;
+  lines: StoreLine[];
+}
+
+/** How a node is opened. */
+export interface NodeOptions {
+  keyAgeMs?: number;
+  mostKeys?: number;
+  /** Notifications do not reach it. */
+  isDeaf?: boolean;
+  /** Stands between the memory and the database. */
+  between?: <T>(read: () => Promise<T>) => Promise<T>;
+}
+
+/** Opens a node. */
+export async function openNode(
+  address: string,
+  { keyAgeMs = 60_000, mostKeys, isDeaf = false, between = (read) => read() }: NodeOptions = {},
+): Promise<Node> {
+  const url = new Secret(address);
+  const pool = openPool(() => connect(url, 2));
+  await migrate(pool.sql);
+  const lines: StoreLine[] = [];
+  let ahead = 0;
+  let reads = 0;
+  const listener = { heard: () => isDeaf || changes.heard(), ended: () => changes.ended() };
+  const feed = openPool(() => connect(url, 1, listener));
+  const changes = createChanges({
+    pool: feed,
+    isPooled: false,
+    stalled: () => pool.renew(),
+    monotonic: () => performance.now() + ahead,
+    log: (line) => lines.push(line),
+  });
+  const keys = cacheKeys({
+    keys: openPostgresKeys(pool.sql),
+    first: await readUsedKeys(pool.sql, 100),
+    find(asked) {
+      reads++;
+      return between(() => findKey(pool.sql, asked));
+    },
+    changes,
+    keyAgeMs,
+    ...(mostKeys !== undefined && { mostKeys }),
+  });
+  const configs = openPostgresConfigs(pool.sql, changes);
+  await changes.look();
+  return {
+    keys,
+    configs,
+    changes,
+    sql: pool.sql,
+    get reads() {
+      return reads;
+    },
+    later: (ms) => void (ahead += ms),
+    lines,
+    async [Symbol.asyncDispose]() {
+      changes.close();
+      await feed.close();
+      await pool.close();
+    },
+  };
+}
+
+/** Asks again and again until the answer is yes. Returns how long that took, in milliseconds. */
+export async function until(isSo: () => boolean | Promise<boolean>, withinMs = 5_000): Promise<number> {
+  const begun = performance.now();
+  while (!await isSo()) {
+    if (performance.now() - begun > withinMs) throw new Error(`Cannot wait any longer: ${isSo}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return performance.now() - begun;
+}

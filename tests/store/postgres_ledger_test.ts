@@ -1,7 +1,0 @@
-import { HAS_POSTGRES } from "../engines/engines.ts";
-import { testLedger } from "./behaviours_ledger.ts";
-import { withLedgers } from "./postgres_ledgers.ts";
-
-if (HAS_POSTGRES) {
-  testLedger("the Postgres ledger", (test) => withLedgers(1, ([ledger]) => test(ledger)));
-}

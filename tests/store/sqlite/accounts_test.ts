@@ -1,0 +1,125 @@
+/** What groups were charged is read while entries come. */
+import { assertEquals, assertGreater, assertLess, assertRejects, assertThrows } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { Accounts } from "../../../lib/store/sqlite/accounts.ts";
+import type { BudgetClaim } from "../../../lib/store/ledger.ts";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
+import { watchTurns } from "../../turns.ts";
+import { DAY, entry, hold, MIDNIGHT } from "../behaviours_ledger.ts";
+import { inFolder } from "../in_folder.ts";
+
+const OURS: BudgetClaim = { scope: "group", id: "default", budget: 10_000n, since: DAY };
+const DAY_MS = 86_400_000;
+
+function atOnce(): never {
+  throw new Error("Cannot read the ledger at once");
+}
+
+Deno.test("what was charged since the reading began is added to what it found", async () => {
+  const accounts = new Accounts(atOnce);
+  const sum = Promise.withResolvers<bigint>();
+  let begin = () => {};
+  const learnt = accounts.learn(OURS, (_, begun) => {
+    begin = begun;
+    return sum.promise;
+  });
+  // The reading sees this one.
+  accounts.enter(entry({ id: "before", cost: 1n }));
+  begin();
+  accounts.enter(entry({ id: "after", cost: 20n }));
+  accounts.enter(entry({ id: "the day before", at: MIDNIGHT - 1, cost: 300n }));
+  accounts.enter(entry({ id: "of another group", group: "other", cost: 4_000n }));
+  assertEquals(accounts.hold(hold({ id: "held", amount: 5n, claims: [] })), { held: true });
+  sum.resolve(1_001n);
+  await learnt;
+  assertEquals(accounts.left(OURS), 10_000n - 1_001n - 20n - 5n);
+  accounts.enter(entry({ id: "held", cost: 7n }));
+  assertEquals(accounts.left(OURS), 10_000n - 1_001n - 20n - 7n);
+  // It is known from here on.
+  await accounts.learn(OURS, () => Promise.reject(new Error("asked again")));
+});
+
+Deno.test("a request that does not wait for the reading reads at once, and stays right", async () => {
+  let kept = 100n;
+  const accounts = new Accounts(() => kept);
+  const sum = Promise.withResolvers<bigint>();
+  const [one, other] = [1, 2].map(() =>
+    accounts.learn(OURS, (_, begun) => {
+      begun();
+      return sum.promise;
+    })
+  );
+  const enter = (id: string) => {
+    kept += 10n;
+    accounts.enter(entry({ id, cost: 10n }));
+  };
+  enter("first");
+  assertEquals(accounts.left(OURS), 9_890n);
+  enter("second");
+  sum.resolve(100n);
+  await Promise.all([one, other]);
+  enter("third");
+  assertEquals(accounts.left(OURS), 10_000n - kept);
+});
+
+Deno.test("a reading that fails leaves nothing behind", async () => {
+  const accounts = new Accounts(atOnce);
+  await assertRejects(() =>
+    accounts.learn(OURS, (_, begun) => {
+      begun();
+      return Promise.reject(new Error("away"));
+    })
+  );
+  accounts.enter(entry({ cost: 10n }));
+  assertThrows(() => accounts.left(OURS), Error, "at once");
+  await accounts.learn(OURS, (_, begun) => {
+    begun();
+    return Promise.resolve(10n);
+  });
+  assertEquals(accounts.left(OURS), 9_990n);
+});
+
+Deno.test("the SQLite ledger reads the sums of a group with turns for others, and is right whatever comes meanwhile", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    await openSqliteStore(path, { own: true }).close();
+    const days = 40;
+    const keys = 5_000;
+    const db = new DatabaseSync(path);
+    db.exec(
+      `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < ${days * keys - 1})
+       INSERT INTO days SELECT ${DAY} + i / ${keys}, 'key_' || (i % ${keys}), iif(i % 2, 'default', 'other'), 'm',
+         1, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0 FROM n`,
+    );
+    db.close();
+    const { ledger, close } = openSqliteStore(path, { own: true });
+    const claim = { ...OURS, budget: 0n, since: DAY + 10 };
+    let expected = -BigInt((days - 10) * keys / 2 * 10);
+    using turns = watchTurns();
+    let over = false;
+    const asked = ledger.left(claim).finally(() => over = true);
+    let number = 0;
+    let meanwhile = 0;
+    while (!over) {
+      // Days and keys that were passed already, those that are to come, and some of neither.
+      for (const at of [0, 10, 25, 49, 60]) {
+        const keyId = `key_${number * 7919 % (keys + 100)}`;
+        await ledger.append([
+          entry({ id: `a${number}`, at: MIDNIGHT + at * DAY_MS, keyId, model: "m", cost: 3n }),
+          entry({ id: `b${number++}`, at: MIDNIGHT + at * DAY_MS, keyId, group: "other", cost: 1_000n }),
+        ]);
+        if (at >= 10) expected -= 3n;
+        if (!over) meanwhile++;
+      }
+    }
+    await asked;
+    assertGreater(meanwhile, 0);
+    assertEquals(await ledger.left(claim), expected);
+    assertGreater(turns.count(), 3);
+    assertLess(turns.longest(), 1_000);
+    await close();
+    const again = openSqliteStore(path, { own: true });
+    assertEquals(await again.ledger.left(claim), expected);
+    assertEquals(await again.ledger.left({ ...claim, id: "nobody" }), 0n);
+    await again.close();
+  }));

@@ -1,0 +1,30 @@
+/**
+ * A process that enters requests, for tests that end it, watch it or take its disk away: `ledger_writer.ts FOLDER COUNT`.
+ * Says `acked ID` after each entry is durable, or `refused ID: why`, after which it removes the file `ballast` and goes on;
+ * three refusals are enough. It stays until its standard input ends.
+ */
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
+import { entry, hold } from "../behaviours_ledger.ts";
+
+const [folder = "", count = "0"] = Deno.args;
+const encoder = new TextEncoder();
+
+async function say(text: string): Promise<void> {
+  await Deno.stdout.write(encoder.encode(`${text}\n`));
+}
+
+const { ledger, close } = openSqliteStore(`${folder}/sluice.db`, { own: true });
+await ledger.hold(hold({ id: "open", amount: 5n }));
+let refused = 0;
+for (let index = 0; index < Number(count) && refused < 3; index++) {
+  try {
+    await ledger.append([entry({ id: `w${index}` })]);
+    await say(`acked w${index}`);
+  } catch (error) {
+    refused++;
+    await say(`refused w${index}: ${error instanceof Error ? error.message : error}`);
+    await Deno.remove(`${folder}/ballast`).catch(() => {});
+  }
+}
+for await (const _ of Deno.stdin.readable);
+await close();

@@ -1,0 +1,610 @@
+/** What the ledger in the SQLite file promises beside what every ledger does. */
+import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { Stop } from "../../../lib/stop.ts";
+import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
+import { StoreError } from "../../../lib/store/store.ts";
+import { WalSync } from "../../../lib/store/sqlite/wal_sync.ts";
+import { watchTurns } from "../../turns.ts";
+import { DAY, entry, hold, MIDNIGHT, ofKey, readChain, SHEET } from "../behaviours_ledger.ts";
+import { key } from "../behaviours_keys.ts";
+import { inFolder } from "../in_folder.ts";
+
+const FILE = "sluice.db";
+
+/** Copies the files of a store as they are now. By another program: this process must not open a database it has open. */
+async function copyFiles(from: string, to: string): Promise<void> {
+  await Deno.mkdir(to);
+  const files = [FILE, `${FILE}-wal`].map((name) => `${from}/${name}`);
+  const { success } = await new Deno.Command("cp", { args: [...files, to] }).output();
+  assert(success);
+}
+
+/** Changes a file past its triggers and checks. */
+function tamper(file: string, sql: string): void {
+  const db = new DatabaseSync(file);
+  const triggers = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'").all();
+  db.exec("PRAGMA ignore_check_constraints = 1");
+  for (const { name } of triggers) db.exec(`DROP TRIGGER ${name}`);
+  db.exec(sql);
+  db.close();
+}
+
+function many(count: number, name = "r"): ReturnType<typeof entry>[] {
+  return Array.from({ length: count }, (_, index) => entry({ id: `${name}${index}` }));
+}
+
+Deno.test("the SQLite ledger goes on after a restart", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/${FILE}`;
+    const first = openSqliteStore(path, { own: true });
+    await first.ledger.append([entry({ id: "a" }), entry({ id: "b", sheet: { ...SHEET, factor: "2" } })]);
+    const before = [await readChain(first.ledger), await first.ledger.days(0)];
+    await first.close();
+    const second = openSqliteStore(path, { own: true });
+    assertEquals([await readChain(second.ledger), await second.ledger.days(0)], before);
+    assertEquals(await second.ledger.left(ofKey(1000n)), 800n);
+    assertEquals(await second.ledger.append([entry({ id: "a" }), entry({ id: "c" })]), [false, true]);
+    assertEquals((await readChain(second.ledger)).map(({ priceVersion }) => priceVersion), [1, 2, 1]);
+    await second.close();
+  }));
+
+Deno.test("the SQLite ledger keeps the chain of entries from before they could have details", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/${FILE}`;
+    const db = new DatabaseSync(path);
+    const shape = 5;
+    db.exec(MIGRATIONS.slice(0, shape).join(""));
+    db.exec(`PRAGMA user_version = ${shape}`);
+    db.exec(`INSERT INTO price_sheets VALUES
+      (1, 'acme/one', '0.8', '0.00000125', '0.00001', '0.000000125', '0.0000015625', '0.0000025')`);
+    // The check sum is that of the release that wrote such entries.
+    db.exec(
+      `INSERT INTO entries VALUES (1, 'r1', ${MIDNIGHT + 3_600_000}, 'key_1', 'default', 'acme/one', 'acme', 'chat',
+      200, 'end', 10, 20, 30, 40, 50, 6, 'upstream', 1, 100, 120, 5, 200, 900, 3, 2, 2239331075)`,
+    );
+    db.close();
+    const { ledger, close } = openSqliteStore(path, { own: true });
+    const details = { image_sizes: { asked: "1024x1024", delivered: ["1024x1024"] } };
+    await ledger.append([entry({ id: "r2", details })]);
+    const [one, two] = await readChain(ledger);
+    assertEquals([one?.check, one?.details, two?.details], [2239331075, undefined, details]);
+    await close();
+  }));
+
+Deno.test("the SQLite ledger enters the requests of a crashed process as lost", () =>
+  inFolder(async (folder) => {
+    const crashing = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await crashing.ledger.hold(hold({ id: "running", amount: 70n, claims: [ofKey(200n)] }));
+    await crashing.ledger.hold(hold({ id: "done", amount: 10n, claims: [ofKey(200n)] }));
+    await crashing.ledger.append([entry({ id: "other", cost: 30n })]);
+    await crashing.ledger.append([entry({ id: "done", cost: 8n, held: 10n })]);
+    await copyFiles(folder, `${folder}/copy`);
+    await crashing.close();
+
+    const next = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
+    assertEquals(await next.ledger.holds(), []);
+    const kept = (await readChain(next.ledger)).map(({ id, ending, cost, held }) => [id, ending, cost, held]);
+    assertEquals(kept, [["other", "end", 30n, 0n], ["done", "end", 8n, 10n], ["running", "lost", 0n, 70n]]);
+    assertEquals(await next.ledger.left(ofKey(200n)), 162n);
+    await next.close();
+    const again = openSqliteStore(`${folder}/copy/${FILE}`, { own: true });
+    assertEquals((await readChain(again.ledger)).length, 3);
+    await again.close();
+  }));
+
+Deno.test("the SQLite ledger notes holds with the next entries, those that ended before not at all", () =>
+  inFolder(async (folder) => {
+    const { ledger, close } = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const guest = openSqliteStore(`${folder}/${FILE}`);
+    const noted = async () => (await guest.ledger.holds()).map(({ id, leaseUntil }) => [id, leaseUntil]);
+    const { leaseUntil } = hold();
+    await ledger.hold(hold({ id: "a", amount: 1n }));
+    await ledger.hold(hold({ id: "b", amount: 2n }));
+    assertEquals(await noted(), []);
+    await ledger.append([entry({ id: "a" })]);
+    assertEquals(await noted(), [["b", leaseUntil]]);
+    assertEquals(await guest.ledger.holds(), await ledger.holds());
+    await ledger.renew(["b"], leaseUntil + 5);
+    assertEquals(await noted(), [["b", leaseUntil + 5]]);
+    assertEquals(await guest.ledger.left(ofKey(1000n)), await ledger.left(ofKey(1000n)));
+    await ledger.append([entry({ id: "b" })]);
+    assertEquals(await noted(), []);
+    for (const store of [guest, { close }]) await store.close();
+  }));
+
+Deno.test("the SQLite ledger can be read, and entered into by its owner alone", () =>
+  inFolder(async (folder) => {
+    const owner = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const guest = openSqliteStore(`${folder}/${FILE}`);
+    await owner.ledger.append(many(3));
+    assertEquals(await readChain(guest.ledger), await readChain(owner.ledger));
+    assertEquals(await guest.ledger.find("r1"), await owner.ledger.find("r1"));
+    const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
+    assertEquals(await guest.ledger.usage(query), await owner.ledger.usage(query));
+    const words = "does not own it";
+    await assertRejects(() => guest.ledger.append([entry({ id: "x" })]), Error, words);
+    await assertRejects(() => guest.ledger.hold(hold({ id: "x" })), Error, words);
+    await assertRejects(() => guest.ledger.renew(["x"], 1), Error, words);
+    await assertRejects(() => guest.ledger.expire(1), Error, words);
+    assertEquals(await guest.keys.add(key()), true);
+    assertEquals((await owner.keys.list()).length, 1);
+    while (await guest.ledger.prune(DAY + 1));
+    await owner.ledger.append([entry({ id: "next" })]);
+    assertEquals((await readChain(owner.ledger)).map(({ seq }) => seq), [4]);
+    await guest.close();
+    await owner.close();
+  }));
+
+Deno.test("a guest of the SQLite ledger knows what is left as its owner does, by key, by group and since a day", () =>
+  inFolder(async (folder) => {
+    const owner = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const guest = openSqliteStore(`${folder}/${FILE}`);
+    const { at, keyId, group } = hold();
+    const holds = [{}, { keyId: "key_2" }, { group: "other" }, { at: at - 86_400_000 }];
+    for (const [index, members] of holds.entries()) {
+      await owner.ledger.hold(hold({ id: `h${index}`, amount: 10n ** BigInt(index), claims: [], ...members }));
+    }
+    // With these, holds are noted.
+    await owner.ledger.append([entry({ cost: 20_000n }), entry({ id: "r2", keyId: "key_2", cost: 300_000n })]);
+    const claims = { key: [keyId, 10_000_000n - 20_000n], group: [group, 10_000_000n - 320_000n] } as const;
+    const held = { key: [101n, 1_101n], group: [11n, 1_011n] };
+    for (const scope of ["key", "group"] as const) {
+      const [id, left] = claims[scope];
+      for (const [index, since] of [DAY, DAY - 1].entries()) {
+        const claim = { scope, id, budget: 10_000_000n, since };
+        const lefts = [await guest.ledger.left(claim), await owner.ledger.left(claim)];
+        assertEquals(lefts, Array(2).fill(left - (held[scope][index] ?? 0n)), `${scope} since ${since}`);
+      }
+    }
+    for (const store of [guest, owner]) await store.close();
+  }));
+
+Deno.test("the SQLite ledger sums up what is there when it begins, also while old entries are pruned", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const day = (number: number) =>
+      Array.from({ length: 3000 }, (_, index) =>
+        entry({
+          id: `${number} ${index}`,
+          at: MIDNIGHT + number * 86_400_000 + index + 1,
+          keyId: `key_${index % 700}`,
+        }));
+    for (const number of [0, 1, 2]) await store.ledger.append(day(number));
+    // The first and the last day by their entries.
+    const query = { since: MIDNIGHT + 2, until: MIDNIGHT + 2 * 86_400_000 + 2000, by: "key" } as const;
+    const before = await store.ledger.usage(query);
+    assertEquals(before.reduce((sum, { requests }) => sum + requests, 0), 2999 + 3000 + 1999);
+    const asked = [store.ledger.usage(query), store.ledger.usage({ ...query, by: "day" })];
+    const pruned = (async () => {
+      // From here on it is under way.
+      await new Promise((resolve) => setTimeout(resolve, 0));
+      while (await store.ledger.prune(DAY + 3));
+    })();
+    const [first, second] = await Promise.all(asked);
+    // Of days that entries are gone of, all there was is told: none, the first one, or the last one, too.
+    const whole = 9000;
+    const requests = first?.reduce((sum, each) => sum + each.requests, 0);
+    assert(requests === 7998 || requests === 7999 || requests === whole, String(requests));
+    assertEquals(second?.length, 3);
+    await pruned;
+    assertEquals((await store.ledger.usage(query)).reduce((sum, each) => sum + each.requests, 0), whole);
+    await store.close();
+  }));
+
+Deno.test("SQLite sums that are given up end, before their turn and under way, and those behind them have theirs", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await store.ledger.append(many(5));
+    const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
+    for (const looks of [0, 1, 2]) {
+      const stop = new GivenUpAt(looks);
+      const [, given, last] = await Promise.allSettled([
+        store.ledger.usage(query),
+        store.ledger.usage(query, stop),
+        store.ledger.usage(query),
+      ]);
+      assertEquals(given.status, looks < 2 ? "rejected" : "fulfilled");
+      if (given.status === "rejected") assertEquals(given.reason, stop.reason);
+      assert(last.status === "fulfilled" && last.value[0]?.requests === 5);
+    }
+    await store.close();
+  }));
+
+/** Given up when it was looked at so often. */
+class GivenUpAt extends Stop {
+  #looks: number;
+
+  constructor(looks: number) {
+    super();
+    this.#looks = looks;
+  }
+
+  override throwIfAborted(): void {
+    if (this.#looks-- === 0) this.abort();
+    super.throwIfAborted();
+  }
+}
+
+Deno.test("a SQLite store that is closed ends sums that are under way", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await store.ledger.append(many(5));
+    const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
+    assertEquals((await store.ledger.usage(query)).length, 1);
+    const asked = store.ledger.usage(query);
+    const waits = store.ledger.usage(query);
+    await store.close();
+    for (const each of [asked, waits, store.ledger.usage(query)]) await assertRejects(() => each, Error);
+    const next = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    assertEquals((await next.ledger.usage(query))[0]?.requests, 5);
+    await next.close();
+  }));
+
+Deno.test("a SQLite store has one owner at a time", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/${FILE}`;
+    const first = openSqliteStore(path, { own: true });
+    await Deno.symlink(`${folder}/${FILE}`, `${folder}/link.db`);
+    for (const name of [FILE, "link.db"]) {
+      const open = () => openSqliteStore(`${folder}/${name}`, { own: true });
+      assertThrows(open, StoreError, `Cannot open the store "${folder}/${name}": another gateway is serving from it`);
+    }
+    await first.ledger.append([entry()]);
+    await first.close();
+    const second = openSqliteStore(path, { own: true });
+    assertEquals((await readChain(second.ledger)).length, 1);
+    await second.close();
+  }));
+
+Deno.test("a SQLite store whose owner was killed has every entry that was acknowledged, and may be owned", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/${FILE}`;
+    const child = new Deno.Command(Deno.execPath(), {
+      args: ["run", "--no-prompt", "--allow-read", "--allow-write", writerPath(), folder, "1000000"],
+      stdin: "piped",
+      stdout: "piped",
+    }).spawn();
+    const reader = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
+    let said = "";
+    while (!said.includes("acked w20\n")) {
+      const { value, done } = await reader.read();
+      assert(!done, said);
+      said += value;
+    }
+    assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "another gateway is serving from it");
+    child.kill("SIGKILL");
+    for (let next = await reader.read(); !next.done; next = await reader.read()) said += next.value;
+    await child.stdin.close().catch(() => {});
+    await child.status;
+
+    const acked = [...said.matchAll(/acked (\w+)\n/g)].map(([, id]) => id);
+    const store = openSqliteStore(path, { own: true });
+    const kept = await readChain(store.ledger);
+    assertEquals(kept.slice(0, acked.length).map(({ id }) => id), acked);
+    // One more may have been on its way, and then the open hold of the dead.
+    assertLess(kept.length, acked.length + 3);
+    assertEquals([kept.at(-1)?.id, kept.at(-1)?.ending], ["open", "lost"]);
+    await store.close();
+  }));
+
+Deno.test("an entry is acknowledged after a sync of the log that began when it was written", async (test) => {
+  await inFolder(async (folder) => {
+    const trace = `${folder}/trace`;
+    const deno = [Deno.execPath(), "run", "--no-prompt", "--allow-read", "--allow-write", writerPath()];
+    const strace = ["-f", "-y", "-o", trace, "-e", "trace=pwrite64,fdatasync,fsync,write"];
+    const run = new Deno.Command("strace", {
+      args: [...strace, ...deno, folder, "20"],
+      stdin: "null",
+    });
+    const success = await run.output().then((output) => output.success, () => false);
+    if (!success) {
+      await test.step({ name: "strace may not watch programs here", ignore: true, fn: () => {} });
+      return;
+    }
+    let [written, begun, synced, acks] = [0, 0, 0, 0];
+    for (const line of (await Deno.readTextFile(trace)).split("\n")) {
+      if (/pwrite64\(\d+<[^>]*-wal>/.test(line)) written++;
+      if (/fdatasync\(\d+<[^>]*-wal>/.test(line)) begun = written;
+      if (/fdatasync(?:\(\d+<[^>]*-wal>\)| resumed>\)).* = 0$/.test(line)) synced = begun;
+      if (!/write\(1<.*"acked /.test(line)) continue;
+      acks++;
+      assert(synced === written && written >= acks, `${written} writes and ${synced} synced before: ${line}`);
+    }
+    assertEquals(acks, 20);
+  });
+});
+
+/** Runs the writer behind a shell command that takes something away from it. Returns what it said; `undefined`: it cannot run. */
+async function writeBehind(shell: string, folder: string): Promise<string | undefined> {
+  const deno = [Deno.execPath(), "run", "--no-prompt", "--allow-read", "--allow-write", writerPath(), folder, "5000"];
+  const run = new Deno.Command("bash", { args: ["-c", `${shell} && exec "$@"`, "bash", ...deno], stdin: "null" });
+  const { stdout } = await run.output().catch(() => ({ stdout: new Uint8Array() }));
+  const said = new TextDecoder().decode(stdout);
+  return said === "" ? undefined : said;
+}
+
+Deno.test("the SQLite ledger refuses entries while the disk is full, and takes them when there is room again", async (test) => {
+  await inFolder(async (folder) => {
+    // A small disk of its own, which ends with the process; what is on it is read by the process alone.
+    const disk = `mount -t tmpfs -o size=1500k tmpfs "${folder}" && head -c 400000 /dev/zero > "${folder}/ballast"`;
+    const said = await writeBehind(`exec unshare -rm bash -c '${disk} && exec "$@"' bash "$@" && true`, folder);
+    if (said === undefined) {
+      await test.step({ name: "no disk of its own may be mounted here", ignore: true, fn: () => {} });
+      return;
+    }
+    const lines = said.trim().split("\n");
+    const [first = "", second = ""] = lines.filter((line) => line.startsWith("refused"));
+    const at = lines.indexOf(first);
+    assertStringIncludes(first, "database or disk is full");
+    assert(at > 5 && lines[at + 1]?.startsWith("acked"), lines.slice(at - 2, at + 3).join("; "));
+    assertStringIncludes(second, "database or disk is full");
+  });
+});
+
+Deno.test("the SQLite ledger takes nothing more when the disk fails, and has all that was acknowledged", async () => {
+  await inFolder(async (folder) => {
+    // Writes beyond a size fail, as those to a broken disk do.
+    const said = await writeBehind("trap '' XFSZ && ulimit -f 600", folder);
+    assert(said !== undefined);
+    const lines = said.trim().split("\n");
+    const refused = lines.filter((line) => line.startsWith("refused"));
+    assertStringIncludes(refused[0] ?? "", "disk I/O error");
+    for (const line of refused.slice(1)) assertStringIncludes(line, "the disk or the file failed before");
+    assertEquals(lines.slice(-3), refused);
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const kept = (await readChain(store.ledger)).map(({ id }) => `acked ${id}`);
+    assertEquals(kept.filter((line) => line !== "acked open"), lines.slice(0, -3));
+    await store.close();
+  });
+});
+
+Deno.test("a sync that fails fails all that wait for it, and all after it", async () => {
+  await inFolder(async (folder) => {
+    // The system syncs no pipes.
+    const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe`] }).output();
+    assert(success);
+    const sync = new WalSync(`${folder}/pipe`);
+    const waiting = [sync.durable(), sync.durable(), sync.durable()];
+    for (const each of await Promise.allSettled(waiting)) assertEquals(each.status, "rejected");
+    await assertRejects(() => sync.durable(), Error, "Cannot write the ledger: the disk failed");
+    await sync.close();
+  });
+});
+
+Deno.test("the SQLite ledger refuses changes behind its back", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await store.ledger.append(many(5));
+    const db = new DatabaseSync(`${folder}/${FILE}`);
+    const columns = db.prepare("PRAGMA table_info(entries)").all().map(({ name }) => String(name)).join(", ");
+    const again = (seq: number, id: string) => copyOfSecond(columns, { seq, id });
+    const refused: [string, string][] = [
+      ["UPDATE entries SET cost = 0 WHERE seq = 2", "never change"],
+      ["UPDATE entries SET seq = 9 WHERE seq = 5", "never change"],
+      ["DELETE FROM entries WHERE seq = 5", "from the old end"],
+      ["DELETE FROM entries WHERE seq = 1", "from the old end"],
+      [`INSERT ${again(5, "new")}`, "UNIQUE"],
+      [`INSERT ${again(6, "r2")}`, "UNIQUE"],
+      ["UPDATE price_sheets SET prompt = '0'", "never change"],
+      ["DELETE FROM price_sheets", "never go"],
+      [
+        "INSERT OR REPLACE INTO price_sheets SELECT 1, 'm', factor, prompt, completion, '1', '2', '3' FROM price_sheets",
+        "follows",
+      ],
+      ["UPDATE ledger_start SET seq = 2, check_sum = 1", "the check sum of an entry"],
+      ["UPDATE ledger_start SET seq = 9, check_sum = 0", "the check sum of an entry"],
+      ["UPDATE ledger_start SET day = -2", "the check sum of an entry"],
+      ["DELETE FROM ledger_start", "one start"],
+      ["INSERT OR REPLACE INTO ledger_start VALUES (1, 5, 5, 5)", "one start"],
+      ["INSERT INTO days SELECT day, 'x', '', '', 9.5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 FROM days", "REAL"],
+    ];
+    for (const [sql, words] of refused) assertThrows(() => db.exec(sql), Error, words, sql);
+    db.close();
+    assertEquals((await readChain(store.ledger)).map(({ id }) => id), ["r0", "r1", "r2", "r3", "r4"]);
+    await store.close();
+  }));
+
+Deno.test("the SQLite ledger enters nothing behind what something else entered or replaced", async () => {
+  for (const [seq, id] of [[6, "new"], [9, "new"], [2, "new"], [6, "r2"], [5, "r0"]] as const) {
+    await inFolder(async (folder) => {
+      const path = `${folder}/${FILE}`;
+      const store = openSqliteStore(path, { own: true });
+      await store.ledger.append(many(5));
+      const db = new DatabaseSync(path);
+      const columns = db.prepare("PRAGMA table_info(entries)").all().map(({ name }) => String(name)).join(", ");
+      db.exec(`INSERT OR REPLACE ${copyOfSecond(columns, { seq, id })}`);
+      db.close();
+      const [before, days] = [await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)];
+      if (seq > 5) {
+        const words = `it ends with entry ${seq} in place of 5`;
+        await assertRejects(() => store.ledger.append(many(2, "s")), Error, words);
+        await assertRejects(() => store.ledger.append(many(2, "t")), Error, "the disk or the file failed before");
+      }
+      assertEquals([await store.ledger.entries({ after: 0, limit: 9 }), await store.ledger.days(0)], [before, days]);
+      // What took the place of another entry is told by the check sums.
+      await assertRejects(() => readChain(store.ledger), Error);
+      await store.close();
+      assertThrows(() => openSqliteStore(path, { own: true }), StoreError, "does not fit");
+    });
+  }
+});
+
+/** SQL that inserts the second entry once more. */
+function copyOfSecond(columns: string, { seq, id }: { seq: number; id: string }): string {
+  return `INTO entries SELECT ${columns.replace(/^seq, id/, `${seq}, '${id}'`)} FROM entries WHERE seq = 2`;
+}
+
+Deno.test("a bit that flips anywhere in the entries or price sheets breaks the chain", async () => {
+  await inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const details = { image_sizes: { asked: "1024x1024", delivered: ["1024x1024"] } };
+    const all = many(20).map((each) => ({ ...each, id: `${each.id}z`, held: 7n, overrun: 3n, images: 1, details }));
+    await store.ledger.append(all);
+    await store.close();
+    const columns = (table: string) => {
+      const db = new DatabaseSync(`${folder}/${FILE}`);
+      const found = db.prepare(`PRAGMA table_info(${table})`).all().map(({ name, type }) => [String(name), type]);
+      db.close();
+      return found;
+    };
+    const damages = [
+      ...columns("entries").map(([name, type]) => `UPDATE entries SET ${name} = ${flip(name, type)} WHERE seq = 10`),
+      ...columns("price_sheets").map(([name, type]) => `UPDATE price_sheets SET ${name} = ${flip(name, type)}`),
+      "DELETE FROM entries WHERE seq = 10",
+      "UPDATE entries SET price_version = NULL WHERE seq = 10",
+      "UPDATE entries SET first_ms = NULL WHERE seq = 10",
+      "UPDATE entries SET details = NULL WHERE seq = 10",
+      "UPDATE entries SET seq = -seq WHERE seq IN (4, 5); UPDATE entries SET seq = 9 + seq WHERE seq < 0",
+    ];
+    assert(damages.length > 30);
+    for (const [index, damage] of damages.entries()) {
+      const file = `${folder}/${index}.db`;
+      await Deno.copyFile(`${folder}/${FILE}`, file);
+      tamper(file, damage);
+      const guest = openSqliteStore(`${file}`);
+      await assertRejects(() => readChain(guest.ledger), Error, undefined, damage);
+      await guest.close();
+      const words = `Cannot open the store "${file}": `;
+      assertThrows(() => openSqliteStore(`${file}`, { own: true }), StoreError, words, damage);
+      await Deno.remove(file);
+    }
+  });
+});
+
+/** SQL for the value of a column with one bit changed: of a text, in its last byte. */
+function flip(name: unknown, type: unknown): string {
+  return type === "INTEGER"
+    ? `(${name} | 1024) - (${name} & 1024)`
+    : `substr(${name}, 1, length(${name}) - 1) || char(unicode(substr(${name}, -1)) + iif(unicode(substr(${name}, -1)) % 2, -1, 1))`;
+}
+
+Deno.test("entries wait in the background while another process writes, and are then entered", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const other = new DatabaseSync(`${folder}/${FILE}`);
+    other.exec("BEGIN IMMEDIATE");
+    let ticks = 0;
+    const ticking = setInterval(() => ticks++, 1);
+    const { promise: later, resolve } = Promise.withResolvers<void>();
+    setTimeout(resolve, 50);
+    const appending = [store.ledger.append([entry({ id: "a" })]), store.ledger.append([entry({ id: "b" })])];
+    const pruning = store.ledger.prune(0);
+    await later;
+    assertEquals((await store.ledger.find("a")) ?? "not yet", "not yet");
+    assert(ticks > 3);
+    other.exec("ROLLBACK");
+    assertEquals([await Promise.all(appending), await pruning], [[[true], [true]], false]);
+    clearInterval(ticking);
+    assertEquals((await readChain(store.ledger)).length, 2);
+    other.close();
+    await store.close();
+  }));
+
+Deno.test("a step that fails leaves the ledger as it was, and usable", () =>
+  inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    await store.ledger.append([entry({ id: "a", cost: 2n ** 63n - 1n })]);
+    await store.ledger.hold(hold({ id: "b", amount: 5n, claims: [] }));
+    const before = await readChain(store.ledger);
+    // The sum of the day would be more than an integer of SQLite.
+    const sheet = { ...SHEET, factor: "3" };
+    await assertRejects(() => store.ledger.append([entry({ id: "b", sheet }), entry({ id: "c" })]), Error, "REAL");
+    assertEquals([await readChain(store.ledger), (await store.ledger.holds()).length], [before, 1]);
+    const later = { at: MIDNIGHT + 86_400_000 };
+    assertEquals(await store.ledger.append([entry({ id: "b", ...later }), entry({ id: "c", sheet, ...later })]), [
+      true,
+      true,
+    ]);
+    assertEquals((await readChain(store.ledger)).map(({ priceVersion }) => priceVersion), [1, 1, 2]);
+    assertEquals(await store.ledger.holds(), []);
+    await store.close();
+  }));
+
+Deno.test("a file of the shape before the ledger gets one", () =>
+  inFolder(async (folder) => {
+    const db = new DatabaseSync(`${folder}/${FILE}`);
+    for (const step of MIGRATIONS.slice(0, 3)) db.exec(step);
+    db.exec("PRAGMA user_version = 3");
+    db.close();
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    assertEquals(await store.ledger.append([entry()]), [true]);
+    assertEquals(await store.ledger.prune(DAY + 1), false);
+    await store.close();
+  }));
+
+Deno.test("entries are small, come fast, and their space is given back when they are pruned", async () => {
+  await inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    const [count, size] = [100_000, 100];
+    using turns = watchTurns();
+    const begun = performance.now();
+    for (let from = 0; from < count; from += size) {
+      const ids = Array.from(
+        { length: size },
+        (_, index) => `a1b2c3d4e5f60718${(from + index).toString(36).padStart(6, "0")}`,
+      );
+      const added = await store.ledger.append(ids.map((id, index) => typical(id, from + index)));
+      assertEquals(added.every(Boolean), true);
+    }
+    const longest = turns.longest();
+    // Ten times what it takes: other tests may run meanwhile.
+    assertLess(performance.now() - begun, 20_000);
+    assertLess(longest, 300);
+
+    const db = new DatabaseSync(`${folder}/${FILE}`);
+    const bytes = (name: string) =>
+      Number(db.prepare("SELECT sum(pgsize) AS sum FROM dbstat WHERE name = ?").get(name)?.sum);
+    assertLess(bytes("entries") / count, 200);
+    assertLess((await Deno.stat(`${folder}/${FILE}`)).size / count, 300);
+    db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    db.close();
+
+    const before = (await Deno.stat(`${folder}/${FILE}`)).size;
+    let calls = 0;
+    while (await store.ledger.prune(DAY + 1)) assert(calls++ < 2000);
+    await store.close();
+    assertLess((await Deno.stat(`${folder}/${FILE}`)).size, before / 10);
+    const next = openSqliteStore(`${folder}/${FILE}`, { own: true });
+    assertEquals((await next.ledger.start()).seq, count);
+    assertEquals((await next.ledger.days(0)).reduce((sum, { requests }) => sum + requests, 0), count);
+    await next.close();
+  });
+});
+
+/** An entry with numbers as large as usual. */
+function typical(id: string, index: number): ReturnType<typeof entry> {
+  return entry({
+    id,
+    at: MIDNIGHT + index * 800,
+    keyId: `key_${String(index % 50).padStart(16, "0")}`,
+    model: "acme/model-large-2026",
+    upstream: "acme-eu",
+    endpoint: "messages",
+    tokens: {
+      prompt: 1000 + index % 700,
+      input_cache_read: index % 3000,
+      input_cache_write_5m: 0,
+      input_cache_write_1h: 0,
+      completion: 300 + index % 500,
+      reasoning: index % 100,
+    },
+    cost: 4_000_000_000n + BigInt(index) * 1_250_000n,
+    held: 80_000_000_000n,
+    firstMs: 400 + index % 500,
+    totalMs: 3000 + index % 9000,
+  });
+}
+
+function writerPath(): string {
+  return new URL("ledger_writer.ts", import.meta.url).pathname;
+}
+
+Deno.test("a store that is served from and cannot be opened says whose fault it is", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/none/${FILE}`;
+    await Deno.writeTextFile(`${folder}/none`, "");
+    const error = assertThrows(() => openSqliteStore(`${path}`, { own: true }), StoreError);
+    assertStringIncludes(error.message, `Cannot open the store "${path}": `);
+  }));

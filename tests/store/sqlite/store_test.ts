@@ -1,0 +1,239 @@
+import { assert, assertEquals, assertThrows } from "@std/assert";
+import { DatabaseSync } from "node:sqlite";
+import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
+import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
+import { takeOwnership } from "../../../lib/store/sqlite/owner_lock.ts";
+import { StoreError } from "../../../lib/store/store.ts";
+import { entryOf } from "../../billing/entries.ts";
+import { hash, key } from "../behaviours_keys.ts";
+import { inFolder } from "../in_folder.ts";
+
+Deno.test("the SQLite store keeps keys between starts", () =>
+  inFolder(async (folder) => {
+    const first = openSqliteStore(`${folder}/sluice.db`);
+    await first.keys.add(key({ disabled: true }));
+    await first.close();
+    const second = openSqliteStore(`${folder}/sluice.db`);
+    assertEquals(await second.keys.list(), [key({ disabled: true })]);
+    await second.close();
+  }));
+
+Deno.test("the SQLite store sees at once what another one of the same file wrote", () =>
+  inFolder(async (folder) => {
+    const [one, two] = [openSqliteStore(`${folder}/sluice.db`), openSqliteStore(`${folder}/sluice.db`)];
+    assertEquals(await two.keys.findByHash(key().hash, 0), undefined);
+    await one.keys.add(key());
+    assertEquals(await two.keys.findByHash(key().hash, 0), key());
+    await one.keys.revoke("key_1", 2000);
+    assertEquals((await two.keys.findByHash(key().hash, 0))?.revokedAt, 2000);
+    await one.close();
+    await two.close();
+  }));
+
+Deno.test("the version of the keys changes with whatever changes a key, and not with entries of the ledger", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const [owner, guest] = [openSqliteStore(path, { own: true }), openSqliteStore(path)];
+    const db = new DatabaseSync(path);
+    const turn = () => new Promise((resolve) => setTimeout(resolve, 0));
+    const versionOf = ({ keys }: typeof owner) => keys.version?.() ?? NaN;
+    await owner.keys.add(key());
+    const changes: [string, () => unknown][] = [
+      ["its own", () => owner.keys.change("key_1", { disabled: true })],
+      ["its own use", () => owner.keys.touch(new Map([["key_1", 60_000]]))],
+      ["its own rotation", () => owner.keys.rotate("key_1", { hash: hash("b"), until: 5000 })],
+      ["a new key", () => owner.keys.add(key({ id: "key_2", name: "two", hash: hash("c") }))],
+      ["another store's", () => guest.keys.change("key_1", { disabled: false })],
+      ["another program's", () => db.exec("UPDATE keys SET group_name = 'other' WHERE id = 'key_1'")],
+      ["another store's end of it", () => guest.keys.revoke("key_1", 2000)],
+    ];
+    for (const [name, change] of changes) {
+      await turn();
+      const [before, there] = [versionOf(owner), versionOf(guest)];
+      await change();
+      await turn();
+      assert(versionOf(owner) !== before && versionOf(guest) !== there, name);
+    }
+    await turn();
+    const before = versionOf(owner);
+    // In the same turn, what this store changes itself is another version all the same.
+    await owner.keys.change("key_2", { disabled: true });
+    assert(versionOf(owner) !== before);
+    await turn();
+    const calm = versionOf(owner);
+    await owner.ledger.append([entryOf("r1")]);
+    await turn();
+    assertEquals(versionOf(owner), calm);
+    db.close();
+    await guest.close();
+    await owner.close();
+  }));
+
+Deno.test("the SQLite store brings a file of the first shape up to date", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const db = new DatabaseSync(path);
+    db.exec(MIGRATIONS[0] ?? "");
+    db.exec("PRAGMA user_version = 1");
+    db.exec("INSERT INTO keys VALUES ('key_1', 'ci', printf('%064d', 0), 'default', 1000, 0, NULL)");
+    db.close();
+    const store = openSqliteStore(`${path}`);
+    assertEquals(await store.keys.list(), [key({ hash: "0".repeat(64) })]);
+    assertEquals(await store.keys.rotate("key_1", { hash: hash("b"), until: 5000 }), true);
+    await store.close();
+  }));
+
+Deno.test("a SQLite file of another program gets no tables of ours", () =>
+  inFolder((folder) => {
+    const path = `${folder}/books.db`;
+    const db = new DatabaseSync(path);
+    db.exec("CREATE TABLE books (title TEXT)");
+    const why = "it is a database of another program, with tables of its own";
+    for (const own of [true, false]) {
+      assertThrows(() => openSqliteStore(path, { own }), StoreError, `Cannot open the store "${path}": ${why}`);
+    }
+    assertEquals(db.prepare("SELECT name FROM sqlite_schema").all().map(({ name }) => name), ["books"]);
+    db.close();
+    return Promise.resolve();
+  }));
+
+Deno.test("a SQLite file of an older shape stays as it is while a gateway serves from it", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const db = new DatabaseSync(path);
+    const older = MIGRATIONS.length - 1;
+    db.exec(MIGRATIONS.slice(0, older).join(""));
+    db.exec(`PRAGMA user_version = ${older}`);
+    const shape = () => Object.values(db.prepare("PRAGMA user_version").get() ?? {})[0];
+
+    const gateway = takeOwnership(`${path}-owner`);
+    const why = "it is of an older version of Sluice, and another gateway is serving from it";
+    assertThrows(() => openSqliteStore(path), StoreError, `Cannot open the store "${path}": ${why}`);
+    assertEquals(shape(), older);
+    db.exec("PRAGMA user_version = 99");
+    assertThrows(() => openSqliteStore(path), StoreError, "newer version of Sluice");
+    db.exec(`PRAGMA user_version = ${older}`);
+    gateway.close();
+
+    const guest = openSqliteStore(path);
+    assertEquals(shape(), MIGRATIONS.length);
+    // It was taken for the change alone.
+    const owner = openSqliteStore(path, { own: true });
+    await owner.close();
+    await guest.close();
+    db.close();
+  }));
+
+Deno.test("a SQLite file that is new can be used while the gateway that will serve from it starts", () =>
+  inFolder(async (folder) => {
+    const gateway = takeOwnership(`${folder}/sluice.db-owner`);
+    const guest = openSqliteStore(`${folder}/sluice.db`);
+    await guest.keys.add(key());
+    await guest.close();
+    gateway.close();
+  }));
+
+Deno.test("the SQLite store makes its folder and file for the owner only", async () => {
+  await inFolder(async (folder) => {
+    const store = openSqliteStore(`${folder}/deep/data/sluice.db`, { own: true });
+    await store.keys.add(key());
+    if (Deno.build.os !== "windows") {
+      const mode = (path: string) => (Deno.statSync(`${folder}/${path}`).mode ?? 0) & 0o777;
+      assertEquals([mode("deep"), mode("deep/data")], [0o700, 0o700]);
+      for await (const { name } of Deno.readDir(`${folder}/deep/data`)) {
+        assertEquals(mode(`deep/data/${name}`), 0o600, name);
+      }
+    }
+    await store.close();
+  });
+});
+
+Deno.test("the SQLite store writes through a log, with every commit on the disk", () =>
+  inFolder(async (folder) => {
+    await openSqliteStore(`${folder}/sluice.db`).close();
+    const db = new DatabaseSync(`${folder}/sluice.db`);
+    assertEquals(Object.values(db.prepare("PRAGMA journal_mode").get() ?? {}), ["wal"]);
+    assertEquals(Object.values(db.prepare("PRAGMA user_version").get() ?? {}), [MIGRATIONS.length]);
+    assertThrows(
+      () => db.exec("INSERT INTO keys (id, name, hash, group_name, created_at) VALUES ('i', 'n', 'short', 'g', 1)"),
+      Error,
+      "CHECK",
+    );
+    assertThrows(
+      () =>
+        db.exec(
+          "INSERT INTO keys (id, name, hash, group_name, created_at) VALUES ('i', 'n', hex(zeroblob(32)), 'g', 'x')",
+        ),
+      Error,
+      "INTEGER",
+    );
+    db.close();
+  }));
+
+Deno.test("the SQLite store refuses a file that is no database, is damaged or newer", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const refuse = (words: string) => assertThrows(() => openSqliteStore(`${path}`, { own: true }), StoreError, words);
+    await Deno.writeTextFile(path, "this is no database at all, and long enough to be looked at".repeat(100));
+    refuse(`Cannot open the store "${path}"`);
+    await Deno.remove(path);
+
+    const store = openSqliteStore(`${path}`);
+    for (let index = 0; index < 200; index++) {
+      await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
+    }
+    await store.close();
+    const good = await Deno.readFile(path);
+    const bad = good.slice();
+    bad.fill(0xff, 4096, 4096 * 3);
+    await Deno.writeFile(path, bad);
+    refuse("Cannot open the store");
+
+    await Deno.writeFile(path, good);
+    const db = new DatabaseSync(path);
+    db.exec("PRAGMA user_version = 99");
+    db.close();
+    refuse("newer version of Sluice");
+  }));
+
+Deno.test("the SQLite store looks through a large file in part, and where it is not served from not at all", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/sluice.db`;
+    const store = openSqliteStore(`${path}`);
+    for (let index = 0; index < 200; index++) {
+      await store.keys.add(key({ id: `k${index}`, name: `n${index}`, hash: String(index).padStart(64, "0") }));
+    }
+    await store.close();
+    const db = new DatabaseSync(path);
+    const pageOf = (table: string) =>
+      Number(db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = ?").get(table)?.rootpage);
+    const [keys, pieces] = [pageOf("keys"), pageOf("answer_pieces")];
+    const damage = async (page: number) => {
+      using file = await Deno.open(path, { write: true });
+      await file.seek((page - 1) * 4096, Deno.SeekMode.Start);
+      await file.write(new Uint8Array(4096).fill(0xff));
+    };
+    const own = () => openSqliteStore(`${path}`, { own: true });
+
+    db.exec("INSERT INTO answer_pieces VALUES (1, 0, zeroblob(10000))");
+    db.close();
+    const small = await Deno.readFile(path);
+    await damage(pieces);
+    assertThrows(own, StoreError, "the file is damaged");
+
+    await Deno.writeFile(path, small);
+    const again = new DatabaseSync(path);
+    again.exec("INSERT INTO answer_pieces VALUES (1, 1, zeroblob(70000000))");
+    again.close();
+    await damage(pieces);
+    await own().close();
+    await damage(keys);
+    assertThrows(own, StoreError, "Cannot open the store");
+    await openSqliteStore(`${path}`).close();
+  }));
+
+Deno.test("openStore() takes :memory: after sqlite: as the name of a file", () =>
+  inFolder(async (folder) => {
+    await openSqliteStore(`${folder}/:memory:`).close();
+    assert((await Deno.stat(`${folder}/:memory:`)).isFile);
+  }));
