@@ -6,8 +6,8 @@ import { noReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
-import { createPixelGate } from "./images/pixel_limits.ts";
-import { createUploadGate, type UploadGate } from "./images/upload_gate.ts";
+import { createPixelQueue } from "./images/pixel_limits.ts";
+import { type AdmissionQueue, createAdmissionQueue } from "./images/admission_queue.ts";
 import { createMemoryLimiter } from "./limits/memory.ts";
 import type { Limiter } from "./limits/limiter.ts";
 import { type Afterwork, createAfterwork } from "./billing/afterwork.ts";
@@ -63,9 +63,9 @@ export interface Gateway {
   /** Requests that may still ask the upstreams. */
   readonly uses: Uses;
   /** What uploads pass before they are read. */
-  readonly uploads: UploadGate;
+  readonly uploads: AdmissionQueue;
   /** What requests pass before they work on pixels in this process. */
-  readonly pixels: UploadGate;
+  readonly pixels: AdmissionQueue;
   /** Image requests that may come again. */
   readonly idempotency: Idempotency;
   /** Unix time in milliseconds. */
@@ -187,12 +187,12 @@ export function createGateway(
     retries: createRetryBudgets(),
     afterwork: createAfterwork(),
     drains: createDrains(),
-    uploads: createUploadGate({
+    uploads: createAdmissionQueue({
       concurrent: Math.ceil(config.images.uploads.concurrent_uploads / isolates),
       waiting: Math.ceil(WAITING_UPLOADS / isolates),
       waitMs: UPLOAD_WAIT_MS,
     }),
-    pixels: createPixelGate(config, isolates),
+    pixels: createPixelQueue(config, isolates),
     idempotency,
     now,
     monotonic,

@@ -1,6 +1,6 @@
 /** How large a request can become, before anything is known of its answer: what budgets set aside and limits begin with. */
 import { Buffer } from "node:buffer";
-import { modalityOf, pictureTypeOf } from "../protocols/canonical/media.ts";
+import { imageTypeOf, modalityOf } from "../protocols/canonical/media.ts";
 import { type BlockOf, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { PriceSheet } from "../store/ledger.ts";
@@ -101,7 +101,7 @@ function mostOfMedia({ media, name }: BlockOf<"media">, infersTypes: boolean): n
   const modality = modalityOf(media, name);
   if (media.kind === "url") {
     const isPicture = modality === "image" &&
-      (!infersTypes || media.mediaType !== undefined || pictureTypeOf(media.url) !== undefined);
+      (!infersTypes || media.mediaType !== undefined || imageTypeOf(media.url) !== undefined);
     return isPicture ? PICTURE : Infinity;
   }
   if (modality === "image") return PICTURE;

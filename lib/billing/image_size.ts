@@ -1,6 +1,6 @@
-/** Width and height of a picture, from its header. Nothing is decoded, and bytes nobody asks for are never looked at. */
+/** Width and height of an image, from its header. Nothing is decoded, and bytes nobody asks for are never looked at. */
 
-/** A picture's size in pixels, before any rotation its metadata asks for. */
+/** An image's size in pixels, before any rotation its metadata asks for. */
 export interface ImageSize {
   width: number;
   height: number;
@@ -13,14 +13,14 @@ const MAX_MARKERS = 4096;
 /** The byte at an offset; -1 past the end, or where there is no byte to be had. */
 type ByteAt = (offset: number) => number;
 
-/** Size of a picture; undefined where the bytes are no PNG, JPEG, GIF or WebP, or end too early. Never throws. */
+/** Size of an image; undefined where the bytes are no PNG, JPEG, GIF or WebP, or end too early. Never throws. */
 export function imageSize(bytes: Uint8Array): ImageSize | undefined {
   return read((offset) => bytes[offset] ?? -1);
 }
 
 /**
- * Size of a picture in base64 (standard alphabet, padded, no white space); undefined as for `imageSize`, and where a
- * character that matters is not of the alphabet. Takes the same time for a picture of any length.
+ * Size of an image in base64 (standard alphabet, padded, no white space); undefined as for `imageSize`, and where a
+ * character that matters is not of the alphabet. Takes the same time for an image of any length.
  */
 export function imageSizeBase64(base64: string): ImageSize | undefined {
   return read((offset) => {
@@ -131,6 +131,6 @@ function readWebp(at: ByteAt): ImageSize | undefined {
   const width = little(at, 26, 2);
   const height = little(at, 28, 2);
   if (Number.isNaN(width) || Number.isNaN(height)) return undefined;
-  // Two bits of each say how to scale the picture for display.
+  // Two bits of each say how to scale the image for display.
   return { type: "webp", width: width & 0x3fff, height: height & 0x3fff };
 }

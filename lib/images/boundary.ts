@@ -1,6 +1,6 @@
 /** Content-Type of a form. */
 import { GatewayError } from "../errors.ts";
-import { readParameters } from "./parameters.ts";
+import { readParameters } from "./header_parameters.ts";
 
 /** RFC 2046, section 5.1.1: 1 to 70 characters, the last no space. */
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;

@@ -6,13 +6,13 @@ import { encodeJpeg, encodeWebp, openWebpDecoder } from "./codec_wasm.ts";
 import { flatten, free, type Pixels } from "./pixels.ts";
 import type { ImageFormat, Size } from "./types.ts";
 
-/** Most pixels that are ever decoded: 64 MB of memory, twice the largest picture that is made. */
+/** Most pixels that are ever decoded: 64 MB of memory, twice the largest image that is made. */
 export const MOST_PIXELS = 16_777_216;
 
 /** Quality of jpeg and webp where the request names none. */
 const QUALITY = 90;
 
-/** How a picture is written. */
+/** How an image is written. */
 export interface Encoding {
   format: ImageFormat;
   /** Quality of jpeg and webp, 0 to 100; absent: 90. */
@@ -24,7 +24,7 @@ export function checkPixels({ width, height }: Size): void {
   if (width * height <= MOST_PIXELS) return;
   throw new GatewayError(
     "invalid",
-    `Cannot decode a picture of ${width}x${height}: the most is ${MOST_PIXELS} pixels, such as 4096x4096`,
+    `Cannot decode an image of ${width}x${height}: the most is ${MOST_PIXELS} pixels, such as 4096x4096`,
     { param: "image" },
   );
 }
@@ -45,19 +45,19 @@ export function openDecoder(): Decoder {
     async decode(bytes) {
       const header = imageSize(bytes);
       if (header === undefined || header.type === "gif") {
-        throw new GatewayError("invalid", "Cannot decode the picture: expected a PNG, JPEG or WebP", {
+        throw new GatewayError("invalid", "Cannot decode the image: expected a PNG, JPEG or WebP", {
           param: "image",
         });
       }
       checkPixels(header);
       const pixels = await read[header.type]().then((decode) => decode(bytes)).catch((error) => {
-        throw new GatewayError("invalid", `Cannot decode the picture: the ${header.type} file is damaged`, {
+        throw new GatewayError("invalid", `Cannot decode the image: the ${header.type} file is damaged`, {
           param: "image",
           cause: error,
         });
       });
       if (pixels.width !== header.width || pixels.height !== header.height) {
-        throw new GatewayError("invalid", "Cannot decode the picture: it is not of the size its header says", {
+        throw new GatewayError("invalid", "Cannot decode the image: it is not of the size its header says", {
           param: "image",
         });
       }
@@ -102,7 +102,7 @@ function toRgba(from: Uint8Array, { format, count }: { format: number; count: nu
   return to;
 }
 
-/** Encodes a picture and frees its pixels. */
+/** Encodes an image and frees its pixels. */
 export async function encodeFile(pixels: Pixels, { format, compression }: Encoding): Promise<Uint8Array<ArrayBuffer>> {
   const file = await encode(pixels, format, compression ?? QUALITY);
   free(pixels.data);

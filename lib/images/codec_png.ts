@@ -10,7 +10,7 @@ const NONE = 0, SUB = 1, UP = 2, PAETH = 4;
 /** Every so many pixels one is looked at to choose a row's filter. */
 const STRIDE = 7;
 
-/** The picture as a PNG of 8 bits a channel, without an alpha channel where nothing is transparent. */
+/** The image as a PNG of 8 bits a channel, without an alpha channel where nothing is transparent. */
 export function encodePng(pixels: Pixels): Uint8Array<ArrayBuffer> {
   const channels = isOpaque(pixels) ? 3 : 4;
   const { width, height } = pixels;

@@ -1,14 +1,14 @@
 /**
- * The workers: started when a picture is first needed, few, fed from one bounded queue for the whole process, and ended
+ * The workers: started when an image is first needed, few, fed from one bounded queue for the whole process, and ended
  * when there was nothing to do for a while.
  */
 import { GatewayError } from "../errors.ts";
-import type { FromWorker, Job, JobResults, Outcome, ToWorker } from "./codec_jobs.ts";
+import type { FromWorker, Job, JobResults, Outcome, ToWorker } from "./codec_messages.ts";
 
 /** A core is left to the event loop; a second worker is for machines that have one to spare. */
 const MOST_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
 /**
- * Most pixels of the jobs that run at one time, unless one alone has more: the largest upload and the largest picture
+ * Most pixels of the jobs that run at one time, unless one alone has more: the largest upload and the largest image
  * that is made of it. A pixel takes up to 25 bytes of memory while it is decoded or encoded.
  */
 const MOST_PIXELS_AT_ONCE = 25_165_824;
@@ -77,7 +77,7 @@ export function runJob<T extends Job["type"]>(
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     if (waiting.length >= MOST_WAITING) {
-      return reject(new GatewayError("overloaded", "Too many pictures are being made", { retryAfterMs: RETRY_MS }));
+      return reject(new GatewayError("overloaded", "Too many images are being made", { retryAfterMs: RETRY_MS }));
     }
     const task: Task = {
       job,
@@ -136,7 +136,7 @@ function give(task: Task, slot: Slot): void {
   slot.pixels += task.pixels;
   clearTimeout(slot.timer);
   slot.timer = setTimeout(
-    () => drop(task, new GatewayError("timeout", `Cannot make the picture within ${MOST_JOB_MS / 1000} seconds`)),
+    () => drop(task, new GatewayError("timeout", `Cannot make the image within ${MOST_JOB_MS / 1000} seconds`)),
     MOST_JOB_MS,
   );
   try {
@@ -176,7 +176,7 @@ function start(): Slot {
     event.preventDefault();
     const task = slot.task;
     end(slot);
-    task?.settle({ thrown: new GatewayError("internal", "Cannot make the picture", { cause: event.message }) });
+    task?.settle({ thrown: new GatewayError("internal", "Cannot make the image", { cause: event.message }) });
     serve();
   };
   slots.add(slot);

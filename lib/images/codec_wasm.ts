@@ -1,4 +1,4 @@
-/** The WebAssembly codecs of `@jsquash`. The memory of an instance only grows: each picture is written by a new one. */
+/** The WebAssembly codecs of `@jsquash`. The memory of an instance only grows: each image is written by a new one. */
 import type { Pixels } from "./pixels.ts";
 
 /** All options of the JPEG encoder (MozJPEG) but the quality. */
@@ -69,9 +69,9 @@ export async function openWebpDecoder(): Promise<(file: Uint8Array) => Pixels> {
   const { default: load } = await import("@jsquash/webp/decoder");
   const decoder = await start(load, await compiled(import.meta.resolve("@jsquash/webp/decoder.wasm")));
   return (file) => {
-    const picture = decoder.decode(file);
-    if (picture === null) throw new Error("libwebp cannot decode the file");
-    const { width, height, data } = picture;
+    const image = decoder.decode(file);
+    if (image === null) throw new Error("libwebp cannot decode the file");
+    const { width, height, data } = image;
     return { width, height, data: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
   };
 }

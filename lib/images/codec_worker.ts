@@ -3,7 +3,7 @@ import { toGatewayError } from "../errors.ts";
 import { startEdit } from "../canvas/edit.ts";
 import { paint } from "../canvas/paint.ts";
 import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
-import type { FromWorker, Job, JobResults, ToWorker } from "./codec_jobs.ts";
+import type { FromWorker, Job, JobResults, ToWorker } from "./codec_messages.ts";
 import { free, orient, type Pixels } from "./pixels.ts";
 
 /** What a worker's global scope has, and the types of a window have not. */
@@ -47,7 +47,7 @@ async function work(job: Job): Promise<JobResults[Job["type"]]> {
   }
 }
 
-/** Each picture is decoded when the one before it has become a part of the result, and its memory is free. */
+/** Each image is decoded when the one before it has become a part of the result, and its memory is free. */
 async function edit({ painting, orientations, maskOrientation }: Extract<Job, { type: "edit" }>): Promise<Pixels> {
   const hasMask = maskOrientation !== undefined;
   const decoder = openDecoder();

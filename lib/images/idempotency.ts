@@ -10,7 +10,7 @@ import { withTimeout } from "../billing/ledger.ts";
 import { whileWanted } from "../stop.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
-import { claimRequest, type HeldClaim } from "./request_claims.ts";
+import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
 /** What repeats may cost. */
 export interface IdempotencyLimits {

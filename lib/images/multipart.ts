@@ -5,7 +5,7 @@ import { turn } from "../scheduler.ts";
 import { readBoundary } from "./boundary.ts";
 import { createFormBuilder, type PartLimits } from "./form_builder.ts";
 import { createMultipartParser } from "./multipart_parser.ts";
-import type { UploadGate } from "./upload_gate.ts";
+import type { AdmissionQueue } from "./admission_queue.ts";
 
 /** What applies to reading an upload. */
 export interface MultipartRules extends PartLimits {
@@ -16,7 +16,7 @@ export interface MultipartRules extends PartLimits {
   /** How fast it must come. */
   pace: BodyPace;
   /** The gate that all uploads share. A body that waits at it is not read. */
-  gate: UploadGate;
+  gate: AdmissionQueue;
   /** Asked before bytes are kept; may throw. */
   take?: (bytes: number) => void;
 }

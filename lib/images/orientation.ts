@@ -1,4 +1,4 @@
-/** How a viewer turns a picture before showing it, from its EXIF data. Nothing is decoded. */
+/** How a viewer turns an image before showing it, from its EXIF data. Nothing is decoded. */
 
 /** Segments or chunks that are looked at in search of the EXIF data. Real files have some tens. */
 const MOST_PARTS = 4096;

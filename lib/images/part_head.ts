@@ -1,6 +1,6 @@
 /** The header lines of one part of a form. */
 import { GatewayError } from "../errors.ts";
-import { readParameters } from "./parameters.ts";
+import { readParameters } from "./header_parameters.ts";
 
 /** What a part says of itself. */
 export interface PartHead {

@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
-import { createUploadGate, type UploadGate } from "./upload_gate.ts";
+import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 
 /** Requests that may wait for memory. */
 const MOST_WAITING = 64;
@@ -11,7 +11,7 @@ const MOST_WAITING = 64;
 const RETRY_MS = 5_000;
 
 /**
- * Pixels of a request: of its uploads, its mask, and of the pictures that it asks for, which are in memory until the answer
+ * Pixels of a request: of its uploads, its mask, and of the images that it asks for, which are in memory until the answer
  * was read. Those of a stream are made one after the other, each when the one before was read, so that one is counted.
  * @throws {GatewayError} `invalid` where one request may not have as many
  */
@@ -24,20 +24,20 @@ export function countPixels(
   if (pixels <= most) return pixels;
   throw new GatewayError(
     "invalid",
-    `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the pictures it asks for ` +
+    `Cannot work on ${pixels} pixels in one request: its uploads have ${uploads}, the images it asks for ` +
       `${pixels - uploads}, and together they may have ${most} (limits.image_request_pixels)`,
     { param: uploads > pixels - uploads ? "image" : "n" },
   );
 }
 
 /** Opens the gate that requests pass before they work on pixels. Isolates of one process have a part each. */
-export function createPixelGate({ limits }: Config, isolates: number): UploadGate {
-  return createUploadGate({
+export function createPixelQueue({ limits }: Config, isolates: number): AdmissionQueue {
+  return createAdmissionQueue({
     concurrent: Math.ceil(limits.image_pixels / isolates),
     waiting: MOST_WAITING,
     waitMs: limits.image_wait_ms,
     busy: () =>
-      new GatewayError("overloaded", "Cannot make more pictures now: too many are being made", {
+      new GatewayError("overloaded", "Cannot make more images now: too many are being made", {
         retryAfterMs: RETRY_MS,
       }),
   });

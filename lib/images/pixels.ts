@@ -1,12 +1,12 @@
-/** Pixels of a picture in memory. */
+/** Pixels of an image in memory. */
 import type { Size } from "./types.ts";
 
-/** A picture as rows of red, green, blue and alpha, a byte each, alpha not multiplied in. */
+/** An image as rows of red, green, blue and alpha, a byte each, alpha not multiplied in. */
 export interface Pixels extends Size {
   data: Uint8Array<ArrayBuffer>;
 }
 
-/** A picture of one kind of byte: 0, transparent black, unless told. */
+/** An image of one kind of byte: 0, transparent black, unless told. */
 export function blank({ width, height }: Size, fill = 0): Pixels {
   return { width, height, data: new Uint8Array(width * height * 4).fill(fill) };
 }
@@ -22,7 +22,7 @@ export function isOpaque({ data }: Pixels): boolean {
   return true;
 }
 
-/** The picture laid on white, in place, for forms without transparency. */
+/** The image laid on white, in place, for forms without transparency. */
 export function flatten(pixels: Pixels): Pixels {
   const { data } = pixels;
   for (let at = 3; at < data.length; at += 4) {
@@ -36,7 +36,7 @@ export function flatten(pixels: Pixels): Pixels {
   return pixels;
 }
 
-/** The picture as a viewer shows it that follows EXIF: orientation 1 to 8, anything else is 1. */
+/** The image as a viewer shows it that follows EXIF: orientation 1 to 8, anything else is 1. */
 export function orient(pixels: Pixels, orientation: number): Pixels {
   if (!(orientation >= 2 && orientation <= 8)) return pixels;
   const { width, height } = pixels;
@@ -46,7 +46,7 @@ export function orient(pixels: Pixels, orientation: number): Pixels {
   const to = new Uint32Array(out.data.buffer);
   const mirroredX = orientation === 2 || orientation === 3 || orientation === 7 || orientation === 8;
   const mirroredY = orientation === 3 || orientation === 4 || orientation === 6 || orientation === 7;
-  // Where the stored picture is read for the pixel (x, y) of the one that is shown.
+  // Where the stored image is read for the pixel (x, y) of the one that is shown.
   for (let y = 0; y < out.height; y++) {
     for (let x = 0; x < out.width; x++) {
       const u = turned ? y : x;

@@ -1,4 +1,4 @@
-/** The image pipeline, read from top to bottom: body, model, request, limits and budgets, upstream, pictures, charge, answer. */
+/** The image pipeline, read from top to bottom: body, model, request, limits and budgets, upstream, images, charge, answer. */
 import { requireCaller } from "../access/caller.ts";
 import { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
@@ -17,20 +17,20 @@ import { droppedHeader } from "../request/dropped_header.ts";
 import { findImageModel } from "../request/find_model.ts";
 import { LEFT, type Metered, metered } from "../request/metered.ts";
 import { NO_TOKENS } from "../store/days.ts";
-import { checkModelId } from "./members.ts";
-import { byteStream, pieceStream } from "./pieces.ts";
+import { checkModelId } from "./shared_fields.ts";
+import { byteStream, pieceStream } from "./json_chunks.ts";
 import { countPixels } from "./pixel_limits.ts";
-import { readEdit } from "./edit.ts";
-import { readForm } from "./form.ts";
-import { readGeneration } from "./generation.ts";
+import { readEdit } from "./read_edit.ts";
+import { readForm } from "./read_form.ts";
+import { readGeneration } from "./read_generation.ts";
 import { readIdempotencyKey } from "./idempotency_key.ts";
 import { hashRequest } from "./request_hash.ts";
-import { writeResult } from "./result.ts";
+import { writeResult } from "./write_result.ts";
 import { sizeText } from "./size.ts";
-import { startImages, type Watch, watchRequest } from "./start.ts";
-import { streamImages } from "./stream.ts";
-import { type ImageBill, type Picture, Tally } from "./tally.ts";
-import { billedExtras, billedTokens, mostUsage } from "./tariff.ts";
+import { startImages, type Watch, watchRequest } from "./start_images.ts";
+import { streamImages } from "./stream_images.ts";
+import { type FinishedImage, type ImageBill, ImageUsageCounter } from "./image_usage.ts";
+import { billedExtras, billedTokens, mostUsage } from "./image_pricing.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** `POST /v1/images/generations`. */
@@ -52,7 +52,7 @@ export function editImages(request: Request, context: RouteContext): Promise<Res
   );
 }
 
-/** Most bytes of base64 for a pixel of a picture without transparency. */
+/** Most bytes of base64 for a pixel of an image without transparency. */
 const BYTES_OF_PIXEL = 4;
 
 /** Never aborted: an answer that is paid for goes out. */
@@ -80,14 +80,14 @@ interface Job {
 /** A request that is being answered. */
 interface Running extends Job {
   feed: ImageFeed;
-  /** What tells the client who makes the pictures. */
+  /** What tells the client who makes the images. */
   headers: Record<string, string>;
-  tally: Tally;
+  tally: ImageUsageCounter;
   dropped: Dropped;
   watch: Watch;
   /** Price of a token of uploaded images; absent: they cost nothing. */
   inputImagePrice: string | undefined;
-  /** Asked when the client has left: true where its pictures are made all the same. */
+  /** Asked when the client has left: true where its images are made all the same. */
   drains: () => boolean;
   /** Gives back the pixels that the request has in memory. Safe at any time, more than once. */
   leave: () => void;
@@ -135,7 +135,7 @@ async function give(
   return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, ended }), head);
 }
 
-/** Whether pictures of the model may be made in this process. */
+/** Whether images of the model may be made in this process. */
 function isLocal({ targets }: Model, { imageUpstreams }: RouteContext["gateway"]): boolean {
   return targets.some(({ upstream }) => imageUpstreams.get(upstream)?.isLocal);
 }
@@ -174,7 +174,7 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
     const most = mostUsage(wanted, counting);
     await admitImages({ ...most, extras: billedExtras(most, inputImagePrice) }, { meter, model, context, now });
     if (pixels !== undefined) leave = await gateway.pixels.enter(watch.signal, pixels);
-    const tally = new Tally(wanted, counting);
+    const tally = new ImageUsageCounter(wanted, counting);
     const dropped = new Dropped();
     const suited = withoutPngQuality(wanted, dropped);
     const { feed, headers } = await startImages({
@@ -200,7 +200,7 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
   }
 }
 
-/** Whether pictures are made for a client that has left: nothing of them shows what they cost before they are there. */
+/** Whether images are made for a client that has left: nothing of them shows what they cost before they are there. */
 function drainOf({ context, model, under: { meter } }: Job): () => boolean {
   const factor = requireCaller(context.caller).group.price_factor;
   const sheet = sheetAt(model, { factor, now: context.gateway.now() });
@@ -218,13 +218,13 @@ function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest
 
 async function whole(running: Running, hasLeft: () => boolean): Promise<Response> {
   const { context: { gateway }, wanted, feed, tally, dropped, watch, leave } = running;
-  const pictures = await collect(feed, tally);
+  const images = await collect(feed, tally);
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
   // Entered before the first byte goes out.
   const cost = await charge(running, hasLeft() ? { status: LEFT, ending: "abandoned" } : {});
   const { usage, sizes } = tally.bill;
-  const text = writeResult({ request: wanted, created, pictures, usage });
+  const text = writeResult({ request: wanted, created, images, usage });
   return new Response(byteStream(text, { unreadMs: gateway.config.limits.answer_unread_ms, ended: leave }), {
     headers: {
       ...running.headers,
@@ -236,14 +236,14 @@ async function whole(running: Running, hasLeft: () => boolean): Promise<Response
   });
 }
 
-/** Waits for the pictures. Where the request ends early, those that have come are its answer. */
-async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
-  const pictures: Picture[] = [];
+/** Waits for the images. Where the request ends early, those that have come are its answer. */
+async function collect(feed: ImageFeed, tally: ImageUsageCounter): Promise<FinishedImage[]> {
+  const images: FinishedImage[] = [];
   try {
     for (let event = await feed.read(); event !== undefined; event = await feed.read()) {
       if (event.type === "failed") tally.fail(event.error);
       const delivered = event.type === "image" ? tally.deliver(event) : undefined;
-      if (delivered !== undefined) pictures.push(delivered.picture);
+      if (delivered !== undefined) images.push(delivered.image);
     }
   } catch (thrown) {
     if (tally.count === 0) throw thrown;
@@ -252,7 +252,7 @@ async function collect(feed: ImageFeed, tally: Tally): Promise<Picture[]> {
     feed.cancel();
   }
   if (tally.count === 0) throw tally.failure;
-  return pictures.sort((a, b) => a.index - b.index);
+  return images.sort((a, b) => a.index - b.index);
 }
 
 /** Charges what has come; nothing where nothing has. Gives the cost in USD. */

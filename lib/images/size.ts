@@ -1,4 +1,4 @@
-/** The rules about sizes of pictures, as one function, and valid sizes in place of one that breaks them. */
+/** The rules about sizes of images, as one function, and valid sizes in place of one that breaks them. */
 import { GatewayError } from "../errors.ts";
 import type { Size } from "./types.ts";
 
@@ -37,7 +37,7 @@ export function brokenRules({ width, height }: Size): string[] {
   return broken;
 }
 
-/** True for a size that a picture can be made in. */
+/** True for a size that an image can be made in. */
 export function isValidSize(size: Size): boolean {
   return brokenRules(size).length === 0;
 }
@@ -51,7 +51,7 @@ export function nearestSize(size: Size): Size {
 }
 
 /**
- * The valid size that a picture of at least 1x1 is brought to: first it is scaled to keep its aspect ratio as well as it
+ * The valid size that an image of at least 1x1 is brought to: first it is scaled to keep its aspect ratio as well as it
  * can, then both sides are rounded. A valid size stays as it is.
  */
 export function fittingSize(size: Size): Size {

@@ -1,13 +1,13 @@
-/** What the image pipeline is made of: a request, an upstream that makes pictures, and what it says while it does. */
+/** What the image pipeline is made of: a request, an upstream that makes images, and what it says while it does. */
 import type { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";
 
-/** Forms a picture can be answered in. */
+/** Forms an image can be answered in. */
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 
-/** Form of a picture. */
+/** Form of an image. */
 export type ImageFormat = typeof IMAGE_FORMATS[number];
 
 /** Width and height in pixels. */
@@ -16,7 +16,7 @@ export interface Size {
   height: number;
 }
 
-/** A picture the client uploaded. Its header was read, its pixels were not. */
+/** An image the client uploaded. Its header was read, its pixels were not. */
 export interface InputImage extends Size {
   bytes: Uint8Array<ArrayBuffer>;
   type: ImageFormat;
@@ -24,7 +24,7 @@ export interface InputImage extends Size {
   orientation: number;
 }
 
-/** A request for pictures, generated or edited, checked. */
+/** A request for images, generated or edited, checked. */
 export interface ImageRequest {
   kind: "generation" | "edit";
   /** Public model id. */
@@ -32,7 +32,7 @@ export interface ImageRequest {
   prompt: string;
   /** As sent, or the operator's default; it does not change the price. */
   quality: string;
-  /** How many pictures. */
+  /** How many images. */
   n: number;
   /** As sent, for the echo: `auto` or `<width>x<height>`. */
   requestedSize: string;
@@ -43,9 +43,9 @@ export interface ImageRequest {
   compression?: number;
   background: "opaque" | "auto";
   stream: boolean;
-  /** Previews wanted before each finished picture, 0 to 3. */
+  /** Previews wanted before each finished image, 0 to 3. */
   partialImages: number;
-  /** Pictures to edit; empty for a generation. */
+  /** Images to edit; empty for a generation. */
   images: InputImage[];
   mask?: InputImage;
   user?: string;
@@ -53,13 +53,13 @@ export interface ImageRequest {
   rest: JsonObject;
 }
 
-/** What an image upstream says, in any order among pictures. */
+/** What an image upstream says, in any order among images. */
 export type ImageEvent =
-  /** A preview: `step` counts from 0 within its picture. */
+  /** A preview: `step` counts from 0 within its image. */
   | { type: "partial"; index: number; step: number; base64: string }
-  /** A finished picture, and the tokens of uploaded images that its answer reports beyond those reported before. */
+  /** A finished image, and the tokens of uploaded images that its answer reports beyond those reported before. */
   | { type: "image"; index: number; base64: string; inputImageTokens?: number }
-  /** This picture will not come; the others may. */
+  /** This image will not come; the others may. */
   | { type: "failed"; index: number; error: GatewayError };
 
 /** Events of one request, pulled by the reader. */
@@ -80,9 +80,9 @@ export interface ImageCall {
   dropped: Dropped;
 }
 
-/** A source of pictures. */
+/** A source of images. */
 export interface ImageUpstream {
-  /** True where the pictures are made in this process, which takes its memory. */
+  /** True where the images are made in this process, which takes its memory. */
   readonly isLocal?: boolean;
   /** Starts the work. @throws {GatewayError} where it cannot even start */
   create(call: ImageCall): Promise<ImageFeed>;

@@ -1,7 +1,7 @@
 /** The API description, made of the schemas that check requests: what it says is what is enforced. */
 import { z } from "zod";
-import { editSchema } from "../images/edit.ts";
-import { generationSchema } from "../images/generation.ts";
+import { editSchema } from "../images/read_edit.ts";
+import { generationSchema } from "../images/read_generation.ts";
 import type { JsonObject } from "../json/json.ts";
 import { chat } from "../protocols/chat/mod.ts";
 import { countTokensSchema, messages } from "../protocols/messages/mod.ts";

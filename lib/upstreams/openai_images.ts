@@ -1,4 +1,4 @@
-/** Pictures from OpenAI and from hosts that are asked the same way. */
+/** Images from OpenAI and from hosts that are asked the same way. */
 import type { Pricing } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
@@ -12,7 +12,7 @@ import { limitsFor } from "./time_limits.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { imageAddressOf, type Vendor } from "./vendors.ts";
 
-/** What an upstream of pictures is made of. */
+/** What an upstream of images is made of. */
 export interface OpenaiImagesOptions {
   /** Its name in the configuration. */
   name: string;
@@ -32,9 +32,9 @@ export interface OpenaiImagesOptions {
 const HEAD_WAIT_MS = 5_000;
 
 /**
- * Makes an upstream of pictures. An error after which the pictures may be under way all the same is final, so that nobody
+ * Makes an upstream of images. An error after which the images may be under way all the same is final, so that nobody
  * asks for them twice. Of the usage that the host reports only the tokens of uploaded images are read, where they have a
- * price: pictures are billed by their size.
+ * price: images are billed by their size.
  */
 export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
   const { vendor, baseUrl, key, transport } = options;
@@ -111,12 +111,12 @@ function pricesOf({ pricing, price_changes }: ImageCall["model"]): readonly Pick
   return [pricing, ...price_changes];
 }
 
-/** Events of a stream do not tell to which of several pictures a preview belongs. */
+/** Events of a stream do not tell to which of several images a preview belongs. */
 function isSplit({ request, target }: ImageCall, stream: boolean): boolean {
   return request.n > 1 && (target.images?.single === true || (stream && request.partialImages > 0));
 }
 
-/** A picture takes minutes, and nothing need come meanwhile: neither a head, nor a byte, nor the next event. */
+/** An image takes minutes, and nothing need come meanwhile: neither a head, nor a byte, nor the next event. */
 function timesOf({ connectMs, idleMs, totalMs }: TimeLimits, stream: boolean): TimeLimits {
   return { connectMs, firstByteMs: totalMs, idleMs: stream ? totalMs : idleMs, totalMs, begins: "body" };
 }

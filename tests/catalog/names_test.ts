@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { formOf } from "../images/gateway.ts";
-import { png } from "../images/pictures.ts";
+import { png } from "../images/image_files.ts";
 import { model, startGateway, type TestGateway, type TestKey, upstream } from "../upstreams/gateway.ts";
 import { prompt, PROTOCOLS, STREAMED, WHOLE } from "../upstreams/said.ts";
 import { events, json, startScripted } from "../upstreams/scripted.ts";

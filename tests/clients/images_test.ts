@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch, assertNotEquals } from "@std/assert";
 import { imageSizeBase64 } from "../../lib/billing/image_size.ts";
 import type OpenAI from "openai-7";
-import { png } from "../images/pictures.ts";
+import { png } from "../images/image_files.ts";
 import { sharedGateway } from "./gateway.ts";
 import { caught, testOpenai } from "./sdks.ts";
 

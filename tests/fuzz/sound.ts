@@ -1,6 +1,6 @@
 /** Sound requests for every endpoint: what broken ones are made of. */
 import type { JsonObject } from "../../lib/json/json.ts";
-import { png } from "../images/pictures.ts";
+import { png } from "../images/image_files.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";
 import { field, file } from "./forms.ts";
 import type { Sound } from "./requests.ts";

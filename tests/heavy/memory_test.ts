@@ -2,7 +2,7 @@
 import { assert, assertGreater, assertLess } from "@std/assert";
 import { encodePng } from "../../lib/images/codec_png.ts";
 import { inFolder } from "../cli/program.ts";
-import { png } from "../images/pictures.ts";
+import { png } from "../images/image_files.ts";
 import { LIMIT_MIB, runMix } from "../program/memory_mix.ts";
 import { publish } from "./figures.ts";
 

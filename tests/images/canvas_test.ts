@@ -61,7 +61,7 @@ async function events(parts: Partial<ImageRequest>): Promise<ImageEvent[]> {
 }
 
 function bytesOf(event: ImageEvent | undefined): Uint8Array<ArrayBuffer> {
-  if (event === undefined || event.type === "failed") throw new Error("There is no picture");
+  if (event === undefined || event.type === "failed") throw new Error("There is no image");
   return Uint8Array.from(Buffer.from(event.base64, "base64"));
 }
 
@@ -76,7 +76,7 @@ Deno.test("the canvas paints each format in exactly the size, up to the largest"
   }
 });
 
-Deno.test("the canvas gives the same bytes for the same request, and other pictures for other words and numbers", async () => {
+Deno.test("the canvas gives the same bytes for the same request, and other images for other words and numbers", async () => {
   const [first, second] = await events({ n: 2 });
   assertEquals([first?.index, second?.index], [0, 1]);
   assertEquals(await events({ n: 2 }), [first, second] as ImageEvent[]);
@@ -84,7 +84,7 @@ Deno.test("the canvas gives the same bytes for the same request, and other pictu
   assertNotEquals(bytesOf(first), bytesOf((await events({ prompt: "A red sailboat at sunset." }))[0]));
 });
 
-Deno.test("a stream has the previews it asks for, in the picture's size, nearer to it from step to step", async () => {
+Deno.test("a stream has the previews it asks for, in the image's size, nearer to it from step to step", async () => {
   for (const partialImages of [0, 1, 3]) {
     const all = await events({ stream: true, partialImages, n: 2, size: { width: 1024, height: 640 } });
     const steps = Array.from({ length: partialImages }, (_, step) => step);
@@ -92,17 +92,17 @@ Deno.test("a stream has the previews it asks for, in the picture's size, nearer 
       all.map((event) => [event.type, event.index, "step" in event ? event.step : undefined]),
       [0, 1].flatMap((index) => [...steps.map((step) => ["partial", index, step]), ["image", index, undefined]]),
     );
-    const pictures: Pixels[] = [];
-    for (const event of all.slice(0, partialImages + 1)) pictures.push(await decodeImage(bytesOf(event)));
-    const last = pictures.at(-1);
-    const distances = pictures.map((picture) => distance(picture, last ?? picture));
+    const images: Pixels[] = [];
+    for (const event of all.slice(0, partialImages + 1)) images.push(await decodeImage(bytesOf(event)));
+    const last = images.at(-1);
+    const distances = images.map((image) => distance(image, last ?? image));
     assertEquals(distances, [...distances].sort((a, b) => b - a));
-    assertEquals(pictures.map(({ width, height }) => [width, height]), pictures.map(() => [1024, 640]));
+    assertEquals(images.map(({ width, height }) => [width, height]), images.map(() => [1024, 640]));
   }
   createCanvas().close();
 });
 
-/** Mean difference of two pictures of one size. */
+/** Mean difference of two images of one size. */
 function distance(one: Pixels, other: Pixels): number {
   let sum = 0;
   for (let at = 0; at < one.data.length; at++) sum += Math.abs((one.data[at] ?? 0) - (other.data[at] ?? 0));
@@ -138,7 +138,7 @@ Deno.test("members nobody reads are named", async () => {
   assertEquals(dropped.names, ["style"]);
 });
 
-Deno.test("every scene fills its picture, with more than one colour, in any proportion", () => {
+Deno.test("every scene fills its image, with more than one colour, in any proportion", () => {
   const prompts = [
     "snowy mountains",
     "the sea at night",
@@ -171,7 +171,7 @@ Deno.test("every scene fills its picture, with more than one colour, in any prop
   assertEquals(seen.size, prompts.length * 2);
 });
 
-Deno.test("colour words colour the picture", () => {
+Deno.test("colour words colour the image", () => {
   const mean = (prompt: string) => {
     const { data } = paint({ prompt, size: SMALL, index: 0 });
     const sums = [0, 0, 0];
@@ -212,7 +212,7 @@ Deno.test("the font has ASCII and Latin-1; other letters are left out", () => {
   assertEquals(drawable("Łódź, Šiauliai, İ"), "Łódź, Šiauliai, İ");
 });
 
-/** A picture with a different colour in each quarter. */
+/** An image with a different colour in each quarter. */
 function quarters({ width, height }: Size): Pixels {
   const pixels = blank({ width, height }, 255);
   const colors = [[220, 60, 50], [60, 190, 80], [60, 80, 210], [230, 220, 90]];
@@ -242,7 +242,7 @@ function at({ width, data }: Pixels, x: number, y: number): number[] {
   return [...data.subarray((y * width + x) * 4, (y * width + x) * 4 + 3)];
 }
 
-Deno.test("an instruction's words change the picture as they say", () => {
+Deno.test("an instruction's words change the image as they say", () => {
   const [a, b, c, d] = [[220, 60, 50], [60, 190, 80], [60, 80, 210], [230, 220, 90]];
   const corners = (
     pixels: Pixels,
@@ -274,12 +274,12 @@ Deno.test("a quoted text is drawn, and does not count as an instruction", () => 
   assertEquals(readInstruction("Schreib „Grüße“ darauf").edits, [{ type: "text", text: "Grüße" }]);
 });
 
-Deno.test("an instruction that names nothing known still changes the picture visibly", () => {
+Deno.test("an instruction that names nothing known still changes the image visibly", () => {
   assertGreater(distance(edited("add a hat"), edited("resize")), 5);
   assertGreater(distance(edited(""), edited("resize")), 2);
 });
 
-Deno.test("the border has its own colour, the picture another", () => {
+Deno.test("the border has its own colour, the image another", () => {
   const { edits } = readInstruction("Make it green with a gold frame");
   assertEquals(edits.map((edit) => [edit.type, "tint" in edit ? edit.tint?.hue : undefined]), [["tint", 145], [
     "border",
@@ -297,7 +297,7 @@ Deno.test("a mask lets the edit through where it is transparent, and nowhere els
   assert(Math.abs(red - 127) < 4, `${red}`);
 });
 
-Deno.test("a picture fills the size in its own proportions; several share it", () => {
+Deno.test("an image fills the size in its own proportions; several share it", () => {
   const wide = quarters({ width: 240, height: 60 });
   const fitted = cover(wide, SQUARE);
   assertEquals([fitted.width, fitted.height], [120, 120]);
@@ -320,7 +320,7 @@ Deno.test("resize() keeps even areas even, in both directions and at the edges",
   }
 });
 
-/** An upload of a picture. */
+/** An upload of an image. */
 function upload(pixels: Pixels, orientation = 1): InputImage {
   const turned = orientation >= 5;
   return {
@@ -336,10 +336,10 @@ Deno.test("the canvas edits uploads, follows their orientation and their mask, a
   const pixels = quarters({ width: 96, height: 64 });
   const size = { width: 640, height: 1024 };
   const parts = { kind: "edit", prompt: "resize", size, images: [upload(pixels, 6)] } as const;
-  const picture = await decodeImage(bytesOf((await events({ ...parts, images: [...parts.images] }))[0]));
-  assertEquals([picture.width, picture.height], [640, 1024]);
+  const image = await decodeImage(bytesOf((await events({ ...parts, images: [...parts.images] }))[0]));
+  assertEquals([image.width, image.height], [640, 1024]);
   // Orientation 6 is shown a quarter turn clockwise.
-  assertEquals([at(picture, 100, 100), at(picture, 540, 100)], [[60, 80, 210], [220, 60, 50]]);
+  assertEquals([at(image, 100, 100), at(image, 540, 100)], [[60, 80, 210], [220, 60, 50]]);
   const mask = blank({ width: 64, height: 96 }, 255);
   for (let i = 0; i < 64 * 48; i++) mask.data[i * 4 + 3] = 0;
   const masked = await events({ ...parts, prompt: "invert", images: [...parts.images], mask: upload(mask), n: 2 });

@@ -17,7 +17,7 @@ function testWorkers(name: string, work: () => Promise<void>): void {
   });
 }
 
-/** A picture of a colour for each pixel. */
+/** An image of a colour for each pixel. */
 function draw({ width, height }: Size, at: (x: number, y: number) => readonly number[]): Pixels {
   const pixels = blank({ width, height }, 255);
   for (let y = 0; y < height; y++) {
@@ -134,8 +134,8 @@ testWorkers("decodeImage() refuses what it cannot read or must not", async () =>
     ["a GIF", new TextEncoder().encode("GIF89a\x01\0\x01\0\0\0\0;"), "expected a PNG, JPEG or WebP"],
     ["a PNG cut short", png.slice(0, png.length / 2), "the png file is damaged"],
     ["a PNG with a changed byte", png.with(png.length / 2 | 0, 1 + (png[png.length / 2 | 0] ?? 0)), "damaged"],
-    ["a JPEG cut in its header", jpeg.slice(0, 200), "Cannot decode the picture"],
-    ["a PNG of too many pixels", header(12_000, 12_000), "Cannot decode a picture of 12000x12000"],
+    ["a JPEG cut in its header", jpeg.slice(0, 200), "Cannot decode the image"],
+    ["a PNG of too many pixels", header(12_000, 12_000), "Cannot decode an image of 12000x12000"],
     ["a PNG of a wrong size", header(4000, 4000), "damaged"],
   ];
   for (const [name, bytes, says] of cases) {
@@ -191,7 +191,7 @@ testWorkers("the queue is bounded: who comes too late is told to come again", as
   assertNotEquals(refused[0]?.retryAfterMs, undefined);
 });
 
-Deno.test("orient() shows a picture as EXIF says", () => {
+Deno.test("orient() shows an image as EXIF says", () => {
   // Pixels numbered by rows, 3 wide and 2 high.
   const pixels = draw({ width: 3, height: 2 }, (x, y) => [y * 3 + x + 1, 0, 0]);
   const cases: [orientation: number, width: number, numbers: number[]][] = [
@@ -213,7 +213,7 @@ Deno.test("orient() shows a picture as EXIF says", () => {
   }
 });
 
-Deno.test("flatten() lays a picture on white", () => {
+Deno.test("flatten() lays an image on white", () => {
   const pixels = draw({ width: 2, height: 1 }, (x) => [0, 100, 200, x === 0 ? 255 : 51]);
   assert(!isOpaque(pixels));
   assertEquals([...flatten(pixels).data], [0, 100, 200, 255, 204, 224, 244, 255]);

@@ -9,7 +9,7 @@ import { explanationText } from "../../lib/billing/reports/explain_text.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
 import { formOf, gray, PRICES } from "./gateway.ts";
 import { startBoth } from "./host.ts";
-import { base64Of, join, jpegHead, png, pngHead } from "./pictures.ts";
+import { base64Of, join, jpegHead, png, pngHead } from "./image_files.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
 const INPUT_IMAGE = { pricing: { ...PRICES, input_image: "0.0000012" } };

@@ -1,13 +1,13 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { errorOf, formOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
-import { exif, exifSegment, join, jpegHead, png, pngHead } from "./pictures.ts";
+import { exif, exifSegment, join, jpegHead, png, pngHead } from "./image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("Blue");
 
 type File = readonly [name: string, bytes: Uint8Array<ArrayBuffer>, filename?: string];
 
-Deno.test("an edit answers with exactly the members of an image result and the number of pictures", async () => {
+Deno.test("an edit answers with exactly the members of an image result and the number of images", async () => {
   await using gateway = startGateway({ p: painter(paintsAll) });
   const response = await gateway.edit(formOf({}, [["image", png(1024, 1024)]]));
   assertEquals(response.status, 200);
@@ -28,7 +28,7 @@ Deno.test("an edit answers with exactly the members of an image result and the n
   });
 });
 
-Deno.test("pictures come as image, repeated image and image[], in their order, whatever their names and types", async () => {
+Deno.test("images come as image, repeated image and image[], in their order, whatever their names and types", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startGateway({ p: upstream });
   const files: File[] = [
@@ -48,7 +48,7 @@ Deno.test("pictures come as image, repeated image and image[], in their order, w
   assertEquals([images[1]?.bytes, mask?.bytes], [jpegHead(800, 600), png(1024, 1024)]);
 });
 
-Deno.test("auto is the size of the first picture as a viewer sees it, or the nearest valid one", async () => {
+Deno.test("auto is the size of the first image as a viewer sees it, or the nearest valid one", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startGateway({ p: upstream });
   const turned = jpegHead(1024, 1536, exifSegment(exif(6)));
@@ -111,7 +111,7 @@ Deno.test("numbers and booleans are read from text, other fields go to the upstr
 const ONE: File = ["image", png(1024, 1024)];
 
 const BAD: readonly [what: string, Record<string, string | undefined>, readonly File[], string, RegExp][] = [
-  ["no picture", {}, [], "image", /Missing required parameter: image \(a PNG, JPEG or WebP file\)/],
+  ["no image", {}, [], "image", /Missing required parameter: image \(a PNG, JPEG or WebP file\)/],
   ["a URL", { image: "https://example.com/a.png" }, [], "image", /expected a file upload .*not a URL/],
   ["base64", { "image[]": "iVBORw0KGgo=" }, [], "image", /expected a file upload/],
   ["a mask as text", { mask: "https://example.com/a.png" }, [ONE], "mask", /expected a file upload/],
@@ -127,14 +127,14 @@ const BAD: readonly [what: string, Record<string, string | undefined>, readonly 
     /16000x16000 pixels, expected at most 64000000/,
   ],
   ["too long a side", {}, [["image", pngHead(20_000, 10)]], "image", /16384 on a side/],
-  ["a second picture that is none", {}, [ONE, ["image", join("?")]], "image[1]", /neither PNG nor JPEG nor WebP/],
-  ["17 pictures", {}, Array<File>(17).fill(ONE), "image", /at most 16 pictures, not 17/],
+  ["a second image that is none", {}, [ONE, ["image", join("?")]], "image[1]", /neither PNG nor JPEG nor WebP/],
+  ["17 images", {}, Array<File>(17).fill(ONE), "image", /at most 16 images, not 17/],
   [
     "a mask of another size",
     {},
     [ONE, ["mask", png(512, 512)]],
     "mask",
-    /size of the first picture, 1024x1024, not 512x512/,
+    /size of the first image, 1024x1024, not 512x512/,
   ],
   ["a JPEG as a mask", {}, [ONE, ["mask", jpegHead(1024, 1024)]], "mask", /expected a PNG/],
   ["two masks", {}, [ONE, ["mask", png(1024, 1024)], ["mask", png(1024, 1024)]], "mask", /sent twice/],
@@ -175,10 +175,10 @@ Deno.test("a body that is no form is a 400 that says what is expected", async ()
   const body = { model: "acme/paint", prompt: "x", images: [{ image_url: "https://example.com/a.png" }] };
   const error = await errorOf(await gateway.post("/v1/images/edits", body));
   assertEquals(error.status, 400);
-  assertMatch(error.message, /expected multipart\/form-data .* as a file .*URLs of pictures are not taken/);
+  assertMatch(error.message, /expected multipart\/form-data .* as a file .*URLs of images are not taken/);
 });
 
-Deno.test("a language model is a 400 that names the right endpoint, before the pictures are looked at", async () => {
+Deno.test("a language model is a 400 that names the right endpoint, before the images are looked at", async () => {
   await using gateway = startGateway({ p: painter(paintsAll) });
   const error = await errorOf(await gateway.edit(formOf({ model: "sluice/echo", quality: undefined })));
   assertEquals([error.status, error.param], [400, "model"]);

@@ -5,13 +5,13 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import type { Ending, KeptEntry } from "../../lib/store/ledger.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { formOf, gray, painter, paintsAll, type Running, type Script, startGateway, type Step } from "./gateway.ts";
-import { png } from "./pictures.ts";
+import { png } from "./image_files.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
 const PICTURE = gray({ width: 1024, height: 1024 });
-/** Tokens of such a picture, and prices of a token in 1e-12 USD. */
+/** Tokens of such an image, and prices of a token in 1e-12 USD. */
 const TOKENS = 7_024;
-const PRICE = { prompt: 750_000n, picture: 4_500_000n };
+const PRICE = { prompt: 750_000n, image: 4_500_000n };
 const BUDGET = 5_000_000_000_000n;
 const LIMITS = { requests_per_minute: 20, tokens_per_minute: 1_000_000, concurrency: 4 };
 const FILE: JsonObject = {
@@ -20,8 +20,8 @@ const FILE: JsonObject = {
 };
 const BROKEN = new GatewayError("upstream", "Cannot paint");
 
-function costOf(pictures: number): bigint {
-  return pictures === 0 ? 0n : BigInt(PROMPT) * PRICE.prompt + BigInt(pictures * TOKENS) * PRICE.picture;
+function costOf(images: number): bigint {
+  return images === 0 ? 0n : BigInt(PROMPT) * PRICE.prompt + BigInt(images * TOKENS) * PRICE.image;
 }
 
 /** USD as it is told: the amounts here are below 1 USD, and not 0. */
@@ -50,7 +50,7 @@ async function entriesOf({ gateway }: Running, count: number): Promise<KeptEntry
 interface Expected {
   status: number;
   ending: Ending;
-  pictures: number;
+  images: number;
   attempts?: number;
 }
 
@@ -72,18 +72,18 @@ async function assertEntered(running: Running, expected: readonly Expected[]): P
       source,
       attempts,
     })),
-    expected.map(({ status, ending, pictures, attempts = 1 }) => ({
+    expected.map(({ status, ending, images, attempts = 1 }) => ({
       status,
       ending,
-      images: pictures,
-      cost: costOf(pictures),
-      prompt: pictures === 0 ? 0 : PROMPT,
-      completion: pictures * TOKENS,
-      source: pictures > 0 ? "formula" : "none",
+      images: images,
+      cost: costOf(images),
+      prompt: images === 0 ? 0 : PROMPT,
+      completion: images * TOKENS,
+      source: images > 0 ? "formula" : "none",
       attempts,
     })),
   );
-  const spent = expected.reduce((sum, { pictures }) => sum + costOf(pictures), 0n);
+  const spent = expected.reduce((sum, { images }) => sum + costOf(images), 0n);
   const id = entries[0]?.keyId ?? "";
   assertEquals(await gateway.store.ledger.holds(), []);
   assertEquals(await gateway.store.ledger.left({ scope: "key", id, budget: BUDGET, since: 0 }), BUDGET - spent);
@@ -107,12 +107,12 @@ function startWith(onDisconnect: typeof ON_DISCONNECT[number], script: Script, m
 
 const SIZE = { size: "1024x1024" };
 
-Deno.test("whole answers: each picture that comes is charged once, with the bill that the client is told", async (t) => {
+Deno.test("whole answers: each image that comes is charged once, with the bill that the client is told", async (t) => {
   const cases: [name: string, n: number, script: Script, expected: Expected][] = [
-    ["all", 2, () => [image(0), image(1)], { status: 200, ending: "done", pictures: 2 }],
-    ["one fails", 3, () => [image(2), failed(1), image(0)], { status: 200, ending: "partial", pictures: 2 }],
-    ["one comes, then it breaks", 2, () => [image(1), BROKEN], { status: 200, ending: "partial", pictures: 1 }],
-    ["one comes twice", 1, () => [image(0), image(0)], { status: 200, ending: "done", pictures: 1 }],
+    ["all", 2, () => [image(0), image(1)], { status: 200, ending: "done", images: 2 }],
+    ["one fails", 3, () => [image(2), failed(1), image(0)], { status: 200, ending: "partial", images: 2 }],
+    ["one comes, then it breaks", 2, () => [image(1), BROKEN], { status: 200, ending: "partial", images: 1 }],
+    ["one comes twice", 1, () => [image(0), image(0)], { status: 200, ending: "done", images: 1 }],
   ];
   for (const [name, n, script, expected] of cases) {
     await t.step(name, async () => {
@@ -120,7 +120,7 @@ Deno.test("whole answers: each picture that comes is charged once, with the bill
       const response = await gateway.generate({ ...SIZE, n });
       const { usage, data } = await response.json();
       const [entry] = await assertEntered(gateway, [expected]);
-      assertEquals(data.length, expected.pictures);
+      assertEquals(data.length, expected.images);
       assertEquals([usage.input_tokens, usage.output_tokens], [entry?.tokens.prompt, entry?.tokens.completion]);
       assertEquals(response.headers.get("x-sluice-cost"), usd(entry?.cost ?? 0n));
       assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
@@ -137,7 +137,7 @@ Deno.test("whole answers: each picture that comes is charged once, with the bill
       const response = await gateway.generate(SIZE);
       await response.body?.cancel();
       assertEquals([response.status, response.headers.get("x-sluice-cost")], [status, "0"]);
-      const [entry] = await assertEntered(gateway, [{ status, ending: "failed", pictures: 0 }]);
+      const [entry] = await assertEntered(gateway, [{ status, ending: "failed", images: 0 }]);
       assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
     });
   }
@@ -145,19 +145,19 @@ Deno.test("whole answers: each picture that comes is charged once, with the bill
     await using gateway = start(paintsAll);
     const response = await gateway.edit(formOf({ size: "1024x1024", prompt: "A cat" }, [["image", png(1024, 1024)]]));
     await response.body?.cancel();
-    const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", pictures: 1 }]);
+    const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", images: 1 }]);
     assertEquals(entry?.endpoint, "images.edits");
   });
   await t.step("the second host", async () => {
     const busy = painter(() => new GatewayError("overloaded", "Busy"));
     await using gateway = startGateway({ a: busy, b: painter(paintsAll) }, FILE);
     await (await gateway.generate(SIZE)).body?.cancel();
-    const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", pictures: 1, attempts: 2 }]);
+    const [entry] = await assertEntered(gateway, [{ status: 200, ending: "done", images: 1, attempts: 2 }]);
     assertEquals(entry?.upstream, "b");
   });
 });
 
-Deno.test("a client that leaves before its pictures pays for them, unless its model is cancelled", async () => {
+Deno.test("a client that leaves before its images pays for them, unless its model is cancelled", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
     const drain = onDisconnect !== "cancel";
     for (const headers of [{}, { "idempotency-key": "a" }] as Record<string, string>[]) {
@@ -172,7 +172,7 @@ Deno.test("a client that leaves before its pictures pays for them, unless its mo
       leave.abort();
       await asking;
       if (drain) setTimeout(wait.resolve, 50);
-      await assertEntered(gateway, [{ status: 499, ending: drain ? "abandoned" : "failed", pictures: drain ? 1 : 0 }]);
+      await assertEntered(gateway, [{ status: 499, ending: drain ? "abandoned" : "failed", images: drain ? 1 : 0 }]);
     }
   }
 });
@@ -183,8 +183,8 @@ Deno.test("a repeat is an entry of its own, and costs nothing", async () => {
   const answers = [await gateway.generate(SIZE, { headers }), await gateway.generate(SIZE, { headers })];
   for (const answer of answers) await answer.body?.cancel();
   const entries = await assertEntered(gateway, [
-    { status: 200, ending: "done", pictures: 1 },
-    { status: 200, ending: "done", pictures: 0, attempts: 0 },
+    { status: 200, ending: "done", images: 1 },
+    { status: 200, ending: "done", images: 0, attempts: 0 },
   ]);
   assertEquals(answers.map(({ headers }) => headers.get("x-request-id")), entries.map(({ id }) => `req_${id}`));
   assertEquals(answers.map(({ headers }) => headers.get("x-sluice-cost")), [usd(costOf(1)), "0"]);
@@ -209,8 +209,8 @@ Deno.test("the first of two clients with one key leaves: the work is charged to 
   await response.body?.cancel();
   assertEquals([response.status, response.headers.get("x-sluice-cost")], [200, "0"]);
   await assertEntered(gateway, [
-    { status: 200, ending: "done", pictures: 1 },
-    { status: 200, ending: "done", pictures: 0, attempts: 0 },
+    { status: 200, ending: "done", images: 1 },
+    { status: 200, ending: "done", images: 0, attempts: 0 },
   ]);
 });
 
@@ -225,11 +225,11 @@ function eventsIn(text: string): Told[] {
   return [...reader.push(text), ...reader.end()].map(({ event, data }) => ({ event, data: JSON.parse(data) }));
 }
 
-Deno.test("streams: what was sent is charged once, and the last picture tells the cost of all", async (t) => {
+Deno.test("streams: what was sent is charged once, and the last image tells the cost of all", async (t) => {
   const cases: [name: string, n: number, script: Script, expected: Expected][] = [
-    ["all", 3, () => [image(1), image(0), image(2)], { status: 200, ending: "done", pictures: 3 }],
-    ["one fails", 2, () => [failed(0), image(1)], { status: 200, ending: "partial", pictures: 1 }],
-    ["it breaks after one", 2, () => [image(0), BROKEN], { status: 200, ending: "partial", pictures: 1 }],
+    ["all", 3, () => [image(1), image(0), image(2)], { status: 200, ending: "done", images: 3 }],
+    ["one fails", 2, () => [failed(0), image(1)], { status: 200, ending: "partial", images: 1 }],
+    ["it breaks after one", 2, () => [image(0), BROKEN], { status: 200, ending: "partial", images: 1 }],
   ];
   for (const [name, n, script, expected] of cases) {
     await t.step(name, async () => {
@@ -237,11 +237,11 @@ Deno.test("streams: what was sent is charged once, and the last picture tells th
       const response = await gateway.generate({ ...SIZE, n, stream: true });
       const events = eventsIn(await response.text());
       const [entry] = await assertEntered(gateway, [expected]);
-      const pictures = events.filter(({ event }) => event === "image_generation.completed");
-      assertEquals(pictures.length, expected.pictures);
-      const sum = (name: string) => pictures.reduce((total, { data }) => total + data.usage[name], 0);
+      const images = events.filter(({ event }) => event === "image_generation.completed");
+      assertEquals(images.length, expected.images);
+      const sum = (name: string) => images.reduce((total, { data }) => total + data.usage[name], 0);
       assertEquals([sum("input_tokens"), sum("output_tokens")], [entry?.tokens.prompt, entry?.tokens.completion]);
-      const costs = pictures.flatMap(({ data }) => data.sluice_cost ?? []);
+      const costs = images.flatMap(({ data }) => data.sluice_cost ?? []);
       assertEquals(costs, expected.ending === "done" ? [usd(entry?.cost ?? 0n)] : []);
       assertEquals(response.headers.get("x-request-id"), `req_${entry?.id}`);
     });
@@ -251,21 +251,21 @@ Deno.test("streams: what was sent is charged once, and the last picture tells th
     const response = await gateway.generate({ ...SIZE, stream: true });
     assertMatch(await response.text(), /Cannot paint/);
     assertEquals(response.status, 502);
-    await assertEntered(gateway, [{ status: 502, ending: "failed", pictures: 0 }]);
+    await assertEntered(gateway, [{ status: 502, ending: "failed", images: 0 }]);
   });
   await t.step("it breaks after keep-alives", async () => {
     await using gateway = start(() => [new Promise((resolve) => setTimeout(resolve, 1_100)), BROKEN]);
     const response = await gateway.generate({ ...SIZE, stream: true });
     assertMatch(await response.text(), /keep-alive[^]*Cannot paint/);
-    await assertEntered(gateway, [{ status: 200, ending: "failed", pictures: 0 }]);
+    await assertEntered(gateway, [{ status: 200, ending: "failed", images: 0 }]);
   });
 });
 
-/** Reads a stream until so many pictures are there whole, and leaves. */
-async function leavesAfter(response: Response, pictures: number): Promise<void> {
+/** Reads a stream until so many images are there whole, and leaves. */
+async function leavesAfter(response: Response, images: number): Promise<void> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
-  for (let text = ""; text.split("}\n\n").length <= pictures || !text.includes(":");) {
+  for (let text = ""; text.split("}\n\n").length <= images || !text.includes(":");) {
     const read = await reader?.read();
     assert(read?.value !== undefined);
     text += decoder.decode(read.value, { stream: true });
@@ -273,26 +273,24 @@ async function leavesAfter(response: Response, pictures: number): Promise<void> 
   await reader?.cancel();
 }
 
-Deno.test("a client that leaves a stream pays for all pictures, or for those it got where its model is cancelled", async () => {
+Deno.test("a client that leaves a stream pays for all images, or for those it got where its model is cancelled", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
     const drain = onDisconnect !== "cancel";
-    for (const pictures of [0, 1, 2]) {
+    for (const images of [0, 1, 2]) {
       const wait = Promise.withResolvers<void>();
       const script: Script = () => [
-        ...[0, 1, 2].slice(0, pictures).map(image),
+        ...[0, 1, 2].slice(0, images).map(image),
         wait.promise,
-        ...[0, 1, 2].slice(pictures).map(image),
+        ...[0, 1, 2].slice(images).map(image),
       ];
       await using gateway = startWith(onDisconnect, script);
       const response = await gateway.generate({ ...SIZE, n: 3, stream: true });
-      // Without a picture it is a keep-alive that is read.
-      await leavesAfter(response, pictures);
+      // Without an image it is a keep-alive that is read.
+      await leavesAfter(response, images);
       if (drain) setTimeout(wait.resolve, 50);
-      const paid = drain ? 3 : pictures;
+      const paid = drain ? 3 : images;
       await assertEntered(gateway, [
-        paid === 0
-          ? { status: 499, ending: "failed", pictures: 0 }
-          : { status: 200, ending: "abandoned", pictures: paid },
+        paid === 0 ? { status: 499, ending: "failed", images: 0 } : { status: 200, ending: "abandoned", images: paid },
       ]);
     }
   }
@@ -300,7 +298,7 @@ Deno.test("a client that leaves a stream pays for all pictures, or for those it 
 
 Deno.test("a stream that nobody reads ends, and what was made or sent of it is charged", async () => {
   for (const onDisconnect of ON_DISCONNECT) {
-    const pictures = onDisconnect === "cancel" ? 0 : 3;
+    const images = onDisconnect === "cancel" ? 0 : 3;
     await using gateway = startWith(
       onDisconnect,
       // Far more than what the system keeps for a client that does not read.
@@ -312,14 +310,14 @@ Deno.test("a stream that nobody reads ends, and what was made or sent of it is c
     const head = `POST /v1/images/generations HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer ${gateway.key}\r\n` +
       `content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n`;
     await connection.write(new TextEncoder().encode(head + body));
-    const ended = pictures === 0
+    const ended = images === 0
       ? { status: 499, ending: "failed" } as const
       : { status: 200, ending: "abandoned" } as const;
-    await assertEntered(gateway, [{ ...ended, pictures }]);
+    await assertEntered(gateway, [{ ...ended, images }]);
   }
 });
 
-Deno.test("no more pictures are made for clients that have left than the limit allows", async () => {
+Deno.test("no more images are made for clients that have left than the limit allows", async () => {
   const asked = Promise.withResolvers<void>();
   const script: Script = () => {
     asked.resolve();
@@ -331,10 +329,10 @@ Deno.test("no more pictures are made for clients that have left than the limit a
   await asked.promise;
   leave.abort();
   await asking;
-  await assertEntered(gateway, [{ status: 499, ending: "failed", pictures: 0 }]);
+  await assertEntered(gateway, [{ status: 499, ending: "failed", images: 0 }]);
 });
 
-Deno.test("nothing of the last picture goes out before its entry is there", async () => {
+Deno.test("nothing of the last image goes out before its entry is there", async () => {
   for (const stream of [false, true]) {
     await using gateway = start(paintsAll);
     const { ledger } = gateway.gateway.store;
@@ -355,6 +353,6 @@ Deno.test("nothing of the last picture goes out before its entry is there", asyn
     assertEquals(answered, false);
     open.resolve();
     assert((await answer).includes(PICTURE));
-    await assertEntered(gateway, [{ status: 200, ending: "done", pictures: 1 }]);
+    await assertEntered(gateway, [{ status: 200, ending: "done", images: 1 }]);
   }
 });

@@ -9,7 +9,7 @@ import { openMemoryStore } from "../../lib/store/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 import { createDescribedApp } from "../described_answers.ts";
 import { forgivingHealth } from "../routing/forgiving.ts";
-import { base64Of, png } from "./pictures.ts";
+import { base64Of, png } from "./image_files.ts";
 
 /** A step of a painter: an event, an error that ends it, or a promise to wait for. */
 export type Step = ImageEvent | GatewayError | Promise<unknown>;
@@ -64,12 +64,12 @@ function untilAborted(wait: Promise<unknown>, signal: AbortSignal): Promise<unkn
   });
 }
 
-/** A gray picture of a size, as base64. */
+/** A gray image of a size, as base64. */
 export function gray({ width, height }: { width: number; height: number }): string {
   return base64Of(png(width, height));
 }
 
-/** Paints what is asked for, all pictures gray. */
+/** Paints what is asked for, all images gray. */
 export const paintsAll: Script = ({ request }: ImageCall): Step[] =>
   Array.from({ length: request.n }, (_, index): Step => ({ type: "image", index, base64: gray(request.size) }));
 
@@ -162,7 +162,7 @@ export function startGateway(
   };
 }
 
-/** A form with the fields of an edit and pictures. Fields that are `undefined` are left out. */
+/** A form with the fields of an edit and images. Fields that are `undefined` are left out. */
 export function formOf(
   fields: Record<string, string | undefined> = {},
   files: readonly (readonly [name: string, bytes: Uint8Array<ArrayBuffer>, filename?: string])[] = [],
@@ -171,7 +171,7 @@ export function formOf(
   for (const [name, value] of Object.entries({ model: "acme/paint", prompt: "Blue", quality: "low", ...fields })) {
     if (value !== undefined) form.append(name, value);
   }
-  for (const [name, bytes, filename = "picture.png"] of files) form.append(name, new File([bytes], filename));
+  for (const [name, bytes, filename = "image.png"] of files) form.append(name, new File([bytes], filename));
   return form;
 }
 

@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { errorOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
-import { base64Of, pngHead } from "./pictures.ts";
+import { base64Of, pngHead } from "./image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 
@@ -170,7 +170,7 @@ Deno.test("every reference size is billed to the digit, whatever the quality", a
   }
 });
 
-Deno.test("several pictures are charged one by one, failed ones not at all", async () => {
+Deno.test("several images are charged one by one, failed ones not at all", async () => {
   const upstream = painter(({ request: { size } }) => [
     { type: "image", index: 2, base64: gray(size) },
     { type: "failed", index: 1, error: new GatewayError("invalid", "Not this one") },
@@ -188,7 +188,7 @@ Deno.test("several pictures are charged one by one, failed ones not at all", asy
   });
 });
 
-Deno.test("what a picture is charged follows its actual size, and never more than the dearest valid one", async () => {
+Deno.test("what an image is charged follows its actual size, and never more than the dearest valid one", async () => {
   const sizes = [[1024, 1024], [16_000, 16_000]];
   const upstream = painter(() =>
     sizes.map(([width = 0, height = 0], index) => ({ type: "image", index, base64: base64Of(pngHead(width, height)) }))
@@ -199,7 +199,7 @@ Deno.test("what a picture is charged follows its actual size, and never more tha
   assertEquals(response.headers.get("x-sluice-image-size"), "1024x1024, 16000x16000");
 });
 
-Deno.test("pictures nobody asked for are neither delivered nor charged", async () => {
+Deno.test("images nobody asked for are neither delivered nor charged", async () => {
   const upstream = painter(({ request: { size } }) =>
     [0, 0, 1, -1, 0.5, 7].map((index) => ({ type: "image", index, base64: gray(size) }))
   );
@@ -216,7 +216,7 @@ Deno.test("a generation that fails answers with the error and no cost", async (t
     number,
   ][] = [
     ["at once", () => [refusal], 400],
-    ["picture by picture", () => [0, 1].map((index) => ({ type: "failed", index, error: refusal })), 400],
+    ["image by image", () => [0, 1].map((index) => ({ type: "failed", index, error: refusal })), 400],
     ["without a word", () => [], 502],
     ["by its own fault", () => [new GatewayError("upstream", "It broke", { final: true })], 502],
   ];
@@ -232,7 +232,7 @@ Deno.test("a generation that fails answers with the error and no cost", async (t
   }
 });
 
-Deno.test("pictures that came before a request broke off are delivered and charged", async () => {
+Deno.test("images that came before a request broke off are delivered and charged", async () => {
   const upstream = painter(({ request: { size } }) => [
     { type: "image", index: 1, base64: gray(size) },
     new GatewayError("timeout", "Too late", { final: true }),
@@ -259,7 +259,7 @@ Deno.test("another target is tried only where the first has certainly not begun"
       assertEquals([response.status, second.calls.length], [status, status === 200 ? 1 : 0]);
     });
   }
-  await t.step("begun, and broken before the first picture", async () => {
+  await t.step("begun, and broken before the first image", async () => {
     const second = painter(paintsAll);
     await using gateway = startGateway({ first: painter(() => [new GatewayError("overloaded", "Full")]), second });
     const response = await gateway.generate();
@@ -340,7 +340,7 @@ Deno.test("a group without the endpoint or the model gets a 403", async () => {
   assertEquals((await errorOf(await gateway.generate({}, { headers: { authorization: "" } }))).status, 401);
 });
 
-Deno.test("ten large pictures are answered piece by piece, and never as one text", async () => {
+Deno.test("ten large images are answered piece by piece, and never as one text", async () => {
   const base64 = base64Of(pngHead(1024, 1024)) + "A".repeat(8_000_000);
   const upstream = painter(({ request }) =>
     Array.from({ length: request.n }, (_, index) => ({ type: "image", index, base64 }))

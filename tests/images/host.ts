@@ -3,7 +3,7 @@ import type { Gateway } from "../../lib/gateway.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { PRICES, type Running, startGateway } from "./gateway.ts";
 
-/** What a host of pictures was asked. */
+/** What a host of images was asked. */
 export interface Asked {
   path: string;
   authorization: string | null;

@@ -45,18 +45,18 @@ function fileWith(port: number, { price, transport }: { price: string; transport
   return JSON.stringify({
     upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${port}/v1`, transport } },
     models: [{
-      id: "acme/pictures",
+      id: "acme/images",
       created: 0,
       context_length: 1_000,
       architecture: { output_modalities: ["image"] },
       pricing: { prompt: "0", completion: price },
-      targets: [{ upstream: "host", model: "pictures" }],
+      targets: [{ upstream: "host", model: "images" }],
     }],
     groups: { default: { key_limits: LIMITS, key_budget: { usd: "100", period: "total" } } },
   });
 }
 
-/** A gateway over a host that paints when it is told to, with a picture under way. */
+/** A gateway over a host that paints when it is told to, with an image under way. */
 async function startPainting(time: SimulatedTime, transport: string) {
   const open = new AsyncDisposableStack();
   const host = open.use(patientHost());
@@ -83,7 +83,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
     fetch(`http://127.0.0.1:${server.addr.port}/v1/images/generations`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}` },
-      body: JSON.stringify({ model: "acme/pictures", prompt: "slowly", size: "1024x1024", quality: "low" }),
+      body: JSON.stringify({ model: "acme/images", prompt: "slowly", size: "1024x1024", quality: "low" }),
     });
   const answer = ask().then(async (response) => ({ status: response.status, text: await response.text() }));
   await host.asked;
@@ -100,7 +100,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
       text = fileWith(host.port, { price, transport });
       assertEquals((await gateway().reloader.reload("file")).outcome, "changed");
     },
-    /** Asserts that the picture still has its slot and its money. */
+    /** Asserts that the image still has its slot and its money. */
     async assertHeld(about: string) {
       const holds = await store.ledger.holds();
       assertEquals(holds.length, 1, about);
@@ -132,7 +132,7 @@ async function slotsLeft({ limiter }: Gateway, keyId: string): Promise<number | 
 }
 
 for (const transport of ["http1", "fetch"]) {
-  Deno.test(`${transport}: a picture of ten minutes is answered, keeps what it holds, and costs what it did before a reload`, async () => {
+  Deno.test(`${transport}: an image of ten minutes is answered, keeps what it holds, and costs what it did before a reload`, async () => {
     using time = simulateTime(BEGIN);
     await using world = await startPainting(time, transport);
     for (let minute = 1; minute < 10; minute++) {
@@ -153,7 +153,7 @@ for (const transport of ["http1", "fetch"]) {
   });
 }
 
-Deno.test("a picture under way when the gateway ends is cut by the limit for pictures, to the quarter of a second, for nothing", async () => {
+Deno.test("an image under way when the gateway ends is cut by the limit for images, to the quarter of a second, for nothing", async () => {
   using time = simulateTime(BEGIN);
   await using world = await startPainting(time, "http1");
   await time.pass(MINUTE_MS);
@@ -180,7 +180,7 @@ Deno.test("a picture under way when the gateway ends is cut by the limit for pic
   assertEquals(await ended, "late");
 });
 
-Deno.test("a picture that never comes is cut by the limit for pictures, to the quarter of a second, for nothing", async () => {
+Deno.test("an image that never comes is cut by the limit for images, to the quarter of a second, for nothing", async () => {
   using time = simulateTime(BEGIN);
   await using world = await startPainting(time, "http1");
   await time.pass(900_000 - 250);

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type MultipartRules, readMultipart } from "../../lib/images/multipart.ts";
-import { createUploadGate } from "../../lib/images/upload_gate.ts";
+import { createAdmissionQueue } from "../../lib/images/admission_queue.ts";
 import { seeded } from "../random.ts";
 
 const RULES: MultipartRules = {
@@ -10,7 +10,7 @@ const RULES: MultipartRules = {
   textBytes: 2_000,
   parts: 32,
   pace: { gapMs: 150, graceMs: 300, minBytesPerSecond: 1000, totalMs: 1500 },
-  gate: createUploadGate({ concurrent: 4, waiting: 4, waitMs: 1000 }),
+  gate: createAdmissionQueue({ concurrent: 4, waiting: 4, waitMs: 1000 }),
 };
 
 /** Text in which each character is one byte. */
@@ -416,7 +416,7 @@ Deno.test("readMultipart() is linear, lets others run and counts parts, whatever
 });
 
 Deno.test("readMultipart() reads a few uploads at a time; the others wait, and not too many", async () => {
-  const gate = createUploadGate({ concurrent: 2, waiting: 2, waitMs: 1000 });
+  const gate = createAdmissionQueue({ concurrent: 2, waiting: 2, waitMs: 1000 });
   const rules = { ...RULES, gate, pace: { ...RULES.pace, gapMs: 1000, graceMs: 1000 } };
   const uploads = Array.from({ length: 5 }, () => {
     let controller: ReadableStreamDefaultController<Uint8Array> | undefined;
@@ -456,7 +456,7 @@ Deno.test("readMultipart() reads a few uploads at a time; the others wait, and n
 });
 
 Deno.test("an upload that has waited too long at the gate is turned away", async () => {
-  const gate = createUploadGate({ concurrent: 1, waiting: 2, waitMs: 20 });
+  const gate = createAdmissionQueue({ concurrent: 1, waiting: 2, waitMs: 20 });
   const { signal } = new AbortController();
   const leave = await gate.enter(signal);
   assertEquals((await assertRejects(() => gate.enter(signal), GatewayError)).kind, "limited");

@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { orientationOf } from "../../lib/images/orientation.ts";
-import { chunk, exif, exifSegment, join, jpegHead, png, pngHead, segment } from "./pictures.ts";
+import { chunk, exif, exifSegment, join, jpegHead, png, pngHead, segment } from "./image_files.ts";
 
 /** A WebP of 4x3 pixels with chunks after its head. */
 function webp(...chunks: [name: string, data: Uint8Array<ArrayBuffer>][]): Uint8Array<ArrayBuffer> {
@@ -30,7 +30,7 @@ Deno.test("orientationOf() is 1 where nothing is said, or nothing that makes sen
   for (
     const bytes of [
       new Uint8Array(),
-      join("not a picture"),
+      join("not an image"),
       jpegHead(4, 3),
       jpegHead(4, 3, JFIF, xmp),
       jpegHead(4, 3, exifSegment(exif(0))),

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertGreater, assertRejects, assertStringIncludes } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { createUploadGate } from "../../lib/images/upload_gate.ts";
+import { createAdmissionQueue } from "../../lib/images/admission_queue.ts";
 import { errorOf, formOf, gray, type Painter, painter, paintsAll, type Script, startGateway } from "./gateway.ts";
-import { base64Of, join, png, pngHead } from "./pictures.ts";
+import { base64Of, join, png, pngHead } from "./image_files.ts";
 
 /** A painter that takes the memory of this process. */
 function localPainter(script: Script): Painter {
@@ -11,7 +11,7 @@ function localPainter(script: Script): Painter {
 
 Deno.test("a gate counts sizes: a small one overtakes a large one, and the largest goes in alone", async () => {
   const { signal } = new AbortController();
-  const gate = createUploadGate({ concurrent: 10, waiting: 2, waitMs: 60_000 });
+  const gate = createAdmissionQueue({ concurrent: 10, waiting: 2, waitMs: 60_000 });
   const order: string[] = [];
   const enter = async (name: string, size: number) => {
     const leave = await gate.enter(signal, size);
@@ -46,13 +46,13 @@ Deno.test("a request with too many pixels is a 400 that says how many, by the he
   const many = await gateway.generate({ size: "2048x2048", n: 5 });
   assertEquals([many.status, (await errorOf(many)).param], [400, "n"]);
   assertEquals(upstream.calls, []);
-  // A stream has one picture in memory at a time.
+  // A stream has one image in memory at a time.
   const stream = await gateway.generate({ size: "2048x2048", n: 5, stream: true });
   assertEquals(stream.status, 200);
   await stream.text();
 });
 
-Deno.test("pictures of another host are not bound by the pixels of this process", async () => {
+Deno.test("images of another host are not bound by the pixels of this process", async () => {
   await using gateway = startGateway({ p: painter(paintsAll) }, { limits: { image_request_pixels: 1_048_576 } });
   const response = await gateway.generate({ size: "1024x1024", n: 2 });
   assertEquals([response.status, (await response.json()).data.length], [200, 2]);
@@ -73,7 +73,7 @@ Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with
   const error = await errorOf(second);
   assertEquals(second.status, 503);
   assertGreater(Number(second.headers.get("retry-after")), 0);
-  assertStringIncludes(error.message, "Cannot make more pictures now");
+  assertStringIncludes(error.message, "Cannot make more images now");
   held.resolve();
   assertEquals((await (await first).json()).data[0].b64_json, base64);
   const third = await gateway.generate({ size: "1024x1024", stream: true });
@@ -85,8 +85,8 @@ Deno.test("requests wait for pixels, for a bounded time, and are then a 503 with
 });
 
 Deno.test("a whole answer that is left unread has its pixels until it is cut", async () => {
-  const picture = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
-  const upstream = localPainter(() => [{ type: "image", index: 0, base64: picture }]);
+  const image = base64Of(join(png(1024, 1024), new Uint8Array(48 * 1024 * 1024)));
+  const upstream = localPainter(() => [{ type: "image", index: 0, base64: image }]);
   const limits = { image_pixels: 1_048_576, image_wait_ms: 60_000, answer_unread_ms: 300 };
   await using gateway = startGateway({ p: upstream }, { limits });
   const unread = await gateway.generate({ size: "1024x1024" });

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { errorOf, formOf, gray, painter, paintsAll, startGateway } from "./gateway.ts";
-import { png } from "./pictures.ts";
+import { png } from "./image_files.ts";
 
 const REPLAY = "x-sluice-idempotent-replay";
 
@@ -8,7 +8,7 @@ function withKey(key: string): RequestInit {
   return { headers: { "idempotency-key": key } };
 }
 
-Deno.test("a repeated generation gets the same answer, and the pictures are made and charged once", async () => {
+Deno.test("a repeated generation gets the same answer, and the images are made and charged once", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startGateway({ p: upstream });
   const first = await gateway.generate({ n: 2 }, withKey("a"));
@@ -22,7 +22,7 @@ Deno.test("a repeated generation gets the same answer, and the pictures are made
   assertEquals(upstream.calls.length, 1);
 });
 
-Deno.test("a repeated edit is known by its pictures and fields, whatever the form's boundary", async () => {
+Deno.test("a repeated edit is known by its images and fields, whatever the form's boundary", async () => {
   const upstream = painter(paintsAll);
   await using gateway = startGateway({ p: upstream });
   const bodies: string[] = [];

@@ -1,4 +1,4 @@
-/** Requests for pictures, as models get them. */
+/** Requests for images, as models get them. */
 import type { ImageRequest } from "../../lib/images/types.ts";
 
 /** A small one, changed as told. */

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { painter, paintsAll, startGateway } from "./gateway.ts";
 
-Deno.test("pictures tell who made them", async () => {
+Deno.test("images tell who made them", async () => {
   const broken = painter(() => new GatewayError("overloaded", "busy"));
   await using running = startGateway({ first: broken, second: painter(paintsAll) });
   for (const stream of [false, true]) {
@@ -15,7 +15,7 @@ Deno.test("pictures tell who made them", async () => {
   }
 });
 
-Deno.test("another host is asked for pictures only where none can be under way", async () => {
+Deno.test("another host is asked for images only where none can be under way", async () => {
   const cases: [GatewayError, status: number, upstream: string][] = [
     [new GatewayError("exhausted", "limit", { fault: "status" }), 200, "second"],
     [new GatewayError("upstream", "gone", { fault: "unreachable" }), 200, "second"],

@@ -3,7 +3,7 @@ import { GatewayError } from "../../lib/errors.ts";
 import { sseReader } from "../../lib/server/sse.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import { errorOf, formOf, gray, painter, type Script, startGateway } from "./gateway.ts";
-import { png } from "./pictures.ts";
+import { png } from "./image_files.ts";
 
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 const STREAM = { stream: true, size: "1024x1024" };
@@ -45,7 +45,7 @@ const previews: Script = ({ request }) =>
     { type: "image" as const, index, base64: PICTURE },
   ]).flat();
 
-Deno.test("a stream has the official events, an index each, and usage with the finished picture", async () => {
+Deno.test("a stream has the official events, an index each, and usage with the finished image", async () => {
   await using gateway = startGateway({ p: painter(previews) });
   const response = await gateway.generate({
     ...STREAM,
@@ -105,7 +105,7 @@ Deno.test("an edit's events have names of their own", async () => {
   ]);
 });
 
-Deno.test("several pictures are completed once each, and their usage adds up to the bill", async () => {
+Deno.test("several images are completed once each, and their usage adds up to the bill", async () => {
   const upstream = painter(() => [
     { type: "partial", index: 1, step: 0, base64: "AA" },
     { type: "image", index: 1, base64: PICTURE },
@@ -124,12 +124,12 @@ Deno.test("several pictures are completed once each, and their usage adds up to 
   ]);
 });
 
-Deno.test("a stream that fails before its first picture is an HTTP error", async (t) => {
+Deno.test("a stream that fails before its first image is an HTTP error", async (t) => {
   const refusal = new GatewayError("invalid", "Refused", { code: "moderation_blocked" });
   const cases: [string, Script, number][] = [
     ["at once", () => refusal, 400],
     ["at the first read", () => [refusal], 400],
-    ["picture by picture", () => [{ type: "failed", index: 0, error: refusal }], 400],
+    ["image by image", () => [{ type: "failed", index: 0, error: refusal }], 400],
     ["without a word", () => [], 502],
   ];
   for (const [what, script, status] of cases) {
@@ -174,7 +174,7 @@ Deno.test("a stream that fails later ends with an error event and no completed o
   }
 });
 
-Deno.test("a stream says that it is alive while a picture is being made, also before the first event", async () => {
+Deno.test("a stream says that it is alive while an image is being made, also before the first event", async () => {
   const waits = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const upstream = painter(() => [
     ...waits.slice(0, 1).map(({ promise }) => promise),
@@ -237,7 +237,7 @@ Deno.test("what an upstream sends as base64 cannot end its event", async () => {
   assertEquals([only?.data.b64_json, only?.data.x, others], [evil, undefined, []]);
 });
 
-Deno.test("a large picture is streamed in pieces and comes out whole", async () => {
+Deno.test("a large image is streamed in pieces and comes out whole", async () => {
   const large = PICTURE + "A".repeat(5_000_000);
   await using gateway = startGateway({ p: painter(() => [{ type: "image", index: 0, base64: large }]) });
   const [only] = await events(await gateway.generate(STREAM));

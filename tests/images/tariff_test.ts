@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
 import { isValidSize } from "../../lib/images/size.ts";
-import { billedTokens, tokensOfImage } from "../../lib/images/tariff.ts";
+import { billedTokens, tokensOfImage } from "../../lib/images/image_pricing.ts";
 import { outputTokens } from "../../lib/billing/image_tokens.ts";
 import { formatUsd, parseUsd } from "../../lib/billing/money.ts";
 import { costOfTokens } from "../../lib/billing/price.ts";
@@ -22,7 +22,7 @@ const REFERENCE: readonly [width: number, height: number, tokens: number, usd: s
 ];
 
 for (const [width, height, tokens, usd, rounded] of REFERENCE) {
-  Deno.test(`a picture of ${width}x${height} is ${tokens} tokens and ${usd} USD`, () => {
+  Deno.test(`an image of ${width}x${height} is ${tokens} tokens and ${usd} USD`, () => {
     assertEquals(outputTokens({ width, height }), tokens);
     assertEquals(outputTokens({ width: height, height: width }), tokens);
     const cost = formatUsd(costOf({ input: 0, output: tokens }, SERVICE));
@@ -30,7 +30,7 @@ for (const [width, height, tokens, usd, rounded] of REFERENCE) {
   });
 }
 
-Deno.test("the service price is 0.15 times the official one, for prompt and pictures", () => {
+Deno.test("the service price is 0.15 times the official one, for prompt and images", () => {
   for (
     const usage of [{ input: 1_000_000, output: 0 }, { input: 0, output: 1_000_000 }, { input: 17, output: 7_024 }]
   ) {
@@ -40,7 +40,7 @@ Deno.test("the service price is 0.15 times the official one, for prompt and pict
   assertEquals(formatUsd(costOf({ input: 0, output: 1_000_000 }, SERVICE)), "4.5");
 });
 
-Deno.test("prompt and pictures add up exactly", () => {
+Deno.test("prompt and images add up exactly", () => {
   assertEquals(formatUsd(costOf({ input: 9, output: 3 * 7_024 }, SERVICE)), "0.09483075");
   assertEquals(
     costOf({ input: 9, output: 21_072 }, SERVICE),
@@ -64,7 +64,7 @@ Deno.test("outputTokens() is the formula in exact rational arithmetic, for every
   assert(sizes > 5_000);
 });
 
-Deno.test("a picture is charged by its actual size, larger or smaller than asked for, up to the dearest valid one", () => {
+Deno.test("an image is charged by its actual size, larger or smaller than asked for, up to the dearest valid one", () => {
   const asked = { width: 1536, height: 1024 };
   let dearest = 0;
   for (let width = 16; width <= 3840; width += 16) {

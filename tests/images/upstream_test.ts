@@ -2,14 +2,14 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { errorOf, formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
-import { png } from "./pictures.ts";
+import { png } from "./image_files.ts";
 
 const PICTURE = gray({ width: 1024, height: 1024 });
 
-function result(pictures: number): Response {
+function result(images: number): Response {
   return Response.json({
     created: 1,
-    data: Array.from({ length: pictures }, () => ({ b64_json: PICTURE })),
+    data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
     usage: { input_tokens: 999, output_tokens: 999, total_tokens: 1998 },
   });
 }
@@ -29,8 +29,8 @@ Deno.test("a generation is made by a host, and what the host reports is not bill
 
 Deno.test("an edit reaches the host as a form with the same bytes, and the size that auto means", async () => {
   await using both = startBoth(() => result(1));
-  const pictures = [png(1024, 1536), png(40, 30)];
-  const files = pictures.map((bytes) => ["image", bytes] as const);
+  const images = [png(1024, 1536), png(40, 30)];
+  const files = images.map((bytes) => ["image", bytes] as const);
   const response = await both.gateway.edit(formOf({}, [...files, ["mask", png(1024, 1536)]]));
   const { num_input_images, usage, size } = await response.json();
   assertEquals([num_input_images, size], [2, "auto"]);
@@ -42,7 +42,7 @@ Deno.test("an edit reaches the host as a form with the same bytes, and the size 
   const sent = await Promise.all(
     form.getAll("image[]").map(async (file) => file instanceof File ? new Uint8Array(await file.arrayBuffer()) : file),
   );
-  assertEquals(sent, pictures);
+  assertEquals(sent, images);
   assert(form.get("mask") instanceof File);
 });
 

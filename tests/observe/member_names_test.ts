@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { editSchema } from "../../lib/images/edit.ts";
-import { generationSchema } from "../../lib/images/generation.ts";
+import { editSchema } from "../../lib/images/read_edit.ts";
+import { generationSchema } from "../../lib/images/read_generation.ts";
 import { memberName, memberNames } from "../../lib/observe/member_names.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";

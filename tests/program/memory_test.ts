@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { inFolder, start } from "../cli/program.ts";
-import { png } from "../images/pictures.ts";
+import { png } from "../images/image_files.ts";
 import { peakMib } from "./memory.ts";
 import { KEY, LIMIT_MIB, runMix } from "./memory_mix.ts";
 

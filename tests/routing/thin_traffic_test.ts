@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { type SimulatedTime, simulateTime } from "../simulated_time.ts";
-import { base64Of, png } from "../images/pictures.ts";
+import { base64Of, png } from "../images/image_files.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { errorBody, prompt, STREAMED, WHOLE } from "../upstreams/said.ts";
 import { events, json, type Played, type Script, type Scripted, startScripted } from "../upstreams/scripted.ts";

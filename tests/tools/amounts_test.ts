@@ -17,7 +17,7 @@ Deno.test("checkAmounts() finds numbers that are made of money, wherever that is
     ["lib/server/a.ts", "const usd = +sheet.price;", "+sheet.price"],
     ["lib/server/a.ts", "return + entry.cost;", "+ entry.cost"],
     ["lib/store/postgres/ledger_sums.ts", "const half = cost / 2;", "/"],
-    ["lib/images/tariff.ts", "const tokens = 96 * 0.15;", "0.15"],
+    ["lib/images/image_pricing.ts", "const tokens = 96 * 0.15;", "0.15"],
     [PRICE, "return Number(text);", "Number("],
     [PRICE, "const half = amount / 2n;", "/"],
     [PRICE, "const cost = tokens * 7.5e-7;", "7.5e-7"],

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { pictureCutter } from "../../lib/upstreams/openai_images/cut_pictures.ts";
+import { imageCutter } from "../../lib/upstreams/openai_images/cut_images.ts";
 import type { ImageEvent } from "../../lib/images/types.ts";
 import { watchTurns } from "../turns.ts";
 import {
@@ -7,22 +7,22 @@ import {
   events,
   eventText,
   failure,
+  images,
   overEach,
-  pictures,
   PNG,
   png,
   readAll,
   startHost,
 } from "./openai_images_host.ts";
 
-overEach("A whole answer's pictures come in its order, whatever else is in it", async () => {
-  const picture = (index: number, about: string): ImageEvent => ({
+overEach("A whole answer's images come in its order, whatever else is in it", async () => {
+  const image = (index: number, about: string): ImageEvent => ({
     type: "image",
     index,
     base64: png(index === 1 && about === "escapes" ? 255 : index),
   });
   const escaped = png(255).replaceAll("/", "\\/").replaceAll("+", "\\u002B").replaceAll("=", "\\u003d");
-  const cases: [about: string, text: string, pictures: number][] = [
+  const cases: [about: string, text: string, images: number][] = [
     ["plain", `{"created":1,"data":[{"b64_json":"${png(0)}"},{"b64_json":"${png(1)}"}]}`, 2],
     ["escapes", `{"data":[{"b64_json":"${png(0)}"},{"b64_json":"${escaped}"}]}`, 2],
     ["no padding", `{"data":[{"b64_json":"${png(0).replace(/=+$/, "")}"}]}`, 1],
@@ -39,16 +39,16 @@ overEach("A whole answer's pictures come in its order, whatever else is in it", 
       const bytes = new TextEncoder().encode(text);
       await using host = startHost(() => new Response(inPieces(bytes, size)));
       const all = await readAll(await host.create({ n }).feed);
-      assertEquals(all, Array.from({ length: n }, (_, index) => picture(index, about)), `${about}, ${size}`);
+      assertEquals(all, Array.from({ length: n }, (_, index) => image(index, about)), `${about}, ${size}`);
     }
   }
 });
 
-overEach("A text cut at any place gives the same pictures and the same rest", () => {
+overEach("A text cut at any place gives the same images and the same rest", () => {
   const text = '{"a":"\\"","data":[{"b64_json":"QUJD","index":1},{"b64_json":""},{"url":"u"}],"z":[{"b64_json":"R"}]}';
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
-      const cutter = pictureCutter("answer");
+      const cutter = imageCutter("answer");
       const parts = [text.slice(0, first), text.slice(first, second), text.slice(second)];
       const raw = parts.flatMap((part) => cutter.push(part)).map((pieces) => pieces.join(""));
       assertEquals(raw, ["QUJD", ""]);
@@ -61,7 +61,7 @@ overEach("A text cut at any place gives the same pictures and the same rest", ()
   }
 });
 
-overEach("A stream's previews and pictures are passed on", async () => {
+overEach("A stream's previews and images are passed on", async () => {
   const partial = (base64: string, more: object) => ({
     type: "image_generation.partial_image",
     b64_json: base64,
@@ -76,7 +76,7 @@ overEach("A stream's previews and pictures are passed on", async () => {
   });
   const cases: [about: string, n: number, answer: () => Response, expected: ImageEvent[]][] = [
     [
-      "previews, then the picture, then nothing is read",
+      "previews, then the image, then nothing is read",
       1,
       () =>
         events(
@@ -122,7 +122,7 @@ overEach("A stream's previews and pictures are passed on", async () => {
     ["a preview that cannot be read", 1, () => events(partial("%%", {}), completed(png(1))), [
       { type: "image", index: 0, base64: png(1) },
     ]],
-    ["a whole answer instead", 2, () => pictures(png(1), png(2)), [
+    ["a whole answer instead", 2, () => images(png(1), png(2)), [
       { type: "image", index: 0, base64: png(1) },
       { type: "image", index: 1, base64: png(2) },
     ]],
@@ -133,15 +133,15 @@ overEach("A stream's previews and pictures are passed on", async () => {
   }
 });
 
-overEach("An answer without its pictures fails as a whole, for good", async () => {
+overEach("An answer without its images fails as a whole, for good", async () => {
   const cases: [about: string, answer: () => Response, message: string][] = [
-    ["cut off in a picture", () => cut(`{"data":[{"b64_json":"${PNG.slice(0, 30)}`), "broke off"],
-    ["ends in a picture", () => new Response(`{"data":[{"b64_json":"${PNG}`), "expected JSON"],
+    ["cut off in an image", () => cut(`{"data":[{"b64_json":"${PNG.slice(0, 30)}`), "broke off"],
+    ["ends in an image", () => new Response(`{"data":[{"b64_json":"${PNG}`), "expected JSON"],
     ["no JSON", () => new Response("<html>Bad gateway</html>"), "expected JSON"],
     ["nothing", () => new Response(""), "expected JSON"],
     ["a list", () => Response.json([]), "expected a JSON object"],
-    ["no pictures", () => Response.json({ data: [] }), "1 did not come"],
-    ["addresses", () => Response.json({ data: [{ url: "http://10.0.0.1/a.png" }] }), "addresses in place of pictures"],
+    ["no images", () => Response.json({ data: [] }), "1 did not come"],
+    ["addresses", () => Response.json({ data: [{ url: "http://10.0.0.1/a.png" }] }), "addresses in place of images"],
     ["a failure inside", () => Response.json({ error: { message: "no", type: "server_error" } }), "failed"],
     ["an empty stream", () => eventText(""), "1 did not come"],
     ["a cut stream", () =>
@@ -160,7 +160,7 @@ overEach("An answer without its pictures fails as a whole, for good", async () =
   }
 });
 
-overEach("What is no picture fails by itself", async () => {
+overEach("What is no image fails by itself", async () => {
   const gif = btoa("GIF89a\x01\0\x01\0\0\0\0;");
   const cases = ["", "%%%%", "QUJD", PNG.slice(0, -1) + "%", PNG.slice(0, 41), `${PNG}QUJD`, gif, `${PNG}\\"`];
   for (const bad of cases) {
@@ -174,10 +174,10 @@ overEach("What is no picture fails by itself", async () => {
   }
 });
 
-overEach("Pictures that came before an answer broke off are kept, the others fail", async () => {
+overEach("Images that came before an answer broke off are kept, the others fail", async () => {
   const answers: (() => Response)[] = [
     () => cut(`{"data":[{"b64_json":"${png(1)}"},{"b64_json":"${PNG.slice(0, 20)}`),
-    () => pictures(png(1)),
+    () => images(png(1)),
     () => Response.json({ data: [{ b64_json: png(1) }, { url: "https://example.com/" }] }),
     () => events({ type: "image_edit.completed", b64_json: png(1) }, { error: { message: "no" } }),
   ];
@@ -190,7 +190,7 @@ overEach("Pictures that came before an answer broke off are kept, the others fai
   }
 });
 
-overEach("A picture of 50 MB, whole or streamed, leaves the event loop to others", async () => {
+overEach("An image of 50 MB, whole or streamed, leaves the event loop to others", async () => {
   const big = new Uint8Array(37_500_000);
   big.set(Uint8Array.from(atob(PNG), (letter) => letter.charCodeAt(0)));
   for (let at = 64; at < big.length; at += 1) big[at] = at * 31 >> 3;

@@ -2,8 +2,8 @@ import { assert, assertEquals, assertNotEquals, assertRejects } from "@std/asser
 import {
   failure,
   imageCall,
+  images,
   overEach,
-  pictures,
   PNG,
   png,
   readAll,
@@ -13,7 +13,7 @@ import {
 } from "./openai_images_host.ts";
 
 overEach(
-  "Errors of the host are told apart: the client's, the gateway's, and those that may have made pictures",
+  "Errors of the host are told apart: the client's, the gateway's, and those that may have made images",
   async () => {
     const refusal = (error: object) => ({ error: { message: "Your request was rejected", param: null, ...error } });
     const cases: [status: number, body: unknown, kind: string, code: string | undefined, final: boolean][] = [
@@ -116,12 +116,12 @@ overEach("A host that hangs up without an answer may have begun: the error is fi
   await hangUp;
 });
 
-overEach("Requests for one picture each: those that fail do not touch the others", async () => {
+overEach("Requests for one image each: those that fail do not touch the others", async () => {
   await using host = startHost(async (request, index) => {
     assertEquals("n" in await request.json(), false);
     if (index === 1) return Response.json({ error: { message: "no", type: "server_error" } }, { status: 500 });
-    if (index === 3) return pictures("QUJD");
-    return pictures(png(index));
+    if (index === 3) return images("QUJD");
+    return images(png(index));
   });
   const { feed } = host.create({ n: 5 }, { images: { single: true } });
   const all = await readAll(await feed);
@@ -215,7 +215,7 @@ overEach("A client that leaves during an upload ends it", async () => {
   upstream.close();
 });
 
-overEach("Only the whole time counts until a picture begins, and silence within it after that", async () => {
+overEach("Only the whole time counts until an image begins, and silence within it after that", async () => {
   const late = (headAfter: number, bodyAfter: number) => async () => {
     await new Promise((resolve) => setTimeout(resolve, headAfter));
     return new Response(

@@ -2,13 +2,13 @@ import { assert, assertEquals } from "@std/assert";
 import { endIdleWorkers } from "../../lib/images/codec.ts";
 import { IMAGE_FORMATS } from "../../lib/images/types.ts";
 import { imageSizeBase64 } from "../../lib/billing/image_size.ts";
-import { readPicture } from "../../lib/upstreams/openai_images/pictures.ts";
+import { readImage } from "../../lib/upstreams/openai_images/raw_images.ts";
 import {
   events,
   failure,
   imageCall,
+  images,
   overEach,
-  pictures,
   PNG,
   png,
   readAll,
@@ -16,12 +16,12 @@ import {
   WEBP,
 } from "./openai_images_host.ts";
 
-/** A picture with slashes in its base64. */
+/** An image with slashes in its base64. */
 const SLASHES = png(255);
 
-overEach("A picture of another format than the one asked for is converted", async () => {
+overEach("An image of another format than the one asked for is converted", async () => {
   for (const format of IMAGE_FORMATS) {
-    await using host = startHost(() => pictures(PNG));
+    await using host = startHost(() => images(PNG));
     const { feed } = host.create({ format, compression: 50 }, { images: { own_format: true } });
     const [event, ...others] = await readAll(await feed);
     assert(event?.type === "image", format);
@@ -31,7 +31,7 @@ overEach("A picture of another format than the one asked for is converted", asyn
   await endIdleWorkers();
 });
 
-overEach("A picture in any pieces is the same picture", async () => {
+overEach("An image in any pieces is the same image", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   assert(SLASHES.includes("/") && SLASHES.endsWith("="));
@@ -43,12 +43,12 @@ overEach("A picture in any pieces is the same picture", async () => {
   for (const text of texts) {
     for (let at = 0; at <= text.length; at++) {
       const raw = [text.slice(0, at), text.slice(at, at + 2), text.slice(at + 2)];
-      assertEquals(await readPicture(raw, { request, signal }), SLASHES, `${text}, ${at}`);
+      assertEquals(await readImage(raw, { request, signal }), SLASHES, `${text}, ${at}`);
     }
   }
 });
 
-overEach("What is no base64 is no picture, in any pieces", async () => {
+overEach("What is no base64 is no image, in any pieces", async () => {
   const signal = new AbortController().signal;
   const { request } = imageCall({});
   const texts = [
@@ -62,7 +62,7 @@ overEach("What is no base64 is no picture, in any pieces", async () => {
   ];
   for (const text of texts) {
     for (let at = Math.max(0, text.length - 8); at <= text.length; at++) {
-      const error = await failure(readPicture([text.slice(0, at), text.slice(at)], { request, signal }));
+      const error = await failure(readImage([text.slice(0, at), text.slice(at)], { request, signal }));
       assertEquals([error.kind, error.final], ["upstream", true], `${text}, ${at}`);
     }
   }
@@ -81,8 +81,8 @@ overEach("Previews are converted too", async () => {
   await endIdleWorkers();
 });
 
-overEach("A picture that cannot be converted fails, as the upstream's fault", async () => {
-  await using host = startHost(() => pictures(WEBP));
+overEach("An image that cannot be converted fails, as the upstream's fault", async () => {
+  await using host = startHost(() => images(WEBP));
   const [event] = await readAll(await host.create({ format: "png" }).feed);
   assert(event?.type === "failed");
   assertEquals([event.error.kind, event.error.final], ["upstream", true]);

@@ -17,7 +17,7 @@ import { createFetchTransport, type TimeLimits } from "../../lib/upstreams/trans
 import { vendorOf } from "../../lib/upstreams/vendors.ts";
 import { imageRequest } from "../images/request.ts";
 
-/** What carries requests for pictures: tests run over each. */
+/** What carries requests for images: tests run over each. */
 const CARRIERS = { http1: createHttp1Transport, fetch: createFetchTransport };
 
 let carrier: keyof typeof CARRIERS = "http1";
@@ -37,10 +37,10 @@ export function tellsLength(): boolean {
   return carrier === "http1";
 }
 
-/** A picture of 1x1 pixels. */
+/** An image of 1x1 pixels. */
 export const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
-/** The head of a WebP picture of 1x1 pixels. */
+/** The head of a WebP image of 1x1 pixels. */
 export const WEBP = btoa(`RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0${"\0".repeat(10)}`);
 
 /** The PNG with other bytes behind it, to tell one from another. */
@@ -122,7 +122,7 @@ function painter(images: Target["images"]): Model {
   });
 }
 
-/** An uploaded picture of these bytes. */
+/** An uploaded image of these bytes. */
 export function upload(bytes: Uint8Array<ArrayBuffer>, type: "png" | "jpeg" = "png"): InputImage {
   return { bytes, type, orientation: 1, width: 1024, height: 1024 };
 }
@@ -134,8 +134,8 @@ export async function readAll(feed: ImageFeed): Promise<ImageEvent[]> {
   return events;
 }
 
-/** A whole answer of these pictures. */
-export function pictures(...base64: string[]): Response {
+/** A whole answer of these images. */
+export function images(...base64: string[]): Response {
   return Response.json({ created: 1, data: base64.map((b64_json) => ({ b64_json })), usage: { total_tokens: 9 } });
 }
 

@@ -4,8 +4,8 @@ import type { ImageRequest } from "../../lib/images/types.ts";
 import { parseJson } from "../../lib/json/json.ts";
 import {
   events,
+  images,
   overEach,
-  pictures,
   PNG,
   png,
   readAll,
@@ -72,8 +72,8 @@ overEach("A generation is asked for in OpenAI's words", async () => {
     assertEquals(request.headers.get("content-type"), "application/json");
     const body = await request.json();
     bodies.push(body);
-    const picture = body.output_format === "webp" ? WEBP : PNG;
-    return pictures(picture, picture, picture);
+    const image = body.output_format === "webp" ? WEBP : PNG;
+    return images(image, image, image);
   });
   for (const [about, request, images, members] of cases) {
     const { call, feed } = host.create(request, { images });
@@ -89,7 +89,7 @@ overEach("A number that a double cannot hold goes to the host as it came", async
   let text = "";
   await using host = startHost(async (request) => {
     text = await request.text();
-    return pictures(PNG);
+    return images(PNG);
   });
   const rest = parseJson('{"seed":12345678901234567890}');
   assert(rest !== null && typeof rest === "object" && !Array.isArray(rest));
@@ -119,7 +119,7 @@ overEach("An edit arrives as a form, to the last byte", async () => {
     const bytes = await request.bytes();
     assertEquals(request.headers.get("content-length"), tellsLength() ? String(bytes.length) : null);
     forms.push(await new Response(bytes, { headers: request.headers }).formData());
-    return pictures(PNG, PNG);
+    return images(PNG, PNG);
   });
   for (const [about, request, files] of cases) {
     const rest = { input_fidelity: "high", tags: ["a", "b"], 'odd"\r\nname': "é\r\n--x", options: { a: [true] } };
@@ -159,7 +159,7 @@ overEach("An edit arrives as a form, to the last byte", async () => {
 });
 
 overEach(
-  "Several pictures with previews are asked for one by one, as previews do not tell whose they are",
+  "Several images with previews are asked for one by one, as previews do not tell whose they are",
   async () => {
     const asked: unknown[] = [];
     await using host = startHost(async (request, index) => {

@@ -1,4 +1,4 @@
-/** Pictures and files in URLs: a `data:` URL carries the bytes, any other names them. */
+/** Images and files in URLs: a `data:` URL carries the bytes, any other names them. */
 import { Buffer } from "node:buffer";
 import type { Media } from "./types.ts";
 
@@ -32,12 +32,12 @@ export function writeMediaUrl(media: Media): string {
 /** Hosts at which Gemini takes a URL for a video, whatever else the request says of it. */
 const VIDEO_HOST = /^(?!img\.)(?:[^.]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be)\.?$/;
 
-/** The type of a picture, at the end of a URL's path. */
+/** The type of an image, at the end of a URL's path. */
 const PICTURE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
 
 /**
  * The kind of input that media is, in the catalog's words; `text` for plain text and its kin. An address at YouTube is a
- * video. Any other URL that tells no type is taken for a picture, unless it has a file name.
+ * video. Any other URL that tells no type is taken for an image, unless it has a file name.
  */
 export function modalityOf(media: Media, name?: string): "image" | "audio" | "video" | "text" | "file" {
   if (media.kind === "url" && VIDEO_HOST.test(URL.parse(media.url)?.hostname ?? "")) return "video";
@@ -46,8 +46,8 @@ export function modalityOf(media: Media, name?: string): "image" | "audio" | "vi
   return media.mediaType === undefined && name === undefined ? "image" : "file";
 }
 
-/** The type of the picture that a URL's path names; undefined where it names none. */
-export function pictureTypeOf(url: string): string | undefined {
+/** The type of the image that a URL's path names; undefined where it names none. */
+export function imageTypeOf(url: string): string | undefined {
   const ending = PICTURE_ENDING.exec(url)?.[1];
   return ending === undefined ? undefined : normalizeMediaType(`image/${ending}`);
 }

@@ -1,5 +1,5 @@
 /** Pictures and files. */
-import { pictureTypeOf } from "../canonical/media.ts";
+import { imageTypeOf } from "../canonical/media.ts";
 import type { Media } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 
@@ -12,6 +12,6 @@ export function writeMedia(media: Media, name?: string): JsonObject {
   if (media.kind === "bytes") {
     return { inlineData: { mimeType: media.mediaType, data: media.base64, ...displayName } };
   }
-  const mimeType = media.mediaType ?? pictureTypeOf(media.url);
+  const mimeType = media.mediaType ?? imageTypeOf(media.url);
   return { fileData: { ...(mimeType !== undefined && { mimeType }), fileUri: media.url, ...displayName } };
 }

@@ -1,18 +1,18 @@
-/** The embedded model `canvas`: pictures without a network. `docs/images.md` says what it paints and how it edits. */
+/** The embedded model `canvas`: images without a network. `docs/images.md` says what it paints and how it edits. */
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
 import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
-import type { Painting } from "../../images/codec_jobs.ts";
+import type { Painting } from "../../images/codec_messages.ts";
 import { runJob } from "../../images/codec_pool.ts";
 import { area } from "../../images/pixel_limits.ts";
 import { inSlices } from "../../scheduler.ts";
 import type { ImageCall, ImageEvent, ImageFeed, ImageRequest, ImageUpstream } from "../../images/types.ts";
 
-/** Most previews of a picture. */
+/** Most previews of an image. */
 const MOST_PREVIEWS = 3;
 
 /**
- * The model as an upstream. A picture is painted when it is asked for: one at a time for each request, in the order of
+ * The model as an upstream. An image is painted when it is asked for: one at a time for each request, in the order of
  * their numbers, each after its previews. Once the call's signal is aborted, `read()` rejects with the signal's reason;
  * after `cancel()` it gives `undefined`.
  */
@@ -24,7 +24,7 @@ export function createCanvas(): ImageUpstream {
     async create(call) {
       call.signal.throwIfAborted();
       const { request, dropped } = call;
-      for (const picture of request.images) checkPixels(picture);
+      for (const image of request.images) checkPixels(image);
       if (request.mask !== undefined) checkPixels(request.mask);
       for (const name of Object.keys(request.rest)) dropped.add(name);
       return createFeed(call);
@@ -73,7 +73,7 @@ async function* makeEvents(request: ImageRequest, signal: AbortSignal): AsyncGen
   return undefined;
 }
 
-/** One picture or preview, as base64. */
+/** One image or preview, as base64. */
 async function make(
   { kind, prompt, size, format, compression, images, mask }: ImageRequest,
   { index, step, signal }: { index: number; step?: number; signal: AbortSignal },
@@ -91,7 +91,7 @@ async function make(
     );
   }
   if (images.length === 0) {
-    throw new GatewayError("invalid", "Cannot edit: expected at least one picture", { param: "image" });
+    throw new GatewayError("invalid", "Cannot edit: expected at least one image", { param: "image" });
   }
   const orientations = images.map(({ orientation }) => orientation);
   const uploads = [...images, ...(mask === undefined ? [] : [mask])];

@@ -5,7 +5,7 @@ import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import { type Incoming, wasNeverSent } from "../transport.ts";
 
-/** Words for "not this picture", whatever the status says. */
+/** Words for "not this image", whatever the status says. */
 const REFUSALS: ReadonlySet<string> = new Set([
   "content_policy_violation",
   "moderation_blocked",
@@ -19,7 +19,7 @@ const NOT_BEGUN: ReadonlySet<number> = new Set([401, 403, 429, 498, 503, 529]);
 const FAILS_OVER: ReadonlySet<ErrorKind> = new Set(["upstream", "exhausted", "overloaded", "timeout"]);
 
 /**
- * Makes an error final: a second try could make the same pictures once more, at somebody's expense. Errors that never
+ * Makes an error final: a second try could make the same images once more, at somebody's expense. Errors that never
  * lead to another try stay what they are, and so does everything that is no error of ours.
  */
 export function asFinal(error: unknown): unknown {

@@ -3,30 +3,30 @@ import { GatewayError } from "../../errors.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 import type { Incoming } from "../transport.ts";
 import { asFinal } from "./failures.ts";
-import { readPicture } from "./pictures.ts";
+import { readImage } from "./raw_images.ts";
 import { readAnswer, type Sent } from "./read_answer.ts";
 
 /** What an answer is for. */
 interface Asked {
   request: ImageRequest;
-  /** How many pictures the host was asked for. */
+  /** How many images the host was asked for. */
   n: number;
-  /** Aborted when nobody wants the pictures any more. */
+  /** Aborted when nobody wants the images any more. */
   signal: AbortSignal;
   /** Whether it matters what the answer reports of uploaded images. */
   readsUsage: boolean;
 }
 
 /**
- * The pictures of one answer. Where it fails before the first, `read` throws; later, the pictures that are still missing
- * fail. What comes after the last picture is not read.
+ * The images of one answer. Where it fails before the first, `read` throws; later, the images that are still missing
+ * fail. What comes after the last image is not read.
  */
 export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage }: Asked): ImageFeed {
   const sent = readAnswer(incoming, { readsUsage });
   const missing = new Set(Array.from({ length: n }, (_, index) => index));
   const steps = new Map<number, number>();
   const queue: ImageEvent[] = [];
-  /** Tokens of uploaded images that pictures were delivered with. */
+  /** Tokens of uploaded images that images were delivered with. */
   let reported = 0;
   let over = false;
   let cancelled = false;
@@ -39,9 +39,9 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
   async function next(): Promise<ImageEvent | undefined> {
     const { done, value } = await sent.next();
     if (done === true) {
-      throw new GatewayError("upstream", `Expected ${n} pictures from the upstream, ${missing.size} did not come`);
+      throw new GatewayError("upstream", `Expected ${n} images from the upstream, ${missing.size} did not come`);
     }
-    return value.type === "picture" ? await readFinished(value) : await readPreview(value);
+    return value.type === "image" ? await readFinished(value) : await readPreview(value);
   }
 
   async function readFinished({ raw, index: said, inputImageTokens = 0 }: Sent): Promise<ImageEvent | undefined> {
@@ -50,9 +50,9 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     missing.delete(index);
     if (missing.size === 0) finish();
     try {
-      const base64 = await readPicture(raw, { request, signal });
+      const base64 = await readImage(raw, { request, signal });
       if (!(inputImageTokens > reported)) return { type: "image", index, base64 };
-      // The uploads of one request are counted once: each of its pictures may report all of them.
+      // The uploads of one request are counted once: each of its images may report all of them.
       const more = inputImageTokens - reported;
       reported = inputImageTokens;
       return { type: "image", index, base64, inputImageTokens: more };
@@ -69,7 +69,7 @@ export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage 
     const step = saidStep ?? steps.get(index) ?? 0;
     steps.set(index, step + 1);
     try {
-      return { type: "partial", index, step, base64: await readPicture(raw, { request, signal }) };
+      return { type: "partial", index, step, base64: await readImage(raw, { request, signal }) };
     } catch {
       return undefined;
     }
@@ -120,7 +120,7 @@ export function lateFeed(start: Promise<ImageFeed>, cancel: () => void): ImageFe
   };
 }
 
-/** Pictures that are made by one request each, in the order they come. Those that fail do not touch the others. */
+/** Images that are made by one request each, in the order they come. Those that fail do not touch the others. */
 export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => void): ImageFeed {
   const parts = starts.map((start) => lateFeed(start, cancel));
   const pending = new Map(parts.map((part, index) => [index, quiet(readPart(part, index))]));

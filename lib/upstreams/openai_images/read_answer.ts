@@ -3,30 +3,30 @@ import { GatewayError } from "../../errors.ts";
 import { sseReader } from "../../server/sse.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Incoming } from "../transport.ts";
-import { pictureCutter, type RawPicture } from "./cut_pictures.ts";
+import { imageCutter, type RawImage } from "./cut_images.ts";
 import { innerFailure } from "./failures.ts";
 
-/** A picture or a preview, with what the host says of its place. */
+/** An image or a preview, with what the host says of its place. */
 export interface Sent {
-  type: "picture" | "preview";
-  raw: RawPicture;
-  /** Its place among the pictures of this answer; absent: the host says nothing. */
+  type: "image" | "preview";
+  raw: RawImage;
+  /** Its place among the images of this answer; absent: the host says nothing. */
   index?: number;
-  /** Place of a preview among those of its picture; absent as above. */
+  /** Place of a preview among those of its image; absent as above. */
   step?: number;
   /** Tokens of uploaded images, as far as the answer reports them by then. */
   inputImageTokens?: number;
 }
 
-/** Most bytes of one answer: ten pictures of 40 MB in base64, and room. */
+/** Most bytes of one answer: ten images of 40 MB in base64, and room. */
 const ANSWER_BYTES = 512 * 1024 * 1024;
 
-/** Longest event, in characters: a picture of the largest length and what stands beside it. */
+/** Longest event, in characters: an image of the largest length and what stands beside it. */
 const EVENT_LENGTH = 136 * 1024 * 1024;
 
 /**
- * Pictures as they come.
- * @param readsUsage a whole answer reports its usage after the pictures: the last one waits for that
+ * Images as they come.
+ * @param readsUsage a whole answer reports its usage after the images: the last one waits for that
  * @throws {GatewayError} `upstream` where the answer breaks off, cannot be read or is too much; what the host itself says
  */
 export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boolean }): AsyncGenerator<Sent> {
@@ -35,7 +35,7 @@ export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boo
   return readsUsage ? withUsage(incoming) : readWhole(incoming);
 }
 
-/** The last picture comes with the usage; without one where the answer breaks off after it. */
+/** The last image comes with the usage; without one where the answer breaks off after it. */
 async function* withUsage(incoming: Incoming): AsyncGenerator<Sent> {
   const sent = readWhole(incoming);
   let last: Sent | undefined;
@@ -56,18 +56,18 @@ async function* withUsage(incoming: Incoming): AsyncGenerator<Sent> {
   if (last !== undefined) yield last;
 }
 
-/** Returns what stands beside the pictures. */
+/** Returns what stands beside the images. */
 async function* readWhole(incoming: Incoming): AsyncGenerator<Sent, JsonObject> {
-  const cutter = pictureCutter("answer");
+  const cutter = imageCutter("answer");
   for await (const text of texts(incoming)) {
-    for (const raw of cutter.push(text)) yield { type: "picture", raw };
+    for (const raw of cutter.push(text)) yield { type: "image", raw };
   }
   const rest = cutter.end();
   if (!isObject(rest)) throw new GatewayError("upstream", "Cannot read the upstream's answer: expected a JSON object");
   const failure = innerFailure(rest);
   if (failure !== undefined) throw failure;
   if (Array.isArray(rest.data) && rest.data.some((item) => isObject(item) && typeof item.url === "string")) {
-    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of pictures");
+    throw new GatewayError("upstream", "Cannot use the upstream's answer: it has addresses in place of images");
   }
   return rest;
 }
@@ -87,10 +87,10 @@ async function* readStream(incoming: Incoming): AsyncGenerator<Sent> {
   for (const frame of reader.end()) yield* readEvent(frame.data, frame.event);
 }
 
-/** Events that bring no picture and no error are passed over: hosts have their own. */
+/** Events that bring no image and no error are passed over: hosts have their own. */
 function* readEvent(data: string, eventName: string | undefined): Generator<Sent> {
   if (data === "[DONE]") return;
-  const cutter = pictureCutter("event");
+  const cutter = imageCutter("event");
   const [raw] = cutter.push(data);
   const event = cutter.end();
   if (!isObject(event)) return;
@@ -99,7 +99,7 @@ function* readEvent(data: string, eventName: string | undefined): Generator<Sent
   const type = typeof event.type === "string" ? event.type : eventName ?? "";
   if (raw === undefined) return;
   const index = placeOf(event.index);
-  if (type.endsWith(".completed")) yield { type: "picture", raw, index, inputImageTokens: reportedTokens(event) };
+  if (type.endsWith(".completed")) yield { type: "image", raw, index, inputImageTokens: reportedTokens(event) };
   if (type.endsWith(".partial_image")) yield { type: "preview", raw, index, step: placeOf(event.partial_image_index) };
 }
 

@@ -1,4 +1,4 @@
-/** A request for pictures in OpenAI's words: JSON for new ones, a form for edits. */
+/** A request for images in OpenAI's words: JSON for new ones, a form for edits. */
 import type { Target } from "../../catalog/model.ts";
 import type { ImageRequest, InputImage } from "../../images/types.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/json.ts";
@@ -7,7 +7,7 @@ import type { Form, FormFile } from "./multipart.ts";
 /** How a host is asked. */
 export interface Asking {
   target: Target;
-  /** How many pictures this one request is for. */
+  /** How many images this one request is for. */
   n: number;
   stream: boolean;
 }
@@ -36,7 +36,7 @@ export function writeMembers(request: ImageRequest, { target, n, stream }: Askin
   };
 }
 
-/** The same as a form with the pictures: one is `image`, several are `image[]` each. */
+/** The same as a form with the images: one is `image`, several are `image[]` each. */
 export function writeEdit(request: ImageRequest, asking: Asking): Form {
   const fields = Object.entries(writeMembers(request, asking)).flatMap(([name, value]) => fieldsOf(name, value));
   const { images, mask } = request;

@@ -4,18 +4,18 @@ import type { Encoding } from "./codec_files.ts";
 import type { Pixels } from "./pixels.ts";
 import type { Size } from "./types.ts";
 
-/** One of a request's pictures, or a preview of it. */
+/** One of a request's images, or a preview of it. */
 export interface Painting {
   prompt: string;
   size: Size;
-  /** Which of the request's pictures. */
+  /** Which of the request's images. */
   index: number;
   /** Present for a preview: 0 is the coarsest. */
   step?: number;
   encoding: Encoding;
 }
 
-/** One task. The worker asks for the files of an edit when it comes to them: first the pictures, then the mask. */
+/** One task. The worker asks for the files of an edit when it comes to them: first the images, then the mask. */
 export type Job =
   | { type: "encode"; pixels: Pixels; encoding: Encoding }
   | { type: "decode"; bytes: Uint8Array<ArrayBuffer> }

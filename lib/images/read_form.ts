@@ -18,8 +18,8 @@ export async function readForm(
   if (!/^\s*multipart\/form-data\b/i.test(request.headers.get("content-type") ?? "")) {
     throw new GatewayError(
       "invalid",
-      "Cannot read the body: expected multipart/form-data with the picture as a file in the field `image`; " +
-        "JSON and URLs of pictures are not taken here",
+      "Cannot read the body: expected multipart/form-data with the image as a file in the field `image`; " +
+        "JSON and URLs of images are not taken here",
     );
   }
   const { uploads } = gateway.config.images;

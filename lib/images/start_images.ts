@@ -1,4 +1,4 @@
-/** From a request to a feed of pictures: an upstream is found, and time and the client's presence are watched. */
+/** From a request to a feed of images: an upstream is found, and time and the client's presence are watched. */
 import { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -36,7 +36,7 @@ export interface Started {
 }
 
 /**
- * Tries the targets in turn until one starts. Its pictures may be under way then, so that there is no other try; nor is
+ * Tries the targets in turn until one starts. Its images may be under way then, so that there is no other try; nor is
  * there one after an error that is final.
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
@@ -129,7 +129,7 @@ export interface Watch {
 export interface Watched {
   /** Aborted when the client has gone. */
   client: AbortSignal;
-  /** Asked when the client has gone: true where the pictures are made all the same. */
+  /** Asked when the client has gone: true where the images are made all the same. */
   drains: () => boolean;
   /** Given up when the process ends; its reason is what the client is told. */
   interrupted: StopSignal;
@@ -146,7 +146,7 @@ export function watchRequest({ client, drains, interrupted, totalMs }: Watched):
   else interrupted.addEventListener("abort", interrupt);
   const timer = setTimeout(() => {
     control.abort(
-      new GatewayError("timeout", `Cannot wait for the pictures any longer: ${totalMs / 1000} s have gone by`, {
+      new GatewayError("timeout", `Cannot wait for the images any longer: ${totalMs / 1000} s have gone by`, {
         final: true,
       }),
     );

@@ -1,25 +1,25 @@
-/** Reads JSON that is mostly pictures: their base64 is cut out while it arrives, the little that is left is parsed. */
+/** Reads JSON that is mostly images: their base64 is cut out while it arrives, the little that is left is parsed. */
 import { GatewayError } from "../../errors.ts";
 import { type Json, parseJson } from "../../json/json.ts";
 
 /** Base64 as it stood in the JSON text, in pieces, escapes and all. */
-export type RawPicture = readonly string[];
+export type RawImage = readonly string[];
 
 /** A reader of one JSON text. */
-export interface PictureCutter {
-  /** Takes the next text; answers the pictures that end in it. @throws {GatewayError} `upstream` past a limit */
-  push(text: string): RawPicture[];
+export interface ImageCutter {
+  /** Takes the next text; answers the images that end in it. @throws {GatewayError} `upstream` past a limit */
+  push(text: string): RawImage[];
   /**
-   * What is left when the text is over, the pictures replaced by short strings.
+   * What is left when the text is over, the images replaced by short strings.
    * @throws {GatewayError} `upstream` where it is no JSON or breaks off
    */
   end(): Json;
 }
 
-/** Longest picture, in characters of base64: three times the largest a plain file of 3840x2160 pixels takes. */
+/** Longest image, in characters of base64: three times the largest a plain file of 3840x2160 pixels takes. */
 const PICTURE_LENGTH = 128 * 1024 * 1024;
 
-/** Longest text beside the pictures, in characters: ten prompts as the upstream has revised them, many times over. */
+/** Longest text beside the images, in characters: ten prompts as the upstream has revised them, many times over. */
 const REST_LENGTH = 4 * 1024 * 1024;
 
 /** Longest name of a member that matters here, in characters. */
@@ -27,10 +27,10 @@ const NAME_LENGTH = 16;
 
 /**
  * Starts a reader.
- * @param where `answer`: pictures are the members `b64_json` of the objects in the list `data`; `event`: the text itself
+ * @param where `answer`: images are the members `b64_json` of the objects in the list `data`; `event`: the text itself
  * is one object with such a member
  */
-export function pictureCutter(where: "answer" | "event"): PictureCutter {
+export function imageCutter(where: "answer" | "event"): ImageCutter {
   const place = where === "answer" ? "{[{" : "{";
   const rest: string[] = [];
   let restLength = 0;
@@ -43,9 +43,9 @@ export function pictureCutter(where: "answer" | "event"): PictureCutter {
   let name = "";
   let topName = "";
   let inName = false;
-  /** The picture that is being read. */
-  let picture: string[] | undefined;
-  let pictureLength = 0;
+  /** The image that is being read. */
+  let image: string[] | undefined;
+  let imageLength = 0;
   let count = 0;
 
   function keep(text: string): void {
@@ -54,12 +54,12 @@ export function pictureCutter(where: "answer" | "event"): PictureCutter {
     rest.push(text);
   }
 
-  function isPictureNext(): boolean {
+  function isImageNext(): boolean {
     return mark === ":" && name === "b64_json" && levels.length === place.length && levels.join("") === place &&
       (where === "event" || topName === "data");
   }
 
-  /** Takes a character outside of pictures; answers whether a picture starts after it. */
+  /** Takes a character outside of images; answers whether an image starts after it. */
   function step(letter: string): boolean {
     if (inString) {
       if (escaped) escaped = false;
@@ -74,7 +74,7 @@ export function pictureCutter(where: "answer" | "event"): PictureCutter {
     }
     switch (letter) {
       case '"':
-        if (isPictureNext()) return true;
+        if (isImageNext()) return true;
         inString = true;
         inName = mark !== ":" && levels.at(-1) === "{";
         if (inName) name = "";
@@ -95,14 +95,14 @@ export function pictureCutter(where: "answer" | "event"): PictureCutter {
     return false;
   }
 
-  /** Takes what belongs to the picture; answers where it ends, or the text's end. */
-  function takePicture(text: string, { at, into }: { at: number; into: string[] }): number {
+  /** Takes what belongs to the image; answers where it ends, or the text's end. */
+  function takeImage(text: string, { at, into }: { at: number; into: string[] }): number {
     // A quote inside base64 would be escaped, but there is none in base64.
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
-    pictureLength += end - at;
-    if (pictureLength > PICTURE_LENGTH) {
-      throw new GatewayError("upstream", "Cannot read the upstream's answer: a picture is too large");
+    imageLength += end - at;
+    if (imageLength > PICTURE_LENGTH) {
+      throw new GatewayError("upstream", "Cannot read the upstream's answer: an image is too large");
     }
     into.push(text.slice(at, end));
     return end;
@@ -110,26 +110,26 @@ export function pictureCutter(where: "answer" | "event"): PictureCutter {
 
   return {
     push(text) {
-      const done: RawPicture[] = [];
+      const done: RawImage[] = [];
       let at = 0;
       let from = 0;
       while (at < text.length) {
-        if (picture !== undefined) {
-          from = at = takePicture(text, { at, into: picture });
+        if (image !== undefined) {
+          from = at = takeImage(text, { at, into: image });
           if (at === text.length) break;
-          done.push(picture);
-          picture = undefined;
-          pictureLength = 0;
+          done.push(image);
+          image = undefined;
+          imageLength = 0;
           at++;
           continue;
         }
         if (step(text.charAt(at++))) {
           keep(`${text.slice(from, at)}${count++}`);
-          picture = [];
+          image = [];
           from = at;
         }
       }
-      if (picture === undefined) keep(text.slice(from));
+      if (image === undefined) keep(text.slice(from));
       return done;
     },
     end() {

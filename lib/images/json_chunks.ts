@@ -1,4 +1,4 @@
-/** JSON around pictures, piece by piece: a picture of 30 MB is never copied into a larger text. */
+/** JSON around images, piece by piece: an image of 30 MB is never copied into a larger text. */
 import { type JsonObject, writeJson } from "../json/json.ts";
 import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 
@@ -6,7 +6,7 @@ import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 const PIECE_LENGTH = 256 * 1024;
 
 /** A JSON object with the member `b64_json` among others, in the order given. */
-export function* pictureObject(before: JsonObject, base64: string, after: JsonObject): Generator<string> {
+export function* imageObject(before: JsonObject, base64: string, after: JsonObject): Generator<string> {
   yield `{${members(before, "", ",")}"b64_json":"`;
   for (let at = 0; at < base64.length; at += PIECE_LENGTH) {
     // Base64 stays as it is; whatever else an upstream may have sent cannot end the string.

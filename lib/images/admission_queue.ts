@@ -2,7 +2,7 @@
 import { GatewayError } from "../errors.ts";
 
 /** What a gate lets through. */
-export interface GateLimits {
+export interface AdmissionQueueLimits {
   /** Sum of the sizes of what is inside at one time: uploads that are read, each of size 1, or pixels. */
   concurrent: number;
   /** Requests that may wait for it. */
@@ -14,7 +14,7 @@ export interface GateLimits {
 }
 
 /** A gate that requests pass. */
-export interface UploadGate {
+export interface AdmissionQueue {
   /**
    * Resolves when there is room, to what must be called once it is free again. What is larger than all the room has it for
    * itself. A small request may overtake a large one that waits. The server hardly notices that a
@@ -35,7 +35,9 @@ interface Waiting {
 }
 
 /** Opens a gate. */
-export function createUploadGate({ concurrent, waiting, waitMs, busy = tooManyUploads }: GateLimits): UploadGate {
+export function createAdmissionQueue(
+  { concurrent, waiting, waitMs, busy = tooManyUploads }: AdmissionQueueLimits,
+): AdmissionQueue {
   let inside = 0;
   const queue = new Set<Waiting>();
 

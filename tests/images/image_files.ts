@@ -1,4 +1,4 @@
-/** Small pictures for tests, made byte by byte. Their headers are right; what comes after is not looked at. */
+/** Small images for tests, made byte by byte. Their headers are right; what comes after is not looked at. */
 import { Buffer } from "node:buffer";
 import { deflateSync } from "node:zlib";
 

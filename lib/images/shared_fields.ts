@@ -8,7 +8,7 @@ import { IMAGE_FORMATS, type ImageRequest } from "./types.ts";
 /** Longest prompt, in characters. */
 const PROMPT_CHARACTERS = 32_000;
 
-/** Most pictures of one request. */
+/** Most images of one request. */
 const MOST_PICTURES = 10;
 
 /** What the operator decides about parameters. */
@@ -22,7 +22,7 @@ export const sharedFields = {
   model: z.string().min(1).max(256).describe("Id of an image model"),
   prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${PROMPT_CHARACTERS} characters` })
     .describe(`What to show, in at most ${PROMPT_CHARACTERS} characters`),
-  n: z.number().int().min(1).max(MOST_PICTURES).nullish().describe("Number of pictures; default 1"),
+  n: z.number().int().min(1).max(MOST_PICTURES).nullish().describe("Number of images; default 1"),
   size: z.string().nullish().describe("`auto` (the default) or `<width>x<height>`"),
   output_format: z.enum(IMAGE_FORMATS).nullish().describe("Default png"),
   output_compression: z.number().int().min(0).max(100).nullish().describe("Quality of jpeg and webp"),
@@ -32,10 +32,10 @@ export const sharedFields = {
   }).nullish().describe("Default auto"),
   moderation: z.enum(["auto", "low"]).nullish(),
   response_format: z.literal("b64_json", {
-    error: 'Expected "b64_json": pictures are sent as base64, there are no URLs',
+    error: 'Expected "b64_json": images are sent as base64, there are no URLs',
   }).nullish(),
   stream: z.boolean().nullish().describe("Answer as server-sent events; default false"),
-  partial_images: z.number().int().min(0).max(3).nullish().describe("Previews per picture of a stream; default 0"),
+  partial_images: z.number().int().min(0).max(3).nullish().describe("Previews per image of a stream; default 0"),
   user: z.string().nullish(),
 };
 

@@ -2,19 +2,19 @@
 import { GatewayError } from "../errors.ts";
 import { imageSizeBase64 } from "../billing/image_size.ts";
 import { sizeText } from "./size.ts";
-import { type ImageUsage, NO_USAGE, tokensOfImage } from "./tariff.ts";
+import { type ImageUsage, NO_USAGE, tokensOfImage } from "./image_pricing.ts";
 import type { ImageEvent, ImageRequest } from "./types.ts";
 
-/** A finished picture. */
-export interface Picture {
-  /** Its place among the pictures asked for. */
+/** A finished image. */
+export interface FinishedImage {
+  /** Its place among the images asked for. */
   index: number;
   base64: string;
 }
 
-/** What is known of a picture that has just come. */
-export interface Delivered {
-  picture: Picture;
+/** What is known of an image that has just come. */
+export interface DeliveredImage {
+  image: FinishedImage;
   /** Its actual size, such as `1024x1024`; `unknown` where it cannot be read. */
   size: string;
   /** What it costs; the first of a request carries the prompt, so that all together are the bill. */
@@ -29,7 +29,7 @@ export interface ImageBill {
 }
 
 /** How requests are counted. */
-export interface TallyOptions {
+export interface ImageCountOptions {
   /** o200k tokens of the prompt. */
   promptTokens: number;
   /** Whether tokens of uploaded images are billed where the upstream reports them. */
@@ -39,43 +39,43 @@ export interface TallyOptions {
 /** Most tokens of uploaded images that an upstream is believed, as of any other class. */
 const MOST_TOKENS = 1_000_000_000;
 
-/** Counts pictures as they come. A failed one costs nothing. */
-export class Tally {
+/** Counts images as they come. A failed one costs nothing. */
+export class ImageUsageCounter {
   readonly #request: ImageRequest;
-  readonly #options: TallyOptions;
-  /** Sizes of the pictures that have come, by their index. */
+  readonly #options: ImageCountOptions;
+  /** Sizes of the images that have come, by their index. */
   readonly #sizes = new Map<number, string>();
   #usage: ImageUsage = NO_USAGE;
   #failure: GatewayError | undefined;
 
-  constructor(request: ImageRequest, options: TallyOptions) {
+  constructor(request: ImageRequest, options: ImageCountOptions) {
     this.#request = request;
     this.#options = options;
   }
 
-  /** How many pictures have come. */
+  /** How many images have come. */
   get count(): number {
     return this.#sizes.size;
   }
 
-  /** The bill so far: nothing without a picture. */
+  /** The bill so far: nothing without an image. */
   get bill(): ImageBill {
     const sizes = [...this.#sizes].sort(([one], [other]) => one - other).map(([, size]) => size);
     return { usage: this.#usage, sizes };
   }
 
-  /** Why there is no picture. Upstreams that end without one and without a word are at fault themselves. */
+  /** Why there is no image. Upstreams that end without one and without a word are at fault themselves. */
   get failure(): GatewayError {
-    return this.#failure ?? new GatewayError("upstream", "The upstream ended without a picture", { final: true });
+    return this.#failure ?? new GatewayError("upstream", "The upstream ended without an image", { final: true });
   }
 
-  /** Whether an index is that of a picture that is still missing. */
+  /** Whether an index is that of an image that is still missing. */
   isMissing(index: number): boolean {
     return Number.isInteger(index) && index >= 0 && index < this.#request.n && !this.#sizes.has(index);
   }
 
-  /** Takes note of a picture; `undefined` where nobody asked for it, or it was there already. */
-  deliver({ index, base64, inputImageTokens }: Extract<ImageEvent, { type: "image" }>): Delivered | undefined {
+  /** Takes note of an image; `undefined` where nobody asked for it, or it was there already. */
+  deliver({ index, base64, inputImageTokens }: Extract<ImageEvent, { type: "image" }>): DeliveredImage | undefined {
     if (!this.isMissing(index) || base64 === "") return undefined;
     const actual = imageSizeBase64(base64);
     const size = actual === undefined ? "unknown" : sizeText(actual);
@@ -91,10 +91,10 @@ export class Tally {
       inputImages: inputImages + usage.inputImages,
       output: output + usage.output,
     };
-    return { picture: { index, base64 }, size, usage };
+    return { image: { index, base64 }, size, usage };
   }
 
-  /** Takes note of a picture that will not come. The first reason is kept. */
+  /** Takes note of an image that will not come. The first reason is kept. */
   fail(error: GatewayError): void {
     this.#failure ??= error;
   }

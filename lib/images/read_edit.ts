@@ -1,14 +1,14 @@
-/** Requests to edit pictures: a form becomes an `ImageRequest`. */
+/** Requests to edit images: a form becomes an `ImageRequest`. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
+import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./shared_fields.ts";
 import { fittingSize, readSize } from "./size.ts";
 import type { ImageRequest, InputImage, Size } from "./types.ts";
-import { checkMask, readUpload, refuse } from "./upload.ts";
+import { checkMask, readUpload, refuse } from "./read_upload.ts";
 
-/** Most pictures that one request may edit. */
+/** Most images that one request may edit. */
 const MOST_IMAGES = 16;
 
 /** The text fields of `POST /v1/images/edits`, with numbers and booleans read from their text. Unknown fields pass. */
@@ -31,7 +31,7 @@ interface Fields {
 }
 
 /**
- * Reads the form of an edit. Text is checked before any picture is looked at.
+ * Reads the form of an edit. Text is checked before any image is looked at.
  * @throws {GatewayError} `invalid`
  */
 export async function readEdit(form: FormData, defaults: ImageDefaults): Promise<ImageRequest> {
@@ -48,7 +48,7 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
     });
   }
   if (files.length > MOST_IMAGES) {
-    throw refuse("image", `expected at most ${MOST_IMAGES} pictures, not ${files.length}`);
+    throw refuse("image", `expected at most ${MOST_IMAGES} images, not ${files.length}`);
   }
   const images: InputImage[] = [];
   for (const [index, file] of files.entries()) {
@@ -67,7 +67,7 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
   };
 }
 
-/** The size of the picture as a viewer sees it, or the most similar that the rules allow. */
+/** The size of the image as a viewer sees it, or the most similar that the rules allow. */
 function sizeOfOriginal(image: InputImage | undefined): Size {
   if (image === undefined) throw new RangeError("Cannot take the size of the original: there is none");
   return fittingSize(image);

@@ -1,20 +1,20 @@
-/** The streamed answer to a request for pictures. */
+/** The streamed answer to a request for images. */
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { formatFrame } from "../server/sse.ts";
 import { writeJson } from "../json/json.ts";
 import { type PatientReader, patientReader } from "../request/patient_reader.ts";
 import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 import { openaiError } from "../protocols/error_bodies.ts";
-import { joined, pictureObject } from "./pieces.ts";
-import { numInputImages, writeUsage } from "./result.ts";
-import type { Delivered, ImageBill, Tally } from "./tally.ts";
+import { imageObject, joined } from "./json_chunks.ts";
+import { numInputImages, writeUsage } from "./write_result.ts";
+import type { DeliveredImage, ImageBill, ImageUsageCounter } from "./image_usage.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "./types.ts";
 
 /** What a streamed answer is made of. */
 export interface ImageStream {
   feed: ImageFeed;
   request: ImageRequest;
-  tally: Tally;
+  tally: ImageUsageCounter;
   /** The time in Unix seconds. */
   seconds: () => number;
   /** Silence after which a keep-alive goes out, in milliseconds. */
@@ -22,7 +22,7 @@ export interface ImageStream {
   /** How long the client may leave what there is unread, in milliseconds. */
   unreadMs: number;
   /**
-   * Enters the charge for all pictures that are there, once. Asked for before the last thing that the client gets, or
+   * Enters the charge for all images that are there, once. Asked for before the last thing that the client gets, or
    * would have got. Gives the cost in USD.
    */
   charge: (hasLeft: boolean) => Promise<string>;
@@ -38,12 +38,12 @@ type Written = Omit<ImageStream, "charge"> & { charge: () => Promise<string> };
 const KEEP_ALIVE = ": keep-alive\n";
 
 /**
- * Starts a streamed answer. It resolves when there is something to send: a request that fails before its first picture
+ * Starts a streamed answer. It resolves when there is something to send: a request that fails before its first image
  * or preview throws and can still become an HTTP error. Where that takes longer than the time between keep-alives, the
  * stream begins with one, and errors are written into it.
  *
  * Nothing is read from the feed unless the client reads.
- * @throws {GatewayError} the error that came in place of a first picture
+ * @throws {GatewayError} the error that came in place of a first image
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
@@ -75,7 +75,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   return new ReadableStream<Uint8Array>({
     start(controller) {
       watch = watchReader(stream.unreadMs, (error) => {
-        // Mostly in the midst of a picture, where nothing else can be said.
+        // Mostly in the midst of an image, where nothing else can be said.
         controller.error(error);
         void leave();
       });
@@ -133,7 +133,7 @@ async function* writeSteps(
   }
 }
 
-/** What the client gets of an event; nothing of a picture that fails, as long as others may come. */
+/** What the client gets of an event; nothing of an image that fails, as long as others may come. */
 async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<string> | undefined> {
   const { tally, request, charge } = stream;
   if (event.type === "failed") {
@@ -150,12 +150,12 @@ function writePartial(
   { index, step, base64 }: Extract<ImageEvent, { type: "partial" }>,
   stream: Written,
 ): Iterable<string> {
-  return writePicture("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
+  return writeImage("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
 }
 
-/** The head of the stream cannot tell the actual size: each picture tells its own. The last one tells the cost of all. */
+/** The head of the stream cannot tell the actual size: each image tells its own. The last one tells the cost of all. */
 function writeCompleted(
-  { picture: { index, base64 }, size, usage }: Delivered,
+  { image: { index, base64 }, size, usage }: DeliveredImage,
   cost: string | undefined,
   stream: Written,
 ): Iterable<string> {
@@ -166,17 +166,17 @@ function writeCompleted(
     sluice_image_size: size,
     ...(cost !== undefined && { sluice_cost: cost }),
   };
-  return writePicture("completed", { base64, after }, stream);
+  return writeImage("completed", { base64, after }, stream);
 }
 
-function* writePicture(
+function* writeImage(
   name: "partial_image" | "completed",
-  { base64, after }: { base64: string; after: Parameters<typeof pictureObject>[2] },
+  { base64, after }: { base64: string; after: Parameters<typeof imageObject>[2] },
   { request, seconds }: Written,
 ): Generator<string> {
   const type = `${request.kind === "edit" ? "image_edit" : "image_generation"}.${name}`;
   yield `event: ${type}\ndata: `;
-  yield* pictureObject({ type }, base64, {
+  yield* imageObject({ type }, base64, {
     created_at: seconds(),
     size: request.requestedSize,
     quality: request.quality,

@@ -1,8 +1,8 @@
-/** Requests for new pictures: a JSON body becomes an `ImageRequest`. */
+/** Requests for new images: a JSON body becomes an `ImageRequest`. */
 import { z } from "zod";
 import type { JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./members.ts";
+import { type ImageDefaults, readShared, type SharedBody, sharedFields } from "./shared_fields.ts";
 import { DEFAULT_SIZE, readSize } from "./size.ts";
 import type { ImageRequest } from "./types.ts";
 

@@ -1,4 +1,4 @@
-/** Uploaded pictures: what they are is read from their first bytes, never from their names. */
+/** Uploaded images: what they are is read from their first bytes, never from their names. */
 import { GatewayError } from "../errors.ts";
 import { imageSize } from "../billing/image_size.ts";
 import { orientationOf } from "./orientation.ts";
@@ -10,12 +10,12 @@ const MOST_PIXELS = 64_000_000;
 const LONGEST_SIDE = 16_384;
 
 /**
- * Reads the header of an uploaded picture. Pixels are not decoded.
+ * Reads the header of an uploaded image. Pixels are not decoded.
  * @param field its name in the form, for errors
  * @throws {GatewayError} `invalid`, for what is no PNG, JPEG or WebP, or would be too large when decoded
  */
 export async function readUpload(file: File, field: string): Promise<InputImage> {
-  if (file.size === 0) throw refuse(field, "the file is empty, expected a PNG, JPEG or WebP picture");
+  if (file.size === 0) throw refuse(field, "the file is empty, expected a PNG, JPEG or WebP image");
   const bytes = new Uint8Array(await file.arrayBuffer());
   const header = imageSize(bytes);
   if (header === undefined) throw refuse(field, "the file is neither PNG nor JPEG nor WebP, or its header is damaged");
@@ -25,7 +25,7 @@ export async function readUpload(file: File, field: string): Promise<InputImage>
   if (width * height > MOST_PIXELS || Math.max(width, height) > LONGEST_SIDE) {
     throw refuse(
       field,
-      `the picture has ${sizeText(header)} pixels, expected at most ${MOST_PIXELS} and ${LONGEST_SIDE} on a side`,
+      `the image has ${sizeText(header)} pixels, expected at most ${MOST_PIXELS} and ${LONGEST_SIDE} on a side`,
     );
   }
   const orientation = orientationOf(bytes);
@@ -34,16 +34,16 @@ export async function readUpload(file: File, field: string): Promise<InputImage>
 }
 
 /**
- * Checks that a mask fits the picture it is for.
+ * Checks that a mask fits the image it is for.
  * @throws {GatewayError} `invalid`
  */
 export function checkMask(mask: InputImage, image: InputImage): void {
   if (mask.type !== "png") throw refuse("mask", "expected a PNG, whose transparent parts are to be edited");
   if (mask.width === image.width && mask.height === image.height) return;
-  throw refuse("mask", `expected the size of the first picture, ${sizeText(image)}, not ${sizeText(mask)}`);
+  throw refuse("mask", `expected the size of the first image, ${sizeText(image)}, not ${sizeText(mask)}`);
 }
 
-/** The error for a field that should hold a picture. */
+/** The error for a field that should hold an image. */
 export function refuse(field: string, why: string): GatewayError {
   return new GatewayError("invalid", `Invalid value for ${field}: ${why}`, { param: field });
 }

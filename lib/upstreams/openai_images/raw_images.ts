@@ -1,4 +1,4 @@
-/** Pictures as hosts send them: base64 that is checked, and turned into the format that was asked for. */
+/** Images as hosts send them: base64 that is checked, and turned into the format that was asked for. */
 import { Buffer } from "node:buffer";
 import { GatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
@@ -6,30 +6,30 @@ import { convertImage } from "../../images/codec.ts";
 import type { ImageRequest } from "../../images/types.ts";
 import { imageSizeBase64 } from "../../billing/image_size.ts";
 import { inSlices } from "../../scheduler.ts";
-import type { RawPicture } from "./cut_pictures.ts";
+import type { RawImage } from "./cut_images.ts";
 
 /** Characters of base64 in one step; a multiple of four. */
 const STEP_LENGTH = 256 * 1024;
 
 /**
- * A picture as base64 in its one canonical spelling and in the format that the request wants.
- * @throws {GatewayError} `upstream`, final, where it is no base64, no picture, or cannot be converted; the signal's
+ * An image as base64 in its one canonical spelling and in the format that the request wants.
+ * @throws {GatewayError} `upstream`, final, where it is no base64, no image, or cannot be converted; the signal's
  * reason where it is aborted meanwhile
  */
-export async function readPicture(
-  raw: RawPicture,
+export async function readImage(
+  raw: RawImage,
   { request: { format, compression }, signal }: { request: ImageRequest; signal: AbortSignal },
 ): Promise<string> {
   const base64 = await inSlices(clean(raw));
   const given = imageSizeBase64(base64)?.type;
-  if (given === undefined || given === "gif") throw unreadable("expected a PNG, JPEG or WebP picture");
+  if (given === undefined || given === "gif") throw unreadable("expected a PNG, JPEG or WebP image");
   if (given === format) return base64;
   try {
     const bytes = await inSlices(decode(base64));
     return await inSlices(base64Steps(await convertImage(bytes, { format, compression, signal })));
   } catch (cause) {
     signal.throwIfAborted();
-    throw new GatewayError("upstream", `Cannot make ${format} of the picture that the upstream sent`, {
+    throw new GatewayError("upstream", `Cannot make ${format} of the image that the upstream sent`, {
       cause,
       final: true,
     });
@@ -37,7 +37,7 @@ export async function readPicture(
 }
 
 /** Takes JSON's escapes out (some hosts write `\/`), checks every character, adds padding that was left out. */
-function* clean(raw: RawPicture): Generator<void, string> {
+function* clean(raw: RawImage): Generator<void, string> {
   const out: string[] = [];
   let length = 0;
   /** An escape that the next piece goes on with. */
@@ -87,5 +87,5 @@ function* decode(base64: string): Generator<void, Uint8Array<ArrayBuffer>> {
 }
 
 function unreadable(expected: string): GatewayError {
-  return new GatewayError("upstream", `Cannot read the upstream's picture: ${expected}`, { final: true });
+  return new GatewayError("upstream", `Cannot read the upstream's image: ${expected}`, { final: true });
 }
