@@ -12,7 +12,7 @@ const NEAR = [
   /^lib\/store\/(?:ledger|days|entry_\w+)\.ts$/,
   /^lib\/store\/(?:outage|postgres|sqlite)\/(?:\w*ledger\w*|accounts|day_sums|usage)\.ts$/,
   /^lib\/billing\/reports\//,
-  /^lib\/images\/(?:tariff|tally)\.ts$/,
+  /^lib\/images\/(?:image_pricing|image_usage)\.ts$/,
 ];
 
 /** Lines that are right, whole, by file. A line that is not there any more is told. */
