@@ -2,7 +2,7 @@
 import * as http from "node:http";
 import * as https from "node:https";
 import { GatewayError } from "../lib/errors.ts";
-import { isPieces, joinPieces } from "../lib/upstreams/body_pieces.ts";
+import { joinPieces } from "../lib/http1/mod.ts";
 import { createDeadlines, type Deadlines, type Watch } from "../lib/http1/deadlines.ts";
 import type { Incoming, Outgoing, Transport, TransportOptions } from "../lib/upstreams/transport.ts";
 
@@ -117,7 +117,7 @@ function startCall({ url, headers, body, signal, limits }: Outgoing, shared: Sha
     }
   });
   if (typeof body === "string") request.end(body);
-  else if (isPieces(body)) request.end(joinPieces(body));
+  else if (!(body instanceof ReadableStream)) request.end(joinPieces(body));
   else pump(body, request).catch(fail);
   return head.promise;
 }

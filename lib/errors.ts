@@ -130,3 +130,12 @@ export function messageOf(thrown: unknown): string {
 export function nameOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.name : typeof thrown;
 }
+
+/** A phase that took too long, in the words of the error. */
+export type LatePhase = "no connection" | "no answer" | "nothing more" | "no whole answer";
+
+/** The error for a phase of an upstream call that took longer than `limitMs`. */
+export function upstreamTimeout(phase: LatePhase, limitMs: number): GatewayError {
+  const options = phase === "no whole answer" ? { fault: "overtime" as const } : {};
+  return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`, options);
+}

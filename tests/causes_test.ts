@@ -1,7 +1,8 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { faultOf, pathOf } from "../lib/causes.ts";
 import { describeCause } from "../lib/server/cause.ts";
-import { createDialler } from "../lib/http1/socket.ts";
+import { Dialer } from "../lib/http1/mod.ts";
+import { addressPolicy } from "../lib/upstreams/address_guard.ts";
 import { oneModel, startGateway } from "./upstreams/gateway.ts";
 import { prompt } from "./upstreams/said.ts";
 
@@ -27,9 +28,9 @@ function startSaying(words: string): Deno.TcpListener {
 }
 
 async function dialFault(hostname: string, { port, tls }: { port: number; tls: boolean }): Promise<string | undefined> {
-  const dialler = createDialler({ hostname, port, tls });
-  const error = await assertRejects(() => dialler.dial(AbortSignal.timeout(10_000)));
-  dialler.close();
+  const dialer = new Dialer({ hostname, port, tls }, addressPolicy());
+  const error = await assertRejects(() => dialer.dial(AbortSignal.timeout(10_000)));
+  dialer.close();
   return faultOf(error);
 }
 

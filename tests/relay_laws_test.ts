@@ -9,7 +9,7 @@ import type { Frame } from "../lib/protocols/codec.ts";
 import { relayedReply } from "../lib/protocols/relay.ts";
 import { relayFeed } from "../lib/upstreams/feeds.ts";
 import { RELAYS, UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
-import { joinPieces } from "../lib/upstreams/body_pieces.ts";
+import { joinPieces } from "../lib/http1/mod.ts";
 import { relayBody } from "../lib/upstreams/relay_body.ts";
 import type { Step } from "../lib/upstreams/upstream.ts";
 import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "./golden/crossings.ts";

@@ -20,6 +20,7 @@ const GROUND = [
 
 /** Parts that the rest of the code imports through their `mod.ts` only. */
 const SELF_CONTAINED = [
+  "lib/http1",
   "lib/o200k",
 ];
 
@@ -52,12 +53,7 @@ const LAYERS: Layers = {
   "lib/protocols/translate": ["lib/protocols/canonical", "lib/catalog/model.ts", ...SHARED_BY_PROTOCOLS],
   "lib/protocols/quirks": [...PROTOCOL, "lib/upstreams/vendors.ts"],
   "lib/o200k": [],
-  "lib/http1": [
-    "lib/upstreams/address_guard.ts",
-    "lib/upstreams/body_pieces.ts",
-    "lib/upstreams/proxies.ts",
-    "lib/upstreams/transport.ts",
-  ],
+  "lib/http1": [],
   "lib/canvas": ["lib/images/pixels.ts", "lib/images/types.ts"],
   "lib/routing": ["lib/protocols/canonical", "lib/catalog/model.ts"],
   "lib/config.ts": ["lib/config", "lib/catalog", "lib/access", "lib/upstreams/vendors.ts"],

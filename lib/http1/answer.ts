@@ -1,6 +1,5 @@
 /** An answer whose head has come, as those who asked for it see it. */
 import { GatewayError } from "../errors.ts";
-import type { Incoming } from "../upstreams/transport.ts";
 import { type Body, createBody } from "./body.ts";
 import type { Call } from "./call.ts";
 import type { Connection } from "./connection.ts";
@@ -10,6 +9,7 @@ import type { AnswerHeader, Head } from "./head.ts";
 import type { Pool } from "./pool.ts";
 import { SCRATCH_BYTES, type Scratches } from "./scratch.ts";
 import type { Sending } from "./sending.ts";
+import type { Http1Response } from "./types.ts";
 
 /** Most that is read after an answer's end, in bytes and in milliseconds. */
 const REST_BYTES = 64 * 1024;
@@ -35,7 +35,7 @@ export interface BegunAnswer {
 const decoder = new TextDecoder();
 
 /** An answer, read off its connection when somebody asks for it and not before. */
-export class Answer implements Incoming {
+export class Answer implements Http1Response {
   readonly #head: Head;
   readonly #following: Following;
   readonly #connection: Connection;

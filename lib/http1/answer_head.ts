@@ -1,5 +1,5 @@
 /** Finding the final head of an answer. */
-import { BrokenAnswer, OtherVersion } from "./broken_answer.ts";
+import { BrokenAnswer, HttpVersionError } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import { findHeadEnd, type Head, parseHead } from "./head.ts";
 
@@ -24,7 +24,7 @@ export class HeadSearch {
     this.#connection = connection;
   }
 
-  /** The final head, where all of it is there, as far as the body. @throws {BrokenAnswer}, `OtherVersion` */
+  /** The final head, where all of it is there, as far as the body. @throws {BrokenAnswer}, `HttpVersionError` */
   take(): Head | undefined {
     const connection = this.#connection;
     for (let head = takeHead(connection, this.#seen); head !== undefined; head = takeHead(connection, 0)) {
@@ -41,7 +41,7 @@ export class HeadSearch {
 function takeHead(connection: Connection, seen: number): Head | undefined {
   const { buffer, start, end } = connection;
   if (seen < BEGINNING.length && !beginsRight(connection)) {
-    if (beginsAsHttp2(connection)) throw new OtherVersion("The peer speaks HTTP/2 alone");
+    if (beginsAsHttp2(connection)) throw new HttpVersionError("The peer speaks HTTP/2 alone");
     throw new BrokenAnswer("The peer does not speak HTTP/1");
   }
   const after = findHeadEnd(buffer, { start, seen: start + seen, end });

@@ -14,6 +14,6 @@ export class ConnectionEnded extends Error {
 }
 
 /** A peer that wants to be spoken to in another version of HTTP: it has certainly begun nothing. */
-export class OtherVersion extends Error {
-  override readonly name = "OtherVersion";
+export class HttpVersionError extends Error {
+  override readonly name = "HttpVersionError";
 }

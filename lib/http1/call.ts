@@ -3,15 +3,15 @@ import { GatewayError } from "../errors.ts";
 import type { StopListener, StopSignal } from "../stop.ts";
 import { Answer, type Shared } from "./answer.ts";
 import { HeadSearch } from "./answer_head.ts";
-import { BrokenAnswer, ConnectionEnded, OtherVersion } from "./broken_answer.ts";
+import { BrokenAnswer, ConnectionEnded, HttpVersionError } from "./broken_answer.ts";
 import type { Connection } from "./connection.ts";
 import type { Deadlines, Watch } from "./deadlines.ts";
 import { type Following, following } from "./framing.ts";
 import type { Head } from "./head.ts";
 import type { Pool } from "./pool.ts";
-import type { TimeLimits } from "../upstreams/transport.ts";
 import type { Packed } from "./packed.ts";
 import { type Sender, Sending } from "./sending.ts";
+import type { PhaseLimits } from "./types.ts";
 
 /** One call, from its begin until its connection is somebody else's. */
 export class Call implements StopListener, Sender {
@@ -24,7 +24,7 @@ export class Call implements StopListener, Sender {
   sending: Sending | undefined;
   readonly watch: Watch;
 
-  constructor(signal: StopSignal, { deadlines, limits }: { deadlines: Deadlines; limits: TimeLimits }) {
+  constructor(signal: StopSignal, { deadlines, limits }: { deadlines: Deadlines; limits: PhaseLimits }) {
     this.#signal = signal;
     this.watch = deadlines.start(limits, this);
     signal.addEventListener("abort", this);
@@ -71,7 +71,7 @@ export class Call implements StopListener, Sender {
   errorFor(cause: unknown, message: string): unknown {
     if (this.#failed) return this.#error ?? cause;
     if (cause instanceof GatewayError) return cause;
-    const fault = cause instanceof OtherVersion ? "unreachable" : undefined;
+    const fault = cause instanceof HttpVersionError ? "unreachable" : undefined;
     return new GatewayError("upstream", cause instanceof BrokenAnswer ? BROKEN : message, { cause, fault });
   }
 }

@@ -1,7 +1,7 @@
 /** One connection: a socket, and the bytes that were read from it and not yet used. */
 import { BrokenAnswer } from "./broken_answer.ts";
 import { HEAD_BYTES } from "./head.ts";
-import type { Socket } from "./socket.ts";
+import type { Socket } from "./dialer.ts";
 
 /** Bytes that are read at once; the buffer grows only for a long head. */
 const READ_BYTES = 16 * 1024;

@@ -1,7 +1,7 @@
 /** The time limits of many calls, with one timer for all of them. */
 import { Bag, type Bagged } from "../unordered_list.ts";
-import type { GatewayError } from "../errors.ts";
-import { lateError, type TimeLimits } from "../upstreams/transport.ts";
+import { type GatewayError, upstreamTimeout } from "../errors.ts";
+import type { PhaseLimits } from "./types.ts";
 
 /** The time limits of one call. */
 export interface Watch {
@@ -28,7 +28,7 @@ export interface Failing {
 /** Watches over the calls of one transport. */
 export interface Deadlines {
   /** Starts a call, which fails where it takes too long. */
-  start(limits: TimeLimits, call: Failing): Watch;
+  start(limits: PhaseLimits, call: Failing): Watch;
   /** Lets the present calls come to their ends. */
   close(): void;
 }
@@ -48,7 +48,7 @@ class CallDeadlines implements Deadlines {
   #closed = false;
   #postponed = false;
 
-  start(limits: TimeLimits, call: Failing): Watch {
+  start(limits: PhaseLimits, call: Failing): Watch {
     const watch = new CallWatch(limits, { call, deadlines: this });
     this.#calls.add(watch);
     this.arm(watch.check(watch.started), watch.started);
@@ -95,7 +95,7 @@ class CallDeadlines implements Deadlines {
 }
 
 class CallWatch implements Watch, Bagged {
-  readonly #limits: TimeLimits;
+  readonly #limits: PhaseLimits;
   readonly #call: Failing;
   readonly #deadlines: CallDeadlines;
   readonly started = performance.now();
@@ -105,7 +105,7 @@ class CallWatch implements Watch, Bagged {
   #waitingSince: number | undefined = this.started;
   #answered = false;
 
-  constructor(limits: TimeLimits, { call, deadlines }: { call: Failing; deadlines: CallDeadlines }) {
+  constructor(limits: PhaseLimits, { call, deadlines }: { call: Failing; deadlines: CallDeadlines }) {
     this.#limits = limits;
     this.#call = call;
     this.#deadlines = deadlines;
@@ -121,9 +121,9 @@ class CallWatch implements Watch, Bagged {
     const end = Math.min(phaseEnd, whole, connectEnd);
     if (now < end) return end;
     this.stop();
-    if (end === connectEnd) this.#call.fail(lateError("no connection", connectMs));
-    else if (end === whole) this.#call.fail(lateError("no whole answer", totalMs));
-    else this.#call.fail(lateError(this.#answered ? "nothing more" : "no answer", phaseMs));
+    if (end === connectEnd) this.#call.fail(upstreamTimeout("no connection", connectMs));
+    else if (end === whole) this.#call.fail(upstreamTimeout("no whole answer", totalMs));
+    else this.#call.fail(upstreamTimeout(this.#answered ? "nothing more" : "no answer", phaseMs));
     return Infinity;
   }
 

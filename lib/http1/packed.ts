@@ -1,12 +1,5 @@
 /** Requests as bytes. */
-import {
-  type BodyPiece,
-  joinPieces,
-  leastBytes,
-  mostBytes,
-  type WholeBody,
-  writePieces,
-} from "../upstreams/body_pieces.ts";
+import { type BodyPiece, joinPieces, leastBytes, mostBytes, type WholeBody, writePieces } from "./body_pieces.ts";
 import { writeHeadBegin, writeHeadEnd, writeLatin1 } from "./request.ts";
 import { type Scratch, SCRATCH_BYTES, type Scratches } from "./scratch.ts";
 

@@ -1,7 +1,6 @@
 /** The connections to one host: those that lie idle, and new ones. */
-import type { AddressGuard } from "../upstreams/address_guard.ts";
 import { Connection } from "./connection.ts";
-import { type Address, createDialler, type Dialler } from "./socket.ts";
+import { type AddressPolicy, Dialer, type HostAddress } from "./dialer.ts";
 
 /** How many connections lie idle, and for how long. */
 export interface PoolOptions {
@@ -9,8 +8,7 @@ export interface PoolOptions {
   idleConnections: number;
   /** In milliseconds; absent: what usual hosts can bear. */
   idleMs?: number | undefined;
-  /** Judges addresses; absent: that of `createDialler`. */
-  guard?: AddressGuard | undefined;
+  addresses: AddressPolicy;
 }
 
 /**
@@ -28,18 +26,18 @@ const EARLY_MS = 1_000;
 /** The connections to one host. The one that was used last is used first, so that the others grow old. */
 export class Pool {
   readonly #options: Required<Pick<PoolOptions, "idleConnections" | "idleMs">>;
-  readonly #dialler: Dialler;
+  readonly #dialer: Dialer;
   readonly #idle: Connection[] = [];
   readonly #ended = (connection: Connection) => this.#drop(connection);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
   constructor(
-    address: Address,
-    { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS, guard }: PoolOptions,
+    address: HostAddress,
+    { idleConnections, idleMs = address.tls ? TLS_IDLE_MS : PLAIN_IDLE_MS, addresses }: PoolOptions,
   ) {
     this.#options = { idleConnections, idleMs };
-    this.#dialler = createDialler(address, { guard });
+    this.#dialer = new Dialer(address, addresses);
   }
 
   /** Whether connections are used more than once. */
@@ -61,7 +59,7 @@ export class Pool {
 
   /** A new connection. @throws as `Dialler.dial` */
   async open(signal: AbortSignal): Promise<Connection> {
-    return new Connection(await this.#dialler.dial(signal));
+    return new Connection(await this.#dialer.dial(signal));
   }
 
   /** Keeps a connection whose answer was read to its end. `keepsMs`: how long the peer says that it keeps it. */
@@ -79,7 +77,7 @@ export class Pool {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
-    this.#dialler.close();
+    this.#dialer.close();
     for (const connection of this.#idle.splice(0)) connection.close();
   }
 

@@ -68,6 +68,12 @@ export const metadataGuard: AddressGuard = createAddressGuard();
 /** Finds the addresses of a name. */
 export type Lookup = (hostname: string) => Promise<readonly string[]>;
 
+/** How addresses are judged and found; absent: metadata addresses are refused, and the system looks names up. */
+export interface AddressPolicyOptions {
+  guard?: AddressGuard | undefined;
+  lookup?: Lookup | undefined;
+}
+
 /**
  * All addresses of a host, in the order of the system. One that is refused refuses them all: such a name is not to be
  * trusted.
@@ -75,8 +81,7 @@ export type Lookup = (hostname: string) => Promise<readonly string[]>;
  */
 export async function allowedAddresses(
   hostname: string,
-  { guard = metadataGuard, lookup = systemLookup }: { guard?: AddressGuard | undefined; lookup?: Lookup | undefined } =
-    {},
+  { guard = metadataGuard, lookup = systemLookup }: AddressPolicyOptions = {},
 ): Promise<readonly string[]> {
   const addresses = isAddress(hostname) ? [hostname] : await lookup(hostname);
   for (const address of addresses) guard(hostname, address);
@@ -86,4 +91,15 @@ export async function allowedAddresses(
 async function systemLookup(hostname: string): Promise<readonly string[]> {
   const { lookup } = await import("node:dns/promises");
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
+}
+
+/** Policy of the HTTP/1.1 client: `resolve` finds and judges the addresses of a host, `check` judges one. */
+export function addressPolicy(options: AddressPolicyOptions = {}): {
+  resolve(hostname: string): Promise<readonly string[]>;
+  check(hostname: string, address: string): void;
+} {
+  return {
+    resolve: (hostname) => allowedAddresses(hostname, options),
+    check: options.guard ?? metadataGuard,
+  };
 }

@@ -1,9 +1,16 @@
 /** Whether a host can be reached at all. `fetch` does not tell a connection that is not made from an answer that is late. */
-import type { AddressGuard } from "./address_guard.ts";
-import { type Address, createDialler, type Dialler } from "../http1/socket.ts";
+import { type AddressGuard, addressPolicy } from "./address_guard.ts";
+import { Dialer } from "../http1/mod.ts";
+
+/** Host and port of an upstream. */
+export interface HostAddress {
+  hostname: string;
+  port: number;
+  tls: boolean;
+}
 
 /** Knocks at an address. @throws where no connection can be made, and what the signal was aborted with */
-export type Knock = (address: Address, signal: AbortSignal) => Promise<void>;
+export type Knock = (address: HostAddress, signal: AbortSignal) => Promise<void>;
 
 /** One host, as all calls of a transport see it. */
 export interface Host {
@@ -31,7 +38,7 @@ const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [na
  * guard allows it.
  */
 export function createHosts(knock?: Knock, guard?: AddressGuard): Hosts {
-  const diallers: Dialler[] = [];
+  const dialers: Dialer[] = [];
   const hosts = new Map<string, Host>();
   const knocking = new Set<AbortController>();
   return {
@@ -51,15 +58,15 @@ export function createHosts(knock?: Knock, guard?: AddressGuard): Hosts {
     },
     close() {
       for (const attempt of knocking) attempt.abort();
-      for (const dialler of diallers) dialler.close();
+      for (const dialer of dialers) dialer.close();
     },
   };
 
-  function knocks(address: Address): (signal: AbortSignal) => Promise<void> {
+  function knocks(address: HostAddress): (signal: AbortSignal) => Promise<void> {
     if (knock !== undefined) return (signal) => knock(address, signal);
-    const dialler = createDialler(address, { guard });
-    diallers.push(dialler);
-    return (signal) => connect(dialler, signal);
+    const dialer = new Dialer(address, addressPolicy({ guard }));
+    dialers.push(dialer);
+    return (signal) => connect(dialer, signal);
   }
 }
 
@@ -89,7 +96,7 @@ function createHost(knock: (signal: AbortSignal) => Promise<void>, knocking: Set
 }
 
 /** A connection that is closed as soon as it is made. Where a proxy is in use, everything counts as reached. */
-async function connect(dialler: Dialler, signal: AbortSignal): Promise<void> {
+async function connect(dialer: Dialer, signal: AbortSignal): Promise<void> {
   if (PROXIES.some((name) => (Deno.env.get(name) ?? "") !== "")) return;
-  (await dialler.dial(signal)).close();
+  (await dialer.dial(signal)).close();
 }

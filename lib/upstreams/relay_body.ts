@@ -11,9 +11,9 @@ import {
 } from "../json/splice.ts";
 import type { Relay } from "../protocols/relay.ts";
 import { requireAll } from "../protocols/translate/require_all.ts";
-import type { WholeBody } from "./body_pieces.ts";
 import type { Mend } from "../protocols/quirks/mend.ts";
 import type { Call } from "./upstream.ts";
+import type { WholeBody } from "./transport.ts";
 
 /** Chat has two ways to ask for reasoning: neither stays where one was dropped. */
 const REASONING = ["reasoning_effort", "reasoning"];

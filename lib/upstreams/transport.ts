@@ -1,68 +1,27 @@
 /** The way to an upstream and back: one function, over `fetch`. */
-import { isPieces, joinPieces, type WholeBody } from "./body_pieces.ts";
 import { encodeLong, isLongText } from "./long_body.ts";
-import { GatewayError } from "../errors.ts";
-import { type StopSignal, whileWanted } from "../stop.ts";
+import { GatewayError, upstreamTimeout } from "../errors.ts";
+import { whileWanted } from "../stop.ts";
 import { pieceDecoder } from "../json/utf8_steps.ts";
-import type { AnswerHeader } from "../http1/head.ts";
+import { type Http1Request, type Http1Response, joinPieces } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { createHosts, type Host } from "./reach.ts";
 
-/** How long each phase of a call may take, in milliseconds. */
-export interface TimeLimits {
-  /**
-   * Until the host can be reached: it must have given a sign of life, to whatever call, since this one began. One that has
-   * not is knocked at after half the time.
-   */
-  connectMs: number;
-  /** Until the head of the answer. */
-  firstByteMs: number;
-  /** Between two pieces of the answer. */
-  idleMs: number;
-  /**
-   * Where `firstByteMs` ends and `idleMs` begins: with the answer's head, or with the first bytes of its body, for hosts
-   * that send the head at once and think afterwards. Absent: the head.
-   */
-  begins?: "head" | "body";
-  /** For everything. */
-  totalMs: number;
-}
+/**
+ * Time limits of one call. Over `fetch`, a host is reached when it has given a sign of life, to any call, since this one
+ * began; one that has not is knocked at after half of `connectMs`.
+ */
+export type TimeLimits = Http1Request["limits"];
 
-/** One request to an upstream. */
-export interface Outgoing {
-  url: string;
-  /** All of them: nothing of the client's is added. */
-  headers: Readonly<Record<string, string>>;
-  /** A stream is pulled as fast as the upstream takes it. */
-  body: WholeBody | ReadableStream<Uint8Array>;
-  /** How long a stream is, in bytes, where that is known: `fetch` goes in chunks all the same. */
-  bodyBytes?: number;
-  /** True: it goes out on a new connection. */
-  fresh?: boolean;
-  signal: StopSignal;
-  limits: TimeLimits;
-}
+/** One request to an upstream. `fetch` sends a stream in chunks even where its length is known. */
+export type Outgoing = Http1Request;
 
 /** An upstream's answer while it arrives. */
-export interface Incoming {
-  status: number;
-  header(name: AnswerHeader): string | null;
-  /**
-   * The next bytes; `undefined` after the last.
-   * @throws {GatewayError} `timeout`, or `upstream` where the connection breaks
-   */
-  read(): Promise<Uint8Array | undefined>;
-  /** All bytes as text. @throws {GatewayError} as `read`, and `upstream` where there are more than `limitBytes` */
-  text(limitBytes: number): Promise<string>;
-  /**
-   * Lets go of an answer that has been understood to its end. What little may be left of it is read in the background, so
-   * that the connection can carry the next request; a peer that goes on for longer loses it.
-   */
-  release(): void;
-  /** Ends the call. Safe at any time, more than once; nothing happens after `release`. */
-  cancel(): void;
-}
+export type Incoming = Http1Response;
+
+/** A body that is known as a whole and may be sent more than once. */
+export type WholeBody = Exclude<Outgoing["body"], ReadableStream>;
 
 /** Sends requests to one upstream. */
 export interface Transport {
@@ -171,6 +130,10 @@ function isUnreachable(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
   const { message, cause } = thrown;
   return `${message} ${cause instanceof Error ? cause.message : ""}`.includes("client error (Connect)");
+}
+
+function isPieces(body: Outgoing["body"]): body is Exclude<WholeBody, string> {
+  return typeof body === "object" && !(body instanceof ReadableStream);
 }
 
 interface Call {
@@ -314,12 +277,12 @@ function startWatch(
     if (now >= end) {
       return expire(
         phaseEnd < whole
-          ? lateError(answered ? "nothing more" : "no answer", phaseMs)
-          : lateError("no whole answer", totalMs),
+          ? upstreamTimeout(answered ? "nothing more" : "no answer", phaseMs)
+          : upstreamTimeout("no whole answer", totalMs),
       );
     }
     const checkAt = reaching ? reach(now) : Infinity;
-    if (checkAt <= now) return expire(lateError("no connection", connectMs));
+    if (checkAt <= now) return expire(upstreamTimeout("no connection", connectMs));
     arm(Math.min(end, checkAt), now);
   }
 
@@ -365,13 +328,4 @@ function startWatch(
       clearTimeout(timer);
     },
   };
-}
-
-/** A phase that took too long, in the words of the error. */
-export type LatePhase = "no connection" | "no answer" | "nothing more" | "no whole answer";
-
-/** The error for a phase that took longer than it may, in milliseconds. */
-export function lateError(phase: LatePhase, limitMs: number): GatewayError {
-  const options = phase === "no whole answer" ? { fault: "overtime" as const } : {};
-  return new GatewayError("timeout", `The upstream took too long: ${phase} within ${limitMs / 1000} s`, options);
 }

@@ -1,7 +1,7 @@
 /** The way to one upstream: the HTTP/1.1 client of our own, or `fetch` where only that can go there. */
 import { GatewayError } from "../errors.ts";
 import type { AddressGuard } from "./address_guard.ts";
-import { OtherVersion } from "../http1/broken_answer.ts";
+import { HttpVersionError } from "../http1/mod.ts";
 import { canServe, createHttp1Transport } from "./http1_transport.ts";
 import type { Env } from "./proxies.ts";
 import {
@@ -88,7 +88,7 @@ export function createWay(options: WayOptions): Way {
             if (!wantsHttp2(answer)) return answer;
             refusal = upgradeError(answer);
           } catch (error) {
-            if (!(error instanceof GatewayError && error.cause instanceof OtherVersion)) throw error;
+            if (!(error instanceof GatewayError && error.cause instanceof HttpVersionError)) throw error;
             refusal = error;
           }
           fall(messageOf(refusal.cause));
@@ -137,7 +137,7 @@ async function sendTraced(
 /** An answer that is none, since the host wants another version of HTTP. */
 function upgradeError(answer: Incoming): GatewayError {
   answer.cancel();
-  const cause = new OtherVersion("It asks for an upgrade to HTTP/2");
+  const cause = new HttpVersionError("It asks for an upgrade to HTTP/2");
   return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
 }
 

@@ -1,7 +1,8 @@
 import { assert, assertEquals } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
-import { createDialler } from "../../lib/http1/socket.ts";
+import { Dialer } from "../../lib/http1/mod.ts";
+import { addressPolicy } from "../../lib/upstreams/address_guard.ts";
 import { soon } from "../soon.ts";
 import { failureOf, request } from "../upstreams/transports.ts";
 
@@ -128,10 +129,10 @@ Deno.test("handshakes that never end are bounded in number, and those that do ar
   const accepting = (async () => {
     for await (const peer of listener) peers.push(peer);
   })();
-  const dialler = createDialler({ hostname: "127.0.0.1", port: listener.addr.port, tls: true });
+  const dialer = new Dialer({ hostname: "127.0.0.1", port: listener.addr.port, tls: true }, addressPolicy());
   const giveUp = async () => {
     const call = new AbortController();
-    const failed = failureOf(dialler.dial(call.signal));
+    const failed = failureOf(dialer.dial(call.signal));
     const count = peers.length;
     while (peers.length === count) await new Promise((resolve) => setTimeout(resolve, 1));
     // Past the connection, in the handshake.
@@ -140,12 +141,12 @@ Deno.test("handshakes that never end are bounded in number, and those that do ar
     return String(await failed);
   };
   for (let number = 0; number < 64; number++) assertEquals(await giveUp(), "Error: Left");
-  const refused = await failureOf(dialler.dial(new AbortController().signal));
+  const refused = await failureOf(dialer.dial(new AbortController().signal));
   assert(String(refused).includes("too many TLS handshakes"), String(refused));
   for (const peer of peers) peer.close();
   await new Promise((resolve) => setTimeout(resolve, 50));
   assertEquals(await giveUp(), "Error: Left");
-  dialler.close();
+  dialer.close();
   listener.close();
   await accepting;
   peers.at(-1)?.close();

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertStrictEquals } from "@std/assert";
 import { type Json, JSON_LIMITS, type JsonObject, writeJson } from "../../lib/json/json.ts";
 import { readQuick } from "../../lib/json/quick.ts";
 import { LITERAL_BYTES, type LiteralSource, weaveJson, type WovenJson } from "../../lib/json/woven.ts";
-import { joinPieces } from "../../lib/upstreams/body_pieces.ts";
+import { joinPieces } from "../../lib/http1/mod.ts";
 import { seeded } from "../random.ts";
 
 const encoder = new TextEncoder();

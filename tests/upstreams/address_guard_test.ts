@@ -2,12 +2,13 @@ import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows
 import { parseConfig } from "../../lib/config/parse.ts";
 import { lookAtUpstream } from "../../lib/doctor/upstream.ts";
 import {
+  addressPolicy,
   allowedAddresses,
   BlockedAddress,
   createAddressGuard,
   metadataGuard,
 } from "../../lib/upstreams/address_guard.ts";
-import { createDialler } from "../../lib/http1/socket.ts";
+import { Dialer } from "../../lib/http1/mod.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { prompt, WHOLE } from "./said.ts";
 import { json, startScripted } from "./scripted.ts";
@@ -59,19 +60,20 @@ Deno.test("a connection goes to the address that was judged, whatever the name m
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const accepted = listener.accept();
   const asked: string[] = [];
-  const dialler = createDialler({ hostname: "rebound.test", port: listener.addr.port, tls: false }, {
+  const policy = addressPolicy({
     lookup(hostname) {
       asked.push(hostname);
       return Promise.resolve([asked.length === 1 ? "127.0.0.1" : "169.254.169.254"]);
     },
   });
+  const dialer = new Dialer({ hostname: "rebound.test", port: listener.addr.port, tls: false }, policy);
   const signal = new AbortController().signal;
-  const [connection, other] = await Promise.all([dialler.dial(signal), accepted]);
+  const [connection, other] = await Promise.all([dialer.dial(signal), accepted]);
   assertEquals([connection.remoteAddr.transport, asked], ["tcp", ["rebound.test"]]);
   connection.close();
   other.close();
-  await assertRejects(() => dialler.dial(signal), BlockedAddress);
-  dialler.close();
+  await assertRejects(() => dialer.dial(signal), BlockedAddress);
+  dialer.close();
 });
 
 for (const transport of ["http1", "fetch"]) {

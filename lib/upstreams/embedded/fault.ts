@@ -1,7 +1,7 @@
 /** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` says how. */
 import type { Event } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
-import { GatewayError } from "../../errors.ts";
+import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
 import { type Fault, faultOfModel, findFault } from "../../fault/faults.ts";
 import { lastText, said } from "../../fault/said.ts";
 import { writeJson } from "../../json/json.ts";
@@ -9,7 +9,7 @@ import { turn } from "../../scheduler.ts";
 import { abortSignalOf } from "../../stop.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
-import { type Incoming, lateError, type LatePhase } from "../transport.ts";
+import type { Incoming } from "../transport.ts";
 import type { Call, EventFeed, Upstream } from "../upstream.ts";
 import { pause } from "./pace.ts";
 
@@ -143,7 +143,7 @@ function startClock({ model, target, signal }: Call): Clock {
   return {
     check() {
       signal.throwIfAborted();
-      if (performance.now() - started >= totalMs) throw lateError("no whole answer", totalMs);
+      if (performance.now() - started >= totalMs) throw upstreamTimeout("no whole answer", totalMs);
     },
     stop: () => stopped.abort(),
     async wait(ms, phase) {
@@ -152,7 +152,7 @@ function startClock({ model, target, signal }: Call): Clock {
       await pause(Math.min(ms, phaseMs, leftMs), any);
       signal.throwIfAborted();
       if (stopped.signal.aborted || ms <= Math.min(phaseMs, leftMs)) return;
-      throw phaseMs < leftMs ? lateError(phase, phaseMs) : lateError("no whole answer", totalMs);
+      throw phaseMs < leftMs ? upstreamTimeout(phase, phaseMs) : upstreamTimeout("no whole answer", totalMs);
     },
   };
 

@@ -1,23 +1,23 @@
 /** New connections to one host, over TCP or TLS. What authorities are trusted is the runtime's affair, as it is for `fetch`. */
-import { type AddressGuard, allowedAddresses, type Lookup, metadataGuard } from "../upstreams/address_guard.ts";
-import { OtherVersion } from "./broken_answer.ts";
+import { HttpVersionError } from "./broken_answer.ts";
 
 /** A connection of the runtime. */
 export type Socket = Deno.TcpConn | Deno.TlsConn;
 
 /** Where connections go. */
-export interface Address {
-  /** Without brackets, where it is an address of IPv6. */
+export interface HostAddress {
+  /** IPv6 addresses without brackets. */
   hostname: string;
   port: number;
   tls: boolean;
 }
 
-/** Makes connections to one host. */
-export interface Dialler {
-  /** @throws where no connection can be made or none may be; what the signal was aborted with */
-  dial(signal: AbortSignal): Promise<Socket>;
-  close(): void;
+/** Decides which addresses a host may have. */
+export interface AddressPolicy {
+  /** Addresses of a host, to be tried in this order. @throws where it has none, or one that is refused */
+  resolve(hostname: string): Promise<readonly string[]>;
+  /** @throws where the host may not have this address */
+  check(hostname: string, address: string): void;
 }
 
 /**
@@ -34,19 +34,50 @@ const ABANDONED_MS = 600_000;
  */
 const LINGER_MS = 1_000;
 
-/** How the addresses of a host are found and judged; absent: by the system, and metadata addresses are refused. */
-export interface Judges {
-  guard?: AddressGuard | undefined;
-  lookup?: Lookup | undefined;
-}
-
-/** Without a connection. */
-export function createDialler({ hostname, port, tls }: Address, judges: Judges = {}): Dialler {
-  const abandoned = new Map<Deno.TlsConn, number>();
+/** Makes connections to one host. */
+export class Dialer {
+  readonly #address: HostAddress;
+  readonly #policy: AddressPolicy;
+  /** Since when handshakes that nobody waits for are under way. */
+  readonly #abandoned = new Map<Deno.TlsConn, number>();
   /** Ends the making of connections that nobody waits for. */
-  const lingering = new Set<() => void>();
+  readonly #lingering = new Set<() => void>();
 
-  async function connectTo(hostname: string, signal: AbortSignal): Promise<Deno.TcpConn> {
+  constructor(address: HostAddress, policy: AddressPolicy) {
+    this.#address = address;
+    this.#policy = policy;
+  }
+
+  /** @throws where no connection can be made or none may be; what the signal was aborted with */
+  async dial(signal: AbortSignal): Promise<Socket> {
+    const { hostname, tls } = this.#address;
+    if (this.#abandoned.size >= ABANDONED) this.#forgetOld();
+    if (this.#abandoned.size >= ABANDONED) throw new Error("Cannot connect: too many TLS handshakes have not ended");
+    const tcp = await this.#connect(signal);
+    try {
+      signal.throwIfAborted();
+      tcp.setNoDelay(true);
+      // A model may think for longer than a router on the way remembers a silent connection.
+      tcp.setKeepAlive(true);
+      if (!tls) return tcp;
+      const connection = await Deno.startTls(tcp, { hostname, alpnProtocols: ["http/1.1"] });
+      await this.#shakeHands(connection, signal);
+      return connection;
+    } catch (error) {
+      closeQuietly(tcp);
+      throw error;
+    }
+  }
+
+  /** Ends the making of connections. */
+  close(): void {
+    for (const connection of this.#abandoned.keys()) connection.close();
+    this.#abandoned.clear();
+    for (const stop of this.#lingering) stop();
+  }
+
+  async #connectTo(hostname: string, signal: AbortSignal): Promise<Deno.TcpConn> {
+    const { port } = this.#address;
     const own = new AbortController();
     const made = Deno.connect({ hostname, port, signal: own.signal });
     try {
@@ -56,10 +87,10 @@ export function createDialler({ hostname, port, tls }: Address, judges: Judges =
       const stop = () => own.abort();
       const timer = setTimeout(stop, LINGER_MS);
       Deno.unrefTimer(timer);
-      lingering.add(stop);
+      this.#lingering.add(stop);
       const end = () => {
         clearTimeout(timer);
-        lingering.delete(stop);
+        this.#lingering.delete(stop);
       };
       made.then((connection) => connection.close()).then(end, end);
       throw error;
@@ -67,23 +98,25 @@ export function createDialler({ hostname, port, tls }: Address, judges: Judges =
   }
 
   /** Connects to an address that was judged: a second look-up could find another one. */
-  async function connect(signal: AbortSignal): Promise<Deno.TcpConn> {
+  async #connect(signal: AbortSignal): Promise<Deno.TcpConn> {
+    const { hostname } = this.#address;
     let failure: unknown;
-    for (const address of await orLeave(addressesOf(), signal)) {
+    for (const address of await orLeave(this.#addresses(), signal)) {
       try {
-        return await connectTo(address, signal);
+        return await this.#connectTo(address, signal);
       } catch (error) {
         if (signal.aborted) throw signal.reason;
-        if (isForbidden(error)) return await connectByName(signal);
+        if (isForbidden(error)) return await this.#connectByName(signal);
         failure ??= error;
       }
     }
     throw failure ?? new Error(`${hostname} has no address`);
   }
 
-  async function addressesOf(): Promise<readonly string[]> {
+  async #addresses(): Promise<readonly string[]> {
+    const { hostname } = this.#address;
     try {
-      return await allowedAddresses(hostname, judges);
+      return await this.#policy.resolve(hostname);
     } catch (error) {
       if (!isForbidden(error)) throw error;
       return [hostname];
@@ -91,10 +124,11 @@ export function createDialler({ hostname, port, tls }: Address, judges: Judges =
   }
 
   /** Where the process may connect to the name alone, it is judged by where the connection leads, before a byte is sent. */
-  async function connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
-    const connection = await connectTo(hostname, signal);
+  async #connectByName(signal: AbortSignal): Promise<Deno.TcpConn> {
+    const { hostname } = this.#address;
+    const connection = await this.#connectTo(hostname, signal);
     try {
-      (judges.guard ?? metadataGuard)(hostname, connection.remoteAddr.hostname);
+      this.#policy.check(hostname, connection.remoteAddr.hostname);
       return connection;
     } catch (error) {
       connection.close();
@@ -102,56 +136,32 @@ export function createDialler({ hostname, port, tls }: Address, judges: Judges =
     }
   }
 
-  async function shakeHands(connection: Deno.TlsConn, signal: AbortSignal): Promise<void> {
+  async #shakeHands(connection: Deno.TlsConn, signal: AbortSignal): Promise<void> {
     const shaken = connection.handshake();
     try {
       await orLeave(shaken, signal);
     } catch (error) {
       if (!signal.aborted) {
         connection.close();
-        throw isWithoutHttp1(error) ? new OtherVersion("The peer does not offer HTTP/1.1", { cause: error }) : error;
+        throw isWithoutHttp1(error)
+          ? new HttpVersionError("The peer does not offer HTTP/1.1", { cause: error })
+          : error;
       }
-      abandoned.set(connection, performance.now());
-      const end = () => void (abandoned.delete(connection) && connection.close());
+      this.#abandoned.set(connection, performance.now());
+      const end = () => void (this.#abandoned.delete(connection) && connection.close());
       shaken.then(end, end);
       throw error;
     }
   }
 
-  function forgetOld(): void {
+  #forgetOld(): void {
     const since = performance.now() - ABANDONED_MS;
-    for (const [connection, at] of abandoned) {
+    for (const [connection, at] of this.#abandoned) {
       if (at > since) return;
-      abandoned.delete(connection);
+      this.#abandoned.delete(connection);
       connection.close();
     }
   }
-
-  return {
-    async dial(signal) {
-      if (abandoned.size >= ABANDONED) forgetOld();
-      if (abandoned.size >= ABANDONED) throw new Error("Cannot connect: too many TLS handshakes have not ended");
-      const tcp = await connect(signal);
-      try {
-        signal.throwIfAborted();
-        tcp.setNoDelay(true);
-        // A model may think for longer than a router on the way remembers a silent connection.
-        tcp.setKeepAlive(true);
-        if (!tls) return tcp;
-        const connection = await Deno.startTls(tcp, { hostname, alpnProtocols: ["http/1.1"] });
-        await shakeHands(connection, signal);
-        return connection;
-      } catch (error) {
-        closeQuietly(tcp);
-        throw error;
-      }
-    },
-    close() {
-      for (const connection of abandoned.keys()) connection.close();
-      abandoned.clear();
-      for (const stop of lingering) stop();
-    },
-  };
 }
 
 /** The alert by which a host says that it speaks none of the protocols that are offered to it (RFC 7301, 3.2). */

@@ -1,19 +1,21 @@
-/** Request bodies in pieces: most of one is as its sender wrote it, and need not be made a text and bytes again. */
+/** Request bodies in pieces. Most of a relayed body is sent as the client wrote it, without decoding and encoding it again. */
 import { Buffer } from "node:buffer";
-import { WovenJson } from "../json/woven.ts";
 
-/** A part of a body: bytes, a text that goes out in UTF-8, or JSON that is put together where it goes. */
-export type BodyPiece = string | Uint8Array<ArrayBuffer> | WovenJson;
+/** A piece that writes itself into the buffer it is sent from. */
+export interface LazyPiece {
+  /** In bytes. */
+  readonly length: number;
+  /** Writes the piece from `start` on. Returns where it ends; `undefined` where there is no room. */
+  write(into: Uint8Array, start: number): number | undefined;
+}
+
+/** A piece of a body: bytes, a text that is sent in UTF-8, or a piece that writes itself. */
+export type BodyPiece = string | Uint8Array<ArrayBuffer> | LazyPiece;
 
 /** A body that is known as a whole, and may be sent more than once. */
 export type WholeBody = string | readonly BodyPiece[];
 
 const encoder = new TextEncoder();
-
-/** Whether a body is in pieces. */
-export function isPieces(body: WholeBody | Uint8Array | ReadableStream): body is readonly BodyPiece[] {
-  return Array.isArray(body);
-}
 
 /** Bytes that the pieces have at least: a text has one for each code unit. */
 export function leastBytes(pieces: readonly BodyPiece[]): number {
@@ -40,14 +42,14 @@ export function writePieces(
       const { read, written } = encoder.encodeInto(piece, into.subarray(end));
       if (read < piece.length) return undefined;
       end += written;
-    } else if (piece instanceof WovenJson) {
-      const behind = piece.write(into, end);
-      if (behind === undefined) return undefined;
-      end = behind;
-    } else {
+    } else if (piece instanceof Uint8Array) {
       if (end + piece.length > into.length) return undefined;
       into.set(piece, end);
       end += piece.length;
+    } else {
+      const pieceEnd = piece.write(into, end);
+      if (pieceEnd === undefined) return undefined;
+      end = pieceEnd;
     }
   }
   return end;

@@ -1,0 +1,108 @@
+/** The client: connection pools by origin, and one function that sends a request. */
+import { GatewayError } from "../errors.ts";
+import { encodeSteps } from "../json/utf8_steps.ts";
+import { inSlices, LONG_STEP } from "../scheduler.ts";
+import type { Shared } from "./answer.ts";
+import { Call, exchange } from "./call.ts";
+import { createDeadlines } from "./deadlines.ts";
+import { Heads, type Packed, packRequest, type RequestBody } from "./packed.ts";
+import { Pool } from "./pool.ts";
+import { createScratches } from "./scratch.ts";
+import type { AddressPolicy } from "./dialer.ts";
+import type { Http1Request, Http1Response } from "./types.ts";
+
+/** Most URLs whose parts are remembered. */
+const ROUTES = 1_024;
+
+/** Pool and head of the requests to one URL. */
+interface UrlRoute {
+  pool: Pool;
+  heads: Heads;
+}
+
+/** How a client treats its connections. */
+export interface Http1Options {
+  /** Decides which addresses hosts may have. */
+  addresses: AddressPolicy;
+  /**
+   * Idle connections kept per host. With 0 each request makes its own: a kept connection that the host is just closing
+   * fails in a way that does not tell whether the request arrived.
+   */
+  idleConnections?: number;
+  /** How long an idle connection is kept whose host does not say, in milliseconds; absent: see `Pool`. */
+  idleMs?: number;
+}
+
+/** Sends requests. */
+export interface Http1Client {
+  /**
+   * @throws {GatewayError} `upstream` where no response comes, with the fault `stale` where a new connection may be all
+   * that is needed; `timeout`; or the reason the request's signal was aborted with
+   */
+  send(request: Http1Request): Promise<Http1Response>;
+  /** Closes idle connections. Requests under way go on to their ends. */
+  close(): void;
+}
+
+/**
+ * Makes a client. Unlike `fetch` it knows no proxies, no HTTP/2 and nothing that is not strictly HTTP/1.1. The bytes that
+ * `read` answers with are valid until the next call of any method.
+ */
+export function createHttp1Client({ addresses, idleConnections = 256, idleMs }: Http1Options): Http1Client {
+  const pools = new Map<string, Pool>();
+  const routes = new Map<string, UrlRoute>();
+  const deadlines = createDeadlines();
+  const shared: Shared = { scratches: createScratches(), released: new Set(), closed: false };
+
+  function routeOf(url: string): UrlRoute {
+    const known = routes.get(url);
+    if (known !== undefined) return known;
+    const { protocol, hostname, host, port, pathname, search } = new URL(url);
+    const tls = protocol === "https:";
+    const key = `${protocol}//${host}`;
+    const pool = pools.get(key) ?? new Pool({
+      hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+      port: port === "" ? (tls ? 443 : 80) : Number(port),
+      tls,
+    }, { idleConnections, idleMs, addresses });
+    pools.set(key, pool);
+    const route = { pool, heads: new Heads({ host, target: pathname + search }) };
+    if (routes.size >= ROUTES) routes.clear();
+    routes.set(url, route);
+    return route;
+  }
+
+  function begin(
+    { url, headers, bodyBytes, fresh, signal, limits }: Http1Request,
+    body: RequestBody,
+  ): Promise<Http1Response> {
+    if (signal.aborted) return Promise.reject(signal.reason);
+    const { pool, heads } = routeOf(url);
+    let packed: Packed;
+    try {
+      packed = packRequest(heads.begin({ headers, closes: !pool.keeps }), {
+        body,
+        bodyBytes,
+        scratches: shared.scratches,
+      });
+    } catch (cause) {
+      return Promise.reject(new GatewayError("upstream", "Cannot reach the model's upstream", { cause }));
+    }
+    return exchange(new Call(signal, { deadlines, limits }), { pool, packed, shared, fresh });
+  }
+
+  return {
+    send(request) {
+      const { body } = request;
+      if (typeof body !== "string" || body.length <= LONG_STEP) return begin(request, body);
+      return inSlices(encodeSteps(body)).then((bytes) => begin(request, bytes));
+    },
+    close() {
+      // What is under way goes on to its end, without a connection being kept afterwards.
+      shared.closed = true;
+      for (const stop of shared.released) stop();
+      deadlines.close();
+      for (const pool of pools.values()) pool.close();
+    },
+  };
+}
