@@ -20,6 +20,7 @@ const GROUND = [
 
 /** Parts that the rest of the code imports through their `mod.ts` only. */
 const SELF_CONTAINED = [
+  "lib/canvas",
   "lib/http1",
   "lib/o200k",
 ];
@@ -54,7 +55,7 @@ const LAYERS: Layers = {
   "lib/protocols/quirks": [...PROTOCOL, "lib/upstreams/vendors.ts"],
   "lib/o200k": [],
   "lib/http1": [],
-  "lib/canvas": ["lib/images/pixels.ts", "lib/images/types.ts"],
+  "lib/canvas": [],
   "lib/routing": ["lib/protocols/canonical", "lib/catalog/model.ts"],
   "lib/config.ts": ["lib/config", "lib/catalog", "lib/access", "lib/upstreams/vendors.ts"],
   "lib/config": [

@@ -1,5 +1,5 @@
 /** From words to a picture: which scene, in which colours, with which things in it. */
-import type { Size } from "../images/types.ts";
+import type { PixelSize } from "./pixels.ts";
 import { fractal, hashText, pick, type Random, randomOf } from "./random.ts";
 import { brush, disc, eachRow, vignette } from "./layers.ts";
 import { balloon, birds, cat, fish, heart, house, lighthouse, type Motif, rocket, sailboat, tree } from "./motifs.ts";
@@ -66,7 +66,7 @@ const MOTIFS: readonly { words: string; motif: Motif; x: number; y: number; size
 ];
 
 /** The layers of one of a prompt's pictures, without any text. */
-export function compose(prompt: string, { width, height, index }: Size & { index: number }): Layer[] {
+export function compose(prompt: string, { width, height, index }: PixelSize & { index: number }): Layer[] {
   const list = readWords(prompt);
   const seed = hashText(`${prompt}\n${index}`);
   const random = randomOf(seed);

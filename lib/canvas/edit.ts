@@ -1,6 +1,5 @@
 /** Edits uploaded pictures by the words of an instruction: always the same way for the same upload and instruction. */
-import { blank, flatten, free, orient, type Pixels } from "../images/pixels.ts";
-import type { Size } from "../images/types.ts";
+import { blank, flatten, free, orient, type Pixels, type PixelSize } from "./pixels.ts";
 import { mix, type Rgb, tintColor } from "./color.ts";
 import { blurPixels, colorize, invert, pixelate, posterize, sharpen, toGray, tone, toSepia } from "./filters.ts";
 import { type Edit, readInstruction } from "./instruction.ts";
@@ -16,7 +15,7 @@ const TURNED = [1, 6, 3, 8] as const;
 /** What is edited, and how. */
 export interface Editing {
   prompt: string;
-  size: Size;
+  size: PixelSize;
   /** Which of the request's pictures: each has a warmth of its own. */
   index: number;
   /** Present for a preview: 0 is the coarsest. */
@@ -79,7 +78,7 @@ interface Arrangement {
   finish(): Pixels;
 }
 
-function startArrangement(count: number, size: Size): Arrangement {
+function startArrangement(count: number, size: PixelSize): Arrangement {
   const gap = Math.max(2, Math.round(Math.min(size.width, size.height) * 0.012));
   const columns = Math.max(1, Math.min(count, Math.ceil(Math.sqrt(count * size.width / size.height) - 0.2)));
   const rows = Math.ceil(count / columns);
@@ -87,7 +86,7 @@ function startArrangement(count: number, size: Size): Arrangement {
   let added = 0;
   return {
     add(image, { keep }) {
-      const fit = (room: Size) => {
+      const fit = (room: PixelSize) => {
         const fitted = cover(image, room);
         if (!keep && fitted !== image) free(image.data);
         return flatten(keep ? copied(fitted, image) : fitted);
@@ -193,7 +192,7 @@ function below({ width, data }: Pixels): Layer {
 }
 
 /** A passe-partout: a broad frame, and a fine line inside it. */
-function border({ width, height }: Size, color: Rgb = [0.97, 0.96, 0.93]): Layer[] {
+function border({ width, height }: PixelSize, color: Rgb = [0.97, 0.96, 0.93]): Layer[] {
   const unit = Math.min(width, height);
   // Whole pixels: the pieces of a frame meet without a seam.
   const broad = Math.round(unit * 0.055), fine = Math.max(1, Math.round(unit * 0.004));
@@ -206,7 +205,7 @@ function border({ width, height }: Size, color: Rgb = [0.97, 0.96, 0.93]): Layer
   ];
 }
 
-function sides({ width, height }: Size, inset: number, thick: number): ReturnType<typeof rectangle>[] {
+function sides({ width, height }: PixelSize, inset: number, thick: number): ReturnType<typeof rectangle>[] {
   const across = width - 2 * inset, down = height - 2 * inset;
   return [
     rectangle(inset, inset, { width: across, height: thick }),
@@ -217,7 +216,7 @@ function sides({ width, height }: Size, inset: number, thick: number): ReturnTyp
 }
 
 /** White outside a rectangle with round corners. */
-function corners({ width, height }: Size): Layer {
+function corners({ width, height }: PixelSize): Layer {
   const radius = Math.min(width, height) * 0.14;
   return (band) => {
     for (let y = band.top; y < band.bottom; y++) {

@@ -1,5 +1,5 @@
 /** Changes of a picture's pixels, in place unless said otherwise. */
-import { free, type Pixels } from "../images/pixels.ts";
+import { free, type Pixels } from "./pixels.ts";
 import { luma, type Rgb } from "./color.ts";
 
 /** Gives each pixel a new colour, by its old one in bytes. */

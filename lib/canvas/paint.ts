@@ -1,6 +1,5 @@
 /** Paints a picture from a prompt: always the same one for the same prompt, size and number. */
-import type { Pixels } from "../images/pixels.ts";
-import type { Size } from "../images/types.ts";
+import type { Pixels, PixelSize } from "./pixels.ts";
 import { compose } from "./compose.ts";
 import { eachRow } from "./layers.ts";
 import { fill, rectangle } from "./path.ts";
@@ -13,14 +12,14 @@ const COARSENESS = [24, 12, 6] as const;
 
 /** Paints. A preview, `step` 0 to 2, is the same picture with fewer pixels to it, in the full size. */
 export function paint(
-  { prompt, size, index, step }: { prompt: string; size: Size; index: number; step?: number },
+  { prompt, size, index, step }: { prompt: string; size: PixelSize; index: number; step?: number },
 ): Pixels {
   if (step !== undefined) return resize(paint({ prompt, size: previewSize(size, step), index }), size);
   return paintLayers(size, [...compose(prompt, { ...size, index }), ...caption(prompt, size)]);
 }
 
 /** The size in which a preview is made before it is enlarged. */
-export function previewSize({ width, height }: Size, step: number): Size {
+export function previewSize({ width, height }: PixelSize, step: number): PixelSize {
   const coarse = COARSENESS[Math.min(step, COARSENESS.length - 1)] ?? 6;
   return { width: Math.ceil(width / coarse), height: Math.ceil(height / coarse) };
 }
@@ -29,7 +28,7 @@ export function previewSize({ width, height }: Size, step: number): Size {
  * A text in the lower part of a picture, on a ground that is dark enough for it. The margin is a share of the picture's
  * shorter side.
  */
-export function caption(text: string, { width, height }: Size, inset = 0.06): Layer[] {
+export function caption(text: string, { width, height }: PixelSize, inset = 0.06): Layer[] {
   const unit = Math.min(width, height);
   const margin = unit * inset;
   const block = layOut(text, {

@@ -1,6 +1,5 @@
 /** Pictures in other sizes. */
-import { blank, type Pixels } from "../images/pixels.ts";
-import type { Size } from "../images/types.ts";
+import { blank, type Pixels, type PixelSize } from "./pixels.ts";
 
 /** What each pixel of a line is made of: where its sources begin, and their weights. */
 interface Weights {
@@ -10,20 +9,20 @@ interface Weights {
 }
 
 /** Resizes a picture to exactly a size: smaller ones are averaged, larger ones are smooth. */
-export function resize(pixels: Pixels, size: Size): Pixels {
+export function resize(pixels: Pixels, size: PixelSize): Pixels {
   if (pixels.width === size.width && pixels.height === size.height) return pixels;
   return crop(pixels, { x: 0, y: 0, width: pixels.width, height: pixels.height }, size);
 }
 
 /** Fills a size with a picture in its own proportions; what is over at two sides is cut off. */
-export function cover(pixels: Pixels, size: Size): Pixels {
+export function cover(pixels: Pixels, size: PixelSize): Pixels {
   const scale = Math.max(size.width / pixels.width, size.height / pixels.height);
   const width = Math.min(pixels.width, size.width / scale), height = Math.min(pixels.height, size.height / scale);
   if (scale === 1 && width === pixels.width && height === pixels.height) return pixels;
   return crop(pixels, { x: (pixels.width - width) / 2, y: (pixels.height - height) / 2, width, height }, size);
 }
 
-function crop(pixels: Pixels, { x, y, width, height }: Size & { x: number; y: number }, size: Size): Pixels {
+function crop(pixels: Pixels, { x, y, width, height }: PixelSize & { x: number; y: number }, size: PixelSize): Pixels {
   const across = weigh({ from: x, length: width, limit: pixels.width, to: size.width });
   const down = weigh({ from: y, length: height, limit: pixels.height, to: size.height });
   const out = blank(size);

@@ -1,11 +1,11 @@
 /** What a scene is made from. */
-import type { Size } from "../images/types.ts";
+import type { PixelSize } from "./pixels.ts";
 import type { Palette } from "./palette.ts";
 import type { Random } from "./random.ts";
 import type { Layer } from "./surface.ts";
 
 /** A picture that is about to be composed. */
-export interface Stage extends Size {
+export interface Stage extends PixelSize {
   /** The shorter side in pixels: lengths are shares of it, so that a scene looks the same in every size. */
   unit: number;
   random: Random;

@@ -2,8 +2,7 @@
  * What layers paint on. A picture is painted in bands of some rows, all layers of one band before the next: a band fits
  * into the processor's cache, and the memory needed does not grow with the picture.
  */
-import type { Pixels } from "../images/pixels.ts";
-import type { Size } from "../images/types.ts";
+import type { Pixels, PixelSize } from "./pixels.ts";
 import type { Rgb } from "./color.ts";
 import { lattice } from "./random.ts";
 
@@ -29,7 +28,7 @@ const GRAIN = 1.3;
 
 /** Paints the layers, first to last. The result is opaque. */
 export function paintLayers(
-  { width, height }: Size,
+  { width, height }: PixelSize,
   layers: readonly Layer[],
   { grain: amount = GRAIN }: { grain?: number } = {},
 ): Pixels {

@@ -1,15 +1,15 @@
 /** Images as files and as pixels. All of it happens in a worker: the event loop goes on meanwhile. */
 import { imageSize } from "../billing/image_size.ts";
-import { checkPixels, type Encoding } from "./codec_files.ts";
+import type { Encoding } from "./codec_files.ts";
 import { runJob } from "./codec_pool.ts";
-import type { Pixels } from "./pixels.ts";
-import { area } from "./pixel_limits.ts";
+import type { Pixels } from "../canvas/mod.ts";
+import { area, checkPixels } from "./pixel_limits.ts";
 
 /** The size of what is no image. */
 const NOTHING = { width: 0, height: 0 };
 
 export type { Encoding } from "./codec_files.ts";
-export { checkPixels, MOST_PIXELS } from "./codec_files.ts";
+export { checkPixels, MOST_PIXELS } from "./pixel_limits.ts";
 export { endIdleWorkers } from "./codec_pool.ts";
 
 /** Writes an image as a file. */

@@ -3,11 +3,9 @@ import { GatewayError } from "../errors.ts";
 import { imageSize } from "../billing/image_size.ts";
 import { encodePng } from "./codec_png.ts";
 import { encodeJpeg, encodeWebp, openWebpDecoder } from "./codec_wasm.ts";
-import { flatten, free, type Pixels } from "./pixels.ts";
-import type { ImageFormat, Size } from "./types.ts";
-
-/** Most pixels that are ever decoded: 64 MB of memory, twice the largest image that is made. */
-export const MOST_PIXELS = 16_777_216;
+import { flatten, free, type Pixels } from "../canvas/mod.ts";
+import { checkPixels } from "./pixel_limits.ts";
+import type { ImageFormat } from "./types.ts";
 
 /** Quality of jpeg and webp where the request names none. */
 const QUALITY = 90;
@@ -17,16 +15,6 @@ export interface Encoding {
   format: ImageFormat;
   /** Quality of jpeg and webp, 0 to 100; absent: 90. */
   compression?: number;
-}
-
-/** @throws {GatewayError} `invalid`, for a size that is never decoded */
-export function checkPixels({ width, height }: Size): void {
-  if (width * height <= MOST_PIXELS) return;
-  throw new GatewayError(
-    "invalid",
-    `Cannot decode an image of ${width}x${height}: the most is ${MOST_PIXELS} pixels, such as 4096x4096`,
-    { param: "image" },
-  );
 }
 
 /** Decodes the files of one job. */

@@ -1,7 +1,7 @@
 /** What the worker is asked and what it answers. Everything here goes through `postMessage`. */
 import type { ErrorKind } from "../errors.ts";
 import type { Encoding } from "./codec_files.ts";
-import type { Pixels } from "./pixels.ts";
+import type { Pixels } from "../canvas/mod.ts";
 import type { Size } from "./types.ts";
 
 /** One of a request's images, or a preview of it. */

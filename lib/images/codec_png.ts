@@ -1,6 +1,6 @@
 /** PNG files from pixels: a filter per row, and the compression of the platform. Some five times faster than in script. */
 import { crc32, deflateSync } from "node:zlib";
-import { free, isOpaque, type Pixels } from "./pixels.ts";
+import { free, type Pixels } from "../canvas/mod.ts";
 
 const SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 /** Level 4 and above takes twice as long for some hundredths. */
@@ -121,4 +121,10 @@ function paeth(left: number, above: number, corner: number): number {
   const toLeft = Math.abs(guess - left), toAbove = Math.abs(guess - above), toCorner = Math.abs(guess - corner);
   if (toLeft <= toAbove && toLeft <= toCorner) return left;
   return toAbove <= toCorner ? above : corner;
+}
+
+/** True where no pixel is transparent. */
+export function isOpaque({ data }: Pixels): boolean {
+  for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false;
+  return true;
 }

@@ -1,5 +1,5 @@
 /** The WebAssembly codecs of `@jsquash`. The memory of an instance only grows: each image is written by a new one. */
-import type { Pixels } from "./pixels.ts";
+import type { Pixels } from "../canvas/mod.ts";
 
 /** All options of the JPEG encoder (MozJPEG) but the quality. */
 const JPEG_OPTIONS = {

@@ -1,10 +1,8 @@
 /** The worker that all work on pixels is done in. It takes one job at a time. */
+import { free, orient, paint, type Pixels, startEdit } from "../canvas/mod.ts";
 import { toGatewayError } from "../errors.ts";
-import { startEdit } from "../canvas/edit.ts";
-import { paint } from "../canvas/paint.ts";
 import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
 import type { FromWorker, Job, JobResults, ToWorker } from "./codec_messages.ts";
-import { free, orient, type Pixels } from "./pixels.ts";
 
 /** What a worker's global scope has, and the types of a window have not. */
 interface Scope {

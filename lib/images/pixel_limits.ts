@@ -4,11 +4,24 @@ import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 
+/** Most pixels that are ever decoded: 64 MB of memory, twice the largest image that is made. */
+export const MOST_PIXELS = 16_777_216;
+
 /** Requests that may wait for memory. */
 const MOST_WAITING = 64;
 
 /** When to try again after being turned away, in milliseconds. */
 const RETRY_MS = 5_000;
+
+/** @throws {GatewayError} `invalid`, for a size that is never decoded */
+export function checkPixels({ width, height }: Size): void {
+  if (width * height <= MOST_PIXELS) return;
+  throw new GatewayError(
+    "invalid",
+    `Cannot decode an image of ${width}x${height}: the most is ${MOST_PIXELS} pixels, such as 4096x4096`,
+    { param: "image" },
+  );
+}
 
 /**
  * Pixels of a request: of its uploads, its mask, and of the images that it asks for, which are in memory until the answer

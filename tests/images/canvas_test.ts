@@ -19,7 +19,7 @@ import { cover, resize } from "../../lib/canvas/resize.ts";
 import { layOut } from "../../lib/canvas/text.ts";
 import { encodePng } from "../../lib/images/codec_png.ts";
 import { decodeImage } from "../../lib/images/codec.ts";
-import { blank, type Pixels } from "../../lib/images/pixels.ts";
+import { blank, type Pixels } from "../../lib/canvas/pixels.ts";
 import type { ImageEvent, ImageRequest, InputImage, Size } from "../../lib/images/types.ts";
 import { imageSize } from "../../lib/billing/image_size.ts";
 import { createCanvas } from "../../lib/upstreams/embedded/canvas.ts";

@@ -1,25 +1,24 @@
 /** Pixels of an image in memory. */
-import type { Size } from "./types.ts";
+
+/** Width and height in pixels. */
+export interface PixelSize {
+  width: number;
+  height: number;
+}
 
 /** An image as rows of red, green, blue and alpha, a byte each, alpha not multiplied in. */
-export interface Pixels extends Size {
+export interface Pixels extends PixelSize {
   data: Uint8Array<ArrayBuffer>;
 }
 
 /** An image of one kind of byte: 0, transparent black, unless told. */
-export function blank({ width, height }: Size, fill = 0): Pixels {
+export function blank({ width, height }: PixelSize, fill = 0): Pixels {
   return { width, height, data: new Uint8Array(width * height * 4).fill(fill) };
 }
 
 /** Frees the memory of bytes that are not used any more: the collector would keep hundreds of megabytes waiting. */
 export function free({ buffer }: Uint8Array<ArrayBuffer>): void {
   buffer.transfer(0);
-}
-
-/** True where no pixel lets anything through. */
-export function isOpaque({ data }: Pixels): boolean {
-  for (let at = 3; at < data.length; at += 4) if (data[at] !== 255) return false;
-  return true;
 }
 
 /** The image laid on white, in place, for forms without transparency. */
