@@ -1,4 +1,4 @@
-/** Pixels of an image in memory. */
+/** Uncompressed images in memory. */
 
 /** Width and height in pixels. */
 export interface PixelSize {
@@ -6,22 +6,22 @@ export interface PixelSize {
   height: number;
 }
 
-/** An image as rows of red, green, blue and alpha, a byte each, alpha not multiplied in. */
+/** Rows of RGBA pixels, one byte per channel, alpha not premultiplied. */
 export interface Pixels extends PixelSize {
   data: Uint8Array<ArrayBuffer>;
 }
 
-/** An image of one kind of byte: 0, transparent black, unless told. */
+/** Creates an image filled with one byte value; 0 is transparent black. */
 export function blank({ width, height }: PixelSize, fill = 0): Pixels {
   return { width, height, data: new Uint8Array(width * height * 4).fill(fill) };
 }
 
-/** Frees the memory of bytes that are not used any more: the collector would keep hundreds of megabytes waiting. */
+/** Frees a buffer at once. The garbage collector would leave hundreds of megabytes waiting. */
 export function free({ buffer }: Uint8Array<ArrayBuffer>): void {
   buffer.transfer(0);
 }
 
-/** The image laid on white, in place, for forms without transparency. */
+/** Blends the image with white, in place, for formats without transparency. */
 export function flatten(pixels: Pixels): Pixels {
   const { data } = pixels;
   for (let at = 3; at < data.length; at += 4) {
@@ -35,7 +35,7 @@ export function flatten(pixels: Pixels): Pixels {
   return pixels;
 }
 
-/** The image as a viewer shows it that follows EXIF: orientation 1 to 8, anything else is 1. */
+/** Applies an EXIF orientation, 1 to 8; any other value means 1. */
 export function orient(pixels: Pixels, orientation: number): Pixels {
   if (!(orientation >= 2 && orientation <= 8)) return pixels;
   const { width, height } = pixels;
@@ -45,7 +45,7 @@ export function orient(pixels: Pixels, orientation: number): Pixels {
   const to = new Uint32Array(out.data.buffer);
   const mirroredX = orientation === 2 || orientation === 3 || orientation === 7 || orientation === 8;
   const mirroredY = orientation === 3 || orientation === 4 || orientation === 6 || orientation === 7;
-  // Where the stored image is read for the pixel (x, y) of the one that is shown.
+  // Source pixel of the displayed pixel (x, y).
   for (let y = 0; y < out.height; y++) {
     for (let x = 0; x < out.width; x++) {
       const u = turned ? y : x;

@@ -1,40 +1,40 @@
-/** How much is done at one time: uploads that are read, pixels in memory. Others wait, not too many and not too long. */
+/** A bounded queue in front of work that takes memory, such as reading uploads or holding pixels. */
 import { GatewayError } from "../errors.ts";
 
-/** What a gate lets through. */
+/** Limits of an admission queue. */
 export interface AdmissionQueueLimits {
-  /** Sum of the sizes of what is inside at one time: uploads that are read, each of size 1, or pixels. */
+  /** Largest sum of the sizes of all admitted work: a count of uploads, or pixels. */
   concurrent: number;
-  /** Requests that may wait for it. */
+  /** Requests that may wait. */
   waiting: number;
   /** Longest wait, in milliseconds. */
   waitMs: number;
-  /** The error for those that are turned away; absent: that of uploads. */
+  /** Creates the error for a refused request; the default speaks of uploads. */
   busy?: () => GatewayError;
 }
 
-/** A gate that requests pass. */
+/** Admits work while its total size stays within a limit. */
 export interface AdmissionQueue {
   /**
-   * Resolves when there is room, to what must be called once it is free again. What is larger than all the room has it for
-   * itself. A small request may overtake a large one that waits. The server hardly notices that a
-   * client has gone before its body is read: such an upload keeps its place in the queue until its wait is over.
-   * @param size 1 where it is not given
-   * @throws {GatewayError} `busy` where too many wait, or it has waited too long; the signal's reason once it aborts
+   * Waits for room. The returned function releases it and may be called more than once. Work larger than the limit is
+   * admitted alone. A small request may overtake a waiting large one. Deno does not report a client that leaves before
+   * its body is read, so such an upload waits until its time is over.
+   * @param size the work's share of the limit; 1 by default
+   * @throws {GatewayError} `busy()` when the queue is full or the wait is over; the signal's reason once it aborts
    */
   enter(signal: AbortSignal, size?: number): Promise<() => void>;
 }
 
-/** When to try again after being turned away, in milliseconds. */
+/** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 2_000;
 
-/** One that waits. */
+/** A waiting request. */
 interface Waiting {
   size: number;
   admit(): void;
 }
 
-/** Opens a gate. */
+/** Creates an admission queue. */
 export function createAdmissionQueue(
   { concurrent, waiting, waitMs, busy = tooManyUploads }: AdmissionQueueLimits,
 ): AdmissionQueue {
@@ -50,7 +50,7 @@ export function createAdmissionQueue(
     for (const next of queue) if (fits(next.size)) next.admit();
   }
 
-  /** Takes a place. What it returns gives it back, once. */
+  /** Admits work. The returned function releases it once. */
   function take(size: number): () => void {
     inside += size;
     let left = false;
@@ -99,7 +99,7 @@ export function createAdmissionQueue(
 function tooManyUploads(): GatewayError {
   return new GatewayError("limited", "Cannot take another upload now: too many are being read", {
     retryAfterMs: RETRY_MS,
-    // The body has not been read.
+    // The unread body makes the connection unusable for another request.
     headers: { connection: "close" },
   });
 }

@@ -1,13 +1,13 @@
-/** Content-Type of a form. */
+/** The boundary in the The boundary in the Content-Type of a form. */
 import { GatewayError } from "../errors.ts";
 import { readParameters } from "./header_parameters.ts";
 
-/** RFC 2046, section 5.1.1: 1 to 70 characters, the last no space. */
+/** RFC 2046, section 5.1.1: 1 to 70 characters, not ending with a space. */
 const BOUNDARY = /^[0-9A-Za-z'()+_,\-./:=? ]{0,69}[0-9A-Za-z'()+_,\-./:=?]$/;
 
 /**
- * The boundary of a form.
- * @throws {GatewayError} `unsupported_media_type` for anything but a form, `invalid` for a boundary nobody may use
+ * Returns the boundary of a form.
+ * @throws {GatewayError} `unsupported_media_type` for anything but a form, `invalid` for a missing or malformed boundary
  */
 export function readBoundary(headers: Headers): string {
   const type = headers.get("content-type") ?? "";

@@ -1,18 +1,18 @@
-/** Images as files and as pixels. All of it happens in a worker: the event loop goes on meanwhile. */
+/** Conversion between image files and pixels. It runs in a worker, so that the event loop stays free. */
 import { imageSize } from "../billing/image_size.ts";
 import type { Encoding } from "./codec_files.ts";
 import { runJob } from "./codec_pool.ts";
 import type { Pixels } from "../canvas/mod.ts";
 import { area, checkPixels } from "./pixel_limits.ts";
 
-/** The size of what is no image. */
+/** Placeholder size for tasks without an image. */
 const NOTHING = { width: 0, height: 0 };
 
 export type { Encoding } from "./codec_files.ts";
 export { checkPixels, MOST_PIXELS } from "./pixel_limits.ts";
 export { endIdleWorkers } from "./codec_pool.ts";
 
-/** Writes an image as a file. */
+/** Encodes pixels as a file. */
 export function encodeImage(
   pixels: Pixels,
   encoding: Encoding & { signal?: AbortSignal },
@@ -25,16 +25,16 @@ export function encodeImage(
 }
 
 /**
- * Reads a PNG, JPEG or WebP file of at most 16 million pixels. EXIF orientation is not applied: `orient()` does it.
- * @throws {GatewayError} `invalid`, for anything else and for damaged files
+ * Decodes a PNG, JPEG or WebP file of at most 16 million pixels. `orient()` applies its EXIF orientation.
+ * @throws {GatewayError} `invalid` for other formats and damaged files
  */
 export function decodeImage(bytes: Uint8Array<ArrayBuffer>, options: { signal?: AbortSignal } = {}): Promise<Pixels> {
   return runJob<"decode">({ type: "decode", bytes }, { ...options, pixels: area(imageSize(bytes) ?? NOTHING) });
 }
 
 /**
- * A file in the format wanted: the bytes themselves where they are of it already, else a PNG, JPEG or WebP written anew.
- * In the latter case the bytes are handed over, and gone for the caller.
+ * Converts a file to the requested format. A file that already has it is returned unchanged; otherwise the bytes are
+ * transferred to the worker and unusable for the caller.
  * @throws {GatewayError} `invalid`, as `decodeImage`
  */
 export async function convertImage(

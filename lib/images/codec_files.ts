@@ -1,4 +1,4 @@
-/** Files to pixels and back. It blocks for up to seconds: for the worker only. */
+/** Synchronous decoders and encoders. They block for up to seconds, so only the worker calls them. */
 import { GatewayError } from "../errors.ts";
 import { imageSize } from "../billing/image_size.ts";
 import { encodePng } from "./codec_png.ts";
@@ -7,25 +7,25 @@ import { flatten, free, type Pixels } from "../canvas/mod.ts";
 import { checkPixels } from "./pixel_limits.ts";
 import type { ImageFormat } from "./types.ts";
 
-/** Quality of jpeg and webp where the request names none. */
+/** Default quality of JPEG and WebP. */
 const QUALITY = 90;
 
-/** How an image is written. */
+/** Output format and quality. */
 export interface Encoding {
   format: ImageFormat;
   /** Quality of jpeg and webp, 0 to 100; absent: 90. */
   compression?: number;
 }
 
-/** Decodes the files of one job. */
+/** Decodes the files of one task. */
 export interface Decoder {
-  /** Decodes a PNG, JPEG or WebP, told apart by its content. @throws {GatewayError} `invalid`, for anything else */
+  /** Decodes a PNG, JPEG or WebP, recognized by content. @throws {GatewayError} `invalid` for anything else */
   decode(bytes: Uint8Array): Promise<Pixels>;
 }
 
 /**
- * Opens a decoder. The files of one job share the memory of its WebAssembly, which only grows. Another job has a decoder
- * of its own: what one request left in that memory cannot reach another.
+ * Creates a decoder for one task. WebAssembly memory only grows, so the files of a task share an instance. Tasks never
+ * share one: pixels left in its memory cannot leak into another request.
  */
 export function openDecoder(): Decoder {
   const read = { png: once(openPng), jpeg: once(openJpeg), webp: once(openWebpDecoder) };
@@ -77,7 +77,7 @@ async function openJpeg(): Promise<(bytes: Uint8Array) => Pixels> {
   };
 }
 
-/** What the JPEG decoder gives: grey, RGB or CMYK. */
+/** Converts the JPEG decoder's output (grey, RGB or CMYK) to RGBA. */
 function toRgba(from: Uint8Array, { format, count }: { format: number; count: number }): Uint8Array<ArrayBuffer> {
   const channels = format === 0 ? 1 : format === 1 ? 3 : 4;
   const to = new Uint8Array(count * 4).fill(255);

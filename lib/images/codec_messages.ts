@@ -1,30 +1,30 @@
-/** What the worker is asked and what it answers. Everything here goes through `postMessage`. */
+/** Messages between the codec pool and its workers. `postMessage` clones or transfers all of them. */
 import type { ErrorKind } from "../errors.ts";
 import type { Encoding } from "./codec_files.ts";
 import type { Pixels } from "../canvas/mod.ts";
 import type { Size } from "./types.ts";
 
-/** One of a request's images, or a preview of it. */
-export interface Painting {
+/** An image, or a preview of one, that the embedded model paints. */
+export interface PaintOptions {
   prompt: string;
   size: Size;
-  /** Which of the request's images. */
+  /** Index among the request's images. */
   index: number;
-  /** Present for a preview: 0 is the coarsest. */
+  /** Present for a preview; 0 is the coarsest. */
   step?: number;
   encoding: Encoding;
 }
 
-/** One task. The worker asks for the files of an edit when it comes to them: first the images, then the mask. */
-export type Job =
+/** One task. The worker requests the files of an edit one by one, images first, then the mask. */
+export type CodecTask =
   | { type: "encode"; pixels: Pixels; encoding: Encoding }
   | { type: "decode"; bytes: Uint8Array<ArrayBuffer> }
   | { type: "convert"; bytes: Uint8Array<ArrayBuffer>; encoding: Encoding }
-  | { type: "paint"; painting: Painting }
-  | { type: "edit"; painting: Painting; orientations: number[]; maskOrientation?: number };
+  | { type: "paint"; painting: PaintOptions }
+  | { type: "edit"; painting: PaintOptions; orientations: number[]; maskOrientation?: number };
 
-/** What each task gives: files, and pixels. */
-export interface JobResults {
+/** Results by task type: files or pixels. */
+export interface CodecResults {
   encode: Uint8Array<ArrayBuffer>;
   decode: Pixels;
   convert: Uint8Array<ArrayBuffer>;
@@ -32,13 +32,13 @@ export interface JobResults {
   edit: Uint8Array<ArrayBuffer>;
 }
 
-/** What a worker is sent: jobs, and the files that it asks for. */
-export type ToWorker = { job: Job } | { file: Uint8Array<ArrayBuffer> };
+/** Messages to a worker: tasks and requested files. */
+export type MessageToWorker = { job: CodecTask } | { file: Uint8Array<ArrayBuffer> };
 
-/** What a worker sends: which file of its job it needs next, and once for each job what came of it. */
-export type FromWorker = { needs: number } | Outcome;
+/** Messages from a worker: the index of the next file it needs, and one outcome per task. */
+export type MessageFromWorker = { needs: number } | TaskOutcome;
 
-/** What came of a job. */
-export type Outcome =
-  | { value: JobResults[Job["type"]] }
+/** Result or error of a task. */
+export type TaskOutcome =
+  | { value: CodecResults[CodecTask["type"]] }
   | { error: { kind: ErrorKind; message: string; param?: string; cause?: string } };

@@ -1,29 +1,29 @@
 /**
- * The workers: started when an image is first needed, few, fed from one bounded queue for the whole process, and ended
- * when there was nothing to do for a while.
+ * A pool of codec workers. They start when an image is first needed, take tasks from one bounded queue and end after a
+ * while without work.
  */
 import { GatewayError } from "../errors.ts";
-import type { FromWorker, Job, JobResults, Outcome, ToWorker } from "./codec_messages.ts";
+import type { CodecResults, CodecTask, MessageFromWorker, MessageToWorker, TaskOutcome } from "./codec_messages.ts";
 
-/** A core is left to the event loop; a second worker is for machines that have one to spare. */
+/** One core is left to the event loop, so a second worker needs a third core. */
 const MOST_WORKERS = navigator.hardwareConcurrency > 2 ? 2 : 1;
 /**
- * Most pixels of the jobs that run at one time, unless one alone has more: the largest upload and the largest image
- * that is made of it. A pixel takes up to 25 bytes of memory while it is decoded or encoded.
+ * Most pixels of all running tasks: the largest upload and the largest image made from it. A larger task runs alone. A
+ * pixel takes up to 25 bytes while it is decoded or encoded.
  */
 const MOST_PIXELS_AT_ONCE = 25_165_824;
-/** Pixels after which a worker is ended: V8 keeps the memory of WebAssembly that is not used any more for long. */
+/** Pixels after which a worker is replaced, because V8 keeps unused WebAssembly memory for a long time. */
 const RENEWAL_PIXELS = 4_194_304;
 /** Longest queue. */
 const MOST_WAITING = 256;
-/** Time after which whoever is refused may come again, in milliseconds. */
+/** `retry-after` of refused tasks, in milliseconds. */
 const RETRY_MS = 5_000;
-/** Longest time for one job, in milliseconds: files can be made that take hours to decode. */
+/** Longest time for one task, in milliseconds: a crafted file can take hours to decode. */
 const MOST_JOB_MS = 120_000;
-/** Time that a worker without work is kept, in milliseconds. */
+/** Idle time after which a worker ends, in milliseconds. */
 const IDLE_MS = 15_000;
 
-/** Rights of a worker: it reads its own modules and one variable, which a package looks for. */
+/** Permissions of a worker: its own modules, and one variable that a package reads. */
 const PERMISSIONS: Deno.PermissionOptionsObject = {
   read: "inherit",
   ffi: false,
@@ -35,29 +35,29 @@ const PERMISSIONS: Deno.PermissionOptionsObject = {
   write: false,
 };
 
-/** What goes along with a job. */
+/** Options of a task. */
 export interface JobOptions {
-  /** Ends the job; it rejects with the signal's reason. */
+  /** Cancels the task, which rejects with the signal's reason. */
   signal?: AbortSignal;
-  /** Files that the job needs. Each is copied when the worker comes to it. */
+  /** Files that the task needs; each is copied when the worker requests it. */
   files?: readonly Uint8Array<ArrayBuffer>[];
-  /** Most pixels that it has in memory at one time. */
+  /** Most pixels that the task holds in memory at once. */
   pixels: number;
-  /** Parts of the job that the worker takes over, and that are gone here. */
+  /** Buffers that are transferred to the worker and become unusable here. */
   transfer?: Transferable[];
 }
 
 interface Task {
-  job: Job;
+  job: CodecTask;
   files: readonly Uint8Array<ArrayBuffer>[];
   pixels: number;
   transfer: Transferable[];
-  settle(answer: Outcome | { thrown: unknown }): void;
+  settle(answer: TaskOutcome | { thrown: unknown }): void;
 }
 
 interface Slot {
   worker: Worker;
-  /** Pixels of all its jobs. */
+  /** Pixels of all tasks it has done. */
   pixels: number;
   task?: Task;
   timer?: ReturnType<typeof setTimeout>;
@@ -67,13 +67,13 @@ const waiting: Task[] = [];
 const slots = new Set<Slot>();
 
 /**
- * Has a job done by a worker, in the order they come.
- * @throws {GatewayError} what the job failed with; `overloaded` where too many wait; `timeout` where it takes too long
+ * Runs a task in a worker, in order of arrival.
+ * @throws {GatewayError} the task's own error; `overloaded` when the queue is full; `timeout` when it takes too long
  */
-export function runJob<T extends Job["type"]>(
-  job: Extract<Job, { type: T }>,
+export function runJob<T extends CodecTask["type"]>(
+  job: Extract<CodecTask, { type: T }>,
   { signal, files = [], pixels, transfer = [] }: JobOptions,
-): Promise<JobResults[T]> {
+): Promise<CodecResults[T]> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason);
     if (waiting.length >= MOST_WAITING) {
@@ -87,7 +87,7 @@ export function runJob<T extends Job["type"]>(
       settle(answer) {
         signal?.removeEventListener("abort", abort);
         if ("thrown" in answer) reject(answer.thrown);
-        else if ("value" in answer) resolve(answer.value as JobResults[T]);
+        else if ("value" in answer) resolve(answer.value as CodecResults[T]);
         else reject(toError(answer.error));
       },
     };
@@ -98,26 +98,26 @@ export function runJob<T extends Job["type"]>(
   });
 }
 
-/** Ends the workers that have nothing to do, at once instead of after a while. */
+/** Ends idle workers at once. */
 export function endIdleWorkers(): void {
   for (const slot of slots) if (slot.task === undefined) end(slot);
 }
 
-function toError({ kind, message, param, cause }: Extract<Outcome, { error: unknown }>["error"]): GatewayError {
+function toError({ kind, message, param, cause }: Extract<TaskOutcome, { error: unknown }>["error"]): GatewayError {
   return new GatewayError(kind, message, { ...(param !== undefined && { param }), cause });
 }
 
-/** Takes a task away. A worker cannot be interrupted, so one that is at it ends with it. */
+/** Cancels a task. A running task cannot be interrupted, so its worker is terminated. */
 function drop(task: Task, reason: unknown): void {
   const at = waiting.indexOf(task);
   if (at >= 0) waiting.splice(at, 1);
   for (const slot of slots) if (slot.task === task) end(slot);
   task.settle({ thrown: reason });
-  // One signal may end many tasks: no worker is started for one that is about to be dropped as well.
+  // One signal may cancel many tasks, so new workers start after all of them are removed.
   queueMicrotask(serve);
 }
 
-/** Gives waiting tasks to workers that are free, and starts workers up to their number, while there is memory for it. */
+/** Assigns waiting tasks to idle workers and starts workers, within the limits of workers and pixels. */
 function serve(): void {
   for (let [task] = waiting; task !== undefined; [task] = waiting) {
     const running = [...slots].flatMap((slot) => slot.task ?? []);
@@ -140,7 +140,7 @@ function give(task: Task, slot: Slot): void {
     MOST_JOB_MS,
   );
   try {
-    slot.worker.postMessage({ job: task.job } satisfies ToWorker, task.transfer);
+    slot.worker.postMessage({ job: task.job } satisfies MessageToWorker, task.transfer);
   } catch (thrown) {
     drop(task, thrown);
   }
@@ -153,13 +153,13 @@ function start(): Slot {
     deno: { permissions: PERMISSIONS },
   });
   const slot: Slot = { worker, pixels: 0 };
-  worker.onmessage = ({ data }: MessageEvent<FromWorker>) => {
-    // What was on its way when the worker was ended is for nobody.
+  worker.onmessage = ({ data }: MessageEvent<MessageFromWorker>) => {
+    // A message may arrive after the worker was terminated.
     if (!slots.has(slot)) return;
     const task = slot.task;
     if ("needs" in data) {
       const file = task?.files[data.needs];
-      if (file !== undefined) worker.postMessage({ file } satisfies ToWorker);
+      if (file !== undefined) worker.postMessage({ file } satisfies MessageToWorker);
       return;
     }
     delete slot.task;
@@ -171,7 +171,7 @@ function start(): Slot {
     slot.timer = setTimeout(() => end(slot), IDLE_MS);
     Deno.unrefTimer(slot.timer);
   };
-  // What a worker does not catch ends it, and is no reason to end the process.
+  // An uncaught error in a worker must not end the process.
   worker.onerror = (event) => {
     event.preventDefault();
     const task = slot.task;

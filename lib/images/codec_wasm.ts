@@ -1,11 +1,11 @@
-/** The WebAssembly codecs of `@jsquash`. The memory of an instance only grows: each image is written by a new one. */
+/** WebAssembly codecs of `@jsquash`. The memory of an instance only grows, so each image gets a new one. */
 import type { Pixels } from "../canvas/mod.ts";
 
-/** All options of the JPEG encoder (MozJPEG) but the quality. */
+/** Options of the JPEG encoder (MozJPEG), except the quality. */
 const JPEG_OPTIONS = {
   baseline: true,
   arithmetic: false,
-  // Progressive files are a few hundredths smaller and take twice the time.
+  // Progressive files are a few percent smaller and take twice as long.
   progressive: false,
   optimize_coding: true,
   smoothing: 0,
@@ -22,7 +22,7 @@ const JPEG_OPTIONS = {
   chroma_quality: 75,
 } as const;
 
-/** All options of the WebP encoder (libwebp) but the quality: its own defaults. */
+/** Options of the WebP encoder (libwebp), except the quality; these are its defaults. */
 const WEBP_OPTIONS = {
   target_size: 0,
   target_PSNR: 0,
@@ -52,19 +52,19 @@ const WEBP_OPTIONS = {
   use_sharp_yuv: 0,
 } as const;
 
-/** Writes a JPEG; alpha is ignored. */
+/** Encodes a JPEG; alpha is ignored. */
 export async function encodeJpeg(pixels: Pixels, quality: number): Promise<Uint8Array<ArrayBuffer>> {
   const { default: load } = await import("@jsquash/jpeg/encoder");
   const module = await compiled(import.meta.resolve("@jsquash/jpeg/encoder.wasm"));
   return encodeWith(await start(load, module), pixels, { ...JPEG_OPTIONS, quality });
 }
 
-/** Writes a WebP. */
+/** Encodes a WebP. */
 export async function encodeWebp(pixels: Pixels, quality: number): Promise<Uint8Array<ArrayBuffer>> {
   return encodeWith(await startWebpEncoder(), pixels, { ...WEBP_OPTIONS, quality });
 }
 
-/** Opens a decoder for WebP files of one frame. It throws for any other, and for a damaged one. */
+/** Creates a decoder for single-frame WebP files. It throws for animations and damaged files. */
 export async function openWebpDecoder(): Promise<(file: Uint8Array) => Pixels> {
   const { default: load } = await import("@jsquash/webp/decoder");
   const decoder = await start(load, await compiled(import.meta.resolve("@jsquash/webp/decoder.wasm")));
@@ -76,7 +76,7 @@ export async function openWebpDecoder(): Promise<(file: Uint8Array) => Pixels> {
   };
 }
 
-/** V8 has no SIMD for processors without SSE 4.1, which some virtual machines imitate; the plain build takes twice as long. */
+/** V8 needs SSE 4.1 for SIMD, which some virtual machines lack. The plain build takes twice as long. */
 async function startWebpEncoder(): Promise<Jsquash.Encoder> {
   const fast = await compiled(import.meta.resolve("@jsquash/webp/encoder_simd.wasm")).catch(() => undefined);
   if (fast !== undefined) return await start((await import("@jsquash/webp/encoder_simd")).default, fast);
@@ -96,7 +96,7 @@ function encodeWith(
 
 const modules = new Map<string, Promise<WebAssembly.Module>>();
 
-/** Reads the file itself: the package's loader would fetch it, which fails inside an executable. */
+/** Reads the module from its file: the package's own loader uses fetch(), which fails in a compiled executable. */
 function compiled(address: string): Promise<WebAssembly.Module> {
   const known = modules.get(address);
   if (known !== undefined) return known;

@@ -1,13 +1,13 @@
-/** The worker that all work on pixels is done in. It takes one job at a time. */
+/** The codec worker. It runs one task at a time. */
 import { free, orient, paint, type Pixels, startEdit } from "../canvas/mod.ts";
 import { toGatewayError } from "../errors.ts";
 import { type Decoder, encodeFile, openDecoder } from "./codec_files.ts";
-import type { FromWorker, Job, JobResults, ToWorker } from "./codec_messages.ts";
+import type { CodecResults, CodecTask, MessageFromWorker, MessageToWorker } from "./codec_messages.ts";
 
-/** What a worker's global scope has, and the types of a window have not. */
+/** Members of a worker's global scope that the window's types lack. */
 interface Scope {
-  postMessage(message: FromWorker, transfer: Transferable[]): void;
-  addEventListener(type: "message", listener: (event: MessageEvent<ToWorker>) => void): void;
+  postMessage(message: MessageFromWorker, transfer: Transferable[]): void;
+  addEventListener(type: "message", listener: (event: MessageEvent<MessageToWorker>) => void): void;
 }
 
 const scope = globalThis as unknown as Scope;
@@ -18,7 +18,7 @@ scope.addEventListener("message", ({ data }) => {
   else void answer(data.job);
 });
 
-async function answer(job: Job): Promise<void> {
+async function answer(job: CodecTask): Promise<void> {
   try {
     const value = await work(job);
     const { buffer } = value instanceof Uint8Array ? value : value.data;
@@ -30,7 +30,7 @@ async function answer(job: Job): Promise<void> {
   }
 }
 
-async function work(job: Job): Promise<JobResults[Job["type"]]> {
+async function work(job: CodecTask): Promise<CodecResults[CodecTask["type"]]> {
   switch (job.type) {
     case "encode":
       return await encodeFile(job.pixels, job.encoding);
@@ -45,8 +45,10 @@ async function work(job: Job): Promise<JobResults[Job["type"]]> {
   }
 }
 
-/** Each image is decoded when the one before it has become a part of the result, and its memory is free. */
-async function edit({ painting, orientations, maskOrientation }: Extract<Job, { type: "edit" }>): Promise<Pixels> {
+/** Images are decoded one after another, so that only one is in memory at a time. */
+async function edit(
+  { painting, orientations, maskOrientation }: Extract<CodecTask, { type: "edit" }>,
+): Promise<Pixels> {
   const hasMask = maskOrientation !== undefined;
   const decoder = openDecoder();
   const editor = startEdit({ ...painting, count: orientations.length, hasMask });

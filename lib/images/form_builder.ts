@@ -1,30 +1,30 @@
-/** Parts of an upload become a web `FormData`. Files leave the heap a piece at a time, so that nothing is held twice. */
+/** Builds a `FormData` from the parts of an upload. Files move to blobs in pieces, so that no file is in memory twice. */
 import { GatewayError } from "../errors.ts";
 import { firstBadByte } from "../server/utf8.ts";
 import type { PartSink } from "./multipart_parser.ts";
 import type { PartHead } from "./part_head.ts";
 
-/** What the parts of a form may hold. */
+/** Limits on the parts of a form. */
 export interface PartLimits {
-  /** Bytes of one file. */
+  /** Largest file, in bytes. */
   fileBytes: number;
-  /** Bytes of one field of text. */
+  /** Largest text field, in bytes. */
   textBytes: number;
-  /** Names that fields may have; absent: any name. */
+  /** Allowed field names; absent: any name. */
   names?: ReadonlySet<string>;
 }
 
-/** A form in the making. */
+/** Builds a form from parser events. */
 export interface FormBuilder extends PartSink {
   readonly form: FormData;
 }
 
 const FIRST_BUFFER_BYTES = 16 * 1024;
 
-/** Bytes of a file that are collected before they leave the heap. */
+/** Bytes of a file that are buffered before they become a blob. */
 const PIECE_BYTES = 1024 * 1024;
 
-/** Begins an empty form. Its sink throws `invalid` and `too_large`. */
+/** Creates a builder with an empty form. Its methods throw `invalid` and `too_large`. */
 export function createFormBuilder({ fileBytes, textBytes, names }: PartLimits): FormBuilder {
   const form = new FormData();
   let head: PartHead = { name: "", type: "" };

@@ -1,11 +1,11 @@
-/** Parameters of a header, as in `form-data; name="image"; filename="a.png"`. */
+/** Parser for header parameters, as in `form-data; name="image"; filename="a.png"`. */
 
-/** `; name=value`. Within quotes a backslash escapes a quote or itself, and is else a backslash, as in a path. */
+/** `; name=value`. In quotes, a backslash escapes only a quote or a backslash, because clients send Windows paths. */
 const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"|([^\s;"]+))[ \t]*)?/y;
 
 /**
- * The parameters after a header's main value, by their names in lower case.
- * @throws {SyntaxError} where they are malformed, or one comes twice
+ * Parses the parameters after a header's main value. Names are in lower case.
+ * @throws {SyntaxError} for malformed or repeated parameters
  */
 export function readParameters(header: string): Map<string, string> {
   const parameters = new Map<string, string>();

@@ -1,8 +1,7 @@
 /**
- * `Idempotency-Key`: a request that comes again is answered again, not done again. Answers are kept in the store, which
- * also knows who does a request: of all nodes one, as long as it lives. Repeats on its own node wait for it and get what
- * comes of it, a failure too; those on other nodes look for its answer from time to time, and after a failure, which is
- * not kept, one of them does the work anew.
+ * `Idempotency-Key`: repeats of a request get the first answer instead of doing the work again. The store keeps the answers
+ * and the claim of the one node that does the work. Repeats on that node wait for it and share its result, failures
+ * included. Repeats on other nodes poll the store; after a failure, which is not stored, one of them does the work.
  */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
@@ -12,52 +11,52 @@ import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../stor
 import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
 import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
 
-/** What repeats may cost. */
+/** Limits on stored answers and waiting repeats. */
 export interface IdempotencyLimits {
-  /** How long an answer is kept after it is done, in milliseconds. */
+  /** Lifetime of a stored answer in milliseconds. */
   windowMs: number;
-  /** Bytes of all answers kept. */
+  /** Most bytes of all stored answers. */
   maxBytes: number;
-  /** Bytes of one answer; a larger one is known to have been given, but not kept. Absent: a quarter of all. */
+  /** Most bytes of one stored answer; a larger one is recorded as done, without its body. Default: a quarter of `maxBytes`. */
   maxAnswerBytes?: number;
-  /** Answers known of, kept or not. Absent: 20,000. */
+  /** Most records, with or without a body. Default: 20,000. */
   maxAnswers?: number;
-  /** Repeats that may wait for one request. Absent: 32. */
+  /** Repeats that may wait for one request. Default: 32. */
   maxWaiting?: number;
-  /** Longest wait for the first request, in milliseconds. Absent: 15 minutes. */
+  /** Longest wait for the first request, in milliseconds. Default: 15 minutes. */
   waitMs?: number;
-  /** How long a request that is done here is left to this process after its end, in milliseconds. Absent: 30 seconds. */
+  /** Lease of a claim, in milliseconds. Default: 30 seconds. */
   leaseMs?: number;
 }
 
-/** What it is made of. */
+/** Dependencies and limits. */
 export interface IdempotencyParts extends IdempotencyLimits {
   store: { readonly answers: AnswerStore };
   /** Unix time in milliseconds. */
   now: () => number;
-  /** Whether a request was charged, by its id; absent: nobody knows. */
+  /** Resolves to true if the request id was charged; absent: unknown. */
   isCharged?: (requestId: string) => Promise<boolean>;
-  /** Told of an answer that could not be kept; its request is answered all the same. */
+  /** Called when an answer cannot be stored. The request is still answered. */
   report: (cause: unknown) => void;
-  /** Milliseconds that only grow; absent: since the process began. */
+  /** Monotonic clock in milliseconds. Default: `performance.now`. */
   monotonic?: () => number;
-  /** Absent: the timers of the process. */
+  /** Schedules a callback. Default: `setTimeout`. */
   later?: Later;
 }
 
-/** A request that may come again. */
+/** A request with an idempotency key. */
 export interface RepeatableRequest {
-  /** Whose it is and of which endpoint. */
+  /** Key id and endpoint; idempotency keys are unique within a scope. */
   scope: string;
   /** The client's name for it, as the header gives it. */
   key: string;
-  /** SHA-256 of what it asks for, hexadecimal. */
+  /** SHA-256 of the request in hexadecimal, from `hashRequest`. */
   requestHash: string;
   /** The gateway's id of the request, which it is charged under; absent: it is not charged. */
   requestId?: string;
   /** Aborted when this client has gone. */
   signal: AbortSignal;
-  /** Does it. The signal aborts when nobody waits any more. */
+  /** Does the work. The signal aborts when the last waiting client has left. */
   work: (signal: AbortSignal) => Promise<StoredAnswer>;
 }
 
@@ -71,7 +70,7 @@ export interface Idempotency {
    * throws; the signal's reason once it aborts
    */
   run(request: RepeatableRequest): Promise<StoredAnswer>;
-  /** Forgets what is too old or too much. To be called from time to time. */
+  /** Deletes expired and excess answers. Call it periodically. */
   sweep(): Promise<void>;
   /** Cancels all work. */
   close(): void;
@@ -82,19 +81,19 @@ interface Running {
   requestHash: string;
   /** Clients that want its answer. */
   waiting: number;
-  /** Whether all of them have gone, so that it was told to stop. */
+  /** True once the last client has left and the work was cancelled. */
   stopped: boolean;
   /** Whether the answer is there, or will never be. */
   settled: boolean;
   controller: AbortController;
-  /** `undefined` where nothing came of it, so that whoever waits may do it. */
+  /** `undefined` if the work ended without an answer, so that a waiting client may start it again. */
   answer: Promise<StoredAnswer | undefined>;
 }
 
-/** What a look for an answer finds: the answer, or who is to make it. */
+/** Result of a lookup: a stored answer, this node's claim, or another node's request. */
 type Found = { answer: FoundAnswer } | { claim: HeldClaim } | { otherHash: string };
 
-/** What a part of the work makes of a request. */
+/** Produces the answer of a request. */
 type Make = (signal: AbortSignal) => Promise<StoredAnswer | undefined>;
 
 const MAX_WAITING = 32;
@@ -102,7 +101,7 @@ const MAX_ANSWERS = 20_000;
 const WAIT_MS = 15 * 60_000;
 const LEASE_MS = 30_000;
 
-/** Time between two looks for what another node does, in milliseconds: at first, and at most. */
+/** First and longest interval between polls for another node's answer, in milliseconds. */
 const FIRST_LOOK_MS = 100;
 const LONGEST_LOOK_MS = 1_000;
 
@@ -112,7 +111,7 @@ const NOTE_MS = 1_000;
 /** When a repeat that could not wait may come again, in milliseconds. */
 const RETRY_MS = 5_000;
 
-/** Starts with what the store holds. */
+/** Creates the idempotency service on the answers in the store. */
 export function createIdempotency(parts: IdempotencyParts): Idempotency {
   const { maxWaiting = MAX_WAITING, waitMs = WAIT_MS, leaseMs = LEASE_MS } = parts;
   const { monotonic = () => performance.now(), later = withTimeout, store: { answers } } = parts;
@@ -128,7 +127,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   });
   /** By scope and key. One entry at a time: nothing is done twice at once. */
   const running = new Map<string, Running>();
-  /** By scope and key: answers that are being looked for. Whoever comes meanwhile waits for what comes of it. */
+  /** Lookups in progress, by scope and key. Concurrent repeats wait for them. */
   const looking = new Map<string, Promise<void>>();
   const closing = new AbortController();
 
@@ -140,13 +139,13 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
       stopped: false,
       settled: false,
       controller,
-      // Begun in a later microtask: whatever happens, the entry is there first.
+      // A microtask later, so that the entry exists before the work can end.
       answer: Promise.resolve().then(() => make(controller.signal)).finally(() => {
         entry.settled = true;
         running.delete(name);
       }),
     };
-    // Everybody who waited may have gone.
+    // No client may be waiting; a rejection must not be unhandled.
     entry.answer.catch(() => {});
     running.set(name, entry);
     return entry;
@@ -165,7 +164,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     }
   }
 
-  /** Waits for what another client has begun; `undefined` where that was stopped before it came to anything. */
+  /** Waits for work started by another client; `undefined` if it was cancelled without an answer. */
   async function join(entry: Running, signal: AbortSignal): Promise<StoredAnswer | undefined> {
     if (entry.waiting > maxWaiting) throw stillRunning();
     const wasStopped = entry.stopped;
@@ -179,7 +178,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     }
   }
 
-  /** Looks for an answer, and takes the request for this process where there is none and nobody else makes it. */
+  /** Looks for a stored answer and claims the request for this node if there is none. */
   async function look({ scope, key, requestHash, requestId, signal }: RepeatableRequest): Promise<Found> {
     const answer = await asked(() => shelf.find(scope, key));
     signal.throwIfAborted();
@@ -187,7 +186,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     const claim = await take({ scope, key, requestHash, holder: requestId ?? crypto.randomUUID() });
     if ("requestHash" in claim) return { otherHash: claim.requestHash };
     try {
-      // It may have been answered between the two.
+      // Another node may have stored an answer between the lookup and the claim.
       const late = await asked(() => shelf.find(scope, key));
       if (late === undefined) return { claim };
       await claim.release();
@@ -198,7 +197,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     }
   }
 
-  /** Claims a request, also from a node that died: what it had charged was done, though nobody has the answer. */
+  /** Claims a request, also from a dead node. If the dead node had charged it, the request counts as done without an answer. */
   async function take(claim: AnswerClaim): Promise<HeldClaim | OtherClaim> {
     const { scope, key } = claim;
     const isAnswered = async () => await shelf.find(scope, key) !== undefined;
@@ -225,7 +224,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     }
   }
 
-  /** Lets a request go that came to nothing; one that was charged was done, though nobody has the answer. */
+  /** Releases a failed request. If it was charged, it counts as done without an answer. */
   async function settle(request: RepeatableRequest, claim: HeldClaim): Promise<void> {
     const { requestId } = request;
     const isDone = requestId !== undefined && await isCharged(requestId).catch(() => false);
@@ -246,7 +245,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     claim.leave();
   }
 
-  /** Waits for what another node does; `undefined` where nothing has come of it. */
+  /** Waits for another node's answer; `undefined` if it ended without one. */
   async function elsewhere({ scope, key, requestHash }: RepeatableRequest, stop: AbortSignal) {
     for (let ms = FIRST_LOOK_MS;; ms = Math.min(LONGEST_LOOK_MS, ms * 2)) {
       await pause(ms, stop);
@@ -271,7 +270,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     });
   }
 
-  /** What begins where nothing runs here: the work, a wait for another node, or the reading of an answer. */
+  /** Chooses how to get the answer: do the work, wait for another node, or read a stored answer. */
   function begin(found: Found, request: RepeatableRequest): Make {
     if ("claim" in found) return (stop) => make(request, { claim: found.claim, stop });
     const hash = "answer" in found ? found.answer.requestHash : found.otherHash;
@@ -332,7 +331,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
   };
 }
 
-/** Asks the store. @throws {GatewayError} `overloaded` where it does not answer, or what the call itself throws as one */
+/** Calls the store. @throws {GatewayError} `overloaded` if the store fails; errors of the call itself pass */
 async function asked<T>(call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -364,7 +363,7 @@ async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs
   }
 }
 
-/** What is known of a request that was done, without its answer. */
+/** Record of a request that was done but has no stored answer. */
 function doneOf({ scope, key, requestHash }: Pick<AnswerRecord, "scope" | "key" | "requestHash">): AnswerRecord {
   return { scope, key, requestHash, status: 200, headers: {}, bytes: 0, kept: false, doneAt: 0 };
 }

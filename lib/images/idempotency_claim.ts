@@ -1,37 +1,37 @@
-/** Claims of requests whose work is done here: kept as long as the work runs, so that no other node does the same. */
+/** Claims on idempotent requests. A node renews its claim while it works, so that no other node does the same work. */
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
 import type { AnswerClaim, AnswerStore, OtherClaim } from "../store/answers.ts";
 
-/** What claims are made of. */
+/** Dependencies of claims. */
 export interface ClaimParts {
   answers: Pick<AnswerStore, "claim" | "release">;
-  /** Whether the request was answered by now. */
+  /** Resolves to true when the request has a stored answer. */
   isAnswered: () => Promise<boolean>;
-  /** How long a claim outlives its node, in milliseconds. */
+  /** Time until the claim of a dead node expires, in milliseconds. */
   leaseMs: number;
-  /** Milliseconds that only grow. */
+  /** Monotonic clock in milliseconds. */
   monotonic: () => number;
   later: Later;
 }
 
-/** A claim that is held. */
+/** A claim held by this node. */
 export interface HeldClaim {
-  /** Aborts where another node may do the work by now. */
+  /** Aborts when another node may have taken over the work. */
   readonly lost: AbortSignal;
-  /** Lets it go. Never rejects: where the store does not answer, it ends with its lease. */
+  /** Releases the claim. Never rejects: if the store is unreachable, the lease runs out. */
   release(): Promise<void>;
-  /** Renews it no more. It ends with its lease. */
+  /** Stops renewing the claim, so that its lease runs out. */
   leave(): void;
 }
 
-/** Renewals within the time that a claim lives without one: two may fail. */
+/** Renewals per lease: two in a row may fail. */
 const RENEWALS = 3;
 
-/** When another try makes sense for a client whose work was given up, in milliseconds. */
+/** `retry-after` for clients whose work was abandoned, in milliseconds. */
 const RETRY_MS = 1_000;
 
-/** Claims a request, or gives the claim of who has it. @param after a holder whose time is over, who came to nothing */
+/** Claims a request, or returns the claim of its holder. @param after the holder of an expired claim without an answer */
 export async function claimRequest(
   claim: AnswerClaim,
   { answers, isAnswered, leaseMs, monotonic, later }: ClaimParts,
@@ -54,12 +54,12 @@ export async function claimRequest(
     const at = monotonic();
     try {
       const isMine = await answers.claim(claim, leaseMs) === undefined;
-      // Another node may have come and gone since the lease was over: then its answer is there.
+      // After a lapsed lease, another node may already have answered.
       const wasAway = monotonic() - keptAt >= leaseMs;
       if (!isMine || wasAway && await isAnswered()) return lost.abort(givenUp());
       keptAt = at;
     } catch {
-      // Tried again: while the store is out of reach nobody else can claim it either.
+      // The next renewal tries again. An unreachable store gives the claim to no other node either.
     }
     if (!isOver) cancel = schedule();
   }
@@ -74,7 +74,7 @@ export async function claimRequest(
     leave,
     async release() {
       leave();
-      // A renewal that came after the end would keep others waiting.
+      // A renewal that arrives after the release would block other nodes.
       await renewing;
       await answers.release(claim).catch(() => {});
     },

@@ -1,12 +1,12 @@
-/** The header by which a client names a request. */
+/** The `Idempotency-Key` header. */
 import { GatewayError } from "../errors.ts";
 
-/** Among the visible characters and the space, as in a header. */
+/** Printable ASCII, as in any header. */
 const KEY = /^[ -~]{1,255}$/;
 
 /**
- * The client's name for a request; `undefined` where it gives none. A stream cannot be given again, so that a key is
- * refused there rather than ignored.
+ * Reads the key; `undefined` without the header. A stream cannot be replayed, so a key is refused there instead of
+ * ignored.
  * @throws {GatewayError} `invalid`
  */
 export function readIdempotencyKey(headers: Headers, { stream }: { stream: boolean }): string | undefined {

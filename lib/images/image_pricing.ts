@@ -1,42 +1,41 @@
-/** What a request for images is billed: tokens by the official formula, at the high tier, and nothing that is not delivered. */
+/** Billing of image requests: the official token formula at the high tier, for delivered images only. */
 import { deliveredTokens, outputTokens } from "../billing/image_tokens.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type { BilledExtra, BilledTokens } from "../store/ledger.ts";
 import type { ImageRequest, Size } from "./types.ts";
 
-/** What a request is billed. These are the numbers the client sees, too. */
+/** Billed usage of a request; the answer's `usage` shows the same numbers. */
 export interface ImageUsage {
   /** o200k tokens of the prompt. */
   input: number;
-  /** Tokens of uploaded images: those that an upstream reports, where the model's row has a price for them; else 0. */
+  /** Tokens of uploaded images as reported by the upstream; 0 if the model has no price for them. */
   inputImages: number;
   /** Tokens of the images delivered. */
   output: number;
 }
 
-/** Name of the price of uploaded images, as in `pricing`. */
+/** Member of `pricing` for uploaded images. */
 const INPUT_IMAGE = "input_image";
 
 /**
- * Most tokens that are set aside for one uploaded image. Of OpenAI's models, those that look at it most closely count less
- * than 7,000.
+ * Most tokens held for one uploaded image. OpenAI's models count fewer than 7,000.
  */
 const MOST_INPUT_IMAGE_TOKENS = 8_192;
 
-/** Nothing at all. */
+/** Zero usage. */
 export const NO_USAGE: Readonly<ImageUsage> = Object.freeze({ input: 0, inputImages: 0, output: 0 });
 
-/** Tokens of an image as it came: those of its own size. One whose size cannot be read costs what was asked for. */
+/** Tokens of a delivered image by its actual size, or by the requested size if its header cannot be read. */
 export function tokensOfImage(actual: Size | undefined, asked: Size): number {
   return actual === undefined ? outputTokens(asked) : deliveredTokens(actual);
 }
 
-/** Usage by price class; tokens of uploaded images are billed beside these. */
+/** Usage by price class, without uploaded images. */
 export function billedTokens({ input, output }: Pick<ImageUsage, "input" | "output">): BilledTokens {
   return { ...NO_TOKENS, prompt: input, completion: output };
 }
 
-/** What is billed beside the classes of tokens: uploaded images at the price of the model's row. */
+/** Uploaded images as a billed item of their own. */
 export function billedExtras(
   { inputImages }: Pick<ImageUsage, "inputImages">,
   price: string | undefined,
@@ -45,8 +44,8 @@ export function billedExtras(
 }
 
 /**
- * The most that a request can be billed if its upstream makes the size that it is asked for. Where uploaded images have a
- * price, a host that makes one image per request looks at all of them for each.
+ * Largest possible bill if the upstream keeps to the requested size. A host that makes one image per call reads the uploads
+ * for every image.
  */
 export function mostUsage(
   { n, size, images, mask }: Pick<ImageRequest, "n" | "size" | "images" | "mask">,

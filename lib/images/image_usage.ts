@@ -1,4 +1,4 @@
-/** What came of a request so far: which images are there, what they cost, and what went wrong with the others. */
+/** Counts delivered images, their cost, and the first failure. */
 import { GatewayError } from "../errors.ts";
 import { imageSizeBase64 } from "../billing/image_size.ts";
 import { sizeText } from "./size.ts";
@@ -7,36 +7,36 @@ import type { ImageEvent, ImageRequest } from "./types.ts";
 
 /** A finished image. */
 export interface FinishedImage {
-  /** Its place among the images asked for. */
+  /** Index among the requested images. */
   index: number;
   base64: string;
 }
 
-/** What is known of an image that has just come. */
+/** A delivered image with its size and cost. */
 export interface DeliveredImage {
   image: FinishedImage;
-  /** Its actual size, such as `1024x1024`; `unknown` where it cannot be read. */
+  /** Actual size, such as `1024x1024`; `unknown` if its header cannot be read. */
   size: string;
-  /** What it costs; the first of a request carries the prompt, so that all together are the bill. */
+  /** Usage of this image. The first image includes the prompt, so that the sum is the bill. */
   usage: ImageUsage;
 }
 
-/** What images cost, and how large they are. */
+/** Usage and sizes of the delivered images. */
 export interface ImageBill {
   usage: ImageUsage;
-  /** The actual size of each image, in the order of the answer. */
+  /** Actual size of each image, in order of index. */
   sizes: readonly string[];
 }
 
-/** How requests are counted. */
+/** Options of a count. */
 export interface ImageCountOptions {
   /** o200k tokens of the prompt. */
   promptTokens: number;
-  /** Whether tokens of uploaded images are billed where the upstream reports them. */
+  /** True if the tokens that the upstream reports for uploaded images are billed. */
   chargesInputImages: boolean;
 }
 
-/** Most tokens of uploaded images that an upstream is believed, as of any other class. */
+/** Largest plausible report of an upstream; larger numbers count as 0. */
 const MOST_TOKENS = 1_000_000_000;
 
 /** Counts images as they come. A failed one costs nothing. */

@@ -1,27 +1,27 @@
-/** JSON around images, piece by piece: an image of 30 MB is never copied into a larger text. */
+/** Writes JSON around base64 in chunks, so that an image of 30 MB is never copied into a larger string. */
 import { type JsonObject, writeJson } from "../json/json.ts";
 import { type ReaderWatch, watchReader } from "../request/reader_watch.ts";
 
-/** Characters handed on at a time. */
+/** Characters per chunk. */
 const PIECE_LENGTH = 256 * 1024;
 
-/** A JSON object with the member `b64_json` among others, in the order given. */
+/** Writes a JSON object with `b64_json` between the other members. */
 export function* imageObject(before: JsonObject, base64: string, after: JsonObject): Generator<string> {
   yield `{${members(before, "", ",")}"b64_json":"`;
   for (let at = 0; at < base64.length; at += PIECE_LENGTH) {
-    // Base64 stays as it is; whatever else an upstream may have sent cannot end the string.
+    // Escaping leaves base64 unchanged and keeps any other content inside the string.
     yield writeJson(base64.slice(at, at + PIECE_LENGTH)).slice(1, -1);
   }
   yield `"${members(after, ",", "")}}`;
 }
 
-/** The members of an object, with what goes before and after them where there are any. */
+/** Members of an object with a prefix and suffix; empty without members. */
 export function members(object: JsonObject, before: string, after: string): string {
   const text = writeJson(object).slice(1, -1);
   return text === "" ? "" : before + text + after;
 }
 
-/** The same text in fewer pieces: small ones are joined, so that a small event is one write. */
+/** Joins small chunks, so that a small event is one write. */
 export function* joined(pieces: Iterable<string>): Generator<string> {
   let text = "";
   for (const piece of pieces) {
@@ -33,27 +33,27 @@ export function* joined(pieces: Iterable<string>): Generator<string> {
   if (text !== "") yield text;
 }
 
-/** A whole answer whose reader is watched. */
+/** Limits and end of a whole answer. */
 export interface WatchedAnswer {
-  /** How long the client may leave it unread, in milliseconds. */
+  /** Longest time that the client may leave the answer unread, in milliseconds. */
   unreadMs: number;
-  /** Called once, when the answer was read or never will be. */
+  /** Called once, when the answer was read or abandoned. */
   ended: () => void;
 }
 
-/** The text as bytes, made as they are read. */
+/** Encodes chunks as they are read. */
 export function byteStream(pieces: Iterable<string>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return watchedStream(joined(pieces)[Symbol.iterator](), { ...watched, toBytes: (text) => encoder.encode(text) });
 }
 
-/** Bytes that are there, given as they are read. */
+/** Streams bytes as they are read. */
 export function pieceStream(bytes: Uint8Array<ArrayBuffer>, watched: WatchedAnswer): ReadableStream<Uint8Array> {
   return watchedStream(cut(bytes), { ...watched, toBytes: (piece) => piece });
 }
 
 function* cut(bytes: Uint8Array<ArrayBuffer>): Generator<Uint8Array<ArrayBuffer>> {
-  // Handing a piece over takes it away from its owner, and others get the same answer.
+  // The runtime detaches enqueued buffers, and concurrent repeats share this answer.
   for (let at = 0; at < bytes.length; at += PIECE_LENGTH) yield bytes.slice(at, at + PIECE_LENGTH);
 }
 
@@ -61,7 +61,7 @@ function watchedStream<T>(
   pieces: Iterator<T>,
   { unreadMs, ended, toBytes }: WatchedAnswer & { toBytes: (piece: T) => Uint8Array },
 ): ReadableStream<Uint8Array> {
-  /** Absent once it has ended: what it holds is free then. */
+  /** Undefined after the end, so that its memory can be freed. */
   let rest: Iterator<T> | undefined = pieces;
   let watch: ReaderWatch | undefined;
   function end(): void {

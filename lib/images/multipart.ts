@@ -7,7 +7,7 @@ import { createFormBuilder, type PartLimits } from "./form_builder.ts";
 import { createMultipartParser } from "./multipart_parser.ts";
 import type { AdmissionQueue } from "./admission_queue.ts";
 
-/** What applies to reading an upload. */
+/** Limits on reading an upload. */
 export interface MultipartRules extends PartLimits {
   /** Bytes of the whole body. */
   totalBytes: number;
@@ -75,7 +75,7 @@ async function readForm(
     total += piece.length;
     if (total > rules.totalBytes) throw bodyTooLarge(rules.totalBytes);
     rules.take?.(piece.length);
-    // What comes over the network is one slice, and most of it needs no promise.
+    // Network reads are usually one slice, which needs no promise.
     return piece.length > SLICE_BYTES ? parseSlices(piece) : parse(piece);
   }
 

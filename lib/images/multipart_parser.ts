@@ -1,23 +1,23 @@
 /**
- * A form as bytes becomes parts. A machine: bytes go in as they come, cut anywhere. Each byte is looked at once, whatever
- * it is, and nothing is kept but the header lines of one part. Lines end in CRLF, never in LF alone.
+ * Incremental multipart parser: chunks may be cut anywhere, and each byte is read once. It buffers only the header lines of
+ * one part. Lines end in CRLF, never in LF alone.
  */
 import { GatewayError } from "../errors.ts";
 import { type PartHead, readPartHead } from "./part_head.ts";
 
-/** Gets the parts of a form, one after the other. Whatever it throws ends the parsing. */
+/** Receives the parts of a form in order. An error that it throws ends the parsing. */
 export interface PartSink {
   begin(head: PartHead): void;
-  /** Bytes of the part, in order. They are the caller's: copy what is to be kept. */
+  /** Bytes of the part, in order. The caller reuses the buffer, so copy them to keep them. */
   data(bytes: Uint8Array): void;
   end(): void;
 }
 
 /** Parses one form. */
 export interface MultipartParser {
-  /** Takes the next bytes. @throws {GatewayError} `invalid` */
+  /** Parses the next bytes. @throws {GatewayError} `invalid` */
   push(bytes: Uint8Array): void;
-  /** Says that there are no more. @throws {GatewayError} `invalid` where the form is not complete */
+  /** Ends the input. @throws {GatewayError} `invalid` if the form is incomplete */
   end(): void;
 }
 
@@ -32,7 +32,7 @@ const LF = 10;
 
 type Step = "before" | "line" | "head" | "data" | "after";
 
-/** Starts parsing. `maxParts` is how many parts there may be. */
+/** Creates a parser. `maxParts` limits the number of parts. */
 export function createMultipartParser(
   boundary: string,
   { maxParts, sink }: { maxParts: number; sink: PartSink },
@@ -65,13 +65,13 @@ export function createMultipartParser(
   }
 
   /**
-   * Looks for the delimiter and gives away what comes before it. The delimiter has one CR, its first byte, so a match that
-   * fails cannot have held the start of another: there is no going back.
-   * @returns where the delimiter ends, or the length of `bytes`
+   * Searches for the delimiter and emits the bytes before it. The delimiter has its only CR first, so a failed match cannot
+   * contain the start of another and the search never goes back.
+   * @returns the offset behind the delimiter, or the length of `bytes`
    */
   function search(bytes: Uint8Array, from: number): number {
     const { length } = delimiter;
-    /** Bytes of the match that came with earlier pieces; -1 once it is decided whether they are data. */
+    /** Bytes of the match in earlier chunks; -1 once they are known to be data or delimiter. */
     let carried = matched;
     let match = matched;
     for (let at = from; at < bytes.length; at++) {
@@ -104,7 +104,7 @@ export function createMultipartParser(
     return at;
   }
 
-  /** What follows a boundary: two dashes after the last one, else the end of the line, maybe after some padding. */
+  /** Reads the rest of a boundary line: two dashes after the last boundary, else optional padding and CRLF. */
   function readLine(byte: number): void {
     line += String.fromCharCode(byte);
     if (line === "--") return enter("after");

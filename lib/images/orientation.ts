@@ -1,17 +1,17 @@
-/** How a viewer turns an image before showing it, from its EXIF data. Nothing is decoded. */
+/** EXIF orientation from the header of an image file. Pixels are not decoded. */
 
-/** Segments or chunks that are looked at in search of the EXIF data. Real files have some tens. */
+/** Segments or chunks searched for EXIF data. Real files have a few dozen. */
 const MOST_PARTS = 4096;
 
-/** Entries of the directory that are looked at. Real files have some tens. */
+/** Directory entries searched. Real files have a few dozen. */
 const MOST_ENTRIES = 512;
 
 const ORIENTATION_TAG = 0x0112;
 const SHORT = 3;
 
 /**
- * EXIF orientation of a JPEG, PNG or WebP: 1 (as stored) to 8; from 5 on width and height change places. 1 where the bytes say
- * nothing, or nothing that makes sense. Never throws.
+ * Reads the EXIF orientation of a JPEG, PNG or WebP: 1 (as stored) to 8; 5 to 8 swap width and height. Missing or
+ * invalid data gives 1. Never throws.
  */
 export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
   const exif = exifOfJpeg(bytes) ?? exifOfPng(bytes) ?? exifOfWebp(bytes);
@@ -19,7 +19,7 @@ export function orientationOf(bytes: Uint8Array<ArrayBuffer>): number {
   return value !== undefined && value >= 1 && value <= 8 ? value : 1;
 }
 
-/** The TIFF block of a JPEG's first EXIF segment, which stands before the frame. */
+/** TIFF block of a JPEG's first EXIF segment, which precedes the frame. */
 function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (view.byteLength < 4 || view.getUint16(0) !== 0xffd8) return undefined;
@@ -31,7 +31,7 @@ function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
       at++;
       continue;
     }
-    // Of the others, those from SOF to COM have a length; a frame or a scan ends the search.
+    // Markers from SOF to COM have a length. A frame or scan ends the search.
     if (marker < 0xc0 || (marker >= 0xd0 && marker <= 0xda) || (marker <= 0xcf && marker !== 0xc4)) return undefined;
     const length = view.getUint16(at + 2);
     if (length < 2) return undefined;
@@ -41,7 +41,7 @@ function exifOfJpeg(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   return undefined;
 }
 
-/** The TIFF block of a PNG, which stands before the pixels. */
+/** TIFF block of a PNG, which precedes the pixels. */
 function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!says(view, 0, "\x89PNG\r\n\x1a\n")) return undefined;
@@ -55,7 +55,7 @@ function exifOfPng(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   return undefined;
 }
 
-/** The TIFF block of a WebP, which stands behind the pixels. Some writers put the head of a JPEG's segment before it. */
+/** TIFF block of a WebP, which follows the pixels. Some writers prefix it with a JPEG segment header. */
 function exifOfWebp(bytes: Uint8Array<ArrayBuffer>): DataView | undefined {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   if (!says(view, 0, "RIFF") || !says(view, 8, "WEBPVP8X")) return undefined;
@@ -83,13 +83,13 @@ function readOrientation(exif: DataView): number | undefined {
   return undefined;
 }
 
-/** The bytes of a part as far as they are there. */
+/** View of a range, cut at the end of the file. */
 function part(view: DataView<ArrayBuffer>, from: number, to: number): DataView | undefined {
   const end = Math.min(to, view.byteLength);
   return from < end ? new DataView(view.buffer, view.byteOffset + from, end - from) : undefined;
 }
 
-/** True where the ASCII text stands at the offset. */
+/** True if the ASCII text is at the offset. */
 function says(view: DataView, offset: number, text: string): boolean {
   if (offset + text.length > view.byteLength) return false;
   for (let i = 0; i < text.length; i++) if (view.getUint8(offset + i) !== text.charCodeAt(i)) return false;

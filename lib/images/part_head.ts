@@ -2,13 +2,13 @@
 import { GatewayError } from "../errors.ts";
 import { readParameters } from "./header_parameters.ts";
 
-/** What a part says of itself. */
+/** Headers of a part. */
 export interface PartHead {
-  /** Name of the field: 1 to 64 visible ASCII characters. */
+  /** Field name: 1 to 64 visible ASCII characters. */
   name: string;
-  /** Name the client gives the file, without any path: a label, never to be opened. Absent: the part is text. */
+  /** File name without its path, only ever used as a label. Absent for text fields. */
   filename?: string;
-  /** Media type as the client declares it; empty where it does not. */
+  /** Declared media type; empty if absent. */
   type: string;
 }
 
@@ -18,7 +18,7 @@ const MAX_LINES = 16;
 const LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):(.*)$/;
 const NAME = /^[!-~]{1,64}$/;
 
-/** Headers that say something about how to read the part; none may come twice. */
+/** Headers that decide how to read the part; none may be repeated. */
 const READ = ["content-disposition", "content-type", "content-transfer-encoding"];
 
 /**
@@ -76,7 +76,7 @@ function parametersOf(disposition: string): Map<string, string> {
   }
 }
 
-/** Browsers write a quote and line ends with a percent sign, and nothing else. */
+/** Browsers percent-encode quotes and line breaks, and nothing else (WHATWG multipart/form-data). */
 function unescape(text: string): string {
   return text.replace(/%(22|0[aA]|0[dD])/g, (_whole, hex) => String.fromCharCode(parseInt(hex, 16)));
 }

@@ -1,19 +1,19 @@
-/** How many pixels one request may have, and how many are in memory for all of them. For models that work in this process. */
+/** Pixel limits per request and for the process, for models that run in this process. */
 import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageRequest, Size } from "./types.ts";
 import { type AdmissionQueue, createAdmissionQueue } from "./admission_queue.ts";
 
-/** Most pixels that are ever decoded: 64 MB of memory, twice the largest image that is made. */
+/** Largest image that is decoded: 64 MB of memory, twice the largest generated image. */
 export const MOST_PIXELS = 16_777_216;
 
 /** Requests that may wait for memory. */
 const MOST_WAITING = 64;
 
-/** When to try again after being turned away, in milliseconds. */
+/** `retry-after` of refused requests, in milliseconds. */
 const RETRY_MS = 5_000;
 
-/** @throws {GatewayError} `invalid`, for a size that is never decoded */
+/** @throws {GatewayError} `invalid` for an image with too many pixels */
 export function checkPixels({ width, height }: Size): void {
   if (width * height <= MOST_PIXELS) return;
   throw new GatewayError(
@@ -24,9 +24,9 @@ export function checkPixels({ width, height }: Size): void {
 }
 
 /**
- * Pixels of a request: of its uploads, its mask, and of the images that it asks for, which are in memory until the answer
- * was read. Those of a stream are made one after the other, each when the one before was read, so that one is counted.
- * @throws {GatewayError} `invalid` where one request may not have as many
+ * Counts the pixels of uploads, mask and requested images, which stay in memory until the answer is read. A stream makes
+ * one image at a time, so it counts one.
+ * @throws {GatewayError} `invalid` above `limits.image_request_pixels`
  */
 export function countPixels(
   { images, mask, size, n, stream }: ImageRequest,
@@ -43,7 +43,7 @@ export function countPixels(
   );
 }
 
-/** Opens the gate that requests pass before they work on pixels. Isolates of one process have a part each. */
+/** Creates the queue in front of work on pixels. */
 export function createPixelQueue({ limits }: Config, isolates: number): AdmissionQueue {
   return createAdmissionQueue({
     concurrent: Math.ceil(limits.image_pixels / isolates),

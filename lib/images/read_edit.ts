@@ -1,4 +1,4 @@
-/** Requests to edit images: a form becomes an `ImageRequest`. */
+/** Reads the form of an edit into an `ImageRequest`. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json/json.ts";
@@ -8,10 +8,10 @@ import { fittingSize, readSize } from "./size.ts";
 import type { ImageRequest, InputImage, Size } from "./types.ts";
 import { checkMask, readUpload, refuse } from "./read_upload.ts";
 
-/** Most images that one request may edit. */
+/** Most images in one edit. */
 const MOST_IMAGES = 16;
 
-/** The text fields of `POST /v1/images/edits`, with numbers and booleans read from their text. Unknown fields pass. */
+/** Text fields of `POST /v1/images/edits` after numbers and booleans were parsed. Unknown fields pass. */
 export const editSchema = z.looseObject({
   ...sharedFields,
   quality: z.enum(["low", "medium", "high"]).nullish()
@@ -23,7 +23,7 @@ export const editSchema = z.looseObject({
 const NUMBERS: ReadonlySet<string> = new Set(["n", "output_compression", "partial_images"]);
 const BOOLEANS: ReadonlySet<string> = new Set(["stream"]);
 
-/** What a form holds, by the kinds of its fields. */
+/** Fields of a form by kind. */
 interface Fields {
   texts: JsonObject;
   images: File[];
@@ -31,7 +31,7 @@ interface Fields {
 }
 
 /**
- * Reads the form of an edit. Text is checked before any image is looked at.
+ * Reads the form of an edit. Text fields are checked before any image.
  * @throws {GatewayError} `invalid`
  */
 export async function readEdit(form: FormData, defaults: ImageDefaults): Promise<ImageRequest> {
@@ -67,7 +67,7 @@ export async function readEdit(form: FormData, defaults: ImageDefaults): Promise
   };
 }
 
-/** The size of the image as a viewer sees it, or the most similar that the rules allow. */
+/** Size of the displayed image, or the most similar valid size. */
 function sizeOfOriginal(image: InputImage | undefined): Size {
   if (image === undefined) throw new RangeError("Cannot take the size of the original: there is none");
   return fittingSize(image);
@@ -95,7 +95,7 @@ function fileOf(value: FormDataEntryValue, field: string): File {
   throw refuse(field, "expected a file upload (PNG, JPEG or WebP), not text and not a URL");
 }
 
-/** A field's value as JSON would say it. What does not read as its type stays text, for the schema to name. */
+/** Field value as JSON. Text that is not of the expected type stays text, so that the schema reports it. */
 function scalarOf(name: string, value: FormDataEntryValue): Json {
   if (value instanceof File) throw refuse(name, "expected text, not a file");
   if (NUMBERS.has(name) && /^-?\d{1,9}(\.\d{1,9})?$/.test(value)) return Number(value);

@@ -1,15 +1,15 @@
-/** The body of an edit: a form with files, read within the operator's limits. */
+/** Reads the body of an edit within the operator's limits. */
 import { GatewayError } from "../errors.ts";
 import { bodyLimits } from "../server/body_limits.ts";
 import type { RouteContext } from "../server/router.ts";
 import { readMultipart } from "./multipart.ts";
 
-/** Longest field of text: the longest prompt takes 125 KiB. */
+/** Longest text field; the longest prompt takes 125 KiB. */
 const TEXT_BYTES = 256 * 1024;
 
 /**
- * Reads the form. Its bytes count as a request body's until there is an answer.
- * @throws {GatewayError} `invalid` for any other kind of body, and what `readMultipart` throws
+ * Reads the form. Its bytes count against the body budget until the answer.
+ * @throws {GatewayError} `invalid` for any other body, and the errors of `readMultipart`
  */
 export async function readForm(
   request: Request,

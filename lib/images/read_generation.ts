@@ -1,4 +1,4 @@
-/** Requests for new images: a JSON body becomes an `ImageRequest`. */
+/** Reads the JSON body of a generation into an `ImageRequest`. */
 import { z } from "zod";
 import type { JsonObject } from "../json/json.ts";
 import { checkBody } from "../protocols/fields.ts";
@@ -6,7 +6,7 @@ import { type ImageDefaults, readShared, type SharedBody, sharedFields } from ".
 import { DEFAULT_SIZE, readSize } from "./size.ts";
 import type { ImageRequest } from "./types.ts";
 
-/** The body of `POST /v1/images/generations`. Unknown members pass. */
+/** Body of `POST /v1/images/generations`. Unknown members pass. */
 export const generationSchema = z.looseObject({
   ...sharedFields,
   quality: z.enum(["auto", "low", "medium", "high"]).nullish()

@@ -1,18 +1,18 @@
-/** Uploaded images: what they are is read from their first bytes, never from their names. */
+/** Reads headers of uploaded images. The type comes from the content, never from the file name. */
 import { GatewayError } from "../errors.ts";
 import { imageSize } from "../billing/image_size.ts";
 import { orientationOf } from "./orientation.ts";
 import { sizeText } from "./size.ts";
 import type { InputImage } from "./types.ts";
 
-/** Most pixels of an upload, and its longest side: what a decoder can be trusted with. */
+/** Most pixels and longest side of an upload, as a protection of the decoders. */
 const MOST_PIXELS = 64_000_000;
 const LONGEST_SIDE = 16_384;
 
 /**
  * Reads the header of an uploaded image. Pixels are not decoded.
- * @param field its name in the form, for errors
- * @throws {GatewayError} `invalid`, for what is no PNG, JPEG or WebP, or would be too large when decoded
+ * @param field field name for errors
+ * @throws {GatewayError} `invalid` for other formats and for images that are too large
  */
 export async function readUpload(file: File, field: string): Promise<InputImage> {
   if (file.size === 0) throw refuse(field, "the file is empty, expected a PNG, JPEG or WebP image");
@@ -34,7 +34,7 @@ export async function readUpload(file: File, field: string): Promise<InputImage>
 }
 
 /**
- * Checks that a mask fits the image it is for.
+ * Checks that a mask is a PNG of the image's size.
  * @throws {GatewayError} `invalid`
  */
 export function checkMask(mask: InputImage, image: InputImage): void {
@@ -43,7 +43,7 @@ export function checkMask(mask: InputImage, image: InputImage): void {
   throw refuse("mask", `expected the size of the first image, ${sizeText(image)}, not ${sizeText(mask)}`);
 }
 
-/** The error for a field that should hold an image. */
+/** Creates the error for an invalid image field. */
 export function refuse(field: string, why: string): GatewayError {
   return new GatewayError("invalid", `Invalid value for ${field}: ${why}`, { param: field });
 }

@@ -1,8 +1,8 @@
-/** One hash per request: what it asks for counts, not how the client wrote it. */
+/** Hash of an image request, independent of how the client wrote it. */
 import { isObject, type Json, writeJson } from "../json/json.ts";
 import type { ImageRequest, InputImage } from "./types.ts";
 
-/** SHA-256 of a request, hexadecimal. Boundaries, filenames and the order of members and fields do not matter. */
+/** SHA-256 in hexadecimal. Boundaries, file names and the order of members do not affect it. */
 export async function hashRequest({ images, mask, rest, ...request }: ImageRequest): Promise<string> {
   const said: Json = [
     sortMembers({ ...request, size: { ...request.size } }),
@@ -22,7 +22,7 @@ async function hashBytes(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** The same value with the members of all objects in one order. */
+/** Copies a value with the members of all objects sorted. */
 function sortMembers(value: Json): Json {
   if (Array.isArray(value)) return value.map(sortMembers);
   if (!isObject(value)) return value;

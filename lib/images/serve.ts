@@ -1,4 +1,4 @@
-/** The image pipeline, read from top to bottom: body, model, request, limits and budgets, upstream, images, charge, answer. */
+/** Serves image requests: body, model, validation, admission, upstream, images, charge, answer. */
 import { requireCaller } from "../access/caller.ts";
 import { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
@@ -52,13 +52,13 @@ export function editImages(request: Request, context: RouteContext): Promise<Res
   );
 }
 
-/** Most bytes of base64 for a pixel of an image without transparency. */
+/** Base64 bytes per pixel of an uncompressed RGB image: 3 * 4 / 3. */
 const BYTES_OF_PIXEL = 4;
 
-/** Never aborted: an answer that is paid for goes out. */
+/** Never aborts, because a charged answer is delivered. */
 const NEVER = new AbortController().signal;
 
-/** On its own, so that the form's files are free when the work begins: the request has its own copy of them. */
+/** A function of its own, so that the form's files can be freed: the request has copies. */
 async function readEditJob(request: Request, context: RouteContext): Promise<Omit<Job, "under">> {
   const form = await readForm(request, context);
   const model = findImageModel(checkModelId(form.get("model") ?? undefined), context);
@@ -80,20 +80,20 @@ interface Job {
 /** A request that is being answered. */
 interface Running extends Job {
   feed: ImageFeed;
-  /** What tells the client who makes the images. */
+  /** Headers that name the model and upstream. */
   headers: Record<string, string>;
   tally: ImageUsageCounter;
   dropped: Dropped;
   watch: Watch;
-  /** Price of a token of uploaded images; absent: they cost nothing. */
+  /** Price per token of uploaded images; absent: they are free. */
   inputImagePrice: string | undefined;
-  /** Asked when the client has left: true where its images are made all the same. */
+  /** Called when the client leaves; true if its images are still made. */
   drains: () => boolean;
-  /** Gives back the pixels that the request has in memory. Safe at any time, more than once. */
+  /** Releases the request's pixels. May be called at any time and more than once. */
   leave: () => void;
 }
 
-/** Answers a request, or gives the answer once more where the client names a request that was answered. */
+/** Answers a request, or repeats the stored answer of its Idempotency-Key. */
 async function answer(request: Request, job: Job): Promise<Response> {
   const { context, model, wanted, under: { meter, handOver } } = job;
   const { gateway, caller } = context;
@@ -107,7 +107,7 @@ async function answer(request: Request, job: Job): Promise<Response> {
     requestId: context.requestId,
     signal: request.signal,
     work: async (signal) => {
-      // It goes on when this client leaves and another one waits for the same.
+      // The work continues after this client leaves if another client waits for the same answer.
       own = true;
       handOver();
       const response = await charged(meter, { signal, work: () => make(job, signal) });
@@ -124,7 +124,7 @@ async function answer(request: Request, job: Job): Promise<Response> {
   return await give(body, { status, headers: { ...headers, "x-sluice-cost": "0" } }, job);
 }
 
-/** An answer that is in memory as a whole. It is entered, so that it goes out also where too much waits to be read. */
+/** Sends an answer that is in memory. It counts against the pixel limit but is never refused. */
 async function give(
   body: Uint8Array<ArrayBuffer>,
   head: { status: number; headers: Record<string, string> },
@@ -135,12 +135,12 @@ async function give(
   return new Response(pieceStream(body, { unreadMs: gateway.config.limits.answer_unread_ms, ended }), head);
 }
 
-/** Whether images of the model may be made in this process. */
+/** True if a target makes images in this process. */
 function isLocal({ targets }: Model, { imageUpstreams }: RouteContext["gateway"]): boolean {
   return targets.some(({ upstream }) => imageUpstreams.get(upstream)?.isLocal);
 }
 
-/** Work that fails ends its meter without a charge. Its signal is aborted when nobody waits for it any more. */
+/** Ends the meter without a charge when the work fails. The signal aborts when no client waits. */
 async function charged(
   meter: Meter,
   { signal, work }: { signal: AbortSignal; work: () => Promise<Response> },
@@ -200,7 +200,7 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
   }
 }
 
-/** Whether images are made for a client that has left: nothing of them shows what they cost before they are there. */
+/** Returns a function that decides whether work continues after the client left: an image has no cost before it exists. */
 function drainOf({ context, model, under: { meter } }: Job): () => boolean {
   const factor = requireCaller(context.caller).group.price_factor;
   const sheet = sheetAt(model, { factor, now: context.gateway.now() });
@@ -208,7 +208,7 @@ function drainOf({ context, model, under: { meter } }: Job): () => boolean {
   return () => drains ||= beginDrain({ model, sheet, isCountable: () => false, meter }, context);
 }
 
-/** PNG loses nothing, so that there is no quality to choose. */
+/** PNG is lossless, so `output_compression` has no meaning. */
 function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest {
   const { compression, ...rest } = wanted;
   if (wanted.format !== "png" || compression === undefined) return wanted;
@@ -221,7 +221,7 @@ async function whole(running: Running, hasLeft: () => boolean): Promise<Response
   const images = await collect(feed, tally);
   watch.stop();
   const created = Math.floor(gateway.now() / 1000);
-  // Entered before the first byte goes out.
+  // Charged before the first byte goes out.
   const cost = await charge(running, hasLeft() ? { status: LEFT, ending: "abandoned" } : {});
   const { usage, sizes } = tally.bill;
   const text = writeResult({ request: wanted, created, images, usage });
@@ -236,7 +236,7 @@ async function whole(running: Running, hasLeft: () => boolean): Promise<Response
   });
 }
 
-/** Waits for the images. Where the request ends early, those that have come are its answer. */
+/** Collects the images. If the request fails early, the delivered ones are the answer. */
 async function collect(feed: ImageFeed, tally: ImageUsageCounter): Promise<FinishedImage[]> {
   const images: FinishedImage[] = [];
   try {
@@ -255,7 +255,7 @@ async function collect(feed: ImageFeed, tally: ImageUsageCounter): Promise<Finis
   return images.sort((a, b) => a.index - b.index);
 }
 
-/** Charges what has come; nothing where nothing has. Gives the cost in USD. */
+/** Charges the delivered images. Resolves to the cost in USD. */
 async function charge(
   running: Running,
   end: Partial<Pick<Delivered, "status" | "ending">> = {},
@@ -276,7 +276,7 @@ async function charge(
   );
 }
 
-/** Charges a client that left for what it got; nothing where it was the gateway that ended the stream. */
+/** Charges a client that left for the images it received; nothing if the gateway ended the stream. */
 async function chargeLeft(running: Running, got: ImageBill): Promise<void> {
   const { meter, interrupted } = running.under;
   if (interrupted.aborted) return await meter.fail(200);
@@ -284,13 +284,13 @@ async function chargeLeft(running: Running, got: ImageBill): Promise<void> {
   await meter.deliver({ status: 200, ending: "abandoned", ...chargeable(got, running) });
 }
 
-/** What is charged for images. Where an upstream made another size than it was asked for, the log says so. */
+/** Returns the charge for images. Logs when an upstream delivered another size than requested. */
 function chargeable(
   { usage, sizes }: ImageBill,
   { context: { gateway, requestId }, model, wanted, headers, inputImagePrice, under: { meter } }: Running,
 ): Pick<Delivered, "tokens" | "source" | "images" | "details"> {
   const asked = sizeText(wanted.size);
-  // The end of a stream is charged once more, for nothing.
+  // A stream charges again at its end, without effect; log only the first time.
   if (!meter.ended && sizes.some((size) => size !== asked)) {
     gateway.log({
       level: "warn",
@@ -336,7 +336,7 @@ async function streamed(running: Running): Promise<Response> {
   });
 }
 
-/** The one size of all images, or that of each, in their order. The answer's `size` is what was asked for. */
+/** The common size of all images, or a list of sizes in order. The answer's `size` member is the requested one. */
 function sizesText(sizes: readonly string[]): string {
   return new Set(sizes).size === 1 ? sizes[0] ?? "" : sizes.join(", ");
 }

@@ -1,4 +1,4 @@
-/** The parameters that generation and editing share: types, ranges, defaults, and how they become a request. */
+/** Parameters shared by generations and edits: schema, defaults and conversion. */
 import { z } from "zod";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";
@@ -11,13 +11,13 @@ const PROMPT_CHARACTERS = 32_000;
 /** Most images of one request. */
 const MOST_PICTURES = 10;
 
-/** What the operator decides about parameters. */
+/** The operator's defaults. */
 export interface ImageDefaults {
-  /** For requests that name no quality; absent: they are refused. */
+  /** Quality of requests without one; absent: such requests are refused. */
   quality: string | undefined;
 }
 
-/** Fields of both endpoints. `null` is as good as absent where there is a default. */
+/** Fields of both endpoints. `null` means absent where a default exists. */
 export const sharedFields = {
   model: z.string().min(1).max(256).describe("Id of an image model"),
   prompt: z.string().min(1).refine(isShort, { error: `Expected at most ${PROMPT_CHARACTERS} characters` })
@@ -42,10 +42,10 @@ export const sharedFields = {
 const modelSchema = z.looseObject({ model: sharedFields.model });
 const sharedSchema = z.looseObject(sharedFields);
 
-/** A body that a schema with the shared fields has accepted. */
+/** Validated values of the shared fields. */
 export type SharedBody = z.output<typeof sharedSchema> & { quality?: string | null };
 
-/** Members that become members of a request; all others are its `rest`. */
+/** Members with a meaning here; all others go to `rest`. */
 const READ: ReadonlySet<string> = new Set([
   "model",
   "prompt",
@@ -62,7 +62,7 @@ const READ: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks the model's id alone, which decides whether this is the right endpoint.
+ * Checks only the model id, because an unknown or unsuitable model is the more useful error.
  * @throws {GatewayError} `invalid`
  */
 export function checkModelId(model: unknown): string {
@@ -70,7 +70,7 @@ export function checkModelId(model: unknown): string {
   return String(model);
 }
 
-/** What the shared fields say, but for sizes. @throws {GatewayError} `invalid`, for what a schema cannot say */
+/** Converts the shared fields, except sizes. @throws {GatewayError} `invalid` for rules beyond the schema */
 export function readShared(
   body: SharedBody,
   { quality: fallback }: ImageDefaults,
@@ -91,7 +91,7 @@ export function readShared(
   }
   return {
     model: body.model,
-    // A lone surrogate is no character: it could neither be counted nor sent.
+    // A lone surrogate has no UTF-8 form, so it can be neither counted nor sent.
     prompt: body.prompt.toWellFormed(),
     quality,
     n: body.n ?? 1,
@@ -111,7 +111,7 @@ function restOf(body: SharedBody): JsonObject {
   );
 }
 
-/** Characters are code points: two halves of a surrogate pair are one. */
+/** Counts code points: a surrogate pair is one character. */
 function isShort(text: string): boolean {
   if (text.length <= PROMPT_CHARACTERS) return true;
   return text.length <= 2 * PROMPT_CHARACTERS && [...text].length <= PROMPT_CHARACTERS;

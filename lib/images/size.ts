@@ -1,4 +1,4 @@
-/** The rules about sizes of images, as one function, and valid sizes in place of one that breaks them. */
+/** Rules for image sizes, and the nearest valid size for an invalid one. */
 import { GatewayError } from "../errors.ts";
 import type { Size } from "./types.ts";
 
@@ -8,17 +8,17 @@ const STEP = 16;
 /** Longest side, in pixels. */
 const LONGEST = 3840;
 
-/** Longest side in proportion to the shortest. */
+/** Largest aspect ratio. */
 const RATIO = 3;
 
 /** Fewest and most pixels. */
 const FEWEST = 655_360;
 const MOST = 8_294_400;
 
-/** What `auto` means where there is no original. */
+/** Meaning of `auto` without an uploaded image. */
 export const DEFAULT_SIZE: Readonly<Size> = { width: 1536, height: 1024 };
 
-/** The rules that a size breaks, each as a sentence's end with its numbers; none for a valid size. */
+/** Lists the rules that a size breaks, each as the end of a sentence; empty for a valid size. */
 export function brokenRules({ width, height }: Size): string[] {
   const broken: string[] = [];
   for (const [name, side] of [["width", width], ["height", height]] as const) {
@@ -37,22 +37,22 @@ export function brokenRules({ width, height }: Size): string[] {
   return broken;
 }
 
-/** True for a size that an image can be made in. */
+/** True if the size breaks no rule. */
 export function isValidSize(size: Size): boolean {
   return brokenRules(size).length === 0;
 }
 
 /**
- * The valid size nearest to one of at least 1x1: the square of the difference in width plus that in height, in pixels, is
- * the least. Of several that are equally near, the one with the most pixels, and then the widest.
+ * Returns the valid size nearest to a size of at least 1x1: the smallest sum of the squared differences in width and
+ * height. Ties go to the most pixels, then to the widest.
  */
 export function nearestSize(size: Size): Size {
   return nearest(size, { width: 1, height: 1 });
 }
 
 /**
- * The valid size that an image of at least 1x1 is brought to: first it is scaled to keep its aspect ratio as well as it
- * can, then both sides are rounded. A valid size stays as it is.
+ * Returns the valid size for an uploaded image of at least 1x1: scaled to keep its aspect ratio as well as possible, then
+ * rounded. A valid size is returned unchanged.
  */
 export function fittingSize(size: Size): Size {
   if (isValidSize(size)) return { width: size.width, height: size.height };
@@ -60,16 +60,16 @@ export function fittingSize(size: Size): Size {
   return nearest(ideal, ideal);
 }
 
-/** The nearest valid size, where differences in width and in height count in these units. */
+/** Finds the nearest valid size; differences are measured in the given units. */
 function nearest({ width, height }: Size, unit: Size): Size {
   let nearest: Size = { ...DEFAULT_SIZE };
   let least = Infinity;
-  // From the widest, which wins where all else is equal.
+  // Descending, so that the widest wins a tie.
   for (let wide = LONGEST; wide >= STEP; wide -= STEP) {
     const lowest = Math.ceil(Math.max(wide / RATIO, FEWEST / wide) / STEP) * STEP;
     const highest = Math.floor(Math.min(wide * RATIO, LONGEST, MOST / wide) / STEP) * STEP;
     if (lowest > highest) continue;
-    // Half is rounded up, to more pixels.
+    // A half rounds up, to more pixels.
     const high = Math.min(highest, Math.max(lowest, Math.floor(height / STEP + 1 / 2) * STEP));
     const distance = ((wide - width) / unit.width) ** 2 + ((high - height) / unit.height) ** 2;
     const hasMore = wide * high > nearest.width * nearest.height;
@@ -81,7 +81,7 @@ function nearest({ width, height }: Size, unit: Size): Size {
   return nearest;
 }
 
-/** The rectangle that keeps every rule but that of multiples, nearest in aspect ratio, then in area. */
+/** The rectangle nearest in aspect ratio, then in area, that obeys every rule except multiples. */
 function scaleIntoRules({ width, height }: Size): Size {
   const ratio = Math.min(RATIO, Math.max(1 / RATIO, width / height));
   const pixels = Math.min(MOST, Math.max(FEWEST, width * height));
@@ -93,7 +93,7 @@ function scaleIntoRules({ width, height }: Size): Size {
 /**
  * Reads the parameter `size`.
  * @returns the size, or `undefined` for `auto`
- * @throws {GatewayError} `invalid`, with every rule that is broken and the nearest valid size
+ * @throws {GatewayError} `invalid` with every broken rule and the nearest valid size
  */
 export function readSize(text: string): Size | undefined {
   if (text === "auto") return undefined;

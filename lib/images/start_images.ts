@@ -1,4 +1,4 @@
-/** From a request to a feed of images: an upstream is found, and time and the client's presence are watched. */
+/** Starts an image request at a target and watches its time limit and its client. */
 import { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -12,7 +12,7 @@ import { type Attempt, attempt } from "../routing/retry.ts";
 import { judge } from "../routing/verdict.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
-/** What is to be made, and by whom. */
+/** A request with the services that start it. */
 export interface ImageJob {
   gateway: Pick<Gateway, "config" | "health" | "retries" | "imageUpstreams" | "monotonic" | "random" | "log">;
   requestId: string;
@@ -21,23 +21,23 @@ export interface ImageJob {
   request: ImageRequest;
   model: Model;
   dropped: Dropped;
-  /** Aborted when the client has gone or the time is up. */
+  /** Aborts when the client leaves or the time limit is over. */
   signal: AbortSignal;
-  /** Whether the client has gone, also where that does not abort the signal. */
+  /** True once the client has left, even while its images are still made. */
   hasLeft: () => boolean;
   meter: Pick<Meter, "attempt" | "first" | "ended">;
 }
 
-/** Work that has started. */
+/** Started work. */
 export interface Started {
   feed: ImageFeed;
-  /** What tells the client who does it. */
+  /** Headers that name the model and upstream. */
   headers: Record<string, string>;
 }
 
 /**
- * Tries the targets in turn until one starts. Its images may be under way then, so that there is no other try; nor is
- * there one after an error that is final.
+ * Tries targets in turn until one starts. After that, and after a final error, no other target is tried, because images
+ * may already be under way.
  * @throws {GatewayError} the error of the last target, or the signal's reason
  */
 export async function startImages(job: ImageJob): Promise<Started> {
@@ -79,14 +79,14 @@ async function startAt({ target, pass }: Attempt, job: ImageJob): Promise<ImageF
   const upstream = gateway.imageUpstreams.get(target.upstream);
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   meter.attempt(target.upstream);
-  // What is lost is lost at the target that starts.
+  // Only the target that starts decides what is dropped.
   const tried = new Dropped();
   const feed = await upstream.create({ request, model, target, signal, dropped: tried });
   for (const name of tried.names) dropped.add(name);
   return untilAborted(watched(feed, { pass, job }), signal);
 }
 
-/** What breaks off after it has begun is not tried again, but tells something of its target. */
+/** Reports failures after the start to the target's health; they are not retried. */
 function watched(feed: ImageFeed, { pass, job: { gateway, signal } }: { pass: Pass; job: ImageJob }): ImageFeed {
   return {
     async read() {
@@ -101,7 +101,7 @@ function watched(feed: ImageFeed, { pass, job: { gateway, signal } }: { pass: Pa
   };
 }
 
-/** A feed whose reads end with the signal, whether the upstream looks at it or not. */
+/** Rejects reads once the signal aborts, even if the upstream ignores the signal. */
 function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
   return {
     read() {
@@ -119,9 +119,9 @@ function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
 /** A watch over one request. */
 export interface Watch {
   readonly signal: AbortSignal;
-  /** The client's signal no longer tells whether it is there: its answer has begun. */
+  /** Stops listening to the client's signal: Deno aborts it on success too, once the answer has begun. */
   answered(): void;
-  /** Ends the watch. Safe at any time, more than once. */
+  /** Ends the watch. May be called at any time and more than once. */
   stop(): void;
 }
 
@@ -129,15 +129,15 @@ export interface Watch {
 export interface Watched {
   /** Aborted when the client has gone. */
   client: AbortSignal;
-  /** Asked when the client has gone: true where the images are made all the same. */
+  /** Called when the client leaves; true if the images are still made. */
   drains: () => boolean;
-  /** Given up when the process ends; its reason is what the client is told. */
+  /** Aborts when the process ends; its reason is the client's error. */
   interrupted: StopSignal;
-  /** Longest time, in milliseconds. */
+  /** Time limit in milliseconds. */
   totalMs: number;
 }
 
-/** Watches the client, the process and the time. */
+/** Watches the client, the process and the time limit. */
 export function watchRequest({ client, drains, interrupted, totalMs }: Watched): Watch {
   const control = new AbortController();
   const leave = () => drains() ? undefined : control.abort(client.reason);

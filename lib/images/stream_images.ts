@@ -10,47 +10,44 @@ import { numInputImages, writeUsage } from "./write_result.ts";
 import type { DeliveredImage, ImageBill, ImageUsageCounter } from "./image_usage.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "./types.ts";
 
-/** What a streamed answer is made of. */
+/** Inputs of a streamed answer. */
 export interface ImageStream {
   feed: ImageFeed;
   request: ImageRequest;
   tally: ImageUsageCounter;
-  /** The time in Unix seconds. */
+  /** Current time in Unix seconds. */
   seconds: () => number;
-  /** Silence after which a keep-alive goes out, in milliseconds. */
+  /** Silence before a keep-alive, in milliseconds. */
   keepAliveMs: number;
-  /** How long the client may leave what there is unread, in milliseconds. */
+  /** Longest time that the client may leave data unread, in milliseconds. */
   unreadMs: number;
   /**
-   * Enters the charge for all images that are there, once. Asked for before the last thing that the client gets, or
-   * would have got. Gives the cost in USD.
+   * Charges the delivered images once, before the last event goes out. Resolves to the cost in USD.
    */
   charge: (hasLeft: boolean) => Promise<string>;
-  /** Told when the client leaves before the end, or leaves what there is unread for too long, with what it got. */
+  /** Called with the delivered images when the client leaves early or reads too slowly. */
   left: (got: ImageBill) => void;
-  /** Asked when the client leaves: true where the feed is read to its end all the same, and all of it is charged. */
+  /** Called when the client leaves; true if the feed is read to its end and charged in full. */
   drains: () => boolean;
 }
 
-/** The same while it is written: whether the client is still there is known. */
+/** A streamed answer being written. */
 type Written = Omit<ImageStream, "charge"> & { charge: () => Promise<string> };
 
 const KEEP_ALIVE = ": keep-alive\n";
 
 /**
- * Starts a streamed answer. It resolves when there is something to send: a request that fails before its first image
- * or preview throws and can still become an HTTP error. Where that takes longer than the time between keep-alives, the
- * stream begins with one, and errors are written into it.
- *
- * Nothing is read from the feed unless the client reads.
- * @throws {GatewayError} the error that came in place of a first image
+ * Starts a streamed answer. Resolves with the first event, so that an earlier failure can still become an HTTP error.
+ * When the first event takes longer than the keep-alive interval, the stream starts with a keep-alive and reports errors
+ * as events. The feed is read only as fast as the client reads.
+ * @throws {GatewayError} the failure that precedes the first image
  */
 export async function streamImages(stream: ImageStream): Promise<ReadableStream<Uint8Array>> {
   const encoder = new TextEncoder();
   const reader = patientReader(stream.feed, stream.keepAliveMs);
   let gone = false;
   const steps = writeSteps({ ...stream, charge: () => stream.charge(gone) }, reader);
-  /** The bill of what the client has got, and of what it will have got with what it is being sent. */
+  /** Bill of the images sent so far, and including the event being sent. */
   let got = stream.tally.bill;
   let given = got;
   let opening: IteratorResult<Iterable<string>> | undefined;
@@ -67,7 +64,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
     gone = true;
     watch?.stop();
     if (!stream.drains()) stream.left(got);
-    // For nobody but the bill.
+    // The client has left; the rest is read for the bill only.
     else while ((await steps.next()).done !== true);
     reader.stop();
   }
@@ -75,7 +72,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   return new ReadableStream<Uint8Array>({
     start(controller) {
       watch = watchReader(stream.unreadMs, (error) => {
-        // Mostly in the midst of an image, where nothing else can be said.
+        // Usually in the middle of an image, where no event can be written.
         controller.error(error);
         void leave();
       });
@@ -107,7 +104,7 @@ export async function streamImages(stream: ImageStream): Promise<ReadableStream<
   }, { highWaterMark: 0 });
 }
 
-/** The texts of the stream, one per event. Throws where nothing has been said yet. */
+/** Event texts of the stream. Throws while nothing has been sent. */
 async function* writeSteps(
   stream: Written,
   reader: PatientReader<ImageEvent>,
@@ -133,7 +130,7 @@ async function* writeSteps(
   }
 }
 
-/** What the client gets of an event; nothing of an image that fails, as long as others may come. */
+/** Event text for the client; empty for a failed image while others may follow. */
 async function writeEvent(event: ImageEvent, stream: Written): Promise<Iterable<string> | undefined> {
   const { tally, request, charge } = stream;
   if (event.type === "failed") {
@@ -153,7 +150,7 @@ function writePartial(
   return writeImage("partial_image", { base64, after: { partial_image_index: step, index } }, stream);
 }
 
-/** The head of the stream cannot tell the actual size: each image tells its own. The last one tells the cost of all. */
+/** Headers cannot carry actual sizes, so each image event has its own; the last one has the total cost. */
 function writeCompleted(
   { image: { index, base64 }, size, usage }: DeliveredImage,
   cost: string | undefined,

@@ -1,13 +1,13 @@
-/** What the image pipeline is made of: a request, an upstream that makes images, and what it says while it does. */
+/** Types of the image pipeline: requests, upstreams and their events. */
 import type { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";
 
-/** Forms an image can be answered in. */
+/** Output formats. */
 export const IMAGE_FORMATS = ["png", "jpeg", "webp"] as const;
 
-/** Form of an image. */
+/** Output format. */
 export type ImageFormat = typeof IMAGE_FORMATS[number];
 
 /** Width and height in pixels. */
@@ -16,75 +16,75 @@ export interface Size {
   height: number;
 }
 
-/** An image the client uploaded. Its header was read, its pixels were not. */
+/** An uploaded image; only its header is decoded. */
 export interface InputImage extends Size {
   bytes: Uint8Array<ArrayBuffer>;
   type: ImageFormat;
-  /** EXIF orientation, 1 to 8; `width` and `height` are as the viewer sees them. */
+  /** EXIF orientation, 1 to 8. `width` and `height` are those of the displayed image. */
   orientation: number;
 }
 
-/** A request for images, generated or edited, checked. */
+/** A validated generation or edit. */
 export interface ImageRequest {
   kind: "generation" | "edit";
   /** Public model id. */
   model: string;
   prompt: string;
-  /** As sent, or the operator's default; it does not change the price. */
+  /** As sent, or the operator's default. Does not affect the price. */
   quality: string;
-  /** How many images. */
+  /** Number of images. */
   n: number;
-  /** As sent, for the echo: `auto` or `<width>x<height>`. */
+  /** As sent, for the answer: `auto` or `<width>x<height>`. */
   requestedSize: string;
-  /** The size to make. */
+  /** Size to generate. */
   size: Size;
   format: ImageFormat;
   /** Quality of jpeg and webp, 0 to 100. */
   compression?: number;
   background: "opaque" | "auto";
   stream: boolean;
-  /** Previews wanted before each finished image, 0 to 3. */
+  /** Previews per image, 0 to 3. */
   partialImages: number;
   /** Images to edit; empty for a generation. */
   images: InputImage[];
   mask?: InputImage;
   user?: string;
-  /** Members and fields nobody here reads, for upstreams that might. */
+  /** Unknown members, passed to upstreams of the same API. */
   rest: JsonObject;
 }
 
-/** What an image upstream says, in any order among images. */
+/** Events of an image upstream; images may interleave. */
 export type ImageEvent =
   /** A preview: `step` counts from 0 within its image. */
   | { type: "partial"; index: number; step: number; base64: string }
-  /** A finished image, and the tokens of uploaded images that its answer reports beyond those reported before. */
+  /** A finished image, and the tokens of uploaded images reported since the last event. */
   | { type: "image"; index: number; base64: string; inputImageTokens?: number }
-  /** This image will not come; the others may. */
+  /** This image failed; others may follow. */
   | { type: "failed"; index: number; error: GatewayError };
 
-/** Events of one request, pulled by the reader. */
+/** Events of one request, read on demand. */
 export interface ImageFeed {
-  /** The next event; `undefined` after the last. @throws {GatewayError} where the whole request fails */
+  /** Returns the next event; `undefined` after the last. @throws {GatewayError} if the whole request fails */
   read(): Promise<ImageEvent | undefined>;
-  /** Ends the work early. Safe at any time, more than once. */
+  /** Cancels the work. May be called at any time and more than once. */
   cancel(): void;
 }
 
-/** One call of an image upstream. */
+/** A call to an image upstream. */
 export interface ImageCall {
   request: ImageRequest;
   model: Model;
   target: Target;
-  /** Aborted when the client has gone or the time is up. */
+  /** Aborts when the client leaves or the time limit is over. */
   signal: AbortSignal;
   dropped: Dropped;
 }
 
 /** A source of images. */
 export interface ImageUpstream {
-  /** True where the images are made in this process, which takes its memory. */
+  /** True if images are made in this process and take its memory. */
   readonly isLocal?: boolean;
-  /** Starts the work. @throws {GatewayError} where it cannot even start */
+  /** Starts the work. @throws {GatewayError} if it cannot start */
   create(call: ImageCall): Promise<ImageFeed>;
   close(): void;
 }

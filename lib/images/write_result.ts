@@ -1,14 +1,14 @@
-/** The whole answer to a request for images. */
+/** The whole (not streamed) answer. */
 import type { JsonObject } from "../json/json.ts";
 import { imageObject, members } from "./json_chunks.ts";
 import type { FinishedImage } from "./image_usage.ts";
 import type { ImageUsage } from "./image_pricing.ts";
 import type { ImageRequest } from "./types.ts";
 
-/** What a request says of its uploads. */
+/** The members of a request that describe its uploads. */
 type CountedUploads = Pick<ImageRequest, "kind"> & { images: { length: number } };
 
-/** Images, and what there is to say about them. */
+/** Contents of a whole answer. */
 export interface ImageResult {
   request: Pick<ImageRequest, "model" | "requestedSize" | "quality"> & CountedUploads;
   /** Unix seconds. */
@@ -17,7 +17,7 @@ export interface ImageResult {
   usage: ImageUsage;
 }
 
-/** The answer's JSON, piece by piece. */
+/** Writes the answer's JSON in pieces. */
 export function* writeResult({ request, created, images, usage }: ImageResult): Generator<string> {
   yield `{"created":${created},"data":[`;
   for (const [place, { index, base64 }] of images.entries()) {
@@ -34,7 +34,7 @@ export function* writeResult({ request, created, images, usage }: ImageResult): 
   yield `]${members(rest, ",", "")}}`;
 }
 
-/** The numbers that are billed. Uploaded images count where they have a price and the upstream reports them. */
+/** Billed numbers. Uploaded images count if they have a price and the upstream reports them. */
 export function writeUsage({ input, inputImages, output }: ImageUsage, request: CountedUploads): JsonObject {
   return {
     input_tokens: input + inputImages,
@@ -45,7 +45,7 @@ export function writeUsage({ input, inputImages, output }: ImageUsage, request: 
   };
 }
 
-/** How many images were edited. The interface can be read to have it beside the usage or within: it is in both places. */
+/** Number of edited images. Clients look for it beside `usage` and within it, so it is in both places. */
 export function numInputImages({ kind, images }: CountedUploads): JsonObject {
   return kind === "edit" ? { num_input_images: images.length } : {};
 }

@@ -2,7 +2,7 @@
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { base64Steps } from "../../images/base64_steps.ts";
 import { checkPixels, endIdleWorkers } from "../../images/codec.ts";
-import type { Painting } from "../../images/codec_messages.ts";
+import type { PaintOptions } from "../../images/codec_messages.ts";
 import { runJob } from "../../images/codec_pool.ts";
 import { area } from "../../images/pixel_limits.ts";
 import { inSlices } from "../../scheduler.ts";
@@ -78,7 +78,7 @@ async function make(
   { kind, prompt, size, format, compression, images, mask }: ImageRequest,
   { index, step, signal }: { index: number; step?: number; signal: AbortSignal },
 ): Promise<string> {
-  const painting: Painting = {
+  const painting: PaintOptions = {
     prompt,
     size,
     index,
