@@ -1,4 +1,4 @@
-/** Answers of upstreams, crossed to what clients get: streamed and whole. */
+/** Golden files of answers: each holds an upstream's stream beside what the clients of every other protocol get. */
 import { fold } from "../../lib/protocols/canonical/fold.ts";
 import type { Event, Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -7,9 +7,9 @@ import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { CLIENTS, echoOf, PROTOCOLS } from "./crossings.ts";
 import { eventsOf, recorded } from "./recorded.ts";
-import { spellJson } from "./spell.ts";
+import { formatJson } from "./format_json.ts";
 
-/** Streams by what they show: the name of the golden file, and the recorded stream's. */
+/** Names of golden files, and of the recorded streams that they show. */
 const CASES: Readonly<Record<UpstreamProtocol, Readonly<Record<string, string>>>> = {
   chat: {
     text: "text as OpenAI streams it",
@@ -94,50 +94,168 @@ const CASES: Readonly<Record<UpstreamProtocol, Readonly<Record<string, string>>>
   },
 };
 
-/** What a client gets: the whole answer or the error in its place, and the frames of the stream. */
-function goldenOf(events: readonly Event[], client: Protocol): JsonObject {
+/** The whole answer or the error in its place, and the frames of the stream. */
+interface ClientAnswer {
+  reply?: JsonObject;
+  error?: JsonObject;
+  frames: readonly Frame[];
+}
+
+function answerFor(client: Protocol, events: readonly Event[]): ClientAnswer {
   const echo = echoOf(client);
   const codec = CLIENTS[client];
   const writer = codec.writer(echo);
   const frames = [...events.flatMap((event) => writer.push(event)), ...writer.end()];
-  let whole: JsonObject;
   try {
-    whole = { reply: codec.writeReply(fold(events), echo) };
+    return { reply: codec.writeReply(fold(events), echo), frames };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const { status, body } = codec.writeError(error, echo.requestId);
-    whole = { error: { status, body } };
+    return { error: { status, body }, frames };
   }
-  const reply = isObject(whole.reply) ? whole.reply : {};
-  return { ...whole, stream: frames.map((frame) => shorten(frame, reply)) };
 }
 
-/** A frame as one line: what only repeats the whole answer, or the event's name, is left out. */
+/** Whole answers to compare with: one line of text that ends in good order, without usage. */
+const PLAIN_REPLIES = Object.fromEntries(PROTOCOLS.map((client) => {
+  const events: Event[] = [
+    { type: "start" },
+    { type: "open", index: 0, block: { type: "text" } },
+    { type: "delta", index: 0, text: "Hi" },
+    { type: "close", index: 0 },
+    { type: "finish", reason: "end", usage: {} },
+  ];
+  return [client, answerFor(client, events).reply ?? {}];
+}));
+
+/** An answer as differences: of the reply from a plain one, and of each frame from what the reply says. */
+function describe(client: Protocol, { reply, error, frames }: ClientAnswer): JsonObject {
+  const plain = PLAIN_REPLIES[client] ?? {};
+  const whole = reply === undefined ? { error: error ?? null } : { reply: different(reply, plain) };
+  return { ...whole, stream: frames.map((frame) => shorten(frame, reply ?? plain)) };
+}
+
+/** Members that differ; those that only the other object has are named under "without". */
+function different(object: JsonObject, other: JsonObject): JsonObject {
+  const changed = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
+    const before = other[name];
+    if (JSON.stringify(value) === JSON.stringify(before)) return [];
+    return [[name, differentValue(value ?? null, before ?? null)]];
+  });
+  const without = Object.keys(other).filter((name) => object[name] === undefined);
+  return { ...Object.fromEntries(changed), ...(without.length > 0 && { without }) };
+}
+
+function differentValue(value: Json, before: Json): Json {
+  if (isObject(value) && isObject(before)) return different(value, before);
+  const isPair = Array.isArray(value) && Array.isArray(before) && value.length === 1 && before.length === 1;
+  const [one, other] = isPair ? [value[0], before[0]] : [];
+  return isObject(one) && isObject(other) && one.type === other.type ? [different(one, other)] : value;
+}
+
+/** A frame in as few words as say it; a value that the whole reply has too is replaced by its path, "$.usage". */
 function shorten({ event, data }: Frame, reply: JsonObject): Json {
   const value = data.startsWith("{") ? parseJson(data) : null;
   if (!isObject(value)) return data;
   const { type, sequence_number: _, ...members } = value;
-  if (event !== undefined) {
-    if (type !== event) throw new Error(`Event "${event}" has the type "${type}"`);
-    if (isObject(members.response)) members.response = different(members.response, reply);
-    return { [event]: members };
+  if (event === undefined) return referTo(reply, shortenChunk(value, reply));
+  if (type !== event) throw new Error(`Event "${event}" has the type "${type}"`);
+  for (const name of ["response", "message"]) {
+    const snapshot = members[name];
+    if (isObject(snapshot)) members[name] = different(snapshot, reply);
   }
-  return different(value, { ...reply, choices: [], usage: {}, object: "chat.completion.chunk" });
+  return { [event]: referTo(reply, withoutRepeats(members, reply)) };
 }
 
-function different(object: JsonObject, other: JsonObject): JsonObject {
-  return Object.fromEntries(
-    Object.entries(object).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(other[name])),
-  );
+/** Leaves out the id of an item that the reply has at the same index, and empty `logprobs`. */
+function withoutRepeats({ item_id: id, logprobs, ...members }: JsonObject, { output }: JsonObject): JsonObject {
+  const item = Array.isArray(output) && typeof members.output_index === "number" ? output[members.output_index] : null;
+  const isKnown = id === undefined || (isObject(item) && item.id === id);
+  return {
+    ...(!isKnown && { item_id: id }),
+    ...members,
+    ...(logprobs !== undefined && JSON.stringify(logprobs) !== "[]" && { logprobs }),
+  };
 }
 
-/** Golden files by name: `<case>.<from>-<to>.json`, from the upstream's protocol to the client's. */
+/** A chat chunk of the usual shape as its delta alone; of others, what differs from the reply. */
+function shortenChunk(chunk: JsonObject, reply: JsonObject): JsonObject {
+  const others = Object.entries(chunk).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(reply[name]));
+  const { object, choices, usage, ...head } = Object.fromEntries(others);
+  const [choice] = Array.isArray(choices) ? choices : [];
+  const isChunk = object === "chat.completion.chunk" && Object.keys(head).length === 0;
+  if (!isChunk || !isObject(choice)) return Object.fromEntries(others);
+  const { delta = null, finish_reason: finish = null, ...place } = choice;
+  const isUsual = usage === null && JSON.stringify(place) === '{"index":0,"logprobs":null}';
+  if (!isUsual) return Object.fromEntries(others);
+  return finish === null ? { delta } : { delta, finish_reason: finish };
+}
+
+/** A value whose larger parts are replaced by their path in the reply, where the reply has the same. */
+function referTo(reply: JsonObject, value: JsonObject): Json {
+  const paths = new Map<string, string>();
+  const collect = (part: Json | undefined, path: string) => {
+    if (typeof part !== "object" || part === null) return;
+    for (const [name, inner] of Object.entries(part) as [string, Json][]) {
+      const at = Array.isArray(part) ? `${path}[${name}]` : `${path}.${name}`;
+      const text = JSON.stringify(inner);
+      if (typeof inner === "object" && text.length > 40 && !paths.has(text)) paths.set(text, at);
+      collect(inner, at);
+    }
+  };
+  collect(reply, "$");
+  return parseJson(JSON.stringify(value, (_name, part) => paths.get(JSON.stringify(part)) ?? part));
+}
+
+/** The upstream's frames; a value that is as in the frame before is left out, a larger one seen earlier is "as above". */
+function describeInput(frames: readonly Frame[]): Json[] {
+  let before: JsonObject = {};
+  const seen = new Set<string>();
+  return frames.map(({ event, data }) => {
+    const value = data.startsWith("{") ? tryParse(data) : null;
+    if (!isObject(value)) return data;
+    const { type, sequence_number: _, obfuscation: __, ...members } = value;
+    const changed = Object.entries(members).filter(([name, member]) =>
+      JSON.stringify(member) !== JSON.stringify(before[name])
+    ).map((
+      [name, member],
+    ) => [name, name === "response" ? differentValue(member ?? null, before[name] ?? null) : member]);
+    before = { ...before, ...members };
+    const shown = parseJson(JSON.stringify(Object.fromEntries(changed), (_name, part) => asAbove(part, seen)));
+    const name = event ?? (typeof type === "string" ? type : undefined);
+    return name === undefined ? shown : { [name]: shown };
+  });
+}
+
+function asAbove(part: unknown, seen: Set<string>): unknown {
+  if (!isObject(part)) return part;
+  const text = JSON.stringify(part);
+  if (text.length < 60) return part;
+  if (seen.has(text)) return "as above";
+  seen.add(text);
+  return part;
+}
+
+function tryParse(data: string): Json {
+  try {
+    return parseJson(data);
+  } catch {
+    return null;
+  }
+}
+
+/** Golden files by name: `<from>/<case>.json`, and `plain_replies.json`. */
 export function answerFiles(): Map<string, string> {
-  const files = new Map<string, string>();
+  const files = new Map([["plain_replies.json", formatJson(PLAIN_REPLIES)]]);
   for (const [from, cases] of Object.entries(CASES) as [UpstreamProtocol, Record<string, string>][]) {
     for (const [name, stream] of Object.entries(cases)) {
-      const events = eventsOf(recorded(from, stream));
-      for (const to of PROTOCOLS) files.set(`${name}.${from}-${to}.json`, spellJson(goldenOf(events, to)));
+      const { frames } = recorded(from, stream);
+      const events = eventsOf({ protocol: from, frames });
+      const clients = PROTOCOLS.filter((client) => client !== from);
+      const described = clients.map((client) => [client, describe(client, answerFor(client, events))]);
+      files.set(
+        `${from}/${name}.json`,
+        formatJson({ upstream: describeInput(frames), ...Object.fromEntries(described) }),
+      );
     }
   }
   return files;

@@ -1,24 +1,42 @@
 import { assertEquals } from "@std/assert";
 import { answerFiles } from "./answers.ts";
+import { PROTOCOLS, UPSTREAMS } from "./crossings.ts";
 import { requestFiles, REQUESTS } from "./requests.ts";
 
 const FOLDERS = { requests: requestFiles, answers: answerFiles };
 
 for (const [folder, makeFiles] of Object.entries(FOLDERS)) {
-  Deno.test(`${folder} cross as their golden files say`, () => {
-    const at = new URL(`./${folder}/`, import.meta.url);
+  Deno.test(`translated ${folder} are as in the golden files`, () => {
+    const root = new URL(`./${folder}/`, import.meta.url);
     const files = makeFiles();
-    const stored = [...Deno.readDirSync(at)].map(({ name }) => name).sort();
-    assertEquals(stored, [...files.keys()].sort(), "`deno task golden` writes the files anew");
+    assertEquals(filesIn(root).sort(), [...files.keys()].sort(), "`deno task golden` writes the files anew");
     for (const [name, text] of files) {
       // Line by line, so that a difference shows as lines of the file.
-      const expected = Deno.readTextFileSync(new URL(name, at));
+      const expected = Deno.readTextFileSync(new URL(name, root));
       if (text !== expected) assertEquals(text.split("\n"), expected.split("\n"), `${folder}/${name}`);
     }
   });
 }
 
-Deno.test("crossings are the same each time", () => {
+function filesIn(root: URL, path = ""): string[] {
+  return [...Deno.readDirSync(new URL(path, root))].flatMap(({ name, isDirectory }) =>
+    isDirectory ? filesIn(root, `${path}${name}/`) : [path + name]
+  );
+}
+
+Deno.test("every pair of protocols is crossed", () => {
+  for (const [folder, makeFiles] of Object.entries(FOLDERS)) {
+    for (const [name, text] of makeFiles()) {
+      const [from = ""] = name.split("/");
+      if (from === name) continue;
+      const others = folder === "requests" ? UPSTREAMS : PROTOCOLS;
+      const missing = others.filter((to) => to !== from && !new RegExp(`"[^"]*\\b${to}\\b[^"]*": ?[{]`).test(text));
+      assertEquals(missing, [], `${folder}/${name}`);
+    }
+  }
+});
+
+Deno.test("a translation is the same each time", () => {
   for (const makeFiles of Object.values(FOLDERS)) assertEquals(makeFiles(), makeFiles());
 });
 

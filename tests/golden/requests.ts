@@ -1,47 +1,59 @@
-/** Requests of clients, crossed to what upstreams are sent. */
+/** Golden files of requests: each holds a client's request beside its translation for every other protocol. */
 import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
+import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { checkModelRules } from "../../lib/request/rules.ts";
 import { checkBody } from "../../lib/protocols/fields.ts";
 import { translatePrompt, type Translation } from "../../lib/upstreams/translation.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "./crossings.ts";
-import { spellJson } from "./spell.ts";
+import { formatJson } from "./format_json.ts";
 
-/** A request, or several that differ in a few members. */
+/** A recorded request, or several that differ in a few members. */
 export interface RequestCase {
   name: string;
   from: Protocol;
-  /** Bodies by the name of the variant; one without variants has the empty name. */
+  /** Members that all variants share. */
+  shared: JsonObject;
+  /** Members of each variant by its name; a case without variants has one with an empty name. */
+  variants: Readonly<Record<string, JsonObject>>;
+  /** Whole bodies by the name of the variant. */
   bodies: Readonly<Record<string, JsonObject>>;
 }
 
-const FOLDER = new URL("../fixtures/", import.meta.url);
+const FOLDER = new URL("./requests/", import.meta.url);
 
-/** All recorded requests. */
+/** All recorded requests. Each golden file is also the place where its request is written. */
 export const REQUESTS: readonly RequestCase[] = PROTOCOLS.flatMap((from) => {
-  const folder = new URL(`${from}/requests/`, FOLDER);
+  const folder = new URL(`${from}/`, FOLDER);
   const names = [...Deno.readDirSync(folder)].map(({ name }) => name.replace(".json", "")).sort();
-  return names.map((name) => ({ name, from, bodies: bodiesOf(readObject(new URL(`${name}.json`, folder))) }));
+  return names.map((name) => readCase(name, from, readObject(new URL(`${name}.json`, folder))));
 });
 
-function bodiesOf({ variants, ...base }: JsonObject): Record<string, JsonObject> {
-  if (!isObject(variants)) return { "": base };
-  return Object.fromEntries(
-    Object.entries(variants).map(([name, members]) => [name, { ...base, ...isObject(members) ? members : {} }]),
-  );
+function readCase(name: string, from: Protocol, file: JsonObject): RequestCase {
+  const shared = asObject(file.request);
+  const variants = isObject(file.variants)
+    ? Object.fromEntries(
+      Object.entries(file.variants).map(([name, value]) => [name, asObject(asObject(value).request)]),
+    )
+    : { "": {} };
+  const bodies = Object.entries(variants).map(([name, members]) => [name, { ...shared, ...members }]);
+  return { name, from, shared, variants, bodies: Object.fromEntries(bodies) };
 }
 
-function readObject(url: URL): JsonObject {
-  const value = parseJson(Deno.readTextFileSync(url));
-  if (!isObject(value)) throw new TypeError(`Cannot use ${url}: expected an object`);
+function asObject(value: unknown): JsonObject {
+  if (!isObject(value)) throw new TypeError("Cannot use a golden file: expected an object");
   return value;
 }
 
-/** Where a case goes: reasoning also to the vendors of chat that keep it. */
-function sidesFor({ name }: RequestCase): string[] {
-  return name === "reasoning_replay" ? [...UPSTREAMS, "openrouter", "deepseek"] : [...UPSTREAMS];
+function readObject(url: URL): JsonObject {
+  return asObject(parseJson(Deno.readTextFileSync(url)));
+}
+
+/** The targets of a case: the other protocols, and for replayed reasoning the chat vendors that keep it. */
+function targetsFor({ name, from }: RequestCase): string[] {
+  const others = UPSTREAMS.filter((protocol) => protocol !== from);
+  return name === "reasoning_replay" ? [...others, "openrouter", "deepseek"] : others;
 }
 
 /** A translated request. @throws {GatewayError} where it is refused */
@@ -60,16 +72,23 @@ export function crossRequest(
   return { ...translation, dropped: dropped.names };
 }
 
-/** What becomes of a case: the body and what was lost, or the refusal; by variant, where there are several. */
-export function goldenOf({ from, bodies }: RequestCase, to: string): Json {
-  const outcomes = Object.entries(bodies).map(([name, body]): [string, JsonObject] => [name, outcome(from, to, body)]);
-  return outcomes.length === 1 && outcomes[0]?.[0] === "" ? outcomes[0][1] : Object.fromEntries(outcomes);
+/** What a request becomes at one target. */
+interface Outcome {
+  /** Members that differ from the client's, without the model's id. */
+  body?: JsonObject;
+  /** Names of members that are as the client wrote them. */
+  kept?: string[];
+  dropped?: string[];
+  refused?: JsonObject;
 }
 
-function outcome(from: Protocol, to: string, request: JsonObject): JsonObject {
+function outcomeFor(from: Protocol, to: string, request: JsonObject): Outcome {
   try {
     const { body, dropped } = crossRequest(from, to, request);
-    return { body, dropped: [...dropped] };
+    if (to !== "gemini" && body.model !== "model-x") throw new Error(`Expected the target's model, got ${body.model}`);
+    const same = (name: string) => JSON.stringify(body[name]) === JSON.stringify(request[name]);
+    const others = Object.entries(body).filter(([name]) => name !== "model" && !same(name));
+    return { body: Object.fromEntries(others), kept: Object.keys(body).filter(same), dropped: [...dropped] };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const { status, message, param } = error;
@@ -77,11 +96,58 @@ function outcome(from: Protocol, to: string, request: JsonObject): JsonObject {
   }
 }
 
-/** Golden files by name: `<case>.<from>-<to>.json`. */
+type Outcomes = Readonly<Record<string, Outcome>>;
+
+/** Body members that every variant has at a target, by target. */
+function commonMembers(variants: readonly Outcomes[]): Record<string, JsonObject> {
+  const [first = {}] = variants;
+  return Object.fromEntries(
+    Object.keys(first).map((to) => {
+      const bodies = variants.flatMap((outcomes) => outcomes[to]?.body === undefined ? [] : [outcomes[to].body]);
+      const [one = {}, ...others] = bodies;
+      const isCommon = (name: string) =>
+        others.every((body) => JSON.stringify(body[name]) === JSON.stringify(one[name]));
+      return [
+        to,
+        others.length === 0 ? {} : Object.fromEntries(Object.entries(one).filter(([name]) => isCommon(name))),
+      ];
+    }),
+  );
+}
+
+/** Outcomes without the common members; targets with the same outcome share a line ("chat, gemini"). */
+function describe(outcomes: Outcomes, common: Readonly<Record<string, JsonObject>>): JsonObject {
+  const targets = new Map<string, string[]>();
+  for (const [to, { body = {}, ...others }] of Object.entries(outcomes)) {
+    const own = Object.entries(body).filter(([name]) => common[to]?.[name] === undefined);
+    const members = Object.entries({ body: Object.fromEntries(own), ...others });
+    const shown = members.filter(([, value]) => Object.keys(value ?? {}).length > 0);
+    const text = JSON.stringify(Object.fromEntries(shown));
+    targets.set(text, [...targets.get(text) ?? [], to]);
+  }
+  return Object.fromEntries([...targets].map(([text, names]) => [names.join(", "), parseJson(text)]));
+}
+
+function fileOf(request: RequestCase): string {
+  const { from, shared, variants, bodies } = request;
+  const outcomes = Object.entries(bodies).map(([name, body]) => {
+    const byTarget = targetsFor(request).map((to) => [to, outcomeFor(from, to, body)]);
+    return [name, Object.fromEntries(byTarget)] as [string, Outcomes];
+  });
+  const common = commonMembers(outcomes.map(([, outcome]) => outcome));
+  const described = outcomes.map(([name, outcome]) => [name, describe(outcome, common)] as const);
+  const [[name, only] = ["", {}]] = described;
+  if (name === "") return formatJson({ request: shared, ...only });
+  return formatJson({
+    request: shared,
+    "in every variant": Object.fromEntries(Object.entries(common).filter(([, body]) => Object.keys(body).length > 0)),
+    variants: Object.fromEntries(
+      described.map(([name, outcome]) => [name, { request: variants[name] ?? {}, ...outcome }]),
+    ),
+  });
+}
+
+/** Golden files by name: `<from>/<case>.json`. */
 export function requestFiles(): Map<string, string> {
-  const crossings = REQUESTS.flatMap((request) => sidesFor(request).map((to) => ({ request, to })));
-  return new Map(crossings.map(({ request, to }) => {
-    const name = `${request.name}.${request.from}-${to}.json`;
-    return [name, spellJson(goldenOf(request, to))];
-  }));
+  return new Map(REQUESTS.map((request) => [`${request.from}/${request.name}.json`, fileOf(request)]));
 }

@@ -4,6 +4,10 @@ import { chatRequest } from "../../lib/protocols/chat/schema.ts";
 import { schema as messagesRequest } from "../../lib/protocols/messages/schema.ts";
 import { schema as responsesRequest } from "../../lib/protocols/responses/schema.ts";
 import { sureCheck } from "../../lib/protocols/sure_check.ts";
+import { GatewayError } from "../../lib/errors.ts";
+import type { JsonObject } from "../../lib/json/json.ts";
+import type { Protocol } from "../../lib/protocols/canonical/types.ts";
+import { crossRequest, REQUESTS } from "../golden/requests.ts";
 import { type Random, seeded } from "../random.ts";
 
 const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
@@ -15,20 +19,22 @@ const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
 /** Rounds of changes to each body. */
 const ROUNDS = 40;
 
-/** Bodies that upstreams of each protocol are sent by the golden files: good ones, of all kinds. */
-const BODIES = await Promise.all(
-  Object.keys(SCHEMAS).map(async (protocol) => [protocol, await bodiesOf(protocol)] as const),
-);
+/** Bodies that upstreams of each protocol are sent: good ones, of all kinds. */
+const BODIES = Object.keys(SCHEMAS).map((protocol) => [protocol, bodiesFor(protocol)] as const);
 
-async function bodiesOf(protocol: string): Promise<unknown[]> {
-  const folder = new URL("../golden/requests/", import.meta.url);
-  const bodies: unknown[] = [];
-  for (const { name } of await Array.fromAsync(Deno.readDir(folder))) {
-    if (!name.endsWith(`-${protocol}.json`)) continue;
-    const file = JSON.parse(await Deno.readTextFile(new URL(name, folder)));
-    bodies.push(...Object.values(file).flatMap((one) => (one as { body?: unknown }).body ?? []));
+function bodiesFor(protocol: string): JsonObject[] {
+  return REQUESTS.flatMap(({ from, bodies }) =>
+    Object.values(bodies).flatMap((body) => translated(from, protocol, body))
+  );
+}
+
+function translated(from: Protocol, to: string, body: JsonObject): JsonObject[] {
+  try {
+    return [crossRequest(from, to, body).body];
+  } catch (error) {
+    if (error instanceof GatewayError) return [];
+    throw error;
   }
-  return bodies;
 }
 
 const STRAY: readonly unknown[] = [null, true, 0, -1, 1.5, 2 ** 53, 1e300, "", "x", "y".repeat(2_000), [], {}, [1], {
