@@ -71,6 +71,12 @@ export const listenSchema = z.strictObject({
   port: z.number().int().min(0).max(65_535).default(8790).describe("Port to listen on; 0 takes a free one"),
 });
 
+/** The address that clients connect to. */
+const clientListenSchema = listenSchema.extend({
+  reuse_port: z.boolean().default(false)
+    .describe("Whether several processes of this machine listen on this port (Linux only), for more cores than one"),
+});
+
 /** A model id in which `*` stands for any text. */
 const modelGlobSchema = z.string().max(256).regex(/^[A-Za-z0-9._:@+/*-]+$/, {
   error: 'Expected a model id in which * stands for any text, such as "acme/*"',
@@ -250,19 +256,14 @@ const nodesSchema = z.strictObject({
     .describe("How long `limits_store` may take to answer before it counts as out of reach, in milliseconds"),
 });
 
-/** Most isolates of one process. */
-export const MOST_WORKERS = 64;
-
 /** The whole file. */
 export const configSchema = z.strictObject({
   $schema: z.string().optional().describe("Address of the JSON Schema, for editors; not read"),
-  listen: listenSchema.prefault({}).describe("Where the gateway listens"),
+  listen: clientListenSchema.prefault({}).describe("Where the gateway listens"),
   store: z.string().regex(STORE_PATTERN, { error: `Expected ${STORE_FORMS}` }).default("sqlite:./data/sluice.db")
     .describe(`Where keys and bills are kept: ${STORE_FORMS}; an address with a password belongs into SLUICE_STORE`),
   limits_store: z.string().regex(LIMITS_STORE_PATTERN, { error: `Expected ${LIMITS_STORE_FORMS}` }).default("memory:")
     .describe(`Where limits are counted: ${LIMITS_STORE_FORMS}; one with a password belongs into SLUICE_LIMITS_STORE`),
-  workers: z.number().int().min(1).max(MOST_WORKERS).default(1)
-    .describe("Isolates of this process that answer requests, all on the one port: for more cores than one"),
   nodes: nodesSchema.prefault({}).describe("Several gateways on one store, and what they do while it is out of reach"),
   upstreams: z.record(nameSchema, upstreamSchema).default({})
     .describe("Where models run, by name; `embedded` is always there"),

@@ -16,7 +16,7 @@ import { createLedger, type Ledger } from "./billing/ledger.ts";
 import { createRunning, type Running } from "./billing/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { beginCall } from "./observe/trace.ts";
-import type { BreakerOptions, Health, HealthChange, HealthRow, Probe } from "./routing/health.ts";
+import type { BreakerOptions, Health, HealthChange, Probe } from "./routing/health.ts";
 import { createHealth } from "./routing/memory_health.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
@@ -75,38 +75,6 @@ export interface Gateway {
   /** Numbers from 0 up to, not including, 1. */
   readonly random: () => number;
   readonly log: (entry: LogEntry) => void;
-  /** Isolates of the process that answer requests: each has this part of what bounds the memory of the process. */
-  readonly isolates: number;
-  /** What they tell together; absent: this one is alone. */
-  readonly whole?: Whole;
-}
-
-/** What the isolates of one process tell together. */
-export interface Whole {
-  /** The metrics of the process, as Prometheus reads them. */
-  metrics(): Promise<string>;
-  /** How each isolate is. */
-  health(): Promise<IsolateHealth[]>;
-  /** Isolates that answer requests, and how often one was started again; absent at those that do not know. */
-  workers?(): { serving: number; restarts: number };
-}
-
-/** How one isolate is, for the operator. */
-export interface IsolateHealth {
-  /** Whether the store of keys answers. */
-  store: boolean;
-  /** Whether the ledger can be written. */
-  ledger: boolean;
-  /** Entries on their way into the ledger. */
-  ledgerQueue: number;
-  /** Targets that it has asked so far. */
-  targets: HealthRow[];
-  openRequests: number;
-  openStreams: number;
-  uptimeMs: number;
-  /** Longest delay of its event loop in the last while, in milliseconds. */
-  lagMs: number;
-  heapUsedBytes: number;
 }
 
 /** One line of the log: an event with its facts; never a key, a prompt or an answer. */
@@ -133,11 +101,6 @@ export interface Parts {
   health?: Health;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
-  /** Absent: repeats are known of in this isolate alone. */
-  idempotency?: Idempotency;
-  /** Absent: this isolate is alone in its process. */
-  isolates?: number;
-  whole?: Whole;
 }
 
 /** An upstream's row, where it is no embedded one. */
@@ -162,9 +125,6 @@ export function createGateway(
     reloader = noReloader(now),
     health,
     limiter = createMemoryLimiter({ monotonic }),
-    idempotency = ownIdempotency({ config, store, now, log }),
-    isolates = 1,
-    whole,
   }: Parts,
 ): Gateway {
   const built = configured(config, log);
@@ -188,18 +148,16 @@ export function createGateway(
     afterwork: createAfterwork(),
     drains: createDrains(),
     uploads: createAdmissionQueue({
-      concurrent: Math.ceil(config.images.uploads.concurrent_uploads / isolates),
-      waiting: Math.ceil(WAITING_UPLOADS / isolates),
+      concurrent: config.images.uploads.concurrent_uploads,
+      waiting: WAITING_UPLOADS,
       waitMs: UPLOAD_WAIT_MS,
     }),
-    pixels: createPixelQueue(config, isolates),
-    idempotency,
+    pixels: createPixelQueue(config),
+    idempotency: ownIdempotency({ config, store, now, log }),
     now,
     monotonic,
     random,
     log,
-    isolates,
-    ...(whole !== undefined && { whole }),
   };
 }
 

@@ -189,7 +189,6 @@ const LAYERS: Layers = {
   ],
   "lib/fault": ["lib/protocols/canonical", "lib/server/sse.ts", "lib/protocols"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
-  "lib/workers": ["lib", "routes/manifest.ts"],
   "routes": ["lib/admin", "lib/server", "lib/images", "lib/request", "lib/catalog", "lib/openapi", "lib/protocols"],
   "main.ts": ["lib/cli", "routes/manifest.ts"],
 };

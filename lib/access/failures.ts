@@ -30,13 +30,8 @@ export interface Failure {
 /** Wrong credentials, counted by the address they came from. An address is `undefined` where it is not known. */
 export interface Failures {
   /** Counts a wrong credential. */
-  failed(address: string | undefined): Failure | Promise<Failure>;
-}
-
-/** The wrong credentials that one isolate has counted: it knows at once. */
-export interface OwnFailures extends Failures {
   failed(address: string | undefined): Failure;
-  /** When an address that has sent too many may try again, in milliseconds. Counts nothing. */
+  /** Milliseconds until an address that has sent too many may try again; counts nothing. */
   retryAfterMs(address: string | undefined): number | undefined;
 }
 
@@ -48,7 +43,7 @@ interface Watched {
 }
 
 /** Starts with nobody watched. `monotonic`: milliseconds that only grow. */
-export function createFailures({ monotonic }: { monotonic: () => number }): OwnFailures {
+export function createFailures({ monotonic }: { monotonic: () => number }): Failures {
   /** By neighbourhood, the oldest first. */
   const watched = new Map<string, Watched>();
 

@@ -9,7 +9,7 @@ const VALUES = {
   "limits-store": "ADDRESS",
   hostname: "NAME",
   port: "N",
-  workers: "N",
+  "admin-port": "N",
   group: "GROUP",
   from: "PROTOCOL",
   to: "PROTOCOL",
@@ -61,7 +61,7 @@ interface Syntax {
   about: string;
 }
 
-const LISTEN: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port"];
+const LISTEN: readonly Flag[] = ["config", "store", "limits-store", "hostname", "port", "admin-port"];
 const FILES: readonly Flag[] = ["config", "store"];
 const RULES: readonly Flag[] = [
   ...["group", "expires", "models", "endpoints", "ips"] as const,
@@ -70,7 +70,7 @@ const RULES: readonly Flag[] = [
 
 /** Every command, in the order of the help. */
 export const COMMANDS = {
-  "serve": { flags: [...LISTEN, "workers"], about: "Start the gateway (also when no command is given)" },
+  "serve": { flags: LISTEN, about: "Start the gateway (also when no command is given)" },
   "keys add": { operand: "NAME", flags: [...FILES, ...RULES], about: "Make an API key and print it, once" },
   "keys list": { flags: [...FILES, "json"], about: "List the API keys of the store" },
   "keys show": { operand: "NAME_OR_ID", flags: [...FILES, "json"], about: "Show a key and what it may do" },
@@ -209,7 +209,7 @@ export function helpText(): string {
   });
   return `Sluice: one gateway in front of every model.\n\nUsage: sluice [COMMAND] [FLAGS]\n\n${lines.join("")}
 Without --config, SLUICE_CONFIG names the file, else ./sluice.jsonc is read where it exists.
-SLUICE_HOSTNAME, SLUICE_PORT, SLUICE_STORE, SLUICE_LIMITS_STORE and SLUICE_WORKERS stand for the flags of those names.
+SLUICE_HOSTNAME, SLUICE_PORT, SLUICE_ADMIN_PORT, SLUICE_STORE and SLUICE_LIMITS_STORE stand for the flags of those names.
 ADDRESS is sqlite:PATH, memory: (its keys end with the process) or postgres://USER:PASSWORD@HOST/DATABASE,
 for --limits-store memory: or redis://:PASSWORD@HOST.
 WHEN is a span such as 30d or a day such as 2027-01-01, TIME a span such as 90s, 15m, 24h or 30d.

@@ -6,8 +6,9 @@ import { writeErr, writeOut } from "./output.ts";
 const TIMEOUT_MS = 4_000;
 
 /** Asks `/healthz` at the address that the configuration listens on. Returns 1 where nothing good answers. */
-export async function health(config: Pick<Config, "listen">): Promise<number> {
-  const url = `${originOf(config.listen)}/healthz`;
+export async function health({ listen, admin }: Pick<Config, "listen" | "admin">): Promise<number> {
+  // On a shared port any of the processes might answer.
+  const url = `${originOf(listen.reuse_port ? admin?.listen ?? listen : listen)}/healthz`;
   try {
     const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS), redirect: "manual" });
     await response.body?.cancel();

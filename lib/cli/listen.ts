@@ -17,20 +17,23 @@ export class ListenError extends Error {
 /** What a listener serves. */
 export interface Listening extends Pick<AppOptions, "routes" | "drain" | "senders"> {
   listener: Listener;
-  /** True where others of this process listen on the same port, too: the system spreads the connections. */
-  shared?: boolean;
 }
 
 /** Serves the gateway of the moment. @throws {ListenError} */
-export function listen(current: () => Gateway, { listener, shared = false, ...parts }: Listening): Server {
-  const { hostname, port, surface } = listener;
+export function listen(current: () => Gateway, { listener, ...parts }: Listening): Server {
+  const { hostname, port, reusePort, surface } = listener;
+  if (reusePort && Deno.build.os !== "linux") {
+    throw new ListenError(
+      "Cannot share a port: only Linux spreads connections over processes; set listen.reuse_port to false",
+    );
+  }
   const alarms = new Alarms();
   const app: App = createApp({ ...parts, surface, gateway: current, alarms });
   try {
     const server = Deno.serve({
       hostname,
       port,
-      ...(shared && { reusePort: true }),
+      reusePort,
       // The address is told together with the key.
       onListen: () => {},
       onError: (error) => {
@@ -48,22 +51,9 @@ export function listen(current: () => Gateway, { listener, shared = false, ...pa
   }
 }
 
-/**
- * Makes sure that nobody listens there. Those who share a port would share it with another program's, too, if that did
- * the same. @throws {ListenError}
- */
-export function requireFree(listener: Listener): void {
-  const { hostname, port } = listener;
-  try {
-    Deno.listen({ hostname, port }).close();
-  } catch (cause) {
-    throw cannotListen(listener, cause);
-  }
-}
-
 function cannotListen({ hostname, port, surface }: Listener, cause: unknown): ListenError {
   const isAdmin = surface === "admin";
-  const change = isAdmin ? 'choose another one as "admin.listen.port"' : "choose another one with --port";
+  const change = isAdmin ? "choose another one with --admin-port" : "choose another one with --port";
   const what = isAdmin ? " for the admin side" : "";
   return new ListenError(`Cannot listen on ${hostname}:${port}${what}: ${whyNot(cause, change)}`, { cause });
 }

@@ -112,7 +112,7 @@ function envWithout(name: string): string | undefined {
   const value = Deno.env.get(name);
   if (value !== undefined && value !== "") return value;
   if (PLAIN_VARIABLES.has(name)) return value;
-  return /^SLUICE_(CONFIG|HOSTNAME|PORT|STORE|LIMITS_STORE|WORKERS)$/.test(name) ? value : `no-secret-in-${name}`;
+  return /^SLUICE_(CONFIG|HOSTNAME|PORT|ADMIN_PORT|STORE|LIMITS_STORE)$/.test(name) ? value : `no-secret-in-${name}`;
 }
 
 function print(text: string): number {

@@ -1,7 +1,7 @@
 /** The gateway of a process whose configuration may change while it serves. */
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
-import { createReloader, type Reloader } from "../config/reloader.ts";
+import { createReloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
@@ -17,20 +17,11 @@ export interface LiveParts extends Origin {
   /** Unix time in milliseconds. */
   now: () => number;
   log: (entry: LogEntry) => void;
-  /** Other isolates that serve by the same configuration; absent: there are none. */
-  others?: Others;
-}
-
-/** The other isolates of a process. */
-export interface Others extends Pick<Gateway, "isolates" | "whole"> {
-  /** Has them obey the configuration in force, before whoever asked for it is told. */
-  renew: () => Promise<void>;
 }
 
 /** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
-export function startLive({ loaded, load, latest, store, limiter, now, log, others }: LiveParts): () => Gateway {
-  const own = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
-  const reloader = others === undefined ? own : followed(own, others);
+export function startLive({ loaded, load, latest, store, limiter, now, log }: LiveParts): () => Gateway {
+  const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
   let gateway = createGateway({
     config: loaded.config,
     store,
@@ -38,7 +29,6 @@ export function startLive({ loaded, load, latest, store, limiter, now, log, othe
     now,
     log,
     reloader,
-    ...(others?.whole !== undefined && { isolates: others.isolates, whole: others.whole }),
   });
   async function apply(config: Gateway["config"]): Promise<void> {
     if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now: now() });
@@ -47,18 +37,6 @@ export function startLive({ loaded, load, latest, store, limiter, now, log, othe
     void retireGateway(old);
   }
   return () => gateway;
-}
-
-/** A reloader that others follow, whatever came of it. */
-function followed(reloader: Reloader, { renew }: Others): Reloader {
-  return {
-    status: reloader.status,
-    async reload(trigger) {
-      const reloaded = await reloader.reload(trigger);
-      await renew();
-      return reloaded;
-    },
-  };
 }
 
 /**

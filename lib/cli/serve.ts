@@ -9,6 +9,7 @@ import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTexts } from "../gateway.ts";
 import type { AppOptions } from "../server/app.ts";
+import { createSenders } from "../server/door.ts";
 import { createDrain, type Drain } from "../server/drain.ts";
 import { describeCause } from "../server/cause.ts";
 import type { Route } from "../server/router.ts";
@@ -18,9 +19,6 @@ import { readGroupBudgets } from "../billing/group_budgets.ts";
 import { openStore } from "../store/open.ts";
 import type { SharedStoreOptions, Store } from "../store/store.ts";
 import { allowedAddresses, BlockedAddress, metadataGuard } from "../upstreams/address_guard.ts";
-import type { Place } from "../workers/contract.ts";
-import { createCrew, type Crew } from "../workers/crew.ts";
-import { createOwnerDoors } from "../workers/doors.ts";
 import {
   addCommand,
   DEPLOYED_ORIGIN,
@@ -31,7 +29,7 @@ import {
   originOf,
 } from "./banner.ts";
 import { keepRunning } from "./guard.ts";
-import { listen, ListenError, requireFree, type Server } from "./listen.ts";
+import { listen, ListenError, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
 import { startRelease } from "./memory.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -73,18 +71,7 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   const loaded = { config, ...(path !== undefined && { path }) };
   const origin = await openOrigin({ loaded, flags, store, log });
   const forget = keepRunning(log);
-  const doors = createOwnerDoors({ monotonic: () => performance.now() });
-  const crew = config.workers === 1
-    ? undefined
-    : createCrew({ workers: config.workers, gateway: () => current(), doors, write: lines.write, log });
-  const current = startLive({
-    ...origin,
-    store,
-    limiter,
-    now: Date.now,
-    log,
-    ...(crew !== undefined && { others: { isolates: config.workers, whole: crew, renew: () => crew.renew() } }),
-  });
+  const current = startLive({ ...origin, store, limiter, now: Date.now, log });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
   const endLoopWatch = current().observer.loop.start();
@@ -96,16 +83,17 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   let code = 0;
   try {
     if (config.store.kind === "sqlite") await readGroupBudgets({ ledger: store.ledger, config, now: Date.now() });
-    const open = await openAll(current, { routes, drain, senders: doors.senders, crew });
+    const senders = createSenders({ monotonic: () => performance.now() });
+    const servers = await listenAll(current, { routes, drain, senders });
     signals = stopSignals();
     const { first, second } = signals;
     const endReloading = startReloading(current(), path);
     try {
-      await welcome({ gateway: current(), store, ...originsOf(config, open.places), flags });
-      const isStuck = await Promise.race([first.then(() => false), crew?.stuck.then(() => true) ?? never]);
+      await welcome({ gateway: current(), store, ...originsOf(config, servers), flags });
+      await first;
       endReloading();
-      const outcome = await end(current(), { open, drain, second });
-      if (outcome === "cut" || isStuck) code = 1;
+      const outcome = await end(current(), { servers, drain, second });
+      if (outcome === "cut") code = 1;
     } finally {
       endReloading();
     }
@@ -168,32 +156,23 @@ function limiterOptions({ nodes }: Config, { store, log }: Pick<Gateway, "store"
 }
 
 interface Ending {
-  open: Open;
+  servers: readonly Server[];
   drain: Drain;
   second: Promise<void>;
 }
 
-async function end(gateway: Gateway, { open: { servers, crew }, drain, second }: Ending): Promise<Outcome> {
+function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<Outcome> {
   const { ready_delay_ms, drain_seconds, images_drain_seconds } = gateway.config.shutdown;
-  const times = {
-    readyDelayMs: ready_delay_ms,
-    drainMs: drain_seconds * 1000,
-    imagesDrainMs: images_drain_seconds * 1000,
-  };
-  const own = shutDown({
+  return shutDown({
     server: all(servers),
     drain,
     running: gateway.running,
     stopTexts: () => stopTexts(gateway),
     stopAll: () => stopRequests(gateway),
     second,
-    times,
-    // Where there are workers, what is under way is theirs.
-    log: crew === undefined ? gateway.log : () => {},
+    times: { readyDelayMs: ready_delay_ms, drainMs: drain_seconds * 1000, imagesDrainMs: images_drain_seconds * 1000 },
+    log: gateway.log,
   });
-  if (crew === undefined) return await own;
-  const [outcome] = await Promise.all([crew.end(times, second), own]);
-  return outcome;
 }
 
 async function close(gateway: Gateway): Promise<void> {
@@ -225,32 +204,16 @@ async function flushKeys({ keys, log }: Gateway): Promise<void> {
   }
 }
 
-/** What is open: the servers of this isolate, and those of the workers. */
-interface Open {
-  servers: readonly Server[];
-  crew: Crew | undefined;
-  /** Where clients connect, and where the operator does, if that is elsewhere. */
-  places: readonly [Place, ...Place[]];
-}
-
-/**
- * Opens every listener, or none of them. Where there are workers, they have that of the clients, and the operator's is here.
- * @throws {ListenError}
- */
-async function openAll(
+/** Opens every listener, or none of them: that of the clients first. @throws {ListenError} */
+async function listenAll(
   current: () => Gateway,
-  { crew, ...parts }: Pick<AppOptions, "routes" | "drain" | "senders"> & { crew: Crew | undefined },
-): Promise<Open> {
+  parts: Pick<AppOptions, "routes" | "drain" | "senders">,
+): Promise<[Server, ...Server[]]> {
   const [clients, ...others] = listenersOf(current().config);
-  const servers: Server[] = [];
+  const servers: [Server, ...Server[]] = [listen(current, { ...parts, listener: clients })];
   try {
-    if (crew === undefined) servers.push(listen(current, { ...parts, listener: clients }));
-    else requireFree(clients);
     for (const listener of others) servers.push(listen(current, { ...parts, listener }));
-    const places = servers.map(({ addr }): Place => addr);
-    const [first, ...rest] = crew === undefined ? places : [await crew.start(), ...places];
-    if (first === undefined) throw new TypeError("Cannot serve without a listener");
-    return { servers, crew, places: [first, ...rest] };
+    return servers;
   } catch (error) {
     await all(servers).shutdown();
     throw error;
@@ -269,9 +232,9 @@ function all(servers: readonly Server[]): { shutdown(): Promise<void> } {
 /** Where clients connect, and where the operator does, if anywhere. */
 function originsOf(
   { admin }: Pick<Config, "admin">,
-  [clients, operator = clients]: Open["places"],
+  [clients, operator = clients]: readonly [Server, ...Server[]],
 ): { origin: string; admin?: string } {
-  const originAt = (place: Place): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(place);
+  const originAt = ({ addr }: Server): string => isDeployed() ? DEPLOYED_ORIGIN : originOf(addr);
   const origin = originAt(clients);
   return admin === undefined ? { origin } : { origin, admin: originAt(operator) };
 }

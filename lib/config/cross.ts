@@ -22,6 +22,7 @@ export function crossProblems(file: Json, env: Env): string[] {
     ...keyProblems(file, env),
     ...adminProblems(file, env),
     ...nodeProblems(file),
+    ...reusePortProblems(file),
   ];
 }
 
@@ -31,8 +32,34 @@ const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(sp
 /** What all nodes obey is where all of them look. */
 function nodeProblems({ nodes, store }: JsonObject): string[] {
   if (!isObject(nodes) || nodes.config !== "store") return [];
-  if (typeof store === "string" && /^postgres(ql)?:/.test(store)) return [];
+  if (isPostgres(store)) return [];
   return [problem(["nodes", "config"], '"store" needs a store that nodes share: set `store` to a Postgres database')];
+}
+
+/** Processes that share a port must share what they count and charge, and their port must be named. */
+function reusePortProblems({ listen, store, limits_store }: JsonObject): string[] {
+  if (!isObject(listen) || listen.reuse_port !== true) return [];
+  const problems: string[] = [];
+  if (listen.port === 0) {
+    problems.push(problem(["listen", "port"], "Processes cannot share port 0, which takes a free one: name a port"));
+  }
+  if (!isPostgres(store)) {
+    problems.push(problem(
+      ["listen", "reuse_port"],
+      "Processes that share a port need a store that they share: set `store` to a Postgres database",
+    ));
+  }
+  if (typeof limits_store !== "string" || !/^rediss?:/.test(limits_store)) {
+    problems.push(problem(
+      ["listen", "reuse_port"],
+      "Processes that share a port would each count limits alone: set `limits_store` to a Redis server",
+    ));
+  }
+  return problems;
+}
+
+function isPostgres(store: Json | undefined): boolean {
+  return typeof store === "string" && /^postgres(ql)?:/.test(store);
 }
 
 /** A host has an address, a key where its vendor wants one, and protocols that its vendor speaks. */

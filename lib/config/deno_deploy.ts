@@ -47,7 +47,6 @@ export function deployConfig(config: Config): Config {
   const { shutdown } = config;
   return {
     ...config,
-    workers: 1,
     nodes: { ...config.nodes, journal: null },
     shutdown: {
       ready_delay_ms: 0,

@@ -29,7 +29,6 @@ export function keepFixed(first: Config, next: Config): Kept {
     listen: keep("listen", [first.listen, next.listen]),
     store: keepAddress("store", [first.store, next.store]),
     limits_store: keepAddress("limits_store", [first.limits_store, next.limits_store]),
-    workers: keep("workers", [first.workers, next.workers]),
     limits: {
       ...next.limits,
       image_pixels: keep("limits.image_pixels", [first.limits.image_pixels, next.limits.image_pixels]),

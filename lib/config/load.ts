@@ -1,5 +1,5 @@
 /** Finds the configuration: a file, and over it the environment, and over that the flags. */
-import { type Config, ConfigError, MOST_WORKERS } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, JsonError } from "../json/json.ts";
 import {
@@ -33,9 +33,9 @@ export interface ConfigFlags {
   config?: string;
   hostname?: string;
   port?: string;
+  "admin-port"?: string;
   store?: string;
   "limits-store"?: string;
-  workers?: string;
 }
 
 /** What the loader reads from. */
@@ -175,9 +175,14 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
   const merged = { ...file };
   pick("hostname", (value) => void (listen.hostname = value));
   pick("port", (value, name) => {
-    const port = /^\d{1,5}$/.test(value) ? Number(value) : NaN;
-    if (port <= 65_535) listen.port = port;
-    else problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
+    const port = readPort(value, name);
+    if (port !== undefined) listen.port = port;
+  });
+  pick("admin-port", (value, name) => {
+    const port = readPort(value, name);
+    if (port === undefined) return;
+    if (!isObject(file.admin)) problems.push(`${name}: There is no admin side to give a port: set \`admin\``);
+    else merged.admin = { ...file.admin, listen: { ...(isObject(file.admin.listen) && file.admin.listen), port } };
   });
   pick("store", (value, name) => {
     if (isUsable(STORE_PATTERN, { value, name, forms: STORE_FORMS })) merged.store = value;
@@ -185,13 +190,14 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
   pick("limits-store", (value, name) => {
     if (isUsable(LIMITS_STORE_PATTERN, { value, name, forms: LIMITS_STORE_FORMS })) merged.limits_store = value;
   });
-  pick("workers", (value, name) => {
-    const workers = /^\d{1,9}$/.test(value) ? Number(value) : NaN;
-    if (workers >= 1 && workers <= MOST_WORKERS) merged.workers = workers;
-    else problems.push(`${name}: Expected a number from 1 to ${MOST_WORKERS}, not "${value}"`);
-  });
   if (isObject(file.listen) || Object.keys(listen).length > 0 && file.listen === undefined) merged.listen = listen;
   return merged;
+
+  function readPort(value: string, name: string): number | undefined {
+    const port = /^\d{1,5}$/.test(value) ? Number(value) : NaN;
+    if (port <= 65_535) return port;
+    problems.push(`${name}: Expected a port from 0 to 65535, not "${value}"`);
+  }
 
   /** What is refused may hold a password: it is not told. */
   function isUsable(pattern: RegExp, { value, name, forms }: { value: string; name: string; forms: string }): boolean {
@@ -206,7 +212,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
     set: (value: string, name: string) => void,
   ): void {
     const typed = flags[flag];
-    const variable = `SLUICE_${flag.toUpperCase().replace("-", "_")}`;
+    const variable = `SLUICE_${flag.toUpperCase().replaceAll("-", "_")}`;
     if (typed !== undefined) return set(typed, `--${flag}`);
     const value = env(variable);
     if (value !== undefined && value !== "") set(value, variable);

@@ -7,7 +7,7 @@ import type { ConfigText, LoadedConfig } from "./load.ts";
 import { ConfigStoreError, digestOf, type ReloadTrigger } from "./reloader.ts";
 
 /** Members of a node's own: whatever the text of all nodes says there, each has its file's. */
-const OWN = ["listen", "store", "limits_store", "nodes", "workers"] as const;
+const OWN = ["listen", "store", "limits_store", "nodes"] as const;
 
 /** A line of the log. */
 type Line = { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined };

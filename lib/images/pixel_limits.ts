@@ -44,9 +44,9 @@ export function countPixels(
 }
 
 /** Creates the queue in front of work on pixels. */
-export function createPixelQueue({ limits }: Config, isolates: number): AdmissionQueue {
+export function createPixelQueue({ limits }: Config): AdmissionQueue {
   return createAdmissionQueue({
-    concurrent: Math.ceil(limits.image_pixels / isolates),
+    concurrent: limits.image_pixels,
     waiting: MOST_WAITING,
     waitMs: limits.image_wait_ms,
     busy: () =>

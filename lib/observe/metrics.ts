@@ -115,9 +115,6 @@ export interface Vitals {
   journalEntries: () => number;
   /** Whether limits hold for all nodes. */
   limitsStoreUp: () => boolean;
-  /** Isolates of the process that answer requests, and how often one was started again; 0 where another one tells. */
-  workers: () => number;
-  workerRestarts: () => number;
   configVersion: () => number;
   /** Whether the configuration in force is the one that shall be. */
   configCurrent: () => boolean;
@@ -158,12 +155,6 @@ export function vitalMetrics(registry: Registry, vitals: Vitals): void {
     from: vitals.breakers,
   });
   gauge("sluice_event_loop_lag_seconds", "Longest delay of the event loop in the last 15 seconds.", vitals.loopLag);
-  gauge("sluice_workers", "Isolates of the process that answer requests.", vitals.workers);
-  registry.read("sluice_worker_restarts_total", {
-    help: "Isolates that were lost and started again.",
-    type: "counter",
-    from: () => [{ value: vitals.workerRestarts() }],
-  });
   registry.read("sluice_log_lines_lost_total", {
     help: "Lines of the log that were lost because nobody read them fast enough.",
     type: "counter",

@@ -227,8 +227,6 @@ class RequestObserver implements Observer {
       storeUp: () => around().storeUp(),
       journalEntries: () => around().journalEntries(),
       limitsStoreUp: () => around().limitsStoreUp(),
-      workers: () => around().workers(),
-      workerRestarts: () => around().workerRestarts(),
       configVersion: () => around().configVersion(),
       configCurrent: () => around().configCurrent(),
       breakers: () => around().breakers(),

@@ -26,8 +26,8 @@ export function beginDrain(
 ): boolean {
   const wants = on_disconnect === "drain" || (on_disconnect === "auto" && costsAnything(sheet) && !isCountable());
   if (!wants || !meter.asked) return false;
-  const { config, drains, isolates, log } = gateway;
-  const isBegun = drains.begin(meter.done, Math.ceil(config.limits.drained_requests / isolates));
+  const { config, drains, log } = gateway;
+  const isBegun = drains.begin(meter.done, config.limits.drained_requests);
   if (!isBegun) log({ level: "warn", event: "not_drained", request_id: requestId });
   return isBegun;
 }

@@ -1,6 +1,6 @@
 /** Health: is the process alive, and can it answer. */
 import type { Config } from "../config.ts";
-import type { Gateway, IsolateHealth } from "../gateway.ts";
+import type { Gateway } from "../gateway.ts";
 import { jsonResponse } from "../server/json_response.ts";
 import type { Health, HealthRow } from "../routing/health.ts";
 
@@ -51,49 +51,19 @@ export async function ready(gateway: Gateway): Promise<Response> {
 
 /** How ready the gateway is, and why. */
 export async function readiness(gateway: Gateway): Promise<Readiness> {
-  return readinessOf({
-    store: await isStoreThere(gateway),
-    outage: outageOf(gateway),
-    ledger: gateway.ledger.healthy,
-    targets: healthRows(gateway),
-    isCurrent: isCurrent(gateway),
-    breaker: gateway.config.routing.breaker,
-  });
-}
-
-/** How this isolate is. */
-export async function isolateHealth(gateway: Gateway): Promise<IsolateHealth> {
-  const { observer, ledger } = gateway;
-  return {
-    store: await isStoreThere(gateway),
-    ledger: ledger.healthy,
-    ledgerQueue: ledger.queued,
-    targets: healthRows(gateway),
-    openRequests: observer.open.requests,
-    openStreams: observer.open.streams,
-    uptimeMs: observer.uptimeMs,
-    lagMs: observer.loop.lagMs,
-    heapUsedBytes: Deno.memoryUsage().heapUsed,
-  };
+  const store = await isStoreThere(gateway);
+  const outage = outageOf(gateway);
+  const { healthy: ledger } = gateway.ledger;
+  const is_current = isCurrent(gateway);
+  const upstreams = standing(healthRows(gateway), gateway.config.routing.breaker);
+  const isWell = store && outage === "none" && upstreams === "ok" && is_current;
+  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
+  const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
+  return { status, store: store && outage === "none", ledger, upstreams, is_current };
 }
 
 function isStoreThere({ keys }: Gateway): Promise<boolean> {
   return keys.check().then(() => true, () => false);
-}
-
-/** What makes an isolate, or all of them, ready. */
-export function readinessOf(
-  { store, outage, ledger, targets, isCurrent, breaker }: Pick<IsolateHealth, "store" | "ledger" | "targets"> & {
-    outage: Outage;
-    isCurrent: boolean;
-    breaker: Config["routing"]["breaker"];
-  },
-): Readiness {
-  const upstreams = standing(targets, breaker);
-  const isWell = store && outage === "none" && upstreams === "ok" && isCurrent;
-  const canServe = ledger && (outage === "none" ? store : outage === "bridged");
-  const status = !canServe ? "unavailable" : isWell ? "ok" : "degraded";
-  return { status, store: store && outage === "none", ledger, upstreams, is_current: isCurrent };
 }
 
 /**

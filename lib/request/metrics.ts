@@ -14,10 +14,9 @@ const STATES: Readonly<Record<HealthRow["state"], number>> = {
   quarantined: 4,
 };
 
-/** `GET /metrics`, in Prometheus's text format 0.0.4: of the whole process. */
-export async function metrics(gateway: Gateway): Promise<Response> {
-  const text = await gateway.whole?.metrics() ?? metricsText(gateway);
-  const body = new TextEncoder().encode(text);
+/** `GET /metrics`, in Prometheus's text format 0.0.4. */
+export function metrics(gateway: Gateway): Response {
+  const body = new TextEncoder().encode(metricsText(gateway));
   return new Response(body, {
     headers: {
       "content-type": "text/plain; version=0.0.4; charset=utf-8",
@@ -27,22 +26,14 @@ export async function metrics(gateway: Gateway): Promise<Response> {
   });
 }
 
-/** What is told of workers where there is one isolate, and where another one tells. */
-const ALONE = { serving: 1, restarts: 0 };
-const UNKNOWN = { serving: 0, restarts: 0 };
-
-/** The metrics of this isolate. */
-export function metricsText(gateway: Gateway): string {
-  const { observer, ledger, limiter, reloader, store, whole } = gateway;
-  const workers = () => whole === undefined ? ALONE : whole.workers?.() ?? UNKNOWN;
+function metricsText(gateway: Gateway): string {
+  const { observer, ledger, limiter, reloader, store } = gateway;
   return observer.metrics({
     ledgerQueue: () => ledger.queued,
     ledgerHealthy: () => ledger.healthy,
     storeUp: () => store.shared?.reach().up ?? true,
     journalEntries: () => store.shared?.reach().waiting ?? 0,
     limitsStoreUp: () => limiter.healthy,
-    workers: () => workers().serving,
-    workerRestarts: () => workers().restarts,
     configVersion: () => reloader.status().version,
     configCurrent: () => isCurrent(gateway),
     breakers: () => breakers(gateway),

@@ -50,8 +50,8 @@ export interface AppOptions {
   drain?: Drain;
   /** Absent: alarms whose timer runs while requests do, and no longer. */
   alarms?: Alarms;
-  /** What is known of those who send requests beyond this app; absent: nothing is. */
-  senders?: Partial<Pick<Senders, "failures" | "crowd">>;
+  /** Shared by all listeners of a process; absent: the app has its own. */
+  senders?: Senders;
 }
 
 /** Answers a request. Never rejects. Without `info` nobody knows where it comes from. */
@@ -98,9 +98,8 @@ export function createApp(options: AppOptions): App {
   /** Observers that know of this app's bodies. */
   const told = new WeakSet<Gateway["observer"]>();
   const clock = { monotonic: () => options.gateway().monotonic() };
-  const { isolates } = options.gateway();
-  const senders = createSenders({ ...clock, ...options.senders, isolates });
-  const strangers = createRatedLog({ ...clock, most: Math.ceil(MOST_STRANGERS_LOGGED / isolates) });
+  const senders = options.senders ?? createSenders(clock);
+  const strangers = createRatedLog({ ...clock, most: MOST_STRANGERS_LOGGED });
   const nextRequestId = options.nextRequestId ?? createRequestIds();
   let latest: Setting | undefined;
 
@@ -111,7 +110,7 @@ export function createApp(options: AppOptions): App {
       told.add(observer);
       observer.holds(() => budget.usedBytes);
     }
-    const limits = options.limits ?? bodyLimits(config, isolates);
+    const limits = options.limits ?? bodyLimits(config);
     return latest = {
       gateway,
       watching: {
@@ -160,8 +159,7 @@ export function createApp(options: AppOptions): App {
     let leave: (() => void) | undefined;
     if (caller !== undefined) {
       if (head.get(SHOW) === "client-address") exchange.shown = addressOf(exchange);
-      const entered = enter(exchange, { crowd: senders.crowd, caller });
-      leave = entered instanceof Promise ? await entered : entered;
+      leave = enter(exchange, { crowd: senders.crowd, caller });
       record.keyId = caller.keyId;
       record.keyName = caller.keyName;
       record.group = caller.groupName;

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors.ts";
 export interface BodyLimits {
   /** Bytes of one JSON body. */
   jsonBytes: number;
-  /** Memory of all request bodies that are being handled in this isolate, in bytes. */
+  /** Memory of all request bodies that are being handled in bytes. */
   budgetBytes: number;
   /** Longest time without a byte. */
   gapMs: number;
@@ -24,14 +24,11 @@ export interface BodyLimits {
  */
 export const JSON_MEMORY_FACTOR = 4;
 
-/** The operator's limits. Isolates of one process share its memory: each has its part, and room for the largest body. */
-export function bodyLimits({ limits, images }: Config, isolates = 1): BodyLimits {
-  const largest = Math.max(limits.json_body_bytes * JSON_MEMORY_FACTOR, images.uploads.max_upload_bytes);
-  const all = limits.body_budget_bytes;
-  const part = Math.max(Math.floor(all / isolates), largest);
+/** The operator's limits. */
+export function bodyLimits({ limits }: Config): BodyLimits {
   return {
     jsonBytes: limits.json_body_bytes,
-    budgetBytes: Math.min(part, all),
+    budgetBytes: limits.body_budget_bytes,
     gapMs: limits.body_gap_ms,
     graceMs: limits.body_grace_ms,
     minBytesPerSecond: limits.body_min_bytes_per_second,

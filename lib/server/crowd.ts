@@ -7,16 +7,11 @@ const RETRY_MS = 1_000;
 /** Requests under way, by client. */
 export interface Crowd {
   /** Counts one more; what it returns counts it no longer. @throws {GatewayError} `limited` where `most` run already */
-  enter(client: string, most: number): (() => void) | Promise<() => void>;
-}
-
-/** The requests of one isolate: it knows at once. */
-export interface OwnCrowd extends Crowd {
   enter(client: string, most: number): () => void;
 }
 
 /** Starts with nobody. Only clients with requests under way are remembered. */
-export function createCrowd(): OwnCrowd {
+export function createCrowd(): Crowd {
   const running = new Map<string, number>();
   return {
     enter(client, most) {

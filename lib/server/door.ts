@@ -40,19 +40,12 @@ export interface Senders {
   readonly refusals: RatedLog;
 }
 
-/** What a process knows of senders: `failures` and `crowd` of all its isolates, and how many these are. */
-export interface SendersParts extends Partial<Pick<Senders, "failures" | "crowd">> {
-  /** Milliseconds that only grow. */
-  monotonic: () => number;
-  isolates?: number;
-}
-
-/** Starts with nobody known, where it is not told of whoever is. */
-export function createSenders({ monotonic, failures, crowd, isolates = 1 }: SendersParts): Senders {
+/** Starts without any sender. `monotonic`: milliseconds that only grow. */
+export function createSenders({ monotonic }: { monotonic: () => number }): Senders {
   return {
-    failures: failures ?? createFailures({ monotonic }),
-    crowd: crowd ?? createCrowd(),
-    refusals: createRatedLog({ monotonic, most: Math.ceil(MOST_REFUSALS_LOGGED / isolates) }),
+    failures: createFailures({ monotonic }),
+    crowd: createCrowd(),
+    refusals: createRatedLog({ monotonic, most: MOST_REFUSALS_LOGGED }),
   };
 }
 
@@ -142,14 +135,14 @@ function credentialOf({ head }: Visit): string {
  * Counts a wrong credential. A request without one does not try any.
  * @throws {GatewayError} `limited` where its address has sent too many, else the error itself
  */
-async function failed(
+function failed(
   visit: Visit,
   { senders: { failures, refusals }, error }: { senders: Senders; error: unknown },
-): Promise<never> {
+): never {
   if (toGatewayError(error).kind !== "unauthenticated" || credentialOf(visit) === "\n") throw error;
   const { requestId, gateway: { log } } = visit;
   const address = addressOf(visit);
-  const { retryAfterMs, isLast } = await failures.failed(address);
+  const { retryAfterMs, isLast } = failures.failed(address);
   if (retryAfterMs !== undefined) {
     throw new GatewayError("limited", "Too many wrong keys came from this address: try again later", {
       retryAfterMs,
@@ -169,7 +162,7 @@ async function failed(
 export function enter(
   visit: Visit,
   { crowd, caller }: Pick<Senders, "crowd"> & { caller: Caller },
-): ReturnType<Crowd["enter"]> | undefined {
+): (() => void) | undefined {
   const most = visit.gateway.config.limits.requests_per_client;
   const address = most === undefined ? undefined : addressOf(visit);
   if (most === undefined || address === undefined) return undefined;

@@ -10,14 +10,18 @@ export type Surface = "public" | "admin" | "both";
 export interface Listener {
   hostname: string;
   port: number;
+  /** Whether other processes listen on the same port, too: the system spreads the connections over them. */
+  reusePort: boolean;
   surface: Surface;
 }
 
 /** The listeners of a configuration, that of the clients first. Without an admin key nothing serves the admin side. */
 export function listenersOf({ listen, admin }: Pick<Config, "listen" | "admin">): [Listener, ...Listener[]] {
-  if (admin === undefined) return [{ ...listen, surface: "public" }];
-  if (admin.listen === undefined) return [{ ...listen, surface: "both" }];
-  return [{ ...listen, surface: "public" }, { ...admin.listen, surface: "admin" }];
+  const { hostname, port, reuse_port: reusePort } = listen;
+  const clients = { hostname, port, reusePort };
+  if (admin === undefined) return [{ ...clients, surface: "public" }];
+  if (admin.listen === undefined) return [{ ...clients, surface: "both" }];
+  return [{ ...clients, surface: "public" }, { ...admin.listen, reusePort: false, surface: "admin" }];
 }
 
 /** What of the routes a surface serves. Decides by method, so that `Allow` names none of another surface. */

@@ -1,12 +1,12 @@
 import { assert, assertEquals } from "@std/assert";
-import { createFailures, type Failure, type OwnFailures } from "../../lib/access/failures.ts";
+import { createFailures, type Failure, type Failures } from "../../lib/access/failures.ts";
 
 /** Whether a wrong key from there would be one too many. Counts nothing. */
-function isThrottled(failures: OwnFailures, address: string | undefined): boolean {
+function isThrottled(failures: Failures, address: string | undefined): boolean {
   return failures.retryAfterMs(address) !== undefined;
 }
 
-function fail(failures: OwnFailures, address: string | undefined, times: number): Failure[] {
+function fail(failures: Failures, address: string | undefined, times: number): Failure[] {
   return Array.from({ length: times }, () => failures.failed(address));
 }
 

@@ -128,7 +128,7 @@ Deno.test("an admin port in use ends the start with one line, and makes no key",
     assertEquals(
       err,
       `Cannot listen on 127.0.0.1:${port} for the admin side: the port is in use; ` +
-        'choose another one as "admin.listen.port"\n',
+        "choose another one with --admin-port\n",
     );
     assertEquals(JSON.parse((await run(["keys", "list", "--json"], { folder, env: ENV })).out), []);
   }));

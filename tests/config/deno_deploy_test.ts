@@ -49,7 +49,7 @@ Deno.test("elsewhere the variables of Deno Deploy mean nothing", async () => {
   for (const said of ["", "0", "false"]) {
     const config = await load({ ...DEPLOY, DENO_DEPLOY: said, REDIS_URL: "redis://cache" }, { admin: undefined });
     assertEquals([config.store.kind, config.limits_store.kind], ["sqlite", "memory"]);
-    assertEquals(config.listen, { hostname: "127.0.0.1", port: 8790 });
+    assertEquals(config.listen, { hostname: "127.0.0.1", port: 8790, reuse_port: false });
     assertEquals(config.nodes.journal, "./data/journal");
     assertEquals(config.shutdown.drain_seconds, 30);
   }
@@ -57,12 +57,19 @@ Deno.test("elsewhere the variables of Deno Deploy mean nothing", async () => {
 
 Deno.test("on Deno Deploy an instance listens where it is looked for, keeps no file and ends in time", async () => {
   const config = await load(DEPLOY, { nodes: { journal: "./j" }, shutdown: { ready_delay_ms: 5_000 } });
-  assertEquals(config.listen, { hostname: "0.0.0.0", port: 8000 });
+  assertEquals(config.listen, { hostname: "0.0.0.0", port: 8000, reuse_port: false });
   assertEquals(config.nodes.journal, null);
-  assertEquals(config.workers, 1);
   assertEquals(config.shutdown, { ready_delay_ms: 0, drain_seconds: 3, images_drain_seconds: 3 });
-  assertEquals((await load(DEPLOY, { listen: { port: 9000 } })).listen, { hostname: "0.0.0.0", port: 9000 });
-  assertEquals((await load({ ...DEPLOY, SLUICE_PORT: "9001" })).listen, { hostname: "0.0.0.0", port: 9001 });
+  assertEquals((await load(DEPLOY, { listen: { port: 9000 } })).listen, {
+    hostname: "0.0.0.0",
+    port: 9000,
+    reuse_port: false,
+  });
+  assertEquals((await load({ ...DEPLOY, SLUICE_PORT: "9001" })).listen, {
+    hostname: "0.0.0.0",
+    port: 9001,
+    reuse_port: false,
+  });
 });
 
 Deno.test("on Deno Deploy what each instance would keep for itself is refused, in one line that says what to set", async () => {

@@ -149,22 +149,27 @@ Deno.test("loadConfig() refuses a named file that does not exist", async () => {
   ]);
 });
 
-Deno.test("loadConfig() takes the number of workers from the file, the environment and the flag", async () => {
-  const files = { "sluice.jsonc": '{ "workers": 2 }' };
-  const cases: [World, number][] = [
-    [{}, 1],
-    [{ files }, 2],
-    [{ files, env: { SLUICE_WORKERS: "3" } }, 3],
-    [{ files, env: { SLUICE_WORKERS: "3" }, flags: { workers: "4" } }, 4],
-    [{ files, env: { SLUICE_WORKERS: "" } }, 2],
+Deno.test("loadConfig() takes the port of the admin side from the file, the environment and the flag", async () => {
+  const admin = (listen: string) => ({ "sluice.jsonc": `{ "admin": { "key": { "env": "ADMIN" }${listen} } }` });
+  const files = admin(', "listen": { "hostname": "::1", "port": 1 }');
+  const env = { ADMIN: "an-admin-key-of-tests" };
+  const cases: [World, unknown][] = [
+    [{ files, env }, { hostname: "::1", port: 1 }],
+    [{ files, env: { ...env, SLUICE_ADMIN_PORT: "2" } }, { hostname: "::1", port: 2 }],
+    [{ files, env: { ...env, SLUICE_ADMIN_PORT: "2" }, flags: { "admin-port": "3" } }, { hostname: "::1", port: 3 }],
+    [{ files, env: { ...env, SLUICE_ADMIN_PORT: "" } }, { hostname: "::1", port: 1 }],
+    [{ files: admin(""), env: { ...env, SLUICE_ADMIN_PORT: "4" } }, { hostname: "127.0.0.1", port: 4 }],
   ];
-  for (const [world, workers] of cases) assertEquals((await load(world)).config.workers, workers);
+  for (const [world, listen] of cases) assertEquals((await load(world)).config.admin?.listen, listen);
 });
 
-Deno.test("loadConfig() refuses a number of workers that is none", async () => {
-  for (const text of ["0", "65", "1.5", "-1", "all", "1e1", " 2"]) {
-    const line = `Expected a number from 1 to 64, not "${text}"`;
-    assertEquals(await problems({ flags: { workers: text } }), [`--workers: ${line}`]);
-    assertEquals(await problems({ env: { SLUICE_WORKERS: text } }), [`SLUICE_WORKERS: ${line}`]);
-  }
+Deno.test("loadConfig() refuses a port of the admin side that is none, or where there is no admin side", async () => {
+  const files = { "sluice.jsonc": '{ "admin": { "key": { "env": "ADMIN" } } }' };
+  const env = { ADMIN: "an-admin-key-of-tests" };
+  assertEquals(await problems({ files, env, flags: { "admin-port": "65536" } }), [
+    '--admin-port: Expected a port from 0 to 65535, not "65536"',
+  ]);
+  assertEquals(await problems({ env: { SLUICE_ADMIN_PORT: "9" } }), [
+    "SLUICE_ADMIN_PORT: There is no admin side to give a port: set `admin`",
+  ]);
 });

@@ -32,10 +32,9 @@ function problems(file: Json, variables: Record<string, string> = {}): string[] 
 
 Deno.test("parseConfig() fills an empty file with defaults", () => {
   assertEquals(parseConfig({}), {
-    listen: { hostname: "127.0.0.1", port: 8790 },
+    listen: { hostname: "127.0.0.1", port: 8790, reuse_port: false },
     store: { kind: "sqlite", path: "./data/sluice.db" },
     limits_store: { kind: "memory" },
-    workers: 1,
     nodes: {
       config: "own",
       key_age_seconds: 300,
@@ -249,7 +248,7 @@ Deno.test("parseConfig() names the member and the mistake", () => {
     [
       "an unknown member",
       { listen: { prot: 1 } },
-      "listen.prot: Unknown member; known here: hostname, port",
+      "listen.prot: Unknown member; known here: hostname, port, reuse_port",
     ],
     [
       "an unknown member of a model",
@@ -342,7 +341,7 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
     }),
     [
       'models[0].created: Expected a number, not "now"',
-      "prot: Unknown member; known here: $schema, listen, store, limits_store, workers, nodes, upstreams, models, " +
+      "prot: Unknown member; known here: $schema, listen, store, limits_store, nodes, upstreams, models, " +
       "embedded_models, groups, keys, admin, ledger, log, metrics, trusted_proxies, private_networks, cors, limits, images, routing, " +
       "shutdown, keep_alive_seconds",
       'models[0].targets[0].upstream: Unknown upstream "acme"; known: embedded',
@@ -350,6 +349,29 @@ Deno.test("parseConfig() reports mistakes of form and of reference together", ()
       'keys[0].key.env: The environment variable "CI_KEY" is not set',
     ],
   );
+});
+
+Deno.test("parseConfig() lets processes share a port only where they share their store and their limits", () => {
+  const listen = { port: 8790, reuse_port: true };
+  const store = "postgres://db.internal/sluice";
+  const limits_store = "redis://redis.internal";
+  const noStore = "listen.reuse_port: Processes that share a port need a store that they share: set `store` to a " +
+    "Postgres database";
+  const noLimits = "listen.reuse_port: Processes that share a port would each count limits alone: set " +
+    "`limits_store` to a Redis server";
+  const cases: [JsonObject, string[]][] = [
+    [{ listen }, [noStore, noLimits]],
+    [{ listen, store: "memory:", limits_store }, [noStore]],
+    [{ listen, store: "sqlite:./sluice.db", limits_store }, [noStore]],
+    [{ listen, store }, [noLimits]],
+    [{ listen, store, limits_store: "memory:" }, [noLimits]],
+    [{ listen: { ...listen, port: 0 }, store, limits_store }, [
+      "listen.port: Processes cannot share port 0, which takes a free one: name a port",
+    ]],
+  ];
+  for (const [file, expected] of cases) assertEquals(problems(file), expected);
+  assertEquals(parseConfig({ listen, store, limits_store }).listen.reuse_port, true);
+  assertEquals(parseConfig({ listen: { reuse_port: false } }).listen.reuse_port, false);
 });
 
 Deno.test("parseConfig() lets a name belong to one model", () => {

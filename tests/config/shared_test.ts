@@ -80,25 +80,23 @@ Deno.test("what is a node's own stays its own, and what its flags and variables 
       listen: { port: 1001 },
       admin: { key: { env: "ADMIN_KEY" }, listen: { port: 1002 } },
       limits_store: "redis://there",
-      workers: 3,
       nodes: { config: "store", key_age_seconds: 1 },
       log: { level: "warn" },
     },
   });
   const cases: [JsonObject, ConfigFlags, unknown[]][] = [
-    [{}, {}, ["127.0.0.1", 8790, undefined, "memory", 1, 300, "warn"]],
+    [{}, {}, ["127.0.0.1", 8790, undefined, "memory", 300, "warn"]],
     [
       {
         listen: { port: 7 },
         admin: { key: { env: "ADMIN_KEY" }, listen: { port: 8 } },
-        workers: 2,
         nodes: { config: "store", key_age_seconds: 5 },
         limits_store: "redis://here",
       },
       {},
-      ["127.0.0.1", 7, 8, "redis", 2, 5, "warn"],
+      ["127.0.0.1", 7, 8, "redis", 5, "warn"],
     ],
-    [{ listen: { port: 7 } }, { hostname: "0.0.0.0", port: "9" }, ["0.0.0.0", 9, undefined, "memory", 1, 300, "warn"]],
+    [{ listen: { port: 7 } }, { hostname: "0.0.0.0", port: "9" }, ["0.0.0.0", 9, undefined, "memory", 300, "warn"]],
   ];
   for (const [file, flags, expected] of cases) {
     const { source: { loaded: { config } }, lines } = await openBench({ configs, file, flags });
@@ -107,7 +105,6 @@ Deno.test("what is a node's own stays its own, and what its flags and variables 
       config.listen.port,
       config.admin?.listen?.port,
       config.limits_store.kind,
-      config.workers,
       config.nodes.key_age_seconds,
       config.log.level,
     ], expected);

@@ -15,8 +15,7 @@ const SEED = Number(Deno.env.get("HEAVY_SEED") ?? 23);
 /** As the guide says. */
 const SHUTDOWN = { ready_delay_ms: 5_000, drain_seconds: 30, images_drain_seconds: 60 };
 
-/** Isolates of each node. */
-const WORKERS = [1, 1, 2];
+const NODES = 3;
 
 /** Requests that the budget pays for: about as many as are asked for in a round. */
 const PAID = 300;
@@ -94,14 +93,13 @@ Deno.test({
   fn: async () => {
     await using load = createLoad(seeded(SEED).next);
     await using counter = startCounter(PAID);
-    const config = (index: number, changed: boolean) => ({
+    const config = (changed: boolean) => ({
       ...configFor({ load, counter }, changed),
       shutdown: SHUTDOWN,
-      workers: WORKERS[index] ?? 1,
       // Of the proxy.
       trusted_proxies: ["127.0.0.1"],
     });
-    await using cluster = await startCluster({ config: WORKERS.map((_, index) => config(index, false)), env: ENV });
+    await using cluster = await startCluster({ config: config(false), nodes: NODES, env: ENV });
     await using proxy = await startProxy(cluster.nodes);
     const traffic = startTraffic(proxy.origin, { load, mix: MIX });
     const begun = performance.now();
@@ -109,7 +107,7 @@ Deno.test({
     let under = 0;
     await until(() => traffic.count() > 500, { ...PATIENCE, what: "all is under way" });
     for (let round = 0; round < ROUNDS; round++) {
-      for (const index of WORKERS.keys()) {
+      for (let index = 0; index < NODES; index++) {
         const node = cluster.nodes[index] as Node;
         let at = performance.now();
         node.kill("SIGTERM");
@@ -118,7 +116,7 @@ Deno.test({
         assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err.slice(-3_000));
         under += Number(/"texts":(\d+)/.exec(err)?.[1]);
         at = performance.now();
-        const again = await cluster.again(node, config(index, true));
+        const again = await cluster.again(node, config(true));
         starts.push(performance.now() - at);
         // The next one ends when this one has its share again, and not before.
         await until(async () => await served(again) > 50, { ...PATIENCE, what: "it serves" });
@@ -134,9 +132,9 @@ Deno.test({
     const told = assertServed(await cluster.withLedger(readEntries), { load, traffic, counter });
     assertEquals(await cluster.withLedger((ledger) => ledger.holds()), []);
     await assertSound(cluster);
-    assertGreater(under, ROUNDS * WORKERS.length);
+    assertGreater(under, ROUNDS * NODES);
     await publish("rolling", {
-      nodes: WORKERS.length,
+      nodes: NODES,
       rounds: ROUNDS,
       seconds: Math.round(seconds),
       requests: told.requests,

@@ -33,13 +33,15 @@ export interface ClusterParts {
   config: JsonObject | readonly JsonObject[];
   nodes?: number;
   env?: Record<string, string>;
+  /** The port of all nodes; absent: each has a free one. */
+  port?: number;
 }
 
 /** The operator's key of every cluster. */
 export const ADMIN_KEY = "admin-key-of-the-cluster";
 
 /** Starts databases and gateways. What is not there any more at the end is not waited for. */
-export async function startCluster({ config, nodes: count = 3, env = {} }: ClusterParts): Promise<Cluster> {
+export async function startCluster({ config, nodes: count = 3, env = {}, port }: ClusterParts): Promise<Cluster> {
   const open = new AsyncDisposableStack();
   const root = await Deno.makeTempDir();
   open.defer(() => Deno.remove(root, { recursive: true }));
@@ -64,6 +66,7 @@ export async function startCluster({ config, nodes: count = 3, env = {} }: Clust
     const place = {
       folder,
       env: { SLUICE_STORE: postgres.url, SLUICE_LIMITS_STORE: redis.url, ADMIN_KEY, ...env },
+      ...(port !== undefined && { port }),
     };
     const node = await launch(place, configs[nodes.length % configs.length] ?? {});
     nodes.push(node);

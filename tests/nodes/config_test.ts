@@ -90,13 +90,12 @@ Deno.test({
       await using nodes = new Nodes(root, database.url);
       nodes.write(0, fileOf("0.001"));
       nodes.write(1, fileOf("0.009"));
-      // Two isolates of one process: both obey.
-      nodes.write(2, fileOf("0.001", { workers: 2 }));
+      nodes.write(2, fileOf("0.001"));
       for (const number of [0, 1, 2]) await nodes.start(number);
       await nodes.priced("0.001");
       assertEquals((await nodes.admin(1, "GET", "config")).source, "store");
 
-      nodes.write(2, fileOf("0.002", { workers: 2 }));
+      nodes.write(2, fileOf("0.002"));
       assertLess(await nodes.priced("0.002"), WITHIN_MS);
       nodes.write(0, fileOf("0.003"));
       assertLess(await nodes.priced("0.003"), WITHIN_MS);

@@ -13,9 +13,6 @@ const SHUTDOWN = { ready_delay_ms: 800, drain_seconds: 20, images_drain_seconds:
 /** Slow machines take a while to start a program. */
 const PATIENCE = { within: 20_000 };
 
-/** Isolates of each node. */
-const WORKERS = [1, 1, 2];
-
 /** Requests that the budget pays for: it is spent while nodes come and go. */
 const PAID = 60;
 
@@ -40,7 +37,7 @@ Deno.test({
     await using counter = startCounter(PAID);
     const first = { ...configFor({ load, counter }), shutdown: SHUTDOWN };
     const changed = { ...configFor({ load, counter }, true), shutdown: SHUTDOWN };
-    await using cluster = await startCluster({ config: WORKERS.map((workers) => ({ ...first, workers })), env: ENV });
+    await using cluster = await startCluster({ config: first, env: ENV });
     const origins = cluster.nodes.map(({ origin }) => origin);
     await using balancer = startBalancer({ nodes: origins, checkMs: CHECK_MS, fall: 2, rise: 2 });
     await until(() => origins.every(balancer.isUp), { ...PATIENCE, what: "all nodes are up" });
@@ -56,7 +53,7 @@ Deno.test({
       assertEquals([code, /"outcome":"(\w+)"/.exec(err)?.[1]], [0, "drained"], err);
       // Some were under way when it was told to end.
       assertGreater(Number(/"texts":(\d+)/.exec(err)?.[1]), 0, err);
-      await cluster.again(cluster.nodes[index] as Node, { ...changed, workers: WORKERS[index] ?? 1 });
+      await cluster.again(cluster.nodes[index] as Node, changed);
       await until(() => balancer.isUp(origin), { ...PATIENCE, what: "the node is back" });
       const given = balancer.given(origin);
       await until(() => balancer.given(origin) > given + 10, { ...PATIENCE, what: "it serves" });

@@ -46,12 +46,17 @@ Deno.test("of the gateway's own routes each is served somewhere, and only health
 Deno.test("listenersOf() follows the configuration: no admin side, one address, or two", () => {
   const env = () => "0123456789abcdef";
   const key = { env: "ADMIN" };
-  const main = { hostname: "127.0.0.1", port: 8790 };
+  const main = { hostname: "127.0.0.1", port: 8790, reusePort: false };
   assertEquals(listenersOf(parseConfig({}, env)), [{ ...main, surface: "public" }]);
   assertEquals(listenersOf(parseConfig({ admin: { key } }, env)), [{ ...main, surface: "both" }]);
   assertEquals(listenersOf(parseConfig({ admin: { key, listen: { port: 9 } } }, env)), [
     { ...main, surface: "public" },
-    { hostname: "127.0.0.1", port: 9, surface: "admin" },
+    { hostname: "127.0.0.1", port: 9, reusePort: false, surface: "admin" },
+  ]);
+  const shared = { listen: { reuse_port: true }, store: "postgres://h/d", limits_store: "redis://h" };
+  assertEquals(listenersOf(parseConfig({ ...shared, admin: { key, listen: { port: 9 } } }, env)), [
+    { ...main, reusePort: true, surface: "public" },
+    { hostname: "127.0.0.1", port: 9, reusePort: false, surface: "admin" },
   ]);
 });
 
