@@ -3,7 +3,7 @@ import type { RouteContext } from "../server/router.ts";
 import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { Stop, type StopSignal, whileWanted } from "../stop.ts";
 import type { LedgerStore } from "../store/ledger.ts";
-import { adminAnswer } from "./answer.ts";
+import { adminAnswer } from "./response.ts";
 
 /** An audit under way. */
 interface Running {

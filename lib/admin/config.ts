@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import type { ConfigStatus, Reloaded } from "../config/reloader.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
-import { adminAnswer } from "./answer.ts";
+import { adminAnswer } from "./response.ts";
 
 /** The configuration in force, as it is told. */
 export interface ConfigAnswer extends ConfigStatus {

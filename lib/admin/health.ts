@@ -3,7 +3,7 @@ import type { ConfigStatus } from "../config/reloader.ts";
 import type { RouteContext } from "../server/router.ts";
 import { healthRows, type Readiness, readiness } from "../request/health.ts";
 import type { HealthRow } from "../routing/health.ts";
-import { adminAnswer } from "./answer.ts";
+import { adminAnswer } from "./response.ts";
 
 /** The health of the gateway, as it is told. Names alone: no address, no key. */
 export interface HealthAnswer extends Readiness {

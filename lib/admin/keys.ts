@@ -17,8 +17,8 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import { adminAnswer, longAdminAnswer } from "./answer.ts";
-import { readBody, readOptionalBody } from "./input.ts";
+import { adminAnswer, longAdminAnswer } from "./response.ts";
+import { readBody, readOptionalBody } from "./request_input.ts";
 
 /** Longest text of a name, a span or a moment; what it says is checked where it is used. */
 const text = z.string().max(256);

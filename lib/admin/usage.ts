@@ -6,8 +6,8 @@ import { type Period, readPeriod } from "../billing/reports/period.ts";
 import { type UpstreamReport, upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, UpstreamQueryError } from "../billing/reports/upstreams.ts";
 import { USAGE_BY, usageReport } from "../billing/reports/usage.ts";
-import { adminAnswer, longAdminAnswer } from "./answer.ts";
-import { readQuery } from "./input.ts";
+import { adminAnswer, longAdminAnswer } from "./response.ts";
+import { readQuery } from "./request_input.ts";
 
 type Ends = Parameters<typeof readPeriod>[0];
 

@@ -4,7 +4,7 @@ import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { findDamage } from "../store/integrity.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
-import { requireFile, withStored } from "./stored.ts";
+import { requireFile, withStored } from "./command_store.ts";
 
 /** Audits the ledger and the file it is kept in, and prints what was found. Returns 1 where anything differs. */
 export function audit({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {

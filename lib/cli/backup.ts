@@ -3,7 +3,7 @@ import type { Config } from "../config.ts";
 import { backupStore } from "../store/sqlite/backup.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
-import { requireFile } from "./stored.ts";
+import { requireFile } from "./command_store.ts";
 
 /** Copies the store into a file that is not there yet. @throws {StoreError} where it is, or it cannot be written */
 export async function backup(

@@ -7,9 +7,9 @@ import type { Config, Group } from "../config.ts";
 import { shownAddress } from "../config/address.ts";
 import { listenersOf } from "../server/surface.ts";
 import { formatUsd, parseUsd } from "../billing/money.ts";
-import { type Doubt, doubtText } from "./doubts/doubt.ts";
-import { doubtsOf } from "./doubts/doubts.ts";
-import { journalDoubts } from "./doubts/journal.ts";
+import { type Doubt, doubtText } from "./warnings/warning.ts";
+import { doubtsOf } from "./warnings/warnings.ts";
+import { journalDoubts } from "./warnings/journal.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
 

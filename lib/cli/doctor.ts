@@ -1,7 +1,7 @@
 /** `doctor`: what may be wrong, before a user finds out. */
 import { ConfigError } from "../config.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { examine } from "../doctor/examine.ts";
+import { examine } from "../doctor/run_checks.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { originOf } from "./banner.ts";

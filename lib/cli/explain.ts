@@ -5,7 +5,7 @@ import { explanationText } from "../billing/reports/explain_text.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { withStored } from "./stored.ts";
+import { withStored } from "./command_store.ts";
 
 /** Explains the request with this id, with or without `req_`. */
 export function explain(

@@ -14,13 +14,13 @@ import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { type CommandName, type Invocation, UsageError } from "./arguments.ts";
-import { doubtText } from "./doubts/doubt.ts";
-import { keyDoubts } from "./doubts/groups.ts";
+import { doubtText } from "./warnings/warning.ts";
+import { keyDoubts } from "./warnings/groups.ts";
 import { readDuration } from "./duration.ts";
 import { typedExpiry, typedRules } from "./key_rules.ts";
 import { keysTable, keyText } from "./key_text.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { requireFile, sayMigrated } from "./stored.ts";
+import { requireFile, sayMigrated } from "./command_store.ts";
 
 /** Time for which a key and its successor are good together, unless it is told. */
 const USUAL_OVERLAP = "24h";

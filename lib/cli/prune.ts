@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import { dayOf } from "../store/days.ts";
 import { writeOut } from "./output.ts";
-import { withStored } from "./stored.ts";
+import { withStored } from "./command_store.ts";
 
 /** The first day whose entries are kept, in days since 1970-01-01: today, and `keep_days` whole days before it. */
 export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): number {

@@ -28,14 +28,14 @@ import {
   MOST_KEYS_TOLD,
   originOf,
 } from "./banner.ts";
-import { keepRunning } from "./guard.ts";
+import { keepRunning } from "./uncaught_errors.ts";
 import { listen, ListenError, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
-import { startRelease } from "./memory.ts";
+import { startRelease } from "./release_memory.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { startPruning } from "./pruning.ts";
-import { openOrigin } from "./origin.ts";
-import { startLive, startReloading } from "./reload.ts";
+import { startPruning } from "./prune_schedule.ts";
+import { openOrigin } from "./loaded_config.ts";
+import { startLive, startReloading } from "./live_gateway.ts";
 import { type Outcome, shutDown, type StopSignals, stopSignals } from "./shutdown.ts";
 
 /** Time between two rounds of what is done from time to time, in milliseconds. */

@@ -17,7 +17,7 @@ import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../billing/r
 import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { withStored } from "./stored.ts";
+import { withStored } from "./command_store.ts";
 import { csvText, tableText } from "./table.ts";
 
 /** Flags that only mean something by upstream. */

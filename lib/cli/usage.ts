@@ -12,7 +12,7 @@ import { TOKEN_CLASSES } from "../store/days.ts";
 import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
-import { withStored } from "./stored.ts";
+import { withStored } from "./command_store.ts";
 import { csvText, tableText } from "./table.ts";
 import { UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 

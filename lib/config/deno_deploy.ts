@@ -4,7 +4,7 @@
  */
 import type { Config } from "../config.ts";
 import { isObject, type Json } from "../json/json.ts";
-import type { Env } from "./cross.ts";
+import type { Env } from "./validate_references.ts";
 
 /** Variables of the platform that are read, beside those of Sluice. */
 export const DEPLOY_VARIABLES: readonly string[] = [

@@ -10,7 +10,7 @@ import {
   STORE_FORMS,
   STORE_PATTERN,
 } from "./address.ts";
-import type { Env } from "./cross.ts";
+import type { Env } from "./validate_references.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
 import { parseJsonc, placeOf } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";

@@ -13,7 +13,7 @@ import type { z } from "zod";
 import type { Json } from "../json/json.ts";
 import { rememberSecret, Secret } from "../secret.ts";
 import { readLimitsAddress, readStoreAddress } from "./address.ts";
-import { crossProblems, type Env } from "./cross.ts";
+import { crossProblems, type Env } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
 /** Without an environment every variable is unset. */

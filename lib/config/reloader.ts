@@ -5,7 +5,7 @@ import { messageOf } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
-import { keepFixed } from "./fixed.ts";
+import { keepFixed } from "./restart_only_settings.ts";
 
 /** Most mistakes of one file that are told, each on a line of its own. */
 const MOST_PROBLEMS = 50;

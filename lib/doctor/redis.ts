@@ -3,8 +3,8 @@ import type { Redis } from "ioredis";
 import type { Config } from "../config.ts";
 import { shownAddress } from "../config/address.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
-import type { Steps } from "./reach.ts";
-import { roundText, shortestRound, within } from "./rounds.ts";
+import type { Steps } from "./connection.ts";
+import { roundText, shortestRound, within } from "./round_trip.ts";
 
 /** The oldest version that is known to do. */
 const OLDEST = 7;

@@ -2,7 +2,7 @@
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { Config } from "../config.ts";
 import { type Finding, notesOn } from "./finding.ts";
-import { baseUrlOf } from "./address.ts";
+import { baseUrlOf } from "./host.ts";
 
 /** Looks through a configuration that loads. */
 export function lookAtSettings(config: Config, path: string | undefined): Finding[] {

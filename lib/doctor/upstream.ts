@@ -13,9 +13,9 @@ import {
 } from "../upstreams/probe.ts";
 import { vendorOf } from "../upstreams/vendors.ts";
 import { clientFor } from "../upstreams/way.ts";
-import { baseUrlOf, type Host } from "./address.ts";
+import { baseUrlOf, type Host } from "./host.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
-import { reach, type Steps, tlsFails } from "./reach.ts";
+import { reach, type Steps, tlsFails } from "./connection.ts";
 
 /** Largest list of models that is read, in UTF-16 code units. */
 const LIST_LENGTH = 8 * 1024 * 1024;

@@ -1,12 +1,12 @@
 /** Watches requests from their arrival to their end: one line of the log for each, what metrics count, and its span. */
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
-import { createLoopWatch, type LoopWatch } from "./loop_watch.ts";
+import { createLoopWatch, type LoopWatch } from "./event_loop_lag.ts";
 import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
-import { isProbe, type RequestRecord } from "./record.ts";
+import { isProbe, type RequestRecord } from "./request_record.ts";
 import { createRegistry } from "./registry.ts";
 import { requestLine } from "./request_line.ts";
-import { listenTo } from "./told_body.ts";
+import { listenTo } from "./observed_body.ts";
 import { beginTrace, endTrace, nameTrace } from "./trace.ts";
 
 /** Which requests have a line: all, those that end with an error, or none. */

@@ -1,6 +1,6 @@
 /** The one line of the log that each request has. */
 import { formatUsd } from "../billing/money.ts";
-import { endpointOf, type RequestRecord } from "./record.ts";
+import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 /** Level, event and facts; a fact that is not known is absent. */
 export interface RequestLine {

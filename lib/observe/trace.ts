@@ -2,7 +2,7 @@
  * Spans for OpenTelemetry, where Deno's own is on (`OTEL_DENO=true`). Deno registers itself under the name that every
  * copy of the OpenTelemetry API looks for; without it there is nothing there, and nothing to do.
  */
-import { endpointOf, type RequestRecord } from "./record.ts";
+import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 type Attribute = string | number | readonly string[];
 

@@ -2,7 +2,7 @@
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { encodeText } from "../server/encode.ts";
 import { formatFrames } from "../server/sse.ts";
-import { type BodyListener, tells } from "../observe/told_body.ts";
+import { type BodyListener, tells } from "../observe/observed_body.ts";
 import { turn } from "../scheduler.ts";
 import type { Frame } from "../protocols/codec.ts";
 import { wholeEnd } from "../json/surrogates.ts";

@@ -3,7 +3,7 @@ import { ACCESS, type AccessTable } from "../access/table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
 import type { Watching } from "../observe/observer.ts";
-import type { RequestRecord } from "../observe/record.ts";
+import type { RequestRecord } from "../observe/request_record.ts";
 import { LONG_STEP, turn } from "../scheduler.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
 import { Alarms } from "./alarms.ts";

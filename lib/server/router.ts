@@ -3,7 +3,7 @@ import type { Caller } from "../access/caller.ts";
 import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { ObjectText } from "../json/splice.ts";
-import type { RequestRecord } from "../observe/record.ts";
+import type { RequestRecord } from "../observe/request_record.ts";
 import type { Alarms } from "./alarms.ts";
 
 /** A request body, as the client wrote it and as what it says. */

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { Stop } from "../../lib/stop.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
 import { someEntries } from "../billing/reports/entries.ts";
-import { ask, startAdmin } from "./ask.ts";
+import { ask, startAdmin } from "./admin_client.ts";
 
 Deno.test("the audit tells what it checked and that all is well", async () => {
   await using gateway = startAdmin();

@@ -15,8 +15,8 @@ import type { Store } from "../../lib/store/store.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "../billing/reports/entries.ts";
 import { BREAKER } from "../routing/breaker.ts";
 import { ADMIN_KEY, KEY_STATES, startGateway } from "../whole_gateway.ts";
-import { APART } from "./ask.ts";
-import { askDescribed, OPERATIONS } from "./described.ts";
+import { APART } from "./admin_client.ts";
+import { askDescribed, OPERATIONS } from "./openapi_validator.ts";
 
 /** All values of the type, by whose name each is looked for. */
 const ENDINGS = Object.keys(

@@ -4,7 +4,7 @@ import { ACCESS } from "../../lib/access/table.ts";
 import { METHODS } from "../../lib/server/router.ts";
 import { exchange, head } from "../server/serve.ts";
 import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";
-import { APART, ask, startAdmin } from "./ask.ts";
+import { APART, ask, startAdmin } from "./admin_client.ts";
 
 const TOGETHER = { admin: { key: { env: "ADMIN_KEY" } } };
 const PATHS = [...new Set(Object.keys(ACCESS).map((name) => name.slice(name.indexOf(" ") + 1)))];

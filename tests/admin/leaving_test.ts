@@ -6,7 +6,7 @@ import { openMemoryStore } from "../../lib/store/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { DAY_ONE, entryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
-import { APART, ask } from "./ask.ts";
+import { APART, ask } from "./admin_client.ts";
 
 /** Longest time until something is noticed, in milliseconds. */
 const SOON_MS = 10_000;

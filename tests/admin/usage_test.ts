@@ -3,7 +3,7 @@ import type { JsonObject } from "../../lib/json/json.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { Entry } from "../../lib/store/ledger.ts";
 import { startGateway, type WholeGateway } from "../whole_gateway.ts";
-import { APART, ask, errorOf, startAdmin } from "./ask.ts";
+import { APART, ask, errorOf, startAdmin } from "./admin_client.ts";
 
 /** A charged request at a moment. */
 function entry(id: string, { at, cost, key = "key_a" }: { at: string; cost: bigint; key?: string }): Entry {

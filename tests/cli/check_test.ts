@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { doubtText } from "../../lib/cli/doubts/doubt.ts";
-import { doubtsOf } from "../../lib/cli/doubts/doubts.ts";
+import { doubtText } from "../../lib/cli/warnings/warning.ts";
+import { doubtsOf } from "../../lib/cli/warnings/warnings.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { inFolder, run } from "./program.ts";

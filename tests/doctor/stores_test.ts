@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Redis } from "ioredis";
 import { readLimitsAddress, readStoreAddress } from "../../lib/config/address.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { examine } from "../../lib/doctor/examine.ts";
+import { examine } from "../../lib/doctor/run_checks.ts";
 import type { Finding } from "../../lib/doctor/finding.ts";
 import { lookAtJournal } from "../../lib/doctor/journal.ts";
 import { lookAtPostgres } from "../../lib/doctor/postgres.ts";

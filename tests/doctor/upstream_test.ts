@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { Finding } from "../../lib/doctor/finding.ts";
-import type { Host } from "../../lib/doctor/address.ts";
+import type { Host } from "../../lib/doctor/host.ts";
 import { lookAtUpstream, type Looked } from "../../lib/doctor/upstream.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/json.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { issueKey } from "../../lib/access/keys.ts";
-import { startLive } from "../../lib/cli/reload.ts";
+import { startLive } from "../../lib/cli/live_gateway.ts";
 import { shutDown } from "../../lib/cli/shutdown.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTexts } from "../../lib/gateway.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { startLive } from "../../lib/cli/reload.ts";
+import { startLive } from "../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway } from "../../lib/gateway.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";

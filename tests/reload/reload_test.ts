@@ -3,7 +3,7 @@ import { shownAddress } from "../../lib/config/address.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { seeded } from "../random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
-import { startReloadable } from "./world.ts";
+import { startReloadable } from "./reloadable_gateway.ts";
 
 const MUTANTS = 2_000;
 const ASK = { model: "acme/one", messages: [{ role: "user", content: "Hello" }] };

@@ -1,4 +1,4 @@
-import { serveAdminDocument } from "../../../lib/admin/document.ts";
+import { serveAdminDocument } from "../../../lib/admin/openapi.ts";
 
 export function GET(): Response {
   return serveAdminDocument();

@@ -3,7 +3,7 @@ import { isExpired } from "../../catalog/catalog.ts";
 import { pricingAt } from "../../catalog/pricing.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
 import { parseUsd } from "../../billing/money.ts";
 

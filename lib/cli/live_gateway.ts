@@ -2,12 +2,12 @@
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
 import { createReloader } from "../config/reloader.ts";
-import { watchFile } from "../config/watch.ts";
+import { watchFile } from "../config/watch_file.ts";
 import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
 import type { Store } from "../store/store.ts";
-import { createReloading, type Origin } from "./origin.ts";
+import { createReloading, type Origin } from "./loaded_config.ts";
 
 /** What it is made of. */
 export interface LiveParts extends Origin {

@@ -1,6 +1,6 @@
 /** A gateway whose configuration can be reloaded, in this process, and clients that keep asking it. */
 import { issueKey } from "../../lib/access/keys.ts";
-import { startLive } from "../../lib/cli/reload.ts";
+import { startLive } from "../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";

@@ -3,7 +3,7 @@ import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog
 import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
-import { priceProblems } from "./prices.ts";
+import { priceProblems } from "./validate_prices.ts";
 import { type Path, pathText, problem } from "./problems.ts";
 
 /** Value of an environment variable; `undefined` where it is not set. */

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
 import { assertEquals } from "@std/assert";
-import { watchFile } from "../../lib/config/watch.ts";
+import { watchFile } from "../../lib/config/watch_file.ts";
 
 /** Counts the changes that are told, and waits for the next one. */
 function counter() {

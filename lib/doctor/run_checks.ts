@@ -2,16 +2,16 @@
 import type { Config } from "../config.ts";
 import { lookAtClock } from "./clock.ts";
 import { type Finding, withoutSecrets } from "./finding.ts";
-import { lookAtStore } from "./files.ts";
+import { lookAtStore } from "./store_files.ts";
 import { lookAtJournal } from "./journal.ts";
 import { lookAtPostgres } from "./postgres.ts";
 import { lookAtProxies } from "./proxies.ts";
 import { lookAtRedis } from "./redis.ts";
 import { lookAtSettings } from "./settings.ts";
-import { lookThrough, type Public } from "./through.ts";
+import { lookThrough, type Public } from "./public_url.ts";
 import { rememberSecret } from "../secret.ts";
 import { createAddressGuard } from "../upstreams/address_guard.ts";
-import { baseUrlOf, type Host } from "./address.ts";
+import { baseUrlOf, type Host } from "./host.ts";
 import { type Look, lookAtUpstream } from "./upstream.ts";
 
 /** What is looked at. */

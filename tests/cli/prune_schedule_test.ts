@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { startPruning } from "../../lib/cli/pruning.ts";
+import { startPruning } from "../../lib/cli/prune_schedule.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { lookThrough, type Public } from "../../lib/doctor/through.ts";
+import { lookThrough, type Public } from "../../lib/doctor/public_url.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 

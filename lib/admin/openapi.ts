@@ -2,7 +2,7 @@
 import type { JsonObject } from "../json/json.ts";
 import { describePaths, jsonSchema, type Operation } from "../openapi/operation.ts";
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
-import { adminAnswer } from "./answer.ts";
+import { adminAnswer } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
 import {
   auditSchema,

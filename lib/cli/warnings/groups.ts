@@ -3,7 +3,7 @@ import { mayCall, mayUse } from "../../access/permissions.ts";
 import { createCatalog } from "../../catalog/catalog.ts";
 import { type Config, ENDPOINTS, type Group, groupOf, groupSchema, type KeyRules } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 
 /** Doubts about every group, and about the keys of the environment. */
 export function groupDoubts(config: Config): Doubt[] {

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { keepRunning } from "../../lib/cli/guard.ts";
+import { keepRunning } from "../../lib/cli/uncaught_errors.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 
 /** The first entry that the guard logs after `act`. */

@@ -2,8 +2,8 @@ import { assert, assertEquals } from "@std/assert";
 import { ACCESS } from "../../lib/access/table.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/json.ts";
 import type { WholeGateway } from "../whole_gateway.ts";
-import { startAdmin } from "./ask.ts";
-import { askDescribed, OPERATIONS } from "./described.ts";
+import { startAdmin } from "./admin_client.ts";
+import { askDescribed, OPERATIONS } from "./openapi_validator.ts";
 
 function statusesOf(name: string): string[] {
   return Object.keys(OPERATIONS.get(name)?.responses as JsonObject);

@@ -1,12 +1,12 @@
 /** What the description of the admin side says of an answer. */
 import { assert, assertEquals } from "@std/assert";
 import type { z } from "zod";
-import { adminDocument } from "../../lib/admin/document.ts";
+import { adminDocument } from "../../lib/admin/openapi.ts";
 import * as schemas from "../../lib/admin/schemas.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { describedSchema, openaiErrorSchema } from "../../lib/openapi/schemas.ts";
 import type { WholeGateway } from "../whole_gateway.ts";
-import { ask } from "./ask.ts";
+import { ask } from "./admin_client.ts";
 
 /** Operations by `METHOD path`, as the access table names them. */
 export const OPERATIONS: ReadonlyMap<string, JsonObject> = new Map(

@@ -1,7 +1,7 @@
 /** A doubt that needs a look at the disk: where entries wait for a store that is out of reach. */
 import type { Config } from "../../config.ts";
 import { whyNotWritable } from "../../doctor/journal.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 
 /** A doubt about the journal where it cannot be written. Only a store of several nodes needs one. */
 export function journalDoubts({ store, nodes }: Pick<Config, "store" | "nodes">): Doubt[] {

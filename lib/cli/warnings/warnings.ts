@@ -1,6 +1,6 @@
 /** Every doubt about a configuration that is free of mistakes. */
 import type { Config } from "../../config.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 import { groupDoubts } from "./groups.ts";
 import { limitDoubts } from "./limits.ts";
 import { modelDoubts } from "./models.ts";

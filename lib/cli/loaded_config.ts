@@ -1,7 +1,7 @@
 /** Where the configuration of a node comes from: its own file, or the store that it shares with other nodes. */
 import { type ConfigFlags, findConfig, loadConfig, type LoadedConfig, readConfig } from "../config/load.ts";
 import type { Reloader, ReloaderParts, ReloadTrigger } from "../config/reloader.ts";
-import { openShared } from "../config/shared.ts";
+import { openShared } from "../config/shared_config.ts";
 import type { LogEntry } from "../gateway.ts";
 import { type Store, StoreError } from "../store/store.ts";
 

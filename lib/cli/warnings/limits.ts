@@ -7,7 +7,7 @@ import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { outputTokens } from "../../billing/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 
 /** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */
 const USUAL_TEXT = 1_280;

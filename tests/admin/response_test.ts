@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { adminAnswer, longAdminAnswer } from "../../lib/admin/answer.ts";
+import { adminAnswer, longAdminAnswer } from "../../lib/admin/response.ts";
 
 const item = (place: number) => ({ place, name: `ключ "${place}" 😀`, none: undefined, list: [null, [place]] });
 

@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { createReloading, type Reloading } from "../../lib/cli/origin.ts";
-import { startLive, startReloading } from "../../lib/cli/reload.ts";
+import { createReloading, type Reloading } from "../../lib/cli/loaded_config.ts";
+import { startLive, startReloading } from "../../lib/cli/live_gateway.ts";
 import { ConfigError } from "../../lib/config.ts";
 import { type ConfigFlags, readConfig } from "../../lib/config/load.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { ConfigStoreError, createReloader, type Reloaded, type ReloadTrigger } from "../../lib/config/reloader.ts";
-import { openShared, type SharedSource } from "../../lib/config/shared.ts";
+import { openShared, type SharedSource } from "../../lib/config/shared_config.ts";
 import { closeGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";

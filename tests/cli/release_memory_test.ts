@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { createRelease } from "../../lib/cli/memory.ts";
+import { createRelease } from "../../lib/cli/release_memory.ts";
 
 const MIB = 1024 * 1024;
 

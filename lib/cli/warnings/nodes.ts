@@ -1,6 +1,6 @@
 /** Doubts about several gateways on one store. */
 import type { Config } from "../../config.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 
 /** Doubts about what nodes share, and what each would have for itself. */
 export function nodeDoubts({ store, limits_store }: Config): Doubt[] {

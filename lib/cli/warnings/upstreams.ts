@@ -2,7 +2,7 @@
 import type { Config, UpstreamConfig } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { vendorOf } from "../../upstreams/vendors.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 import { isOwnHost } from "./network.ts";
 
 /** An upstream that is reached over the network. */

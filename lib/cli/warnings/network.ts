@@ -2,7 +2,7 @@
 import { isWithin } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
 import { JSON_MEMORY_FACTOR } from "../../server/body_limits.ts";
-import type { Doubt } from "./doubt.ts";
+import type { Doubt } from "./warning.ts";
 
 /** Networks that only this machine, or only one's own, can be in. */
 const OWN_NETWORKS = [
