@@ -1,5 +1,4 @@
 /** Long computations a slice at a time, so that everybody else is served meanwhile. */
-import type { StopSignal } from "./stop.ts";
 
 /** Longest slice, in milliseconds. */
 const SLICE_MS = 8;
@@ -34,7 +33,7 @@ export function turn(): Promise<void> {
  * Runs a computation to its end, at most about 8 ms of it in one turn of the event loop.
  * @throws the reason of the signal before the next slice, where it is given up
  */
-export async function inSlices<T>(work: Generator<void, T>, signal?: StopSignal): Promise<T> {
+export async function inSlices<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
   await turn();
   return await soonInSlices(work, signal);
 }
@@ -43,7 +42,7 @@ export async function inSlices<T>(work: Generator<void, T>, signal?: StopSignal)
  * As `inSlices`, and begins at once: for work that most likely ends in its first slice. A turn is one caller's and takes
  * 3 ms, so that a thousand callers of short work would keep all others waiting for seconds.
  */
-export async function soonInSlices<T>(work: Generator<void, T>, signal?: StopSignal): Promise<T> {
+export async function soonInSlices<T>(work: Generator<void, T>, signal?: AbortSignal): Promise<T> {
   for (;; await turn()) {
     signal?.throwIfAborted();
     const end = performance.now() + SLICE_MS;

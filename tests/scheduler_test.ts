@@ -1,6 +1,5 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { inSlices, mapInSlices, soonInSlices, sortInSlices, turn } from "../lib/scheduler.ts";
-import { Stop } from "../lib/stop.ts";
 import { seeded } from "./random.ts";
 
 Deno.test("sortInSlices() sorts as the runtime does, and leaves what is equal in its order", async () => {
@@ -55,7 +54,7 @@ Deno.test("soonInSlices() ends short work at once, and gives others their turn i
 
 Deno.test("work in slices that is given up ends before the next of them, with the reason", async () => {
   for (const run of [inSlices, soonInSlices]) {
-    const stop = new Stop();
+    const stop = new AbortController();
     let steps = 0;
     const endless = function* (): Generator<void, never> {
       for (;;) {
@@ -63,9 +62,9 @@ Deno.test("work in slices that is given up ends before the next of them, with th
         yield;
       }
     };
-    await assertRejects(() => run(endless(), stop), RangeError, "gone");
+    await assertRejects(() => run(endless(), stop.signal), RangeError, "gone");
     const once = steps;
-    await assertRejects(() => run(endless(), stop), RangeError, "gone");
+    await assertRejects(() => run(endless(), stop.signal), RangeError, "gone");
     assertEquals(steps, once);
   }
 });

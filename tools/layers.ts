@@ -14,7 +14,7 @@ const GROUND = [
   "lib/redact.ts",
   "lib/scheduler.ts",
   "lib/unordered_list.ts",
-  "lib/stop.ts",
+  "lib/abort.ts",
   "lib/json/utf8_steps.ts",
 ];
 

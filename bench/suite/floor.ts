@@ -8,7 +8,6 @@ import { findValue, replaceSpan } from "../../lib/json/splice.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import type { Entry, PriceSheet } from "../../lib/store/ledger.ts";
 import { openStore } from "../../lib/store/open.ts";
-import { Stop } from "../../lib/stop.ts";
 import { createHttp1Transport } from "../../lib/upstreams/http1_transport.ts";
 
 const [port = "0", upstream = "", has = "nothing", folder = "."] = Deno.args;
@@ -32,7 +31,7 @@ const transport = createHttp1Transport({ idleMs: 60_000 });
 const ledger = has === "ledger" || has === "both" ? await openLedger() : undefined;
 const headers = has === "headers" || has === "both" ? HEADERS : [];
 const decoder = new TextDecoder();
-const never = new Stop();
+const never = new AbortController().signal;
 const SHEET: PriceSheet = {
   model: "chat/whole",
   factor: "1",

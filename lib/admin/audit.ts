@@ -1,14 +1,14 @@
 /** The audit of the ledger, over HTTP. */
 import type { RouteContext } from "../server/router.ts";
 import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
-import { Stop, type StopSignal, whileWanted } from "../stop.ts";
+import { abortable } from "../abort.ts";
 import type { LedgerStore } from "../store/ledger.ts";
 import { adminAnswer } from "./response.ts";
 
 /** An audit under way. */
 interface Running {
   report: Promise<AuditReport>;
-  stop: Stop;
+  stop: AbortController;
   /** Clients that want its report. */
   waiting: number;
 }
@@ -28,13 +28,13 @@ export async function audit({ signal }: Request, { gateway }: RouteContext): Pro
  */
 export async function auditOnce(
   ledger: LedgerStore,
-  { now, signal }: { now: () => number; signal: StopSignal },
+  { now, signal }: { now: () => number; signal: AbortSignal },
 ): Promise<AuditReport> {
   signal.throwIfAborted();
   const audit = running.get(ledger) ?? begin(ledger, now);
   audit.waiting++;
   try {
-    return await whileWanted(audit.report, signal);
+    return await abortable(audit.report, signal);
   } finally {
     if (--audit.waiting === 0) {
       forget(ledger, audit);
@@ -44,8 +44,8 @@ export async function auditOnce(
 }
 
 function begin(ledger: LedgerStore, now: () => number): Running {
-  const stop = new Stop();
-  const report = auditLedger(ledger, { now, signal: stop }).finally(() => forget(ledger, audit));
+  const stop = new AbortController();
+  const report = auditLedger(ledger, { now, signal: stop.signal }).finally(() => forget(ledger, audit));
   const audit: Running = { report, stop, waiting: 0 };
   running.set(ledger, audit);
   return audit;

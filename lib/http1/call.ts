@@ -1,6 +1,5 @@
 /** One call: from its begin, over the making of a connection, to the head of its answer. */
 import { GatewayError } from "../errors.ts";
-import type { StopListener, StopSignal } from "../stop.ts";
 import { Answer, type Shared } from "./answer.ts";
 import { HeadSearch } from "./answer_head.ts";
 import { BrokenAnswer, ConnectionEnded, HttpVersionError } from "./broken_answer.ts";
@@ -14,8 +13,8 @@ import { type Sender, Sending } from "./sending.ts";
 import type { PhaseLimits } from "./types.ts";
 
 /** One call, from its begin until its connection is somebody else's. */
-export class Call implements StopListener, Sender {
-  readonly #signal: StopSignal;
+export class Call implements Sender {
+  readonly #signal: AbortSignal;
   #error: unknown;
   #failed = false;
   /** Ends the making of a connection. */
@@ -24,7 +23,7 @@ export class Call implements StopListener, Sender {
   sending: Sending | undefined;
   readonly watch: Watch;
 
-  constructor(signal: StopSignal, { deadlines, limits }: { deadlines: Deadlines; limits: PhaseLimits }) {
+  constructor(signal: AbortSignal, { deadlines, limits }: { deadlines: Deadlines; limits: PhaseLimits }) {
     this.#signal = signal;
     this.watch = deadlines.start(limits, this);
     signal.addEventListener("abort", this);

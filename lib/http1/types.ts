@@ -1,5 +1,4 @@
 /** What callers pass to the client and get back. */
-import type { StopSignal } from "../stop.ts";
 import type { WholeBody } from "./body_pieces.ts";
 import type { AnswerHeader } from "./head.ts";
 
@@ -31,7 +30,7 @@ export interface Http1Request {
   bodyBytes?: number;
   /** True: the request goes out on a new connection. */
   fresh?: boolean;
-  signal: StopSignal;
+  signal: AbortSignal;
   limits: PhaseLimits;
 }
 

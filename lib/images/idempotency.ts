@@ -6,7 +6,7 @@
 import { GatewayError } from "../errors.ts";
 import type { Later } from "../billing/entry_queue.ts";
 import { withTimeout } from "../billing/ledger.ts";
-import { whileWanted } from "../stop.ts";
+import { abortable } from "../abort.ts";
 import type { AnswerClaim, AnswerRecord, AnswerStore, OtherClaim } from "../store/answers.ts";
 import { createAnswerShelf, type FoundAnswer, isFinal, type StoredAnswer } from "./answer_shelf.ts";
 import { claimRequest, type HeldClaim } from "./idempotency_claim.ts";
@@ -290,7 +290,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
     let answer: Promise<StoredAnswer | undefined>;
     const found = look(request);
     try {
-      const what = await whileWanted(found, signal);
+      const what = await abortable(found, signal);
       signal.throwIfAborted();
       answer = wait(start(name, requestHash, begin(what, request)), signal, "otherHash" in what ? waitMs : undefined);
     } catch (error) {
@@ -316,7 +316,7 @@ export function createIdempotency(parts: IdempotencyParts): Idempotency {
           if (current.requestHash !== requestHash) throw otherRequest();
           answer = await join(current, signal);
         } else if (look !== undefined) {
-          await whileWanted(look, signal);
+          await abortable(look, signal);
         } else {
           answer = await first(name, request);
         }
@@ -353,11 +353,11 @@ async function asked<T>(call: () => Promise<T>): Promise<T> {
  * @throws {GatewayError} `limited`; the signal's reason once it aborts
  */
 async function whileThere<T>(promise: Promise<T>, signal: AbortSignal, longestMs?: number): Promise<T> {
-  if (longestMs === undefined) return await whileWanted(promise, signal);
+  if (longestMs === undefined) return await abortable(promise, signal);
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => late.reject(stillRunning()), longestMs);
   try {
-    return await whileWanted(Promise.race([promise, late.promise]), signal);
+    return await abortable(Promise.race([promise, late.promise]), signal);
   } finally {
     clearTimeout(timer);
   }

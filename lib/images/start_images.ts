@@ -4,7 +4,6 @@ import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../billing/meter.ts";
-import type { StopSignal } from "../stop.ts";
 import { attemptsWith, headersOfAttempt } from "../request/targets.ts";
 import type { Pass } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
@@ -132,7 +131,7 @@ export interface Watched {
   /** Called when the client leaves; true if the images are still made. */
   drains: () => boolean;
   /** Aborts when the process ends; its reason is the client's error. */
-  interrupted: StopSignal;
+  interrupted: AbortSignal;
   /** Time limit in milliseconds. */
   totalMs: number;
 }

@@ -5,14 +5,13 @@ import type { RouteContext } from "../server/router.ts";
 import { limitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../billing/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
-import { Stop, type StopSignal } from "../stop.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
 
 /** A request under a meter. */
 export interface Metered {
   meter: Meter;
   /** Given up where the process ends before the request does; its reason is what the client is told. */
-  interrupted: StopSignal;
+  interrupted: AbortSignal;
   /** Somebody else ends the meter from here on, also where the request fails for this client. */
   handOver(): void;
 }
@@ -29,7 +28,7 @@ export async function metered(
   const { gateway, requestId, caller, answerHeaders } = context;
   const { keyId, groupName } = requireCaller(caller);
   const meter = openMeter(gateway, { id: requestId, keyId, group: groupName, endpoint });
-  const interrupted = new Stop();
+  const interrupted = new AbortController();
   const endRunning = gateway.running.add(meter, {
     kind: endpoint.startsWith("images.") ? "images" : "text",
     stop: (reason) => interrupted.abort(reason),
@@ -43,7 +42,7 @@ export async function metered(
   try {
     return await work({
       meter,
-      interrupted,
+      interrupted: interrupted.signal,
       handOver: () => void (own = false),
     });
   } catch (thrown) {

@@ -8,7 +8,6 @@ import { type Amount, formatUsd } from "../billing/money.ts";
 import type { HostedCalls } from "../billing/extras.ts";
 import { RunningCount } from "../billing/running_count.ts";
 import type { Codec, Frame } from "../protocols/codec.ts";
-import type { StopSignal } from "../stop.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 import { type Charged, type Counts, type Ended, readTokens } from "./billed_tokens.ts";
 import type { Shown } from "./countable.ts";
@@ -28,7 +27,7 @@ export interface StreamCharge {
   /** Whether the client has left, for as long as there is no response that it could leave. */
   hasLeft: () => boolean;
   /** Given up where the gateway ends the stream. */
-  interrupted: Pick<StopSignal, "aborted">;
+  interrupted: Pick<AbortSignal, "aborted">;
   /** Told why an answer breaks off. */
   failed: (error: GatewayError) => void;
 }

@@ -25,7 +25,6 @@ import { checkBody } from "../protocols/fields.ts";
 import { type Attempt, attempt } from "../routing/retry.ts";
 import { judge } from "../routing/verdict.ts";
 import type { Wishes } from "../routing/wishes.ts";
-import { Stop, type StopSignal } from "../stop.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
 import type { Answer, ClientRequest, EventFeed, FrameFeed } from "../upstreams/upstream.ts";
 import { admit, type Admitted } from "./admission.ts";
@@ -65,8 +64,8 @@ interface Job {
   /** The attempt under way, or the last one; absent before the first. */
   attempted: Attempted | undefined;
   /** Given up when the client leaves and its answer is not read to its end, and when the process ends. */
-  signal: Stop;
-  interrupted: StopSignal;
+  abort: AbortController;
+  interrupted: AbortSignal;
   /** To be asked before there is a response. */
   client: ClientWatch;
   /** Whether the client has left and its answer is read to its end all the same. */
@@ -128,10 +127,11 @@ async function serveMetered(
   };
 
   const runs: Runs = [runOf(lead), ...others.map(runOf)];
-  const gone = new Stop();
+  const gone = new AbortController();
   const leave = () => meter.asked && leaves(job, NOTHING) ? undefined : gone.abort();
   const client = new ClientWatch(request, { stream: lead.prompt.stream, alarms: context.alarms, left: leave });
-  gone.follow(interrupted);
+  interrupted.addEventListener("abort", () => gone.abort(interrupted.reason));
+  if (interrupted.aborted) gone.abort(interrupted.reason);
   const job: Job = {
     codec,
     context,
@@ -139,7 +139,7 @@ async function serveMetered(
     wishes,
     runs,
     attempted: undefined,
-    signal: gone,
+    abort: gone,
     interrupted,
     client,
     drains: false,
@@ -157,7 +157,7 @@ async function serveMetered(
 
 /** Tries the targets in turn. Until there is a response, the client sees nothing of a target that fails. */
 function answer(job: Job): Promise<Response> {
-  const { context: { gateway, requestId, caller }, meter, runs, wishes, signal, client } = job;
+  const { context: { gateway, requestId, caller }, meter, runs, wishes, abort: { signal }, client } = job;
   const key = requireCaller(caller).keyId;
   const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes, key });
   return attempt(
@@ -181,8 +181,8 @@ const NOTHING: Shown = { reasoning: false, input: false };
  * @returns true where the answer is read to its end all the same, for as long as its target may take
  */
 function leaves(job: Job, shown: Shown): boolean {
-  const { attempted, signal, meter, context } = job;
-  if (job.drains || attempted === undefined || signal.aborted) return job.drains;
+  const { attempted, abort, meter, context } = job;
+  if (job.drains || attempted === undefined || abort.signal.aborted) return job.drains;
   const { attempt, dropped } = attempted;
   const { model } = attempt;
   const { prompt, sheet } = runWith(model, job).admitted;
@@ -190,7 +190,7 @@ function leaves(job: Job, shown: Shown): boolean {
   job.drains = beginDrain({ model, sheet, isCountable, meter }, context);
   if (!job.drains) return false;
   const late = new GatewayError("timeout", "The upstream took too long for a client that has left");
-  const alarm = context.alarms.set(targetMs(attempt, context.gateway.config), () => signal.abort(late));
+  const alarm = context.alarms.set(targetMs(attempt, context.gateway.config), () => abort.abort(late));
   void meter.done.then(() => context.alarms.clear(alarm));
   return true;
 }
@@ -201,9 +201,9 @@ function runWith(model: Model | undefined, { runs }: Job): Run {
 }
 
 async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
-  const { codec, context: { gateway, record }, meter, signal } = job;
+  const { codec, context: { gateway, record }, meter, abort: { signal } } = job;
   // No other target is asked for a client that left between two attempts.
-  if (job.client.hasLeft) signal.abort();
+  if (job.client.hasLeft) job.abort.abort();
   signal.throwIfAborted();
   const { model, target } = attempt;
   const run = runWith(model, job);
@@ -393,7 +393,7 @@ function measured(
   feed: FrameFeed,
   { job, attempt: { pass }, begun, blame }: Out & Pick<Measuring, "blame">,
 ): FrameFeed {
-  const { context: { gateway: { health, monotonic } }, signal } = job;
+  const { context: { gateway: { health, monotonic } }, abort: { signal } } = job;
   return measuredFeed(feed, {
     monotonic,
     blame,

@@ -11,9 +11,8 @@ import { unitPrices } from "../billing/price.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt, Attempts } from "../routing/retry.ts";
 import { NO_WISHES, type Wishes } from "../routing/wishes.ts";
-import type { StopSignal } from "../stop.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
-import { pause } from "./pause.ts";
+import { delay } from "../abort.ts";
 
 /** What of a gateway chooses targets. */
 export type Routing = Pick<
@@ -79,7 +78,7 @@ export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, choices, key, deadlineMs, once, ask, isOver }:
     & Pick<Attempts<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
-    & { requestId: string; signal: StopSignal },
+    & { requestId: string; signal: AbortSignal },
 ): Attempts<T> {
   const { health, retries, config, monotonic, random, log } = gateway;
   return {
@@ -94,7 +93,7 @@ export function attemptsWith<T>(
     most: config.routing.attempts,
     monotonic,
     random,
-    pause: (ms) => pause(ms, signal),
+    pause: (ms) => delay(ms, signal),
     failed({ target: { upstream, model } }: Attempt, { kind, message, cause }: GatewayError) {
       log({
         level: "warn",

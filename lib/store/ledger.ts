@@ -2,7 +2,6 @@
  * The ledger: one entry per request, written once and never changed. Sums per day and balances are projections of the
  * entries. Amounts are in 1e-12 USD.
  */
-import type { StopSignal } from "../stop.ts";
 
 /** An amount in 1e-12 USD. The type of `lib/billing/money.ts`, spelled out here as stores know nothing of metering. */
 type Amount = bigint;
@@ -243,7 +242,7 @@ export interface LedgerStore {
    * Sums from one moment up to, not including, another; Unix milliseconds. By day where single entries are gone.
    * Where the signal is given up, it may end early, with its reason.
    */
-  usage(query: { since: number; until: number; by: UsageBy }, signal?: StopSignal): Promise<UsageSum[]>;
+  usage(query: { since: number; until: number; by: UsageBy }, signal?: AbortSignal): Promise<UsageSum[]>;
   /**
    * The sums per day, as kept, in the order of the days; from `since` on, in days since 1970-01-01. With `enough`, only
    * those of as many whole days as it takes to have that many.

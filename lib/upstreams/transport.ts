@@ -1,7 +1,7 @@
 /** The way to an upstream and back: one function, over `fetch`. */
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError, upstreamTimeout } from "../errors.ts";
-import { whileWanted } from "../stop.ts";
+import { abortable } from "../abort.ts";
 import { pieceDecoder } from "../json/utf8_steps.ts";
 import { type Http1Request, type Http1Response, joinPieces } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
@@ -87,7 +87,7 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1", g
       };
       let isJudged = false;
       try {
-        const pinned = await whileWanted(urls.of(url), call.signal);
+        const pinned = await abortable(urls.of(url), call.signal);
         isJudged = true;
         const response = await fetch(pinned.url, {
           method: "POST",

@@ -5,7 +5,6 @@ import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { ObjectText } from "../json/splice.ts";
 import type { Echo, Frame } from "../protocols/codec.ts";
-import type { StopSignal } from "../stop.ts";
 
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
 export interface EventFeed {
@@ -60,7 +59,7 @@ export interface Call {
   /** Size of the prompt in o200k tokens, media included. Counted when first asked for. */
   countInput: () => Promise<number>;
   /** Aborted when the client has gone or the time is up. */
-  signal: StopSignal;
+  signal: AbortSignal;
   /** Collects what the upstream cannot do with this prompt. Complete when `generate` resolves. */
   dropped: Dropped;
 }

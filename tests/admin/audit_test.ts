@@ -1,7 +1,6 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { auditOnce } from "../../lib/admin/audit.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { Stop } from "../../lib/stop.ts";
 import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
 import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./admin_client.ts";
@@ -33,7 +32,7 @@ Deno.test("auditOnce() runs one audit at a time, and a new one when that has end
       return ledger.entries(from);
     },
   });
-  const how = { now: Date.now, signal: new Stop() };
+  const how = { now: Date.now, signal: new AbortController().signal };
   const [report, other] = await Promise.all([auditOnce(counted, how), auditOnce(counted, how)]);
   assert(report === other);
   const once = reads;
@@ -55,22 +54,22 @@ Deno.test("auditOnce() goes on while anybody waits; when the last has left it en
     },
   });
   const client = () => {
-    const signal = new Stop();
-    return { signal, report: auditOnce(counted, { now: Date.now, signal }) };
+    const control = new AbortController();
+    return { control, report: auditOnce(counted, { now: Date.now, signal: control.signal }) };
   };
   const whole = (await client().report).checked.entries;
   const all = reads;
 
   const [leaves, stays] = [client(), client()];
-  leaves.signal.abort(new RangeError("gone"));
+  leaves.control.abort(new RangeError("gone"));
   await assertRejects(() => leaves.report, RangeError, "gone");
   assertEquals([(await stays.report).checked.entries, reads], [whole, 2 * all]);
 
   seen = Promise.withResolvers();
   const [one, last] = [client(), client()];
   await seen.promise;
-  one.signal.abort();
-  last.signal.abort();
+  one.control.abort();
+  last.control.abort();
   await Promise.all([one, last].map(({ report }) => assertRejects(() => report, DOMException)));
   const begun = reads;
   const next = client();
@@ -80,5 +79,5 @@ Deno.test("auditOnce() goes on while anybody waits; when the last has left it en
   assertEquals((await next.report).checked.entries, whole);
   assert(await beside.report === await next.report);
   assertEquals(reads, begun + all);
-  await assertRejects(() => auditOnce(counted, { now: Date.now, signal: last.signal }), DOMException);
+  await assertRejects(() => auditOnce(counted, { now: Date.now, signal: last.control.signal }), DOMException);
 });

@@ -1,5 +1,4 @@
 /** The audit: everything in the ledger that can be worked out anew is, and compared. */
-import type { StopSignal } from "../../stop.ts";
 import type { LedgerStart, LedgerStore } from "../../store/ledger.ts";
 import { checkDays, type DayCounts } from "./audit_days.ts";
 import { type Difference, Findings } from "./audit_findings.ts";
@@ -41,7 +40,7 @@ export interface AuditOptions {
   /** What is known to be wrong with the file that the ledger is kept in. */
   damage?: readonly string[];
   /** Whether anybody wants it still. */
-  signal?: StopSignal;
+  signal?: AbortSignal;
 }
 
 /**

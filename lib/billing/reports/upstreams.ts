@@ -3,7 +3,6 @@ import type { Config } from "../../config.ts";
 import type { Amount } from "../money.ts";
 import { costOfExtras, costOfTokens } from "../price.ts";
 import { sortInSlices, turn } from "../../scheduler.ts";
-import type { StopSignal } from "../../stop.ts";
 import { addTokens, dayName, dayOf, figuresOf, NO_TOKENS } from "../../store/days.ts";
 import type { BilledExtra, BilledTokens, KeptEntry, LedgerStore, PriceSheet } from "../../store/ledger.ts";
 import type { Period } from "./period.ts";
@@ -46,7 +45,7 @@ export interface UpstreamQuery extends Period {
   upstream?: string;
   prices?: UpstreamPrices;
   /** Whether anybody wants it still. */
-  signal?: StopSignal;
+  signal?: AbortSignal;
 }
 
 /** A question that cannot be answered, by what is wrong with it. */

@@ -2,7 +2,6 @@
 import type { Config } from "../../config.ts";
 import { formatUsd } from "../money.ts";
 import { mapInSlices, sortInSlices, turn } from "../../scheduler.ts";
-import type { StopSignal } from "../../stop.ts";
 import { addFigures, byName, NO_TOKENS } from "../../store/days.ts";
 import type { KeyStore } from "../../store/keys.ts";
 import type { BilledTokens, LedgerStore, UsageBy, UsageSum } from "../../store/ledger.ts";
@@ -58,7 +57,7 @@ const NAMES_AT_ONCE = 500;
 export interface UsageQuery extends Period {
   by: UsageBy;
   /** Whether anybody wants it still. */
-  signal?: StopSignal;
+  signal?: AbortSignal;
 }
 
 /**

@@ -1,7 +1,6 @@
 /** Sums over a span of time, of the SQLite file as it is at one moment, worked out in slices. */
 import { DatabaseSync } from "node:sqlite";
 import { inSlices } from "../../scheduler.ts";
-import type { StopSignal } from "../../stop.ts";
 import type { ReadCharged, Spender } from "./accounts.ts";
 import { cutSpan, DAY_MS, nameBy, type Span, Sums, TOKEN_CLASSES } from "../days.ts";
 import { type CountRow, NAME_COLUMNS, toCounts } from "../entry_row.ts";
@@ -44,7 +43,7 @@ export function openSqliteUsage(file: string): SqliteUsage {
     }
   }
 
-  async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: StopSignal): Promise<T> {
+  async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
     const { db, work } = await whenFree(open);
@@ -56,7 +55,7 @@ export function openSqliteUsage(file: string): SqliteUsage {
     }
   }
 
-  function inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: StopSignal): Promise<T> {
+  function inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     const done = last.then(() => run(begin, signal));
     last = done.catch(() => {});
     return done;

@@ -6,7 +6,6 @@ import type { Dropped } from "../../protocols/canonical/dropped.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../scheduler.ts";
-import { abortSignalOf, type StopSignal } from "../../stop.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
 import { requireAll } from "../../protocols/translate/require_all.ts";
 import { dropRest } from "../../protocols/translate/rest.ts";
@@ -52,11 +51,11 @@ export function createEcho(): Upstream {
 
 function createFeed(
   steps: ReturnType<typeof spell>,
-  { signal, pace }: { signal: StopSignal; pace: Pace | undefined },
+  { signal, pace }: { signal: AbortSignal; pace: Pace | undefined },
 ): EventFeed {
   let over = false;
   const cancelled = new AbortController();
-  const waking = AbortSignal.any([abortSignalOf(signal), cancelled.signal]);
+  const waking = AbortSignal.any([signal, cancelled.signal]);
   return {
     async read() {
       while (!over) {

@@ -6,7 +6,6 @@ import { type Fault, faultOfModel, findFault } from "../../fault/faults.ts";
 import { lastText, said } from "../../fault/said.ts";
 import { writeJson } from "../../json/json.ts";
 import { turn } from "../../scheduler.ts";
-import { abortSignalOf } from "../../stop.ts";
 import { readFailure } from "../answers.ts";
 import { UPSTREAM_CODECS } from "../protocols.ts";
 import type { Incoming } from "../transport.ts";
@@ -139,7 +138,7 @@ function startClock({ model, target, signal }: Call): Clock {
   const started = performance.now();
   const totalMs = own.total_ms ?? Infinity;
   const stopped = new AbortController();
-  const any = AbortSignal.any([abortSignalOf(signal), stopped.signal]);
+  const any = AbortSignal.any([signal, stopped.signal]);
   return {
     check() {
       signal.throwIfAborted();

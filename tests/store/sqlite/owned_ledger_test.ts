@@ -1,7 +1,6 @@
 /** What the ledger in the SQLite file promises beside what every ledger does. */
 import { assert, assertEquals, assertLess, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { DatabaseSync } from "node:sqlite";
-import { Stop } from "../../../lib/stop.ts";
 import { MIGRATIONS } from "../../../lib/store/sqlite/migrations.ts";
 import { openSqliteStore } from "../../../lib/store/sqlite/store.ts";
 import { StoreError } from "../../../lib/store/store.ts";
@@ -199,32 +198,29 @@ Deno.test("SQLite sums that are given up end, before their turn and under way, a
     await store.ledger.append(many(5));
     const query = { since: 0, until: MIDNIGHT * 2, by: "key" } as const;
     for (const looks of [0, 1, 2]) {
-      const stop = new GivenUpAt(looks);
+      const signal = abortedAt(looks);
       const [, given, last] = await Promise.allSettled([
         store.ledger.usage(query),
-        store.ledger.usage(query, stop),
+        store.ledger.usage(query, signal),
         store.ledger.usage(query),
       ]);
       assertEquals(given.status, looks < 2 ? "rejected" : "fulfilled");
-      if (given.status === "rejected") assertEquals(given.reason, stop.reason);
+      if (given.status === "rejected") assertEquals(given.reason, signal.reason);
       assert(last.status === "fulfilled" && last.value[0]?.requests === 5);
     }
     await store.close();
   }));
 
-/** Given up when it was looked at so often. */
-class GivenUpAt extends Stop {
-  #looks: number;
-
-  constructor(looks: number) {
-    super();
-    this.#looks = looks;
-  }
-
-  override throwIfAborted(): void {
-    if (this.#looks-- === 0) this.abort();
-    super.throwIfAborted();
-  }
+/** A signal that is aborted once it has been looked at so often. */
+function abortedAt(looks: number): AbortSignal {
+  const control = new AbortController();
+  const { signal } = control;
+  return Object.assign(signal, {
+    throwIfAborted() {
+      if (looks-- === 0) control.abort();
+      AbortSignal.prototype.throwIfAborted.call(signal);
+    },
+  });
 }
 
 Deno.test("a SQLite store that is closed ends sums that are under way", () =>
