@@ -20,6 +20,8 @@ const GROUND = [
 
 /** Parts that the rest of the code imports through their `mod.ts` only. */
 const SELF_CONTAINED = [
+  "lib/conform",
+  "lib/fault",
   "lib/canvas",
   "lib/http1",
   "lib/o200k",
@@ -85,8 +87,7 @@ const LAYERS: Layers = {
     "lib/http1",
     "lib/protocols/canonical",
     "lib/catalog",
-    "lib/fault/faults.ts",
-    "lib/fault/said.ts",
+    "lib/fault",
     "lib/server/sse.ts",
     "lib/images",
     "lib/billing",
@@ -187,7 +188,7 @@ const LAYERS: Layers = {
     "lib/upstreams/vendors.ts",
     "lib/upstreams/way.ts",
   ],
-  "lib/fault": ["lib/protocols/canonical", "lib/server/sse.ts", "lib/protocols"],
+  "lib/fault": ["lib/protocols/canonical", "lib/protocols/codec.ts"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],
   "routes": ["lib/admin", "lib/server", "lib/images", "lib/request", "lib/catalog", "lib/openapi", "lib/protocols"],
   "main.ts": ["lib/cli", "routes/manifest.ts"],

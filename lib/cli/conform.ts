@@ -1,7 +1,5 @@
 /** `conform`: our suite of wire facts against any gateway. */
-import { type Part, PARTS } from "../conform/check.ts";
-import { reportJson, reportText, totalOf } from "../conform/report.ts";
-import { NoGateway, runSuite } from "../conform/run.ts";
+import { reportJson, reportText, runSuite, SUITE_PARTS, type SuitePart, UnreachableGateway } from "../conform/mod.ts";
 import { rememberSecret } from "../secret.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -39,9 +37,9 @@ export async function conform(
     });
     const about = { origin, model: values.model };
     writeOut(switches.has("json") ? `${reportJson(run, about)}\n` : reportText(run, about));
-    return totalOf(run.results).fail === 0 ? 0 : 1;
+    return run.results.every(({ outcome }) => outcome !== "fail") ? 0 : 1;
   } catch (error) {
-    if (!(error instanceof NoGateway)) throw error;
+    if (!(error instanceof UnreachableGateway)) throw error;
     writeErr(`${error.message}\n`);
     return 1;
   }
@@ -57,9 +55,9 @@ export function readOrigin(text: string): string {
   return `${url.origin}${url.pathname}`.replace(/\/+$/, "").replace(/\/v1$/, "");
 }
 
-function readPart(text: string): Part {
-  const part = PARTS.find((name) => name === text);
-  if (part === undefined) throw new UsageError(`Unknown part "${text}" of --only; known: ${PARTS.join(", ")}`);
+function readPart(text: string): SuitePart {
+  const part = SUITE_PARTS.find((name) => name === text);
+  if (part === undefined) throw new UsageError(`Unknown part "${text}" of --only; known: ${SUITE_PARTS.join(", ")}`);
   return part;
 }
 

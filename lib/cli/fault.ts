@@ -1,11 +1,13 @@
-/** `fault`: an upstream that misbehaves on request, until it is told to stop. */
-import { FAULTS, readFault } from "../fault/faults.ts";
-import { type FaultServer, type Heard, startFaultServer } from "../fault/server.ts";
+/** `fault`: an upstream that misbehaves on request, until a signal stops it. */
+import { type Fault, FAULTS, readFault, startFaultServer } from "../fault/mod.ts";
+import { chat } from "../protocols/chat/mod.ts";
+import { messages } from "../protocols/messages/mod.ts";
+import { responses } from "../protocols/responses/mod.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { stopSignals } from "./shutdown.ts";
 
-/** Where it listens unless it is told otherwise. */
+/** Address by default. */
 const HOSTNAME = "127.0.0.1";
 const PORT = 8795;
 
@@ -19,9 +21,15 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
     const known = Object.values(FAULTS).map(({ example }) => example).join(", ");
     throw new UsageError(`Unknown fault "${word}"; known are such as ${known}`);
   }
-  let server: FaultServer;
+  let server: ReturnType<typeof startFaultServer>;
   try {
-    server = startFaultServer({ hostname, port, ...(always !== undefined && { always }), heard: tell });
+    server = startFaultServer({
+      hostname,
+      port,
+      codecs: [chat, responses, messages],
+      ...(always !== undefined && { always }),
+      onRequest: printRequest,
+    });
   } catch (error) {
     if (!(error instanceof Error)) throw error;
     writeErr(`Cannot listen on ${hostname}:${port}: ${error.message}\n`);
@@ -34,14 +42,14 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
   return 0;
 }
 
-function banner({ url }: FaultServer, always: string | undefined): string {
+function banner({ url }: { url: string }, always: string | undefined): string {
   const when = always === undefined ? "as the last user text or the model's id asks" : `always with ${always}`;
   return `Misbehaving at ${url}, ${when}. As an upstream:\n` +
     `  { "vendor": "openai-compatible", "base_url": "${url}/v1", "protocols": ["chat", "responses"] }\n`;
 }
 
-/** One line for each request: what was done to it. */
-function tell({ path, stream, fault }: Heard): void {
+/** Prints one line for each request. */
+function printRequest({ path, stream, fault }: { path: string; stream: boolean; fault: Fault | undefined }): void {
   const { name = "no fault", after, status, ms, bytes } = fault ?? {};
   const facts = Object.entries({ after, status, ms, bytes }).flatMap(([fact, value]) =>
     value === undefined ? [] : [`${fact} ${value}`]

@@ -3,16 +3,16 @@ import type { z } from "zod";
 import type { Context } from "./context.ts";
 
 /** Parts of the suite, which can be run one by one. */
-export const PARTS = ["models", "chat", "responses", "messages", "images"] as const;
+export const SUITE_PARTS = ["models", "chat", "responses", "messages", "images"] as const;
 
 /** A part of the suite. */
-export type Part = typeof PARTS[number];
+export type SuitePart = typeof SUITE_PARTS[number];
 
 /** One claim, and how it is tried. */
 export interface Check {
   /** Such as `chat.stream.done`. */
   id: string;
-  part: Part;
+  part: SuitePart;
   /** The claim, as a sentence. */
   title: string;
   /** What breaks for clients where it does not hold. */

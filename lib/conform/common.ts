@@ -1,14 +1,14 @@
 /** Checks that every text protocol has, in its own form: streams, headers, errors, and clients that leave. */
 import { z } from "zod";
 import type { JsonObject } from "../json/json.ts";
-import { type Check, Mismatch, must, type Part, shaped, show, Skip } from "./check.ts";
+import { type Check, Mismatch, must, shaped, show, Skip, type SuitePart } from "./check.ts";
 import type { Answer, Context } from "./context.ts";
 import { BAD_KEY, LONG, NO_MODEL, READY, UNKNOWN } from "./words.ts";
 import { DONE, objectOf, type WireStream } from "./wire.ts";
 
 /** What the checks need to know of a protocol. */
 export interface Dialect {
-  part: Part;
+  part: SuitePart;
   /** Whose error bodies it has. */
   errors: "openai" | "anthropic";
   /** The body of a request: these words from a user. */
@@ -228,7 +228,7 @@ export function checkNames(stream: WireStream, events: readonly { type: string }
 }
 
 /** What asks for a stream, with its usage. */
-export function streaming(part: Part): JsonObject {
+export function streaming(part: SuitePart): JsonObject {
   return { stream: true, ...(part === "chat" && { stream_options: { include_usage: true } }) };
 }
 

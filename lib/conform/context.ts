@@ -1,6 +1,6 @@
 /** What checks share: the gateway that is judged, what was already asked of it, and how to ask. */
 import { isObject, type JsonObject } from "../json/json.ts";
-import { Mismatch, type Part, show, Skip } from "./check.ts";
+import { Mismatch, show, Skip, type SuitePart } from "./check.ts";
 import { objectOf, readWire, type WireStream } from "./wire.ts";
 
 /** Who is judged, and as whom. */
@@ -60,17 +60,17 @@ const REFUSED = [400, 404, 422, 501];
 export class Context {
   readonly subject: Subject;
   readonly #memory = new Map<string, Promise<unknown>>();
-  readonly #paths: Partial<Record<Part, string>>;
+  readonly #paths: Partial<Record<SuitePart, string>>;
   /** Requests sent so far. */
   requests = 0;
 
-  constructor(subject: Subject, paths: Partial<Record<Part, string>> = {}) {
+  constructor(subject: Subject, paths: Partial<Record<SuitePart, string>> = {}) {
     this.subject = subject;
     this.#paths = paths;
   }
 
   /** Path of a part's endpoint. @throws {Skip} where the gateway has none */
-  path(part: Part): string {
+  path(part: SuitePart): string {
     const path = this.#paths[part];
     if (path === undefined) throw new Skip("the gateway does not serve it");
     return path;

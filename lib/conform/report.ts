@@ -1,5 +1,5 @@
 /** What became of the suite, for people and for programs. */
-import { type Part, PARTS } from "./check.ts";
+import { SUITE_PARTS, type SuitePart } from "./check.ts";
 import type { Result, Run } from "./run.ts";
 
 const WORDS = { pass: "ok  ", fail: "FAIL", skip: "skip" } as const;
@@ -19,7 +19,7 @@ export function totalOf(results: readonly Result[]): Total {
 
 /** The report as text: a line for each check, more for each that failed, and the totals. */
 export function reportText({ results, requests }: Run, about: { origin: string; model: string }): string {
-  const parts = PARTS.map((part) => ({ part, results: results.filter((result) => result.part === part) }))
+  const parts = SUITE_PARTS.map((part) => ({ part, results: results.filter((result) => result.part === part) }))
     .filter(({ results }) => results.length > 0);
   const lines = parts.flatMap(({ part, results }) => [part, ...shortened(results).flatMap(resultLines), ""]);
   const all = totalOf(results);
@@ -62,13 +62,13 @@ function resultLines(result: Result | { all: number; reason: string }): string[]
   }
 }
 
-function totalLine(name: Part | "all", { pass, fail, skip }: Total): string {
+function totalLine(name: SuitePart | "all", { pass, fail, skip }: Total): string {
   return `${`${name}:`.padEnd(11)}${String(pass).padStart(3)} ok, ${fail} failed, ${skip} skipped`;
 }
 
 /** The report as JSON. */
 export function reportJson({ results, requests }: Run, about: { origin: string; model: string }): string {
-  const parts = PARTS.filter((part) => results.some((result) => result.part === part));
+  const parts = SUITE_PARTS.filter((part) => results.some((result) => result.part === part));
   const totals = Object.fromEntries(parts.map((part) => [part, totalOf(results.filter((r) => r.part === part))]));
   return JSON.stringify({ ...about, requests, total: totalOf(results), totals, results }, null, 2);
 }

@@ -1,5 +1,5 @@
 /** Runs the suite against one gateway. */
-import { type Check, Mismatch, type Part, PARTS, Skip } from "./check.ts";
+import { type Check, Mismatch, Skip, SUITE_PARTS, type SuitePart } from "./check.ts";
 import { CHAT_CHECKS } from "./chat/checks.ts";
 import { Context, type Subject } from "./context.ts";
 import { IMAGES_CHECKS } from "./images.ts";
@@ -33,20 +33,20 @@ export interface Run {
 }
 
 /** A gateway that cannot be judged at all; the message is one line. */
-export class NoGateway extends Error {
-  override readonly name = "NoGateway";
+export class UnreachableGateway extends Error {
+  override readonly name = "UnreachableGateway";
 }
 
 /** How the suite is run. */
 export interface RunOptions extends Subject {
   /** Parts to run; absent: all. One that is named here must be there. */
-  only?: readonly Part[];
+  only?: readonly SuitePart[];
   /** Checks at one time. */
   concurrency: number;
 }
 
 /** Where the parts may live. Of several, the first that answers. */
-const PATHS: Readonly<Record<Part, readonly [string, ...string[]]>> = {
+const PATHS: Readonly<Record<SuitePart, readonly [string, ...string[]]>> = {
   models: ["/v1/models"],
   chat: ["/v1/chat/completions"],
   responses: ["/v1/responses"],
@@ -54,7 +54,7 @@ const PATHS: Readonly<Record<Part, readonly [string, ...string[]]>> = {
   images: ["/v1/images/generations"],
 };
 
-/** Runs the checks. @throws {NoGateway} where nobody answers, or the key is refused */
+/** Runs the checks. @throws {UnreachableGateway} where nobody answers, or the key is refused */
 export async function runSuite({ only, concurrency, ...subject }: RunOptions): Promise<Run> {
   const { context, missing } = await prepare(subject, only ?? []);
   const wanted = CHECKS.filter(({ part }) => only === undefined || only.includes(part));
@@ -85,18 +85,20 @@ async function judge(check: Check, context: Context): Promise<Outcome> {
 /** Finds out what the gateway serves, with requests that nobody has to answer. */
 async function prepare(
   subject: Subject,
-  named: readonly Part[],
-): Promise<{ context: Context; missing: Map<Part, Outcome> }> {
+  named: readonly SuitePart[],
+): Promise<{ context: Context; missing: Map<SuitePart, Outcome> }> {
   const scout = new Context(subject);
-  const paths: Partial<Record<Part, string>> = {};
-  const missing = new Map<Part, Outcome>();
+  const paths: Partial<Record<SuitePart, string>> = {};
+  const missing = new Map<SuitePart, Outcome>();
   const statuses: number[] = [];
-  for (const part of PARTS) {
+  for (const part of SUITE_PARTS) {
     for (const path of PATHS[part]) {
       if (paths[part] !== undefined) continue;
       const method = part === "models" ? "GET" : "POST";
       const answer = await scout.ask({ method, path, ...(part !== "models" && { body: {} }) }).catch((error) => {
-        throw new NoGateway(`Cannot check ${subject.origin}: ${error instanceof Mismatch ? error.seen : error}`);
+        throw new UnreachableGateway(
+          `Cannot check ${subject.origin}: ${error instanceof Mismatch ? error.seen : error}`,
+        );
       });
       statuses.push(answer.status);
       // An endpoint may answer 404 for the model that is missing in the request.
@@ -112,7 +114,7 @@ async function prepare(
     );
   }
   if (statuses.every((status) => status === 401 || status === 404)) {
-    throw new NoGateway(
+    throw new UnreachableGateway(
       statuses.includes(401)
         ? `Cannot check ${subject.origin}: it refuses the key`
         : `Cannot check ${subject.origin}: none of the protocols is there`,

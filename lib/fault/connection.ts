@@ -1,15 +1,12 @@
-/** One connection of the server that misbehaves: requests are read by hand, answers are written as bytes. */
+/** One connection of the fault server. Requests are read by hand and answers written as bytes, so that any of them can be wrong. */
 
 /** Most bytes of a request. */
 const REQUEST_BYTES = 256 * 1024 ** 2;
 
-/**
- * Bytes read at a time until the head's end is there: few, so that the last byte of a body is still with the system, and
- * more than one, so that it does not take for ever.
- */
+/** Bytes per read of a head: few, so that the last byte of the body stays in the kernel for a reset. */
 const HEAD_STEP = 16;
 
-/** A request as it came. */
+/** A request as received. */
 export interface RawRequest {
   method: string;
   /** Path without the query. */
@@ -18,21 +15,18 @@ export interface RawRequest {
   body: string;
 }
 
-/** What is written to a connection, and the peer's patience. */
-export interface Line {
-  /** Aborted when the peer has gone, and when the server ends. */
+/** The writing side of a connection. */
+export interface FaultConnection {
+  /** Aborted when the peer closes the connection, and when the server ends. */
   readonly signal: AbortSignal;
-  /** Writes all of it, as fast as the peer takes it. @throws where the peer has gone */
+  /** Writes all of it, as fast as the peer reads. @throws where the peer closed the connection */
   send(text: string | Uint8Array): Promise<void>;
-  /** Lets time pass; without a time for ever. @throws where the peer has gone meanwhile */
+  /** Waits; without a time, until the peer closes the connection. @throws where it does */
   wait(ms?: number): Promise<void>;
 }
 
-/**
- * Bytes of a connection, read ahead. One byte of each request may be left unread: a connection that is closed with unread
- * bytes is reset by the system.
- */
-export class Reader {
+/** Reads requests. One byte of each may be left unread: the kernel resets a connection that is closed with unread bytes. */
+export class RequestReader {
   readonly #connection: Deno.TcpConn;
   #bytes = new Uint8Array(0);
   #filling: Promise<boolean> | undefined;
@@ -41,7 +35,7 @@ export class Reader {
     this.#connection = connection;
   }
 
-  /** The next request, but for the last byte of its body where it tells its length; `undefined` where the peer has gone. */
+  /** The next request, without the last byte of a body of known length; `undefined` at the end of the connection. */
   async request(): Promise<{ request: RawRequest; isWhole: boolean } | undefined> {
     const head = await this.#until("\r\n\r\n");
     if (head === undefined) return undefined;
@@ -59,23 +53,23 @@ export class Reader {
     const length = Number(headers.get("content-length") ?? 0);
     if (length === 0) return { request: { ...request, body: "" }, isWhole: true };
     const body = await this.#take(length - 1);
-    // What is left is the brace that ends every JSON body.
+    // The byte left unread is the brace that ends every JSON body.
     return body === undefined
       ? undefined
       : { request: { ...request, body: `${new TextDecoder().decode(body)}}` }, isWhole: false };
   }
 
-  /** Reads the byte that was left. */
+  /** Reads the byte that was left unread. */
   async rest(): Promise<void> {
     await this.#take(1);
   }
 
-  /** Resolves with true when the peer has gone, with false when it says more: that is the beginning of its next request. */
+  /** Resolves with true when the peer closes the connection, with false when its next request begins. */
   async gone(): Promise<boolean> {
     return this.#bytes.length === 0 && !await this.#fill(1);
   }
 
-  /** Reads a little more. Somebody who watches may be reading already. */
+  /** Reads a little more. `gone` may be reading already. */
   #fill(most: number): Promise<boolean> {
     return this.#filling ??= this.#read(most).finally(() => this.#filling = undefined);
   }
@@ -91,7 +85,7 @@ export class Reader {
     return true;
   }
 
-  /** Text up to a mark, which is taken too. */
+  /** Text up to a mark, which is consumed too. */
   async #until(mark: string): Promise<string | undefined> {
     for (;;) {
       const at = decode(this.#bytes).indexOf(mark);
@@ -128,8 +122,8 @@ export class Reader {
   }
 }
 
-/** A line over a connection. */
-export function lineOver(connection: Deno.TcpConn, signal: AbortSignal): Line {
+/** The writing side of a TCP connection. */
+export function connectionOver(connection: Deno.TcpConn, signal: AbortSignal): FaultConnection {
   return {
     signal,
     async send(text) {
@@ -154,7 +148,7 @@ export function lineOver(connection: Deno.TcpConn, signal: AbortSignal): Line {
   };
 }
 
-/** Bytes as characters of the same codes: offsets stay what they are. */
+/** Bytes as Latin-1, so that offsets in text are offsets in bytes. */
 function decode(bytes: Uint8Array): string {
   return new TextDecoder("latin1").decode(bytes);
 }

@@ -1,16 +1,16 @@
-/** The faults that can be asked for: what they are called, what they do, and how they are read out of a text. */
+/** The faults: their names, what they do, and how a request asks for one. */
 
 /** One kind of fault. */
 export interface FaultKind {
-  /** As it is asked for. */
+  /** How a request asks for it. */
   example: string;
-  /** What happens, in a few words. */
+  /** Its effect, in a few words. */
   about: string;
-  /** What stands behind the first colon; absent: nothing. */
+  /** Its argument, after a colon; absent: it takes none. */
   takes?: "status" | "time" | "size";
-  /** True: it can happen after so many pieces of text, as in `cut-after:5`. */
+  /** True: it can happen after a number of text pieces, as in `cut-after:5`. */
   after?: true;
-  /** True: it takes sockets. The embedded model has it not. */
+  /** True: it needs a socket. The embedded model does not have it. */
   wire?: true;
 }
 
@@ -18,112 +18,118 @@ export interface FaultKind {
 export const FAULTS = {
   "status": {
     example: "status:429",
-    about: "An error with this status; `retry-after:3` beside it is told",
+    about: "An error with this status; `retry-after:3` beside it is sent along",
     takes: "status",
   },
   "stall": {
     example: "stall:30s",
-    about: "Silence before the answer; without a time for ever",
+    about: "Silence before the answer; without a time it never ends",
     takes: "time",
     after: true,
   },
-  "slow": { example: "slow:200ms", about: "So much time before each piece of text", takes: "time" },
-  "cut": { example: "cut-after:5", about: "The connection ends before its time", after: true },
+  "slow": { example: "slow:200ms", about: "A pause before each piece of text", takes: "time" },
+  "cut": { example: "cut-after:5", about: "The connection ends too early", after: true },
   "error": {
     example: "error-after:5",
     about: "An error in place of the next event; without `-after` status 500",
     after: true,
   },
-  "garbage": { example: "garbage", about: "An event, or an answer, that is no JSON", after: true },
-  "half-event": { example: "half-event-after:2", about: "The answer ends in good order within an event", after: true },
-  "no-end": { example: "no-end", about: "All of the text, but no end of the answer" },
-  "no-usage": { example: "no-usage", about: "No word about tokens" },
-  "wrong-usage": { example: "wrong-usage", about: "Numbers of tokens that cannot be" },
-  "endless": { example: "endless", about: "Text without end, as fast as it is read" },
+  "garbage": { example: "garbage", about: "An event, or an answer, that is not JSON", after: true },
+  "half-event": {
+    example: "half-event-after:2",
+    about: "The answer ends in the middle of an event, without an error of the connection",
+    after: true,
+  },
+  "no-end": { example: "no-end", about: "All of the text, but not the event that ends the answer" },
+  "no-usage": { example: "no-usage", about: "No token counts" },
+  "wrong-usage": { example: "wrong-usage", about: "Impossible token counts" },
+  "endless": { example: "endless", about: "Endless text, as fast as it is read" },
   "long-line": { example: "long-line:2mb", about: "One piece of text of this size", takes: "size" },
-  "refuse": { example: "refuse", about: "No answer at all: the connection is closed as soon as the request is read" },
+  "refuse": { example: "refuse", about: "No answer: the connection is closed as soon as the request is read" },
   "reset": {
     example: "reset-after:2",
-    about: "As `cut`, with a byte of the request left unread, for which the system resets the connection",
+    about: "Like `cut`, but with a TCP reset",
     after: true,
     wire: true,
   },
-  "drip": { example: "drip:1s", about: "One byte at a time, and so much time before each", takes: "time", wire: true },
-  "split": { example: "split", about: "Every byte in a chunk of its own: harmless", wire: true },
-  "crlf": { example: "crlf", about: "Lines that end with CR LF: harmless", wire: true },
-  "bom": { example: "bom", about: "A byte order mark before the answer: harmless", wire: true },
-  "wrong-type": { example: "wrong-type", about: "A page of HTML with status 200", wire: true },
+  "drip": { example: "drip:1s", about: "One byte at a time, with a pause before each", takes: "time", wire: true },
+  "split": { example: "split", about: "Every byte in its own chunk; clients must not notice", wire: true },
+  "crlf": { example: "crlf", about: "Lines that end with CR LF; clients must not notice", wire: true },
+  "bom": { example: "bom", about: "A byte order mark before the answer; clients must not notice", wire: true },
+  "wrong-type": { example: "wrong-type", about: "An HTML page with status 200", wire: true },
   "redirect": { example: "redirect", about: "Status 307, to this server itself", wire: true },
   "huge-headers": { example: "huge-headers:2mb", about: "A header of this size", takes: "size", wire: true },
   "gzip-bomb": {
     example: "gzip-bomb:1gb",
-    about: "So many zeros, compressed although nobody asked",
+    about: "This many zeros, compressed although the client did not accept it",
     takes: "size",
     wire: true,
   },
-  "bad-chunk": { example: "bad-chunk", about: "A chunk whose length is no number", wire: true },
-  "junk": { example: "junk", about: "Bytes that are no HTTP", wire: true },
+  "bad-chunk": { example: "bad-chunk", about: "A chunk whose length is not a number", wire: true },
+  "junk": { example: "junk", about: "Bytes that are not HTTP", wire: true },
 } as const satisfies Record<string, FaultKind>;
 
-/** A kind's name. */
+/** Name of a fault. */
 export type FaultName = keyof typeof FAULTS;
 
-/** A fault that was asked for. */
+/** A requested fault with its arguments. */
 export interface Fault {
   name: FaultName;
-  /** Pieces of text that come before it; absent: it is there from the beginning, before the head of the answer. */
+  /** Text pieces before it; absent: it happens before the head of the answer. */
   after?: number;
   status?: number;
-  /** What a status tells about the time of the next try, in seconds. */
+  /** Value of the `retry-after` header of a status, in seconds. */
   retryAfter?: number;
-  /** Absent: for ever. */
+  /** Absent: without end. */
   ms?: number;
   bytes?: number;
 }
 
-/** Where faults are asked for: inside the gateway there are no sockets. */
-export type Place = "embedded" | "wire";
+/** Where faults happen: the embedded model has no sockets. */
+export type FaultScope = "embedded" | "wire";
 
-/** Words of a model's id that ask for a fault: `fault-status-429`, also behind a vendor's name. */
+/** Prefix of model ids that ask for a fault, such as `acme/fault-status-429`. */
 const MODEL_PREFIX = /^(?:.*\/)?fault-/;
 
-/** Size of what is long where no size is named, in bytes, and times where none is named, in milliseconds. */
-const USUAL_BYTES = 2 * 1024 ** 2;
-const USUAL_MS: Partial<Record<FaultName, number>> = { slow: 200, drip: 1_000 };
+/** Defaults of sizes in bytes and of times in milliseconds. */
+const DEFAULT_BYTES = 2 * 1024 ** 2;
+const DEFAULT_MS: Partial<Record<FaultName, number>> = { slow: 200, drip: 1_000 };
 
-/** The first fault that a text asks for; `undefined` where it asks for none. A fault stands between white space. */
-export function findFault(text: string, place: Place): Fault | undefined {
+/** The first fault that a text asks for; `undefined` where it asks for none. Faults are separate words. */
+export function findFault(text: string, scope: FaultScope): Fault | undefined {
   const words = text.split(/[\s"'`,;]+/);
   for (const word of words) {
-    const fault = readFault(word, place);
+    const fault = readFault(word, scope);
     if (fault === undefined) continue;
-    const told = words.map((other) => /^retry-after:(\d{1,6})$/.exec(other)?.[1]).find((value) => value !== undefined);
-    return told === undefined ? fault : { ...fault, retryAfter: Number(told) };
+    const retryAfter = words.map((other) => /^retry-after:(\d{1,6})$/.exec(other)?.[1]).find((value) =>
+      value !== undefined
+    );
+    return retryAfter === undefined ? fault : { ...fault, retryAfter: Number(retryAfter) };
   }
   return undefined;
 }
 
-/** The fault that a model's id asks for, with `-` in place of each `:`. */
-export function faultOfModel(model: string, place: Place): Fault | undefined {
+/** The fault that a model id asks for, with `-` in place of each `:`. */
+export function faultOfModel(model: string, scope: FaultScope): Fault | undefined {
   if (!MODEL_PREFIX.test(model)) return undefined;
   const word = model.replace(MODEL_PREFIX, "");
   const name = names().find((name) => word === name || word.startsWith(`${name}-`));
   if (name === undefined) return undefined;
-  const late = word.startsWith(`${name}-after-`) ? "-after" : "";
-  const args = word.slice(name.length + late.length).split("-").slice(1);
-  return readFault([name + late, ...args].join(":"), place);
+  const suffix = word.startsWith(`${name}-after-`) ? "-after" : "";
+  const args = word.slice(name.length + suffix.length).split("-").slice(1);
+  return readFault([name + suffix, ...args].join(":"), scope);
 }
 
-/** Reads one word such as `stall-after:5:30s`; `undefined` where it is none. */
-export function readFault(word: string, place: Place): Fault | undefined {
+/** Reads one word such as `stall-after:5:30s`; `undefined` where it names no fault of this scope. */
+export function readFault(word: string, scope: FaultScope): Fault | undefined {
   const [typed = "", ...args] = word.split(":");
-  const late = typed.endsWith("-after");
-  const name = late ? typed.slice(0, -"-after".length) : typed;
+  const hasCount = typed.endsWith("-after");
+  const name = hasCount ? typed.slice(0, -"-after".length) : typed;
   if (!isFault(name)) return undefined;
   const kind: FaultKind = FAULTS[name];
-  if ((kind.wire === true && place === "embedded") || (late && kind.after !== true)) return undefined;
-  const after = late ? readCount(args.shift()) : undefined;
-  if (late && after === undefined) return undefined;
+  if ((kind.wire === true && scope === "embedded") || (hasCount && kind.after !== true)) return undefined;
+  const after = hasCount ? readCount(args.shift()) : undefined;
+  if (hasCount && after === undefined) return undefined;
   const rest = readArgument(name, { kind, text: args.shift() });
   if (rest === undefined || args.length > 0) return undefined;
   return { name, ...(after !== undefined && { after }), ...rest };
@@ -150,13 +156,13 @@ function readArgument(
       return status === undefined ? undefined : { status };
     }
     case "time": {
-      if (text === undefined) return USUAL_MS[name] === undefined ? {} : { ms: USUAL_MS[name] };
+      if (text === undefined) return DEFAULT_MS[name] === undefined ? {} : { ms: DEFAULT_MS[name] };
       const ms = readAmount(text, { ms: 1, s: 1_000, m: 60_000 });
       return ms === undefined ? undefined : { ms };
     }
     case "size": {
       const bytes = text === undefined
-        ? USUAL_BYTES
+        ? DEFAULT_BYTES
         : readAmount(text, { b: 1, kb: 1024, mb: 1024 ** 2, gb: 1024 ** 3 });
       return bytes === undefined ? undefined : { bytes };
     }

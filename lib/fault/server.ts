@@ -1,23 +1,26 @@
-/** An HTTP server that misbehaves on request, over real sockets: an upstream for rehearsals. */
+/** An HTTP server that misbehaves on request, over real sockets: an upstream for rehearsals of failover. */
 import { GatewayError } from "../errors.ts";
-import { type Line, lineOver, type RawRequest, Reader } from "./connection.ts";
-import { type Fault, faultOfModel, findFault } from "./faults.ts";
-import { type Ending, play } from "./play.ts";
-import { type Spoken, understand } from "./spoken.ts";
+import { connectionOver, type FaultConnection, type RawRequest, RequestReader } from "./connection.ts";
+import type { Codec } from "../protocols/codec.ts";
+import type { Fault } from "./faults.ts";
+import { type Ending, playAnswer } from "./play_answer.ts";
+import { type FaultRequest, parseRequest } from "./request.ts";
 
-/** What the server is started with. */
+/** Options of the server. */
 export interface FaultServerOptions {
   hostname: string;
-  /** 0 takes a free one. */
+  /** 0: a free one. */
   port: number;
-  /** A fault for every request, whatever it asks for. */
+  /** Text protocols that it speaks. */
+  codecs: readonly Codec[];
+  /** The fault of every request; absent: the one that each asks for. */
   always?: Fault;
-  /** Told of each request when it is understood. */
-  heard?: (heard: Heard) => void;
+  /** Called for each request that was read. */
+  onRequest?: (request: ObservedRequest) => void;
 }
 
-/** One request that came. */
-export interface Heard {
+/** A request as `onRequest` gets it. */
+export interface ObservedRequest {
   path: string;
   model: string;
   stream: boolean;
@@ -30,16 +33,16 @@ export interface FaultServer extends AsyncDisposable {
   port: number;
   /** Such as `http://127.0.0.1:40123`. */
   url: string;
-  /** Connections that are open. */
+  /** Open connections. */
   readonly open: number;
-  /** Answers that are under way. */
+  /** Answers under way. */
   readonly busy: number;
-  /** Bytes that were handed to connections. */
+  /** Bytes written to connections. */
   readonly sent: number;
 }
 
-/** Starts a server. @throws {Deno.errors.AddrInUse} and its kin, where it cannot listen */
-export function startFaultServer({ hostname, port, always, heard = () => {} }: FaultServerOptions): FaultServer {
+/** Starts a server. @throws {Deno.errors.AddrInUse} and similar errors where it cannot listen */
+export function startFaultServer({ hostname, port, codecs, always, onRequest }: FaultServerOptions): FaultServer {
   const listener = Deno.listen({ hostname, port });
   const over = new AbortController();
   const open = new Set<Deno.TcpConn>();
@@ -48,7 +51,7 @@ export function startFaultServer({ hostname, port, always, heard = () => {} }: F
   let sent = 0;
 
   async function serve(connection: Deno.TcpConn): Promise<void> {
-    const reader = new Reader(connection);
+    const reader = new RequestReader(connection);
     try {
       for (let ending: Ending = "open"; ending === "open";) {
         const asked = await reader.request();
@@ -56,7 +59,7 @@ export function startFaultServer({ hostname, port, always, heard = () => {} }: F
         ending = await answer(asked, { connection, reader });
       }
     } catch {
-      // The peer has gone, or the server ends.
+      // The peer closed the connection, or the server ends.
     } finally {
       open.delete(connection);
       close(connection);
@@ -65,37 +68,38 @@ export function startFaultServer({ hostname, port, always, heard = () => {} }: F
 
   async function answer(
     { request, isWhole }: { request: RawRequest; isWhole: boolean },
-    { connection, reader }: { connection: Deno.TcpConn; reader: Reader },
+    { connection, reader }: { connection: Deno.TcpConn; reader: RequestReader },
   ): Promise<Ending> {
-    const spoken = read(request);
-    if (spoken instanceof GatewayError || spoken === undefined) {
+    const parsed = parse(request, codecs);
+    if (parsed instanceof GatewayError || parsed === undefined) {
       if (!isWhole) await reader.rest();
       const refused = new AbortController();
-      await lineOver(connection, refused.signal).send(refusal(spoken));
+      await connectionOver(connection, refused.signal).send(refusal(parsed));
       return "closed";
     }
-    const fault = always ?? findFault(spoken.text, "wire") ?? faultOfModel(spoken.model, "wire");
-    heard({ path: request.path, model: spoken.model, stream: spoken.stream, fault });
+    const fault = always ?? parsed.fault;
+    const { path } = request;
+    onRequest?.({ path, model: parsed.model, stream: parsed.stream, fault });
     const gone = new AbortController();
-    const leave = () => gone.abort(new Error("The peer has gone"));
+    const leave = () => gone.abort(new Error("The peer closed the connection"));
     over.signal.addEventListener("abort", leave, { once: true });
-    // A connection that is to be reset keeps its last byte unread, and nobody looks whether its peer has gone.
+    // A reset needs the last byte unread, so that the end of such a connection cannot be watched.
     if (fault?.name !== "reset" && !isWhole) await reader.rest();
     if (fault?.name !== "reset") void reader.gone().then((gone) => gone && leave());
     busy++;
     try {
-      return await play(counted(lineOver(connection, gone.signal)), { request, spoken, fault });
+      return await playAnswer(counted(connectionOver(connection, gone.signal)), { path, request: parsed, fault });
     } finally {
       busy--;
       over.signal.removeEventListener("abort", leave);
     }
   }
 
-  function counted(line: Line): Line {
+  function counted(connection: FaultConnection): FaultConnection {
     return {
-      ...line,
+      ...connection,
       async send(text) {
-        await line.send(text);
+        await connection.send(text);
         sent += text.length;
       },
     };
@@ -133,19 +137,19 @@ export function startFaultServer({ hostname, port, always, heard = () => {} }: F
   };
 }
 
-function read(request: RawRequest): Spoken | GatewayError | undefined {
+function parse(request: RawRequest, codecs: readonly Codec[]): FaultRequest | GatewayError | undefined {
   try {
-    return understand(request);
+    return parseRequest(request, codecs);
   } catch (error) {
     if (error instanceof GatewayError) return error;
     throw error;
   }
 }
 
-/** The answer to what is no request of any protocol. */
+/** The answer to a request of no known protocol. */
 function refusal(error: GatewayError | undefined): string {
   const body = JSON.stringify({
-    error: { message: error?.message ?? "Nothing is here", type: "invalid_request_error" },
+    error: { message: error?.message ?? "Not found", type: "invalid_request_error" },
   });
   const length = new TextEncoder().encode(body).length;
   return `HTTP/1.1 ${
@@ -158,6 +162,6 @@ function close(connection: Deno.TcpConn): void {
   try {
     connection.close();
   } catch {
-    // It is closed already.
+    // The peer closed it.
   }
 }

@@ -1,12 +1,12 @@
 /** Single faults, and exactly which checks must find each. */
-import type { Part } from "../../lib/conform/check.ts";
+import type { SuitePart } from "../../lib/conform/check.ts";
 import { LONG } from "../../lib/conform/words.ts";
 import { type Break, events, isPlain, onStatus, type Passing, toolEvents, whole } from "./broken.ts";
 
 /** One fault. */
 export interface Fault {
   name: string;
-  part: Part;
+  part: SuitePart;
   /** Ids of the checks that fail, or are skipped although nothing is skipped without the fault. */
   finds: readonly string[];
   /** Made anew for each run. */
@@ -22,7 +22,7 @@ const twice = (pattern: RegExp) => (list: string[]) =>
 const first = (pattern: RegExp) => (list: string[]) =>
   [...list].sort((a, b) => Number(pattern.test(b)) - Number(pattern.test(a)));
 
-function fault(part: Part, name: string, finds: string[], make: Break | (() => Break)): Fault {
+function fault(part: SuitePart, name: string, finds: string[], make: Break | (() => Break)): Fault {
   return {
     name: `${part}: ${name}`,
     part,

@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertGreater } from "@std/assert";
-import type { Part } from "../../lib/conform/check.ts";
+import type { SuitePart } from "../../lib/conform/check.ts";
 import { CHECKS, type Run, runSuite } from "../../lib/conform/run.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 import { startBroken } from "./broken.ts";
 import { FAULTS } from "./faults.ts";
 
-function suite(origin: string, { key, only }: { key: string; only?: Part }): Promise<Run> {
+function suite(origin: string, { key, only }: { key: string; only?: SuitePart }): Promise<Run> {
   return runSuite({
     origin,
     key,

@@ -1,8 +1,8 @@
 /** Clients that leave, and how long it takes until nothing is asked of the upstream any more. */
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { startFaultServer } from "../../lib/fault/server.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { oneModel, startGateway } from "../upstreams/gateway.ts";
+import { startServer } from "./start_server.ts";
 
 /** How a client goes. */
 export const MANNERS = {
@@ -36,7 +36,7 @@ export interface Leaving {
 /** Times from a client's leaving until its upstream is left, in milliseconds, the shortest first. */
 export async function timesOf({ client, upstream, phase, manner, times }: Leaving): Promise<number[]> {
   const { ask, stream, got } = PHASES[phase];
-  await using server = startFaultServer({ hostname: "127.0.0.1", port: 0 });
+  await using server = startServer();
   await using gateway = startGateway(oneModel(upstream, server.url));
   const taken: number[] = [];
   for (let time = 0; time < times; time++) {

@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { startFaultServer } from "../../lib/fault/server.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { entriesOf } from "../request/world.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
 import { type Rehearsal, REHEARSALS, type Seen } from "./rehearsals.ts";
+import { startServer } from "./start_server.ts";
 
 /** How a request gets to its fault: in its own protocol, in another one, or not out of the process at all. */
 const WAYS = ["relayed", "translated", "embedded"] as const;
@@ -82,7 +82,7 @@ function assertSeen(
 for (const way of WAYS) {
   for (const protocol of PROTOCOLS) {
     Deno.test(`every fault, ${protocol}, ${way}: the error has its shape, nothing is left over, and failures cost nothing`, async () => {
-      await using server = startFaultServer({ hostname: "127.0.0.1", port: 0 });
+      await using server = startServer();
       for (const rehearsal of REHEARSALS.filter(({ wire }) => way !== "embedded" || wire !== true)) {
         for (const stream of [true, false]) {
           const about = `${rehearsal.ask}, ${stream ? "streamed" : "whole"}`;

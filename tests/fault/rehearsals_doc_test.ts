@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { type FaultKind, FAULTS } from "../../lib/fault/faults.ts";
-import { startFaultServer } from "../../lib/fault/server.ts";
 import { isObject, type JsonObject } from "../../lib/json/json.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
+import { startServer } from "./start_server.ts";
 
 const GUIDE = await Deno.readTextFile(new URL("../../docs/rehearsals.md", import.meta.url));
 
@@ -49,7 +49,7 @@ Deno.test("the guide's embedded row: another target takes over before the first 
 Deno.test("the guide's server is an upstream as it stands there", async () => {
   const [, file] = configurations();
   assert(file !== undefined);
-  await using server = startFaultServer({ hostname: "127.0.0.1", port: 0 });
+  await using server = startServer();
   const text = JSON.stringify(file).replace("http://127.0.0.1:8795", server.url);
   await using gateway = startGateway(JSON.parse(text));
   assert((await ask(gateway, "rehearsal/two", "Hello")).text.includes("wörd 10"));

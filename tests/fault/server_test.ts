@@ -1,9 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { type FaultServer, type FaultServerOptions, startFaultServer } from "../../lib/fault/server.ts";
-
-function start(more: Partial<FaultServerOptions> = {}): FaultServer {
-  return startFaultServer({ hostname: "127.0.0.1", port: 0, ...more });
-}
+import type { FaultServer } from "../../lib/fault/server.ts";
+import { startServer } from "./start_server.ts";
 
 function chat(text: string, more: Record<string, unknown> = {}): string {
   return JSON.stringify({ model: "any", messages: [{ role: "user", content: text }], ...more });
@@ -35,7 +32,7 @@ async function until(what: string, isSo: () => boolean): Promise<void> {
 }
 
 Deno.test("a connection that is cut or reset ends within the answer, the first one and a later one", async () => {
-  await using server = start();
+  await using server = startServer();
   for (const ask of ["cut-after:2", "reset-after:2"]) {
     for (const stream of [true, false]) {
       const connection = await open(server, chat(ask, { stream }));
@@ -60,7 +57,7 @@ Deno.test("a connection that is cut or reset ends within the answer, the first o
 });
 
 Deno.test("a peer that leaves ends its answer, whatever the answer is doing", async () => {
-  await using server = start();
+  await using server = startServer();
   for (const ask of ["stall", "stall-after:2", "endless", "drip:5ms", "slow:5s"]) {
     const connection = await open(server, chat(ask, { stream: true }));
     await until(`${ask} under way`, () => server.busy === 1);
@@ -70,7 +67,7 @@ Deno.test("a peer that leaves ends its answer, whatever the answer is doing", as
 });
 
 Deno.test("a server that ends leaves nothing behind", async () => {
-  const server = start();
+  const server = startServer();
   const connections = await Promise.all(
     ["stall", "stall-after:2", "endless", "drip:1s"].map((ask) => open(server, chat(ask, { stream: true }))),
   );
@@ -81,16 +78,19 @@ Deno.test("a server that ends leaves nothing behind", async () => {
 });
 
 Deno.test("the fault may be always the same, or that of the model's id", async () => {
-  const heard: string[] = [];
-  await using always = start({ always: { name: "status", status: 418 }, heard: ({ path }) => heard.push(path) });
+  const paths: string[] = [];
+  await using always = startServer({
+    always: { name: "status", status: 418 },
+    onRequest: ({ path }) => paths.push(path),
+  });
   const post = { method: "POST", body: chat("status:500") };
   for (const path of ["/v1/chat/completions", "/chat/completions"]) {
     const response = await fetch(always.url + path, post);
     await response.body?.cancel();
     assertEquals(response.status, 418);
   }
-  assertEquals(heard, ["/v1/chat/completions", "/chat/completions"]);
-  await using server = start();
+  assertEquals(paths, ["/v1/chat/completions", "/chat/completions"]);
+  await using server = startServer();
   const body = chat("hello", { model: "acme/fault-status-429" });
   const response = await fetch(`${server.url}/v1/chat/completions`, { method: "POST", body });
   await response.body?.cancel();
@@ -98,7 +98,7 @@ Deno.test("the fault may be always the same, or that of the model's id", async (
 });
 
 Deno.test("what is no request of any protocol is refused", async () => {
-  await using server = start();
+  await using server = startServer();
   const cases: [path: string, body: string, status: number][] = [
     ["/v1/chat/completions", "{", 400],
     ["/v1/messages", "[]", 400],
@@ -112,7 +112,7 @@ Deno.test("what is no request of any protocol is refused", async () => {
 });
 
 Deno.test("pictures are asked for in JSON and in forms", async () => {
-  await using server = start();
+  await using server = startServer();
   const form = new FormData();
   form.set("prompt", "status:429");
   form.set("model", "any");

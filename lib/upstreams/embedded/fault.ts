@@ -2,8 +2,7 @@
 import type { Event } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
-import { type Fault, faultOfModel, findFault } from "../../fault/faults.ts";
-import { lastText, said } from "../../fault/said.ts";
+import { answerEvents, type Fault, requestedFault } from "../../fault/mod.ts";
 import { writeJson } from "../../json/json.ts";
 import { turn } from "../../scheduler.ts";
 import { readFailure } from "../answers.ts";
@@ -24,7 +23,7 @@ export function createFault(): Pick<Upstream, "generate"> {
     async generate(call) {
       call.signal.throwIfAborted();
       const { prompt } = call;
-      const fault = findFault(lastText(prompt), "embedded") ?? faultOfModel(call.model.id, "embedded");
+      const fault = requestedFault(prompt, { model: call.model.id, scope: "embedded" });
       const clock = startClock(call);
       if (fault?.after === undefined) await before(fault, { call, clock });
       return { type: "events", feed: createFeed(fault, clock) };
@@ -64,7 +63,7 @@ function statusError({ status = 500, retryAfter }: Fault, { prompt }: Call): Pro
 }
 
 function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
-  const events = said(fault);
+  const events = answerEvents(fault);
   const after = fault?.after ?? 0;
   let sent = 0;
   let texts = 0;

@@ -1,5 +1,5 @@
 /** Ways in which an answer goes wrong. */
-import type { Line } from "../../../lib/fault/connection.ts";
+import type { FaultConnection } from "../../../lib/fault/connection.ts";
 import { changed, type Said, streamOf } from "./said.ts";
 import type { Play, Then } from "./wire.ts";
 import { begin, chunk, chunks, END, head, send, sendWhole, typeOf } from "./written.ts";
@@ -11,7 +11,7 @@ export const SOME = 3;
 const READ_MS = 5_000;
 
 /** The stream up to its middle; of a whole answer its first half, where its length was told. */
-export async function half(line: Line, said: Said): Promise<void> {
+export async function half(line: FaultConnection, said: Said): Promise<void> {
   if (said.stream) {
     await chunks(line, [...said.opening, ...said.pieces.slice(0, SOME)], begin(said));
     return await untilRead(line, said);
@@ -23,7 +23,7 @@ export async function half(line: Line, said: Said): Promise<void> {
 }
 
 /** What is wrong comes when the client has got what came before: a client that has got nothing is told by a status. */
-async function untilRead(line: Line, { read }: Said): Promise<void> {
+async function untilRead(line: FaultConnection, { read }: Said): Promise<void> {
   const late = line.wait(READ_MS);
   // Whoever waits here is told all the same.
   late.catch(() => {});
@@ -31,7 +31,7 @@ async function untilRead(line: Line, { read }: Said): Promise<void> {
 }
 
 /** Some of the answer, and then this. A whole answer is broken in the same way. */
-export const then = (finish: (line: Line, said: Said) => Promise<Then>): Play => async (line, said) => {
+export const then = (finish: (line: FaultConnection, said: Said) => Promise<Then>): Play => async (line, said) => {
   await half(line, said);
   return await finish(line, said);
 };
@@ -67,7 +67,7 @@ export const withHead =
   };
 
 /** Nothing more, and no end. */
-export const never = async (line: Line): Promise<Then> => {
+export const never = async (line: FaultConnection): Promise<Then> => {
   await line.wait();
   return "close";
 };

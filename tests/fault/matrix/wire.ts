@@ -1,5 +1,5 @@
 /** An upstream that plays a fault over a bare socket, by what its request asks for. */
-import { type Line, lineOver, type RawRequest, Reader } from "../../../lib/fault/connection.ts";
+import { connectionOver, type FaultConnection, type RawRequest, RequestReader } from "../../../lib/fault/connection.ts";
 import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
 import { type Said, saidIn } from "./said.ts";
 
@@ -7,7 +7,7 @@ import { type Said, saidIn } from "./said.ts";
 export type Then = "keep" | "close" | "reset";
 
 /** How one answer is given. @throws where the peer has gone */
-export type Play = (line: Line, said: Said) => Promise<Then>;
+export type Play = (line: FaultConnection, said: Said) => Promise<Then>;
 
 /** What there is to play, by name. */
 export type Plays = Pick<ReadonlyMap<string, { play: Play; resets: boolean }>, "get">;
@@ -41,7 +41,7 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
   let heard = 0;
 
   async function serve(connection: Deno.TcpConn): Promise<void> {
-    const reader = new Reader(connection);
+    const reader = new RequestReader(connection);
     try {
       for (let then: Then = "keep"; then === "keep";) {
         const asked = await reader.request();
@@ -58,7 +58,7 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
 
   async function answer(
     { request, isWhole }: { request: RawRequest; isWhole: boolean },
-    { connection, reader }: { connection: Deno.TcpConn; reader: Reader },
+    { connection, reader }: { connection: Deno.TcpConn; reader: RequestReader },
   ): Promise<Then> {
     heard++;
     const name = /fault<([^>]*)>/.exec(request.body)?.[1] ?? "";
@@ -71,10 +71,10 @@ export function startWire(plays: Plays, hasRead: () => Promise<void> = () => Pro
       if (!isWhole) await reader.rest();
       void reader.gone().then((gone) => gone && leave());
     }
-    const line = lineOver(connection, gone.signal);
+    const line = connectionOver(connection, gone.signal);
     busy++;
     try {
-      const counting: Line = {
+      const counting: FaultConnection = {
         ...line,
         async send(text) {
           await line.send(text);

@@ -1,5 +1,5 @@
 /** Answers as bytes: heads, chunks and floods. */
-import type { Line } from "../../../lib/fault/connection.ts";
+import type { FaultConnection } from "../../../lib/fault/connection.ts";
 import type { Said } from "./said.ts";
 import type { Then } from "./wire.ts";
 
@@ -28,7 +28,7 @@ export function begin(said: Pick<Said, "stream">): string {
 }
 
 /** Sends one chunk. */
-export async function chunk(line: Line, text: string | Uint8Array): Promise<void> {
+export async function chunk(line: FaultConnection, text: string | Uint8Array): Promise<void> {
   const bytes = typeof text === "string" ? encoder.encode(text) : text;
   const size = encoder.encode(`${bytes.length.toString(16)}\r\n`);
   const all = new Uint8Array(size.length + bytes.length + 2);
@@ -39,13 +39,13 @@ export async function chunk(line: Line, text: string | Uint8Array): Promise<void
 }
 
 /** Sends something, and then a chunk for each text. */
-export async function chunks(line: Line, texts: readonly string[], before: string): Promise<void> {
+export async function chunks(line: FaultConnection, texts: readonly string[], before: string): Promise<void> {
   await line.send(before);
   for (const text of texts) await chunk(line, text);
 }
 
 /** Sends an answer in good order. */
-export async function send(line: Line, said: Said): Promise<Then> {
+export async function send(line: FaultConnection, said: Said): Promise<Then> {
   if (!said.stream) return await sendWhole(line, said.whole, { headers: typeOf(said) });
   const frames = [...said.opening, ...said.pieces, ...said.ending];
   await chunks(line, frames.filter((frame) => frame !== ""), begin(said));
@@ -55,7 +55,7 @@ export async function send(line: Line, said: Said): Promise<Then> {
 
 /** Sends a body with its length. */
 export async function sendWhole(
-  line: Line,
+  line: FaultConnection,
   body: string | Uint8Array,
   { status = 200, headers }: { status?: number; headers: Readonly<Record<string, string>> },
 ): Promise<Then> {
@@ -67,7 +67,7 @@ export async function sendWhole(
 }
 
 /** Sends a text again and again until there are so many bytes, never more in memory than a block. */
-export async function sendMany(line: Line, text: string, bytes: number, inChunks = false): Promise<void> {
+export async function sendMany(line: FaultConnection, text: string, bytes: number, inChunks = false): Promise<void> {
   const block = encoder.encode(text.repeat(Math.ceil(BLOCK / encoder.encode(text).length)));
   for (let left = bytes; left > 0; left -= block.length) {
     await (inChunks ? chunk(line, block) : line.send(block));

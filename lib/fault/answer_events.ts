@@ -1,20 +1,24 @@
-/** What is said around a fault: the same short text each time, in canonical events. */
+/** The answer that a fault disturbs: always the same short text, as canonical events. */
 import type { Event, Prompt, Usage } from "../protocols/canonical/types.ts";
-import type { Fault } from "./faults.ts";
+import { type Fault, faultOfModel, type FaultScope, findFault } from "./faults.ts";
 
-/** Pieces of the usual text. */
+/** Number of text pieces without a fault. */
 const PIECES = 10;
-/** Text of one piece of an endless answer, and of a long one. */
+/** One piece of an endless answer. A long line repeats it. */
 const LONG = "All work and no play makes a dull proxy. ";
 
-/** What the user said last, in text. */
-export function lastText({ messages }: Pick<Prompt, "messages">): string {
+/** The fault that the last user message asks for, else the model id; `undefined` for none. */
+export function requestedFault(
+  { messages }: Pick<Prompt, "messages">,
+  { model, scope }: { model: string; scope: FaultScope },
+): Fault | undefined {
   const last = messages.findLast(({ role }) => role === "user");
-  return (last?.blocks ?? []).flatMap((block) => block.type === "text" ? [block.text] : []).join("\n");
+  const text = (last?.blocks ?? []).flatMap((block) => block.type === "text" ? [block.text] : []).join("\n");
+  return findFault(text, scope) ?? faultOfModel(model, scope);
 }
 
 /** The events of an answer: a start, deltas, a finish. The answer to `endless` never ends. */
-export function* said(fault: Fault | undefined): Generator<Event, void, undefined> {
+export function* answerEvents(fault: Fault | undefined): Generator<Event, void, undefined> {
   const usage: Usage = { prompt: 10 };
   yield { type: "start", ...(fault?.name !== "no-usage" && { usage }) };
   yield { type: "open", index: 0, block: { type: "text" } };
@@ -40,8 +44,8 @@ function usageOf(fault: Fault | undefined, count: number): Usage {
 
 function* pieces(fault: Fault | undefined): Generator<string, void, undefined> {
   const most = fault?.name === "endless" ? Infinity : Math.max(PIECES, (fault?.after ?? 0) + 1);
-  // Sizes that no string can have are written by whoever has a socket.
+  // The server writes lines that are longer than a string can be.
   if (fault?.name === "long-line") yield LONG.repeat(Math.ceil(Math.min(fault.bytes ?? 0, 2 ** 28) / LONG.length));
-  // Characters of two and of four bytes, for pieces that end within one.
+  // Characters of two and four bytes: chunks may end within one.
   for (let number = 1; number <= most; number++) yield fault?.name === "endless" ? LONG : `wörd ${number} 🙂 `;
 }

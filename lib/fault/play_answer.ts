@@ -1,0 +1,273 @@
+/** Sends one answer, with or without a fault, over a connection. */
+import type { FaultConnection } from "./connection.ts";
+import type { Fault } from "./faults.ts";
+import type { FaultRequest, StreamStep } from "./request.ts";
+
+/** State of the connection after an answer. */
+export type Ending =
+  /** The next request may come. */
+  | "open"
+  /** The server closes it. */
+  | "closed"
+  /** The server resets it. */
+  | "reset";
+
+/** Bytes of one write of a large body. */
+const BLOCK = 64 * 1024;
+
+/** Reason phrase of every error status. */
+const REASON = "Rehearsal";
+
+/** A request with the fault of its answer. */
+export interface AnswerToPlay {
+  path: string;
+  request: FaultRequest;
+  fault: Fault | undefined;
+}
+
+/** Answers one request. @throws where the peer closes the connection */
+export async function playAnswer(connection: FaultConnection, answer: AnswerToPlay): Promise<Ending> {
+  const { fault } = answer;
+  // A fault after some text is part of the body.
+  const early = fault?.after === undefined ? await playEarly(connection, answer) : undefined;
+  if (early !== undefined) return early;
+  return answer.request.stream ? await playStream(connection, answer) : await playWhole(connection, answer);
+}
+
+/** Faults that replace the whole answer. */
+async function playEarly(
+  connection: FaultConnection,
+  { path, request, fault }: AnswerToPlay,
+): Promise<Ending | undefined> {
+  switch (fault?.name) {
+    case "status":
+      return await sendStatus(connection, { request, fault });
+    case "error":
+      return await sendStatus(connection, { request, fault: { ...fault, status: 500 } });
+    case "stall":
+      await connection.wait(fault.ms);
+      return undefined;
+    case "refuse":
+    case "cut":
+      return "closed";
+    case "reset":
+      return "reset";
+    case "junk":
+      await connection.send("SSH-2.0-OpenSSH_9.9\r\n\r\n");
+      return "closed";
+    case "redirect":
+      return await sendWhole(connection, "", { status: 307, headers: { location: `/again${path}` } });
+    case "wrong-type":
+      return await sendWhole(connection, "<!doctype html><title>Welcome</title>", {
+        headers: { "content-type": "text/html" },
+      });
+    case "huge-headers":
+      await connection.send("HTTP/1.1 200 OK\r\nx-rehearsal: ");
+      await sendMany(connection, "x", fault.bytes ?? 0);
+      await connection.send("\r\n\r\n");
+      return "closed";
+    case "gzip-bomb":
+      await connection.send(head({ ...typeOf(request), "content-encoding": "gzip", connection: "close" }));
+      await sendZeros(connection, fault.bytes ?? 0);
+      return "closed";
+    case "bad-chunk":
+      await connection.send(`${head({ ...typeOf(request), "transfer-encoding": "chunked" })}zz\r\n{}\r\n`);
+      return "closed";
+  }
+  return undefined;
+}
+
+function sendStatus(
+  connection: FaultConnection,
+  { request, fault }: { request: FaultRequest; fault: Fault },
+): Promise<Ending> {
+  const { status = 500, retryAfter } = fault;
+  return sendWhole(connection, request.errorBody(status), {
+    status,
+    headers: {
+      "content-type": "application/json",
+      ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+    },
+  });
+}
+
+/** A whole answer. A fault after some text happens in its middle. */
+async function playWhole(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<Ending> {
+  if (fault?.name === "error") return await sendStatus(connection, { request, fault: { ...fault, status: 500 } });
+  if (fault?.name === "endless" || (fault?.name === "long-line" && isHuge(fault))) {
+    await connection.send(head({ ...typeOf(request), connection: "close" }) + '{"text":"');
+    await sendMany(connection, "x", fault.name === "endless" ? Infinity : fault.bytes ?? 0);
+    return "closed";
+  }
+  const text = request.whole(fault);
+  const half = text.slice(0, text.length / 2);
+  const length = { "content-length": String(new TextEncoder().encode(text).length) };
+  switch (fault?.name) {
+    case "garbage":
+      return await sendWhole(connection, "{garbage", typed(request));
+    case "half-event":
+    case "no-end":
+      return await sendWhole(connection, half, typed(request));
+    case "cut":
+    case "reset":
+      await connection.send(head({ ...typeOf(request), ...length }) + half);
+      return fault.name === "reset" ? "reset" : "closed";
+    case "stall":
+      if (fault.after === undefined) break;
+      await connection.send(head({ ...typeOf(request), ...length }) + half);
+      await connection.wait(fault.ms);
+      await connection.send(text.slice(half.length));
+      return "open";
+    case "slow":
+      await connection.wait((fault.ms ?? 0) * 10);
+      break;
+    case "bom":
+      return await sendWhole(connection, `\ufeff${text}`, typed(request));
+    case "drip":
+    case "split":
+      await connection.send(head({ ...typeOf(request), ...length }));
+      await drip(connection, text, { ms: fault.ms, write: (bytes) => connection.send(bytes) });
+      return "open";
+  }
+  return await sendWhole(connection, text, typed(request));
+}
+
+async function playStream(connection: FaultConnection, { request, fault }: AnswerToPlay): Promise<Ending> {
+  await connection.send(head({ ...typeOf(request), "transfer-encoding": "chunked" }));
+  if (fault?.name === "bom") await sendChunk(connection, "\ufeff");
+  if (fault?.name === "long-line" && isHuge(fault)) return await sendHugeLine(connection, fault.bytes ?? 0);
+  let pieces = 0;
+  for (const step of request.steps(fault)) {
+    if (step.isPiece && pieces++ === (fault?.after ?? 0)) {
+      const ending = await playWithin(connection, { step, request, fault });
+      if (ending !== undefined) return ending;
+    }
+    if (step.isPiece && fault?.name === "slow") await connection.wait(fault.ms);
+    await sendStep(connection, step.text, fault);
+  }
+  await connection.send("0\r\n\r\n");
+  return "open";
+}
+
+/** Plays the fault in place of a piece of text; `undefined` where the text is sent all the same. */
+async function playWithin(
+  connection: FaultConnection,
+  { step, request, fault }: { step: StreamStep; request: FaultRequest; fault: Fault | undefined },
+): Promise<Ending | undefined> {
+  switch (fault?.name) {
+    case "cut":
+      return "closed";
+    case "reset":
+      return "reset";
+    case "stall":
+      // Without a count the stall came before the answer.
+      if (fault.after !== undefined) await connection.wait(fault.ms);
+      return undefined;
+    case "error":
+      await sendChunk(connection, request.streamError());
+      break;
+    case "garbage":
+      await sendChunk(connection, "data: {garbage\n\n");
+      break;
+    case "half-event":
+      await sendChunk(connection, step.text.slice(0, step.text.length / 2));
+      break;
+    default:
+      return undefined;
+  }
+  await connection.send("0\r\n\r\n");
+  return "open";
+}
+
+async function sendStep(connection: FaultConnection, wire: string, fault: Fault | undefined): Promise<void> {
+  switch (fault?.name) {
+    case "crlf":
+      return await sendChunk(connection, wire.replaceAll("\n", "\r\n"));
+    case "drip":
+    case "split":
+      return await drip(connection, wire, { ms: fault.ms, write: (bytes) => sendChunk(connection, bytes) });
+    default:
+      return await sendChunk(connection, wire);
+  }
+}
+
+/** Sends bytes one by one, also within a character. */
+async function drip(
+  connection: FaultConnection,
+  text: string,
+  { ms, write }: { ms: number | undefined; write: (bytes: Uint8Array) => Promise<void> },
+): Promise<void> {
+  const bytes = new TextEncoder().encode(text);
+  for (let at = 0; at < bytes.length; at++) {
+    if (ms !== undefined) await connection.wait(ms);
+    await write(bytes.subarray(at, at + 1));
+  }
+}
+
+async function sendWhole(
+  connection: FaultConnection,
+  body: string,
+  { status = 200, headers }: { status?: number; headers: Record<string, string> },
+): Promise<Ending> {
+  const length = new TextEncoder().encode(body).length;
+  await connection.send(head({ ...headers, "content-length": String(length) }, status) + body);
+  return "open";
+}
+
+async function sendChunk(connection: FaultConnection, text: string | Uint8Array): Promise<void> {
+  const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
+  if (bytes.length === 0) return;
+  const size = new TextEncoder().encode(`${bytes.length.toString(16)}\r\n`);
+  const whole = new Uint8Array(size.length + bytes.length + 2);
+  whole.set(size);
+  whole.set(bytes, size.length);
+  whole.set([13, 10], size.length + bytes.length);
+  await connection.send(whole);
+}
+
+/** Repeats one character, with one block of them in memory. */
+async function sendMany(connection: FaultConnection, character: string, count: number): Promise<void> {
+  const block = new TextEncoder().encode(character.repeat(BLOCK));
+  for (let left = count; left > 0; left -= BLOCK) await connection.send(left < BLOCK ? block.subarray(0, left) : block);
+}
+
+/** Sends a line that is longer than a string can be. */
+async function sendHugeLine(connection: FaultConnection, bytes: number): Promise<Ending> {
+  await sendChunk(connection, 'data: {"text":"');
+  const block = new TextEncoder().encode("x".repeat(BLOCK));
+  for (let left = bytes; left > 0; left -= BLOCK) await sendChunk(connection, block);
+  await sendChunk(connection, '"}\n\n');
+  await connection.send("0\r\n\r\n");
+  return "open";
+}
+
+/** Sends zeros, compressed on the fly. */
+async function sendZeros(connection: FaultConnection, bytes: number): Promise<void> {
+  let left = bytes;
+  const zeros = new ReadableStream<Uint8Array<ArrayBuffer>>({
+    pull(controller) {
+      if (left <= 0) return controller.close();
+      controller.enqueue(new Uint8Array(Math.min(BLOCK, left)));
+      left -= BLOCK;
+    },
+  }, { highWaterMark: 0 });
+  for await (const piece of zeros.pipeThrough(new CompressionStream("gzip"))) await connection.send(piece);
+}
+
+/** True for a size that is not built in memory. */
+function isHuge({ bytes = 0 }: Fault): boolean {
+  return bytes > 64 * 1024 ** 2;
+}
+
+function typeOf({ stream }: FaultRequest): Record<string, string> {
+  return { "content-type": stream ? "text/event-stream" : "application/json" };
+}
+
+function typed(request: FaultRequest): { headers: Record<string, string> } {
+  return { headers: typeOf(request) };
+}
+
+function head(headers: Record<string, string>, status = 200): string {
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`).join("");
+  return `HTTP/1.1 ${status} ${status === 200 ? "OK" : REASON}\r\n${lines}\r\n`;
+}

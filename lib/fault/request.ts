@@ -1,0 +1,148 @@
+/** Requests to the fault server, and its answers to them in their protocol, whole and streamed. */
+import { fold } from "../protocols/canonical/fold.ts";
+import type { Event, Protocol } from "../protocols/canonical/types.ts";
+import { GatewayError } from "../errors.ts";
+import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/json.ts";
+import type { Codec, Echo, Frame } from "../protocols/codec.ts";
+import type { RawRequest } from "./connection.ts";
+import { answerEvents, requestedFault } from "./answer_events.ts";
+import { type Fault, faultOfModel, findFault } from "./faults.ts";
+
+/** A request and the answers it can get. */
+export interface FaultRequest {
+  model: string;
+  stream: boolean;
+  /** The fault it asks for. */
+  fault: Fault | undefined;
+  /** The whole answer as JSON text. */
+  whole(fault: Fault | undefined): string;
+  /** The events of a streamed answer, as they are sent. */
+  steps(fault: Fault | undefined): Generator<StreamStep, void, undefined>;
+  /** An error within a stream. */
+  streamError(): string;
+  /** The body of an error with this status. */
+  errorBody(status: number): string;
+}
+
+/** Events that are sent together. */
+export interface StreamStep {
+  text: string;
+  /** True for a piece of the answer's text. */
+  isPiece: boolean;
+}
+
+/** How the path of each protocol ends. */
+const PATHS: Readonly<Record<Protocol, string>> = {
+  chat: "/chat/completions",
+  responses: "/responses",
+  messages: "/messages",
+};
+
+/** A PNG of 1x1 pixels. */
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
+
+/** Time in Unix seconds and id of every answer. */
+const CREATED_AT = 1_764_547_200;
+const ID = "rehearsal0000000000000000";
+
+/** Reads a request; `undefined` for an unknown path. @throws {GatewayError} `invalid` */
+export function parseRequest({ path, body }: RawRequest, codecs: readonly Codec[]): FaultRequest | undefined {
+  const codec = codecs.find(({ protocol }) => path.endsWith(PATHS[protocol]));
+  if (codec !== undefined) return textRequest(codec, body);
+  if (path.endsWith("/images/generations")) return imageRequest(parse(body));
+  if (path.endsWith("/images/edits")) return imageRequest(formMembers(body));
+  return undefined;
+}
+
+function textRequest(codec: Codec, text: string): FaultRequest {
+  const body = parse(text);
+  const prompt = codec.readPrompt(body);
+  const echo: Echo = { requestId: ID, createdAt: CREATED_AT, model: prompt.model, request: body, prompt };
+  const { model } = prompt;
+  const write = (text: string, fault: Fault | undefined) => falsifyUsage(text, { fault, codec });
+  return {
+    model,
+    stream: prompt.stream,
+    fault: requestedFault(prompt, { model, scope: "wire" }),
+    whole: (fault) => write(writeJson(codec.writeReply(fold(answerEvents(fault)), echo)), fault),
+    *steps(fault) {
+      const writer = codec.writer(echo);
+      const format = (event: Event) => writer.push(event).map(formatFrame).join("");
+      for (const event of answerEvents(fault)) {
+        if (event.type === "finish" && fault?.name === "no-end") return;
+        yield { text: write(format(event), fault), isPiece: event.type === "delta" };
+      }
+      yield { text: writer.end().map(formatFrame).join(""), isPiece: false };
+    },
+    streamError() {
+      const writer = codec.writer(echo);
+      writer.push({ type: "start" });
+      const error = new GatewayError("upstream", "Rehearsal: an error within the answer");
+      return [...writer.push({ type: "error", error }), ...writer.end()].map(formatFrame).join("");
+    },
+    errorBody: (status) => errorText(codec.protocol, status),
+  };
+}
+
+function imageRequest({ prompt, model, stream }: JsonObject): FaultRequest {
+  const image = { b64_json: PNG };
+  const completed = `event: image_generation.completed\ndata: ${
+    JSON.stringify({ type: "image_generation.completed", ...image, created_at: CREATED_AT })
+  }\n\n`;
+  const partial = completed.replaceAll("completed", "partial_image").replace(
+    /"b64_json"/,
+    '"partial_image_index":0,$&',
+  );
+  return {
+    model: String(model ?? ""),
+    fault: findFault(String(prompt ?? ""), "wire") ?? faultOfModel(String(model ?? ""), "wire"),
+    stream: stream === true || stream === "true",
+    whole: () => JSON.stringify({ created: CREATED_AT, data: [image], usage: { total_tokens: 1 } }),
+    *steps(fault) {
+      const pieces = fault?.name === "endless" ? Infinity : Math.max(1, (fault?.after ?? 0) + 1);
+      for (let piece = 0; piece < pieces; piece++) yield { text: partial, isPiece: true };
+      if (fault?.name !== "no-end") yield { text: completed, isPiece: false };
+    },
+    streamError: () => `event: error\ndata: ${errorText("chat", 500)}\n\n`,
+    errorBody: (status) => errorText("chat", status),
+  };
+}
+
+function errorText(protocol: Protocol, status: number): string {
+  const error = { type: status === 429 ? "rate_limit_error" : "api_error", message: `Rehearsal: status ${status}` };
+  return JSON.stringify(
+    protocol === "messages" ? { type: "error", error } : { error: { ...error, code: null, param: null } },
+  );
+}
+
+/** Writes false token counts, which the codecs would leave out. */
+function falsifyUsage(text: string, { fault, codec }: { fault: Fault | undefined; codec: Codec }): string {
+  if (fault?.name === "wrong-usage") {
+    return text.replace(/"(prompt|completion|input|output|total)_tokens":[-\d.e+]+/g, '"$1_tokens":-5');
+  }
+  if (fault?.name !== "no-usage") return text;
+  const none = codec.protocol === "messages" ? "{}" : "null";
+  return text.replace(/"usage":\{(?:[^{}]|\{[^{}]*\})*\}/g, `"usage":${none}`);
+}
+
+/** Members of a multipart form, found by their names alone. */
+function formMembers(body: string): JsonObject {
+  const read = (name: string) =>
+    new RegExp(`name="${name}"(?:\\r\\n[^\\r\\n]*)*?\\r\\n\\r\\n([^\\r]*)`).exec(body)?.[1] ?? "";
+  return { prompt: read("prompt"), model: read("model"), stream: read("stream") };
+}
+
+function parse(text: string): JsonObject {
+  let body: Json;
+  try {
+    body = parseJson(text);
+  } catch {
+    throw new GatewayError("invalid", "Cannot read the body: it is not JSON");
+  }
+  if (!isObject(body)) throw new GatewayError("invalid", "Cannot read the body: expected a JSON object");
+  return body;
+}
+
+function formatFrame({ event, data }: Frame): string {
+  return `${event === undefined ? "" : `event: ${event}\n`}data: ${data}\n\n`;
+}
