@@ -29,9 +29,9 @@ import { createOpenaiImages } from "./upstreams/openai_images.ts";
 import { MENDS } from "./protocols/quirks/mod.ts";
 import { probeHost } from "./upstreams/probe.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
-import { createUses, type Uses } from "./upstreams/uses.ts";
+import { createReferenceCount, type ReferenceCount } from "./upstreams/reference_count.ts";
 import { vendorOf } from "./upstreams/vendors.ts";
-import { createWay, type Way } from "./upstreams/way.ts";
+import { createTransportSelector, type TransportSelector } from "./upstreams/select_transport.ts";
 
 /** Everything a request needs. Immutable; a reload builds a new one, which shares what must outlive a configuration. */
 export interface Gateway {
@@ -61,7 +61,7 @@ export interface Gateway {
   /** Those that make pictures, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
   /** Requests that may still ask the upstreams. */
-  readonly uses: Uses;
+  readonly uses: ReferenceCount;
   /** What uploads pass before they are read. */
   readonly uploads: AdmissionQueue;
   /** What requests pass before they work on pixels in this process. */
@@ -267,7 +267,7 @@ function configured(config: Config, log: Gateway["log"]): Configured {
     upstreams.set(name, createUpstream(host, issuers));
     if (vendorOf(row.vendor).images === true) imageUpstreams.set(name, createImageUpstream(host));
   }
-  return { config, catalog, upstreams, imageUpstreams, uses: createUses() };
+  return { config, catalog, upstreams, imageUpstreams, uses: createReferenceCount() };
 }
 
 /** Ends all requests that are still under way, without a charge: their clients are told why. */
@@ -318,19 +318,19 @@ function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<stri
 interface Host {
   name: string;
   row: HostConfig;
-  way: Way;
+  way: TransportSelector;
 }
 
 function wayTo(
   name: string,
   { row, log, guard }: { row: HostConfig; log: Gateway["log"]; guard: AddressGuard },
-): Way {
-  return createWay({
+): TransportSelector {
+  return createTransportSelector({
     guard,
     url: addressOf(row),
     wanted: row.transport,
     trace: beginCall,
-    fellBack: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
+    onFallback: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
   });
 }
 

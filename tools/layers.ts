@@ -186,7 +186,7 @@ const LAYERS: Layers = {
     "lib/upstreams/address_guard.ts",
     "lib/upstreams/proxies.ts",
     "lib/upstreams/vendors.ts",
-    "lib/upstreams/way.ts",
+    "lib/upstreams/select_transport.ts",
   ],
   "lib/fault": ["lib/protocols/canonical", "lib/protocols/codec.ts"],
   "lib/cli": ["lib", "deno.json", "routes/manifest.ts"],

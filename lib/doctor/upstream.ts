@@ -12,7 +12,7 @@ import {
   type ProbeRequest,
 } from "../upstreams/probe.ts";
 import { vendorOf } from "../upstreams/vendors.ts";
-import { clientFor } from "../upstreams/way.ts";
+import { transportKindFor } from "../upstreams/way.ts";
 import { baseUrlOf, type Host } from "./host.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 import { reach, type Steps, tlsFails } from "./connection.ts";
@@ -83,7 +83,7 @@ async function mayReach(notes: Notes, { hostname }: URL, { guard }: Look): Promi
 
 /** What carries requests there. */
 function tellClient(notes: Notes, { host, base, look }: { host: Host; base: string; look: Look }): void {
-  const client = clientFor({ url: base, wanted: host.transport, env: look.env });
+  const client = transportKindFor({ url: base, wanted: host.transport, env: look.env });
   const proxied = proxyFor(base, look.env) !== undefined;
   if (client === "http1" && proxied) {
     return notes.doubt(

@@ -1,7 +1,7 @@
-/** Which addresses upstreams may have. A name is judged by what it resolves to, and connected to at that very address. */
+/** Restricts the addresses of upstreams. Names are checked after resolution, and the checked address is the one connected to. */
 import { isAddress, isWithin, withinIPv6 } from "../access/networks.ts";
 
-/** Where clouds give out credentials, or speak to the machine itself, to whoever asks from it. */
+/** Addresses at which clouds serve credentials or machine data without authentication. */
 const METADATA: readonly string[] = [
   // Link-local: AWS, Azure, Google, Oracle, DigitalOcean, Hetzner, OpenStack; tasks of ECS and pods of EKS; Tencent.
   "169.254.0.0/16",
@@ -19,7 +19,7 @@ const METADATA: readonly string[] = [
   "192.0.0.192",
 ];
 
-/** What is not the public internet (RFC 6890). */
+/** Special-purpose networks (RFC 6890). */
 const PRIVATE: readonly string[] = [
   "0.0.0.0/8",
   "10.0.0.0/8",
@@ -35,18 +35,18 @@ const PRIVATE: readonly string[] = [
   "fe80::/10",
 ];
 
-/** An address that no upstream may have. */
+/** Thrown for an address that upstreams may not have. */
 export class BlockedAddress extends Error {
   override readonly name = "BlockedAddress";
 }
 
-/** Judges what a host resolves to. @throws {BlockedAddress} */
+/** Checks one resolved address of a host. @throws {BlockedAddress} */
 export type AddressGuard = (hostname: string, address: string) => void;
 
 /**
- * Makes a guard that refuses metadata addresses, however they are spelled.
- * @param privateNetworks the only private networks that may be reached; what is listed may also be a metadata address;
- * absent: all private ones but metadata addresses
+ * Creates a guard that refuses metadata addresses in every notation.
+ * @param privateNetworks the only private networks that may be reached, metadata addresses included; absent: all private
+ * networks except metadata addresses
  */
 export function createAddressGuard(privateNetworks?: readonly string[]): AddressGuard {
   return (hostname, address) => {
@@ -62,22 +62,21 @@ export function createAddressGuard(privateNetworks?: readonly string[]): Address
   };
 }
 
-/** The guard that is in force where nothing is configured. */
+/** Default guard. */
 export const metadataGuard: AddressGuard = createAddressGuard();
 
-/** Finds the addresses of a name. */
+/** Resolves a host name. */
 export type Lookup = (hostname: string) => Promise<readonly string[]>;
 
-/** How addresses are judged and found; absent: metadata addresses are refused, and the system looks names up. */
+/** Guard and resolver. Defaults: `metadataGuard` and the system resolver. */
 export interface AddressPolicyOptions {
   guard?: AddressGuard | undefined;
   lookup?: Lookup | undefined;
 }
 
 /**
- * All addresses of a host, in the order of the system. One that is refused refuses them all: such a name is not to be
- * trusted.
- * @throws {BlockedAddress}; what the lookup says
+ * Resolves a host and checks all its addresses. One refused address refuses the host, because its name cannot be trusted.
+ * @throws {BlockedAddress}, or the resolver's error
  */
 export async function allowedAddresses(
   hostname: string,
@@ -93,7 +92,7 @@ async function systemLookup(hostname: string): Promise<readonly string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }
 
-/** Policy of the HTTP/1.1 client: `resolve` finds and judges the addresses of a host, `check` judges one. */
+/** Address policy for the HTTP/1.1 client: `resolve` resolves and checks a host, `check` checks one address. */
 export function addressPolicy(options: AddressPolicyOptions = {}): {
   resolve(hostname: string): Promise<readonly string[]>;
   check(hostname: string, address: string): void;

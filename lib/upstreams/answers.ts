@@ -1,4 +1,4 @@
-/** Whole answers of upstreams: results and errors. */
+/** Reads whole answers of upstreams: results and errors. */
 import { type Fault, GatewayError } from "../errors.ts";
 import { isObject, type JsonLimits, type JsonObject, type ParsedJson, readJson } from "../json/json.ts";
 import { readLongJson, SHORT_TEXT } from "../json/steps.ts";
@@ -7,19 +7,19 @@ import type { UpstreamCodec } from "../protocols/upstream_codec.ts";
 import type { ContentFilter } from "../redact.ts";
 import type { Incoming } from "./transport.ts";
 
-/** Most bytes of a whole answer, and of an error's body. */
+/** Largest whole answer, and largest error body, in bytes. */
 const ANSWER_BYTES = 64 * 1024 * 1024;
 const ERROR_BYTES = 64 * 1024;
 
-/** Limits for what upstreams answer. */
+/** JSON limits for answers of upstreams. */
 export const ANSWER_LIMITS: JsonLimits = { depth: 256, nodes: 2_000_000, keys: 100_000 };
 
-/** An answer that is one JSON object. */
+/** A whole answer: one JSON object. */
 export interface WholeAnswer extends ObjectText {
   value: JsonObject;
 }
 
-/** Reads such an answer, through the filter. @throws {GatewayError} `upstream` */
+/** Reads a whole answer through the redaction filter. @throws {GatewayError} `upstream` */
 export async function readWhole(incoming: Incoming, filter?: ContentFilter): Promise<WholeAnswer> {
   const given = await incoming.text(ANSWER_BYTES);
   const text = filter === undefined ? given : filter(given);
@@ -30,7 +30,7 @@ export async function readWhole(incoming: Incoming, filter?: ContentFilter): Pro
   return { text, value: parsed.value, members: parsed.members };
 }
 
-/** An answer other than 200, as the error it means. */
+/** Maps an answer other than 200 to an error. */
 export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Promise<GatewayError> {
   const { status } = incoming;
   if (status < 400) {
@@ -56,8 +56,8 @@ export async function readFailure(incoming: Incoming, codec: UpstreamCodec): Pro
 }
 
 /**
- * What a client is told of a 403. It may be about what the request names, or about what the gateway's account may do: the
- * vendor's own words, which name accounts and projects, are not passed on.
+ * Client message for an upstream's 403. The vendor's own message names accounts and projects of the operator, so it is not
+ * passed on.
  */
 const FORBIDDEN = "The model's vendor refused this request (403): it may name a file or an address that the vendor " +
   "cannot read, or use a model or a feature that the gateway's account may not use";
@@ -68,7 +68,7 @@ function faultOf({ kind, code }: GatewayError, status: number): Fault {
   return status === 403 && kind === "upstream" ? "access" : "status";
 }
 
-/** Seconds or milliseconds; a date is not worth the trust in two clocks. */
+/** Seconds or milliseconds. HTTP dates are ignored, because they depend on two clocks. */
 function readRetryAfter(incoming: Incoming): number | undefined {
   const ms = Number(incoming.header("retry-after-ms") ?? NaN);
   if (ms > 0 && ms <= 3_600_000) return ms;

@@ -1,4 +1,4 @@
-/** Numbers of tokens that an upstream does not tell, or cannot: the gateway counts itself. */
+/** Counts tokens that the upstream does not report. */
 import type { Block, Event, OpenBlock, Usage } from "../protocols/canonical/types.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/parts.ts";
@@ -6,9 +6,8 @@ import { loadTokenCounter } from "../o200k/mod.ts";
 import type { Call, EventFeed } from "./upstream.ts";
 
 /**
- * A feed whose answer has a usage. Clients of the messages protocol watch the size of their input from the first event on.
- * What was said is counted where its upstream does not tell: many hosts do not, and of an answer that the gateway cut off
- * nobody else knows the length.
+ * Wraps a feed so that its answer has complete usage. Messages clients expect input tokens in the first event. Output is
+ * counted when the upstream reports none, as many hosts do, or when the gateway cut the answer.
  */
 export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): EventFeed {
   const said: { block: OpenBlock; pieces: string[] }[] = [];
@@ -26,7 +25,7 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
     return { ...usage, ...output, counted: usage.counted ?? true };
   }
 
-  /** The event as it passes. Only the beginning and the end of an answer may need numbers that take time. */
+  /** Completes an event. Only the first and last event may need a count, which is asynchronous. */
   function estimate(event: Event): Event | Promise<Event> {
     switch (event.type) {
       case "start":

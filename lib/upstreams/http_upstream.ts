@@ -1,4 +1,4 @@
-/** An upstream that is reached over the network, whatever protocol it speaks. */
+/** An upstream reached over the network, for all protocols. */
 import type { Prompt, Protocol, Signature } from "../protocols/canonical/types.ts";
 import type { Target } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -21,7 +21,7 @@ import { type Mend, mendFor } from "../protocols/quirks/mend.ts";
 import { cutAtLimit } from "./output_limit.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
-import { limitsFor } from "./time_limits.ts";
+import { limitsFor } from "./limits_for_call.ts";
 import type { Incoming, Outgoing, TimeLimits, Transport, WholeBody } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, EventFeed, Upstream } from "./upstream.ts";
@@ -30,9 +30,9 @@ import { addressOf, type Vendor } from "./vendors.ts";
 /** The version of the messages protocol that is spoken where the client did not choose one. */
 const MESSAGES_VERSION = "2023-06-01";
 
-/** What an upstream is made of. */
+/** Options of an upstream. */
 export interface HttpUpstreamOptions {
-  /** Its name in the configuration. */
+  /** Upstream name in the configuration. */
   name: string;
   vendor: Vendor;
   baseUrl: string;
@@ -57,7 +57,7 @@ interface Attempt {
   whole(answer: WholeAnswer, texts?: Texts): Answer;
 }
 
-/** Whose signatures a model's answers carry. */
+/** Returns the issuer of the signatures in a model's answers. */
 export function modelIssuer(
   model: string,
   { name, vendor, mend }: Pick<HttpUpstreamOptions, "name" | "vendor" | "mend">,
@@ -87,7 +87,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     }
   }
 
-  /** What a short prompt is made to is made at once. */
+  /** Short prompts are encoded synchronously. */
   function prepare(call: Call): Attempt | Promise<Attempt> {
     if (isLong(call)) return prepareLong(call);
     const protocol = spokenTo(call.prompt.protocol, call.target);
@@ -115,7 +115,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
       headers: headersFor(call, attempt.protocol),
       body,
       signal,
-      // A whole answer comes at once, when it is done.
+      // A whole answer arrives at once when it is complete.
       limits: prompt.stream ? limits : { ...limits, firstByteMs: limits.totalMs },
     };
     let incoming: Incoming;
@@ -144,7 +144,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     return protocol === "gemini" ? addressOf(place) : addresses[protocol] ??= addressOf(place);
   }
 
-  /** Whose signatures the model's answers carry. */
+  /** Issuer of the signatures in the model's answers. */
   function issuerOf(target: Target): string {
     return modelIssuer(target.model, options);
   }
@@ -196,7 +196,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     return extras?.tier === undefined ? { issuer } : { issuer, tier: extras.tier };
   }
 
-  /** The client's own body, edited where it must be. */
+  /** Relays the client's body with edited members. */
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
     const { client } = call;
     const relay = relayOf(protocol);
@@ -221,7 +221,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     };
   }
 
-  /** The prompt, written in another protocol. It is the call's, whose long arguments were read. */
+  /** Translates the prompt, whose long arguments are already parsed. */
   function translated(call: Call, { protocol, prompt }: { protocol: UpstreamProtocol; prompt: Prompt }): Attempt {
     const { target, model: row, dropped } = call;
     const issuer = issuerOf(target);
@@ -280,7 +280,7 @@ function fitting<T>(write: () => T): T {
   }
 }
 
-/** Whether there may be arguments in the prompt that take long to read: none are longer than the client's body. */
+/** True if tool arguments may be long: they cannot be longer than the client's body. */
 function isLong({ client }: Call): boolean {
   return sizeOf(client.body) > SHORT_TEXT;
 }

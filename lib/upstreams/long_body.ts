@@ -1,13 +1,13 @@
-/** Request bodies of many megabytes as bytes. */
+/** Encodes large request bodies. */
 import { inSlices, LONG_STEP } from "../scheduler.ts";
 import { encodeSteps } from "../json/utf8_steps.ts";
 
-/** A long text in UTF-8, encoded with turns for others in between. */
+/** Encodes a long text as UTF-8 in slices. */
 export async function encodeLong(text: string): Promise<Uint8Array<ArrayBuffer>> {
   return await inSlices(encodeSteps(text));
 }
 
-/** Whether a body is a text that is encoded so. */
+/** True if a text is long enough to be encoded in slices. */
 export function isLongText(body: unknown): body is string {
   return typeof body === "string" && body.length > LONG_STEP;
 }

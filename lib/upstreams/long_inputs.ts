@@ -1,6 +1,5 @@
 /**
- * JSON within JSON that takes long to read, arguments of tool calls and results of tools: read with turns for others,
- * before the prompt is written at once.
+ * Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it.
  */
 import type { Block, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject } from "../json/json.ts";
@@ -10,15 +9,15 @@ import type { Texts } from "../protocols/codec.ts";
 import { objectText } from "../protocols/gemini/results.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
-/** Protocols in which the input of a tool is an object; in the others it is text, as it is in the canonical form. */
+/** Protocols with tool input as an object. In the others it is text, as in the canonical form. */
 const OBJECT_INPUTS: ReadonlySet<UpstreamProtocol> = new Set<UpstreamProtocol>(["messages", "gemini"]);
 
-/** Longest time in which short texts are read one after the other, in milliseconds. */
+/** Longest time without yielding to the event loop, in milliseconds. */
 const SLICE_MS = 8;
 
 /**
- * The prompt with the `input` of its calls, and the `output` of results where the protocol wants objects of them too; the
- * same prompt where the protocol wants text, or all of them together are short. What is written of it is the same.
+ * Adds parsed `input` to tool calls, and parsed `output` to results if the protocol needs objects. Returns the same prompt
+ * if the protocol uses text or the texts are short. The encoded request is the same either way.
  */
 export async function readLongInputs(prompt: Prompt, protocol: UpstreamProtocol): Promise<Prompt> {
   if (!OBJECT_INPUTS.has(protocol)) return prompt;
@@ -27,14 +26,14 @@ export async function readLongInputs(prompt: Prompt, protocol: UpstreamProtocol)
   return { ...prompt, messages: await readAll(prompt.messages, textOf) };
 }
 
-/** The same for an answer, which is told to a client. */
+/** Adds parsed `input` to the tool calls of an answer for the client. */
 export async function readLongCalls(reply: Reply, protocol: Protocol): Promise<Reply> {
   if (!OBJECT_INPUTS.has(protocol) || lengthOf([reply], textOfCall) <= SHORT_TEXT) return reply;
   const [read = reply] = await readAll([reply], textOfCall);
   return read;
 }
 
-/** The inputs of the calls of a whole answer as the text that they are in the canonical form. */
+/** Serializes tool inputs of a whole answer, which are text in the canonical form. */
 export function writeLongInputs(answer: JsonObject, protocol: UpstreamProtocol): Promise<Texts> {
   return inSlices(writeInputs(inputsOf(answer, protocol)));
 }
@@ -73,7 +72,7 @@ function lengthOf(holders: readonly Holder[], textOf: TextOf): number {
   return length;
 }
 
-/** Those without such texts stay as they are. */
+/** Holders without parsed texts stay unchanged. */
 async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf): Promise<T[]> {
   const all: T[] = [];
   let end = performance.now() + SLICE_MS;
@@ -92,7 +91,7 @@ async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf):
   return all;
 }
 
-/** The text that is an object's in every protocol of objects. */
+/** Tool arguments, which every object protocol needs as an object. */
 function textOfCall(block: Block): string | undefined {
   return block.type === "tool_call" && block.custom !== true ? block.arguments : undefined;
 }
@@ -106,7 +105,7 @@ function withObject(block: Block, object: JsonObject | null): Block {
   return block.type === "tool_result" ? { ...block, output: object } : block;
 }
 
-/** The object that JSON text says; null where it says none. */
+/** Parses an object; null for anything else. */
 async function readObject(text: string): Promise<JsonObject | null> {
   try {
     const { value } = await readLongJson(text);

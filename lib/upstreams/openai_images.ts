@@ -1,40 +1,39 @@
-/** Images from OpenAI and from hosts that are asked the same way. */
+/** Upstreams with OpenAI's images API. */
 import type { Pricing } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { ImageCall, ImageFeed, ImageUpstream } from "../images/types.ts";
 import { writeJson } from "../json/json.ts";
 import type { Secret } from "../secret.ts";
-import { sendFailure, statusFailure } from "./openai_images/failures.ts";
+import { sendFailure, statusFailure } from "./openai_images/map_errors.ts";
 import { answerFeed, lateFeed, mergedFeed } from "./openai_images/feeds.ts";
 import { formBytes, formType, writeForm } from "./openai_images/multipart.ts";
 import { type Asking, writeEdit, writeMembers } from "./openai_images/request.ts";
-import { limitsFor } from "./time_limits.ts";
+import { limitsFor } from "./limits_for_call.ts";
 import type { Outgoing, TimeLimits, Transport } from "./transport.ts";
 import { imageAddressOf, type Vendor } from "./vendors.ts";
 
-/** What an upstream of images is made of. */
+/** Options of an images upstream. */
 export interface OpenaiImagesOptions {
-  /** Its name in the configuration. */
+  /** Upstream name in the configuration. */
   name: string;
   vendor: Vendor;
   baseUrl: string;
   key: Secret | undefined;
-  /** `totalMs` is for a whole request; `idleMs` counts from the first bytes of an answer, and not in streams. */
+  /** `totalMs` limits the whole request. `idleMs` starts with the first bytes of an answer and does not apply to streams. */
   limits: TimeLimits;
-  /** Best one that keeps no idle connections: see `TransportOptions`. */
+  /** Use a transport without idle connections: see `TransportOptions`. */
   transport: Transport;
 }
 
 /**
- * Longest wait for a streamed answer's head, in milliseconds. After it the client gets its stream, and whatever the
- * upstream says comes in it: hosts that cannot stream say nothing for minutes.
+ * Longest wait for the response head of a stream, in milliseconds. After that the client's stream starts and carries any
+ * error: hosts that cannot stream send nothing for minutes.
  */
 const HEAD_WAIT_MS = 5_000;
 
 /**
- * Makes an upstream of images. An error after which the images may be under way all the same is final, so that nobody
- * asks for them twice. Of the usage that the host reports only the tokens of uploaded images are read, where they have a
- * price: images are billed by their size.
+ * Creates an images upstream. An error is final if the images may be under way, so that they are not generated twice. Images
+ * are billed by size; from the host's usage only the tokens of uploaded images are read, if they have a price.
  */
 export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream {
   const { vendor, baseUrl, key, transport } = options;
@@ -93,7 +92,7 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
         body: writeJson(writeMembers(request, asking)),
       };
     }
-    // Drawn after the uploads came, out of 122 random bits: nobody can have put it into them.
+    // 122 random bits drawn after the upload, so an upload cannot contain the boundary.
     const boundary = `sluice-${crypto.randomUUID()}`;
     const form = writeEdit(request, asking);
     return {
@@ -106,22 +105,22 @@ export function createOpenaiImages(options: OpenaiImagesOptions): ImageUpstream 
   return { create, close: () => transport.close() };
 }
 
-/** All prices that a model's requests may pay. */
+/** All current and future prices of a model. */
 function pricesOf({ pricing, price_changes }: ImageCall["model"]): readonly Pick<Pricing, "input_image">[] {
   return [pricing, ...price_changes];
 }
 
-/** Events of a stream do not tell to which of several images a preview belongs. */
+/** Stream events do not say which of several images a preview belongs to, so each image gets a call of its own. */
 function isSplit({ request, target }: ImageCall, stream: boolean): boolean {
   return request.n > 1 && (target.images?.single === true || (stream && request.partialImages > 0));
 }
 
-/** An image takes minutes, and nothing need come meanwhile: neither a head, nor a byte, nor the next event. */
+/** An image takes minutes without any byte, so only the total time is limited. */
 function timesOf({ connectMs, idleMs, totalMs }: TimeLimits, stream: boolean): TimeLimits {
   return { connectMs, firstByteMs: totalMs, idleMs: stream ? totalMs : idleMs, totalMs, begins: "body" };
 }
 
-/** The first that starts. @throws where none does: a final error or the client's own, if there is one among them */
+/** Resolves to the first call that starts. @throws if none does: preferably a final error or an invalid request */
 async function asOne(starts: readonly Promise<ImageFeed>[]): Promise<ImageFeed> {
   try {
     return await Promise.any(starts);
@@ -132,7 +131,7 @@ async function asOne(starts: readonly Promise<ImageFeed>[]): Promise<ImageFeed> 
   }
 }
 
-/** Waits for a start, but not for long. */
+/** Waits for a start, at most `HEAD_WAIT_MS`. */
 async function withinHeadWait(start: Promise<unknown>): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const wait = new Promise<void>((resolve) => {

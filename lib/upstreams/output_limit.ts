@@ -1,24 +1,24 @@
-/** Limits of the answer that are lower than an upstream takes: the gateway cuts the answer itself. */
+/** Enforces output limits that are lower than the upstream accepts, by cutting the answer. */
 import { Folder, unfold } from "../protocols/canonical/fold.ts";
 import type { Block, BlockOf, Event, Reply } from "../protocols/canonical/types.ts";
 import { loadTokenCounter, type TokenCounter, tokenPieces } from "../o200k/mod.ts";
 import { wholeEnd } from "../json/surrogates.ts";
 import type { EventFeed } from "./upstream.ts";
 
-/** More characters than any token of o200k_base has. */
+/** Upper bound on the characters of an o200k_base token. */
 const LONGEST_TOKEN = 256;
 
 /**
- * A feed whose answer has at most `limit` tokens, reasoning included; one that is cut ends as `length`. The upstream is
- * read to its end, as only its usage tells how much reasoning there was and what the answer costs; the usage passes as
- * it is. The few tokens come together, after the upstream's last.
+ * Limits an answer to `limit` tokens, reasoning included; a cut answer finishes with `length`. The upstream is read to its
+ * end, because only its final usage has the reasoning tokens and the cost. All content is sent after the upstream's last
+ * event.
  */
 export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
   const folder = new Folder();
   let room = limit * LONGEST_TOKEN;
   let isTooLong = false;
 
-  /** What is certainly beyond the limit is not kept, however much an upstream says. */
+  /** Discards text that is certainly beyond the limit, so that memory stays bounded. */
   function keep(event: Event): void {
     if (event.type !== "delta") return folder.push(event);
     const text = event.text.slice(0, wholeEnd(event.text, room));
@@ -55,18 +55,18 @@ function withoutStart(reply: Reply): Event[] {
   return unfold(reply).slice(1);
 }
 
-/** The upstream's own count says so. Zero tokens is what some hosts say for what they do not know. */
+/** True if the upstream's count is within the limit. Some hosts report 0 for unknown. */
 function fits({ finish, usage: { completion = 0 } }: Reply, limit: number): boolean {
   return finish !== "length" && completion > 0 && completion <= limit;
 }
 
 function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
   let left = limit - hiddenTokens(reply, counter);
-  // A call that the upstream itself has cut is beyond the client's lower limit in any case.
+  // A tool call cut by the upstream's higher limit is also beyond the client's limit.
   const isBroken = reply.finish === "length" && reply.blocks.at(-1)?.type === "tool_call";
   let isCut = left < 0;
   const blocks = (isBroken ? reply.blocks.slice(0, -1) : reply.blocks).flatMap((block): Block[] => {
-    // What ran at the vendor is paid for, and is no text of the model's.
+    // Results of hosted tools are already paid for and are not output text.
     if (block.type === "foreign") return [block];
     if (isCut) return [];
     const fitted = fitBlock(block, left, counter);
@@ -79,7 +79,7 @@ function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
   return { ...others, blocks, finish: "length" };
 }
 
-/** Tokens of reasoning that the upstream bills beyond the text that it shows. */
+/** Billed reasoning tokens beyond the visible reasoning text. */
 function hiddenTokens({ blocks, usage: { reasoning = 0 } }: Reply, counter: TokenCounter): number {
   let shown = 0;
   for (const block of blocks) if (block.type === "reasoning") shown += counter.count(block.text);
@@ -92,7 +92,7 @@ interface Fitted {
   isWhole: boolean;
 }
 
-/** As much of a block as there is room for. A call is whole or left out. */
+/** Cuts a block to the remaining tokens. Tool calls are kept whole or left out. */
 function fitBlock(block: Block, room: number, counter: TokenCounter): Fitted {
   switch (block.type) {
     case "text":
@@ -114,7 +114,7 @@ function fitText(block: BlockOf<"text" | "refusal" | "reasoning">, room: number,
   for (const piece of tokenPieces(block.text, counter)) {
     if (piece === undefined) continue;
     if (tokens + piece.tokens > room) {
-      // Signatures and places of citations hold for the whole text only.
+      // Signatures and citation offsets are valid for the whole text only.
       return { blocks: text === "" ? [] : [{ type: block.type, text }], tokens, isWhole: false };
     }
     text += piece.text;

@@ -1,40 +1,40 @@
 /**
- * URLs for `fetch` whose hosts were judged. Over plain HTTP/1.1 the URL is that of the very address. Over TLS the runtime
- * looks the name up again, and a host that is swapped in between has no certificate for it: it gets no request.
+ * URLs for `fetch` with checked hosts. Over plain HTTP/1.1 the URL contains the checked address. Over TLS the runtime
+ * resolves the name again; a host swapped in between has no valid certificate and gets no request.
  */
 import { isAddress } from "../access/networks.ts";
 import { type AddressGuard, allowedAddresses } from "./address_guard.ts";
 import { proxyFor } from "./proxies.ts";
 
-/** How long a judgement holds, in milliseconds. */
+/** Lifetime of a check, in milliseconds. */
 const JUDGED_MS = 30_000;
 
-/** Time for one of several addresses to take a connection, in milliseconds. */
+/** Time for one of several addresses to accept a connection, in milliseconds. */
 const TRY_MS = 2_000;
 
-/** Where a request goes: the URL, and the header `host` where it differs from the URL's. */
+/** URL of a request, and its `host` header if that differs. */
 export interface PinnedUrl {
   url: string;
   headers: Readonly<Record<string, string>>;
 }
 
-/** URLs by those of the configuration. */
+/** Checked URLs by configured URL. */
 export interface PinnedUrls {
-  /** @throws {BlockedAddress}; what the lookup says */
+  /** @throws {BlockedAddress}, or the resolver's error */
   of(url: string): Promise<PinnedUrl>;
-  /** Has a name looked up again: it could not be connected to where it was. */
+  /** Discards a check, so that the name is resolved again after a failed connection. */
   forget(url: string): void;
 }
 
-/** @param pins false: names are judged, and the runtime looks them up again */
+/** Creates the cache of checked URLs. @param pins false: only check names, and let the runtime resolve them again */
 export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefined; pins: boolean }): PinnedUrls {
   const judged = new Map<string, { address: string | undefined; until: number }>();
 
-  /** The address to connect to; `undefined` where the name is to be used. */
+  /** Returns the address to connect to; `undefined` to use the name. */
   async function judge(url: URL): Promise<string | undefined> {
     const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
     const isProxied = proxyFor(url.href, (name) => Deno.env.get(name)) !== undefined;
-    // A proxy looks names up by itself.
+    // A proxy resolves names itself.
     if (isProxied && !isAddress(hostname)) return undefined;
     const addresses = await allowedAddresses(hostname, { guard });
     if (isProxied || !pins || url.protocol !== "http:" || isAddress(hostname)) return undefined;
@@ -59,7 +59,7 @@ export function createPinnedUrls({ guard, pins }: { guard: AddressGuard | undefi
   };
 }
 
-/** The first of several addresses that takes a connection; where none does, the first. */
+/** Returns the first address that accepts a connection, or the first of all. */
 async function firstOpen(addresses: readonly string[], port: number): Promise<string | undefined> {
   const [first, ...others] = addresses;
   if (others.length === 0) return first;
@@ -68,7 +68,7 @@ async function firstOpen(addresses: readonly string[], port: number): Promise<st
       (await Deno.connect({ hostname, port, signal: AbortSignal.timeout(TRY_MS) })).close();
       return hostname;
     } catch {
-      // The next one may.
+      // Try the next address.
     }
   }
   return first;

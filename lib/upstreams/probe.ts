@@ -1,6 +1,6 @@
 /**
- * Requests to an upstream that carry nothing of a client's and cost nothing: the list of its models, and a request without
- * a model, which must fail as bad and not as unauthorized.
+ * Probes of an upstream that contain no client data and cost nothing: the model list, and a request without a model, which
+ * must fail with 400 and not 401.
  */
 import type { Secret } from "../secret.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
@@ -9,39 +9,39 @@ import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
 import { addressOf, type Vendor, type VendorName, vendorOf } from "./vendors.ts";
 
-/** Longest text that is read of an answer where only an error's words matter, in UTF-16 code units. */
+/** Longest error text that is read, in UTF-16 code units. */
 const ERROR_LENGTH = 64 * 1024;
 
-/** The upstream that is asked. */
+/** The probed upstream. */
 export interface ProbedHost {
   vendor: VendorName;
-  /** Its address, without a slash at the end. */
+  /** Base URL without a trailing slash. */
   baseUrl: string;
   key: Secret | undefined;
   protocols: readonly UpstreamProtocol[] | undefined;
-  /** Judges what it resolves to; absent: metadata addresses are refused. */
+  /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard | undefined;
 }
 
-/** How it is asked. */
+/** Options of a probe. */
 export interface ProbeOptions {
-  /** It allows the header `host`. */
+  /** Must allow the `host` header. */
   client: Deno.HttpClient;
   signal: AbortSignal;
-  /** Longest text that is read of an answer, in UTF-16 code units. */
+  /** Longest text that is read, in UTF-16 code units. */
   mostText: number;
 }
 
-/** What it is asked. */
+/** Request of a probe. */
 export interface ProbeRequest {
   path: string;
-  /** Whether the key goes along. */
+  /** True to send the key. */
   key: boolean;
-  /** Absent: it is a GET. */
+  /** Absent: a GET request. */
   body?: string;
 }
 
-/** What it answered. */
+/** Answer of a probe. */
 export interface ProbeReply {
   status: number;
   location: string | null;
@@ -49,7 +49,7 @@ export interface ProbeReply {
   text: string;
 }
 
-/** Sends one request. Redirects are answers: following one would carry the key elsewhere. @throws where there is no answer */
+/** Sends one probe. Redirects are not followed, because that would send the key to another host. @throws without an answer */
 export async function askHost(
   { vendor, baseUrl, key, guard }: ProbedHost,
   request: ProbeRequest,
@@ -83,7 +83,7 @@ export async function askHost(
   return { status, location: headers.get("location"), date: headers.get("date"), text };
 }
 
-/** The list of models. */
+/** Request for the model list. */
 export function modelList({ vendor }: Pick<ProbedHost, "vendor">, { key }: { key: boolean }): ProbeRequest {
   if (vendor === "anthropic") return { path: "/v1/models?limit=1000", key };
   return { path: vendor === "gemini" ? "/models?pageSize=1000" : "/models", key };
@@ -100,12 +100,12 @@ export function emptyRequest({ vendor: name, baseUrl, protocols }: ProbedHost): 
   };
 }
 
-/** Whether an answer says that the key is not accepted. Google refuses a wrong key as a bad request. */
+/** True if an answer rejects the key. Google rejects wrong keys with 400. */
 export function refusesKey({ status, text }: Pick<ProbeReply, "status" | "text">): boolean {
   return status === 401 || (status === 400 && /API[ _]key[ _](not valid|invalid|expired)/i.test(text));
 }
 
-/** Whether an answer may mean that the key is not accepted, where nothing but the key could be forbidden. */
+/** True if an answer may reject the key: for a probe, only the key can be forbidden. */
 export function mayRefuseKey(reply: Pick<ProbeReply, "status" | "text">): boolean {
   return reply.status === 403 || refusesKey(reply);
 }

@@ -1,4 +1,4 @@
-/** Every protocol an upstream may speak. A new one is a folder and a line here. */
+/** Protocols that upstreams may speak. A new protocol is a folder and a line here. */
 import { chatRelay } from "../protocols/chat/relay.ts";
 import { chatUpstream } from "../protocols/chat/upstream.ts";
 import { geminiUpstream } from "../protocols/gemini/mod.ts";
@@ -10,7 +10,7 @@ import { responsesUpstream } from "../protocols/responses/upstream.ts";
 import type { Protocol } from "../protocols/canonical/types.ts";
 import type { UpstreamCodec, UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
-/** The upstream's side of each protocol. */
+/** Upstream codecs by protocol. */
 export const UPSTREAM_CODECS: Readonly<Record<UpstreamProtocol, UpstreamCodec>> = {
   chat: chatUpstream,
   responses: responsesUpstream,
@@ -18,7 +18,7 @@ export const UPSTREAM_CODECS: Readonly<Record<UpstreamProtocol, UpstreamCodec>> 
   gemini: geminiUpstream,
 };
 
-/** Protocols that clients speak too, and that pass through. */
+/** Relays by protocol, for clients and upstreams with the same protocol. */
 export const RELAYS: Readonly<Record<Protocol, Relay>> = {
   chat: chatRelay,
   responses: responsesRelay,

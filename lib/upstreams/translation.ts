@@ -1,4 +1,4 @@
-/** A prompt in another protocol: adapted to the dialect, written, mended. */
+/** Translates a prompt: adapt to the target's dialect, encode, apply vendor quirks. */
 import type { Dropped } from "../protocols/canonical/dropped.ts";
 import type { Event, Machine, Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
@@ -10,31 +10,31 @@ import { requireAll } from "../protocols/translate/require_all.ts";
 import type { Mend } from "../protocols/quirks/mend.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 
-/** Where a prompt goes. */
+/** Target of a translation. */
 export interface Destination {
   protocol: UpstreamProtocol;
-  /** The model's id there. */
+  /** Model id at the upstream. */
   model: string;
   row: Model;
-  /** Whose signatures it can read. */
+  /** Issuer of the signatures that the target accepts. */
   issuer: string;
   mend: Mend;
   dropped: Dropped;
 }
 
-/** A request body, and the machines that undo on the answer what was done to the prompt. */
+/** A request body, and the state machines that reverse the adaptations in the answer. */
 export interface Translation {
   body: JsonObject;
-  /** A fresh machine per answer. */
+  /** Creates a machine for one answer. */
   restore: () => Machine<Event, Event>;
   /** As `Adapted.limit`. */
   limit?: number;
 }
 
 /**
- * Writes a prompt for its destination. Deterministic.
- * @throws {GatewayError} `invalid`, where leaving something out would change the meaning, or where the client required
- * every parameter and one is lost
+ * Encodes a prompt for a target. Deterministic.
+ * @throws {GatewayError} `invalid` if dropping something would change the meaning, or if the client requires all
+ * parameters and one is dropped
  */
 export function translatePrompt(
   prompt: Prompt,
@@ -55,7 +55,7 @@ export function translatePrompt(
   return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };
 }
 
-/** What an answer that passes through the canonical form has no place for. */
+/** Refuses or drops parameters that the canonical form cannot carry. */
 function oneAnswer(prompt: Prompt, dropped: Dropped): Prompt {
   if ((prompt.n ?? 1) > 1) {
     throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model gives one per request`, {

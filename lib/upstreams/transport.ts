@@ -1,4 +1,4 @@
-/** The way to an upstream and back: one function, over `fetch`. */
+/** The transport interface, and its implementation over `fetch`. */
 import { encodeLong, isLongText } from "./long_body.ts";
 import { GatewayError, upstreamTimeout } from "../errors.ts";
 import { abortable } from "../abort.ts";
@@ -6,61 +6,61 @@ import { pieceDecoder } from "../json/utf8_steps.ts";
 import { type Http1Request, type Http1Response, joinPieces } from "../http1/mod.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { createPinnedUrls } from "./pinned_urls.ts";
-import { createHosts, type Host } from "./reach.ts";
+import { createHostProbes, type HostReachability } from "./reachability.ts";
 
 /**
- * Time limits of one call. Over `fetch`, a host is reached when it has given a sign of life, to any call, since this one
- * began; one that has not is knocked at after half of `connectMs`.
+ * Time limits of one call. `fetch` does not report connections, so a host counts as reached once any call got bytes from
+ * it. After half of `connectMs` without that, the transport probes it with a connection of its own.
  */
 export type TimeLimits = Http1Request["limits"];
 
-/** One request to an upstream. `fetch` sends a stream in chunks even where its length is known. */
+/** One request to an upstream. `fetch` sends streams chunked even if their length is known. */
 export type Outgoing = Http1Request;
 
-/** An upstream's answer while it arrives. */
+/** An upstream's answer as it arrives. */
 export type Incoming = Http1Response;
 
-/** A body that is known as a whole and may be sent more than once. */
+/** A body that is in memory and may be sent more than once. */
 export type WholeBody = Exclude<Outgoing["body"], ReadableStream>;
 
 /** Sends requests to one upstream. */
 export interface Transport {
   /**
-   * @throws {GatewayError} `upstream` where nobody answers, with the fault `stale` where another connection may be all
-   * that is needed; `timeout`; or the reason the call's signal was aborted with
+   * @throws {GatewayError} `upstream` without an answer, with fault `stale` if a kept connection had ended; `timeout`; or
+   * the reason of the call's signal
    */
   send(outgoing: Outgoing): Promise<Incoming>;
   close(): void;
 }
 
-/** Most that is read after an answer's end, in bytes and in milliseconds. */
+/** Limits on draining a released answer, in bytes and milliseconds. A drained connection can be reused. */
 const REST_BYTES = 64 * 1024;
 const REST_MS = 1_000;
 
-/** Least time that a host has to open when it is knocked at, in milliseconds. */
-const KNOCK_MS = 100;
+/** Least time that a probed host has to accept a connection, in milliseconds. */
+const PROBE_MS = 100;
 
-/** How a transport treats its connections. */
+/** Connection options of a transport. */
 export interface TransportOptions {
   /**
-   * Idle connections kept per host. With 0 each call makes its own: a kept connection that the host is just closing
-   * fails in a way that does not tell whether the request arrived.
+   * Idle connections kept per host. With 0 each call opens a new one: a failure of a kept connection does not tell whether
+   * the request arrived, which matters for images.
    */
   idleConnections?: number;
-  /** Judges what hosts resolve to; absent: metadata addresses are refused. */
+  /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard | undefined;
 }
 
-/** How a transport over `fetch` speaks. */
+/** Options of a transport over `fetch`. */
 export interface FetchOptions extends TransportOptions {
-  /** Which HTTP: 1.1, which is the default; 2, at once; or what the host prefers, which is only known over TLS. */
+  /** HTTP version: 1.1 (default), 2 with prior knowledge, or negotiated over TLS. */
   version?: "1.1" | "2" | "any";
 }
 
 /**
- * A transport over `fetch`. HTTP/1.1 where the host can: a second stream over one HTTP/2 connection waits silently once the
- * peer's limit of streams is reached. Redirects are answers, not instructions: following one would carry the key elsewhere.
- * The runtime sends a request a second time whose kept connection ends before the answer, also where it had arrived whole.
+ * Creates a transport over `fetch`. HTTP/1.1 is preferred because HTTP/2 streams wait silently at the peer's stream limit.
+ * Redirects are not followed, because that would send the key to another host. Deno itself resends a request whose kept
+ * connection ends before the answer, even if the request had arrived.
  */
 export function createFetchTransport({ idleConnections = 256, version = "1.1", guard }: FetchOptions = {}): Transport {
   const client = Deno.createHttpClient({
@@ -69,10 +69,10 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1", g
     poolMaxIdlePerHost: idleConnections,
     allowHost: true,
   });
-  // HTTP/2 takes the name of the host from the URL.
+  // HTTP/2 takes the host name from the URL, so the URL cannot be pinned to an address.
   const urls = createPinnedUrls({ guard, pins: version === "1.1" });
   const released: Released = { stops: new Set(), closed: false };
-  const hosts = createHosts(undefined, guard);
+  const hosts = createHostProbes(undefined, guard);
   return {
     async send({ url, headers, body: given, signal, limits }) {
       const body = isLongText(given) ? await encodeLong(given) : isPieces(given) ? joinPieces(given) : given;
@@ -102,7 +102,7 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1", g
         finish();
         urls.forget(url);
         const error = failure(call.signal, "Cannot reach the model's upstream", cause);
-        // What failed before it was judged was never sent.
+        // A request that failed before the address check was never sent.
         throw error instanceof GatewayError && error.cause === cause && !isJudged
           ? error.with({ fault: "unreachable" })
           : error;
@@ -117,14 +117,13 @@ export function createFetchTransport({ idleConnections = 256, version = "1.1", g
   };
 }
 
-/** True for an error of `send` where no connection could be made: the request has certainly not arrived. */
+/** True if `send` failed before a connection existed, so the request cannot have arrived. */
 export function wasNeverSent(error: unknown): boolean {
   return error instanceof GatewayError && error.fault === "unreachable";
 }
 
 /**
- * True where a connection failed to be made: by its name, in the network or in TLS. Newer runtimes tell this in the cause of
- * what `fetch` throws, older ones in its message.
+ * True if no connection could be made (DNS, TCP or TLS). Deno reports this in the message of the error or of its cause.
  */
 function isUnreachable(thrown: unknown): boolean {
   if (!(thrown instanceof Error)) return false;
@@ -143,11 +142,11 @@ interface Call {
   released: Released;
 }
 
-/** The rests of answers that are being read. */
+/** Released answers that are still being drained. */
 interface Released {
-  /** Ends the reading of each. */
+  /** Stops each drain. */
   stops: Set<() => void>;
-  /** True: there is no more of it. */
+  /** True after `close`. */
   closed: boolean;
 }
 
@@ -205,7 +204,7 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
       if (over) return;
       over = true;
       finish();
-      // Aborting closes the connection at once.
+      // Aborting also closes the connection.
       call.abort();
       reader?.cancel().catch(() => {});
     },
@@ -218,7 +217,7 @@ function receive(response: Response, { call, watch, finish, released }: Call): I
   return incoming;
 }
 
-/** Resolves when there is nothing left to read, when that is too much, and when the call was aborted. */
+/** Drains an answer. Resolves at its end, at the size limit, or when the call is aborted. */
 async function readRest(reader: ReadableStreamDefaultReader<Uint8Array> | undefined): Promise<void> {
   try {
     for (let bytes = 0; bytes <= REST_BYTES;) {
@@ -227,11 +226,11 @@ async function readRest(reader: ReadableStreamDefaultReader<Uint8Array> | undefi
       bytes += piece.value.length;
     }
   } catch {
-    // The answer itself is complete.
+    // The caller already has the complete answer.
   }
 }
 
-/** The reason a call was given up for, or what the network said in our own words. */
+/** Returns the abort reason of a call, or the network error as a `GatewayError`. */
 function failure(signal: AbortSignal, message: string, cause: unknown): unknown {
   if (cause instanceof GatewayError) return cause;
   if (signal.aborted && signal.reason !== undefined) return signal.reason;
@@ -253,7 +252,10 @@ interface Watch {
 
 /** Watches the time with one timer that looks since when the upstream is waited for, instead of one timer per piece. */
 function startWatch(
-  { limits: { connectMs, firstByteMs, idleMs, totalMs, begins = "head" }, host }: { limits: TimeLimits; host: Host },
+  { limits: { connectMs, firstByteMs, idleMs, totalMs, begins = "head" }, host }: {
+    limits: TimeLimits;
+    host: HostReachability;
+  },
   expire: (error: GatewayError) => void,
 ): Watch {
   const started = performance.now();
@@ -288,12 +290,12 @@ function startWatch(
 
   /** Sees to it that the host gives a sign of life. Returns when to look again; a time that has come: it gives none. */
   function reach(now: number): number {
-    const knockAt = started + connectMs / 2;
-    if (now < knockAt) return knockAt;
+    const probeAt = started + connectMs / 2;
+    if (now < probeAt) return probeAt;
     if (lostAt === undefined) {
       // A process that was held up has not knocked in time: that is not the host's fault.
-      lostAt = Math.max(started + connectMs, now + KNOCK_MS);
-      host.knock(lostAt - now);
+      lostAt = Math.max(started + connectMs, now + PROBE_MS);
+      host.probe(lostAt - now);
     }
     return lostAt;
   }

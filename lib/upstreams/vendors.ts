@@ -1,31 +1,31 @@
-/** Vendors: one small value each. A host that speaks OpenAI's protocol needs none: it is `openai-compatible`. */
+/** Vendors, one value each. A host with OpenAI's protocol needs none: it is `openai-compatible`. */
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 
-/** Facts about a vendor that no request changes. */
+/** Constant facts about a vendor. */
 export interface Vendor {
-  /** Who can read the signatures of its answers; absent: the upstream itself, by its name in the configuration. */
+  /** Issuer of reasoning signatures; absent: the configured upstream itself. */
   issuer?: string;
-  /** Where it lives; absent: the configuration must say. */
+  /** Default base URL; absent: must be configured. */
   baseUrl?: string;
-  /** Whether it answers without a key. */
+  /** True if no key is needed. */
   keyless?: boolean;
-  /** The protocols it speaks, the preferred one first. */
+  /** Supported protocols, the preferred one first. */
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
-  /** Protocols that only some hosts or versions speak: used where the configuration says so. */
+  /** Protocols of some hosts or versions only; used if configured. */
   perhaps?: readonly UpstreamProtocol[];
-  /** Whether it refuses limits below the `leastTokens` of a protocol's dialect. Absent: that is not known. */
+  /** True if limits below the dialect's `leastTokens` are refused; absent: unknown. */
   hasLeastTokens?: boolean;
-  /** Headers that carry the key. */
+  /** Returns the headers with the key. */
   auth: (key: string) => Record<string, string>;
-  /** Whether it makes pictures, asked for as OpenAI's are. */
+  /** True if it has OpenAI's images API. */
   images?: boolean;
-  /** Paths that differ from the usual ones. */
+  /** Paths that differ from the defaults. */
   paths?: Partial<Record<UpstreamProtocol, string>>;
 }
 
 const bearer: Vendor["auth"] = (key) => ({ authorization: `Bearer ${key}` });
 
-/** Vendors by the name the configuration gives them. */
+/** Vendors by their name in the configuration. */
 export const VENDORS = {
   openai: {
     issuer: "openai",
@@ -75,15 +75,15 @@ export const VENDORS = {
   "openai-compatible": { protocols: ["chat"], perhaps: ["responses"], keyless: true, auth: bearer, images: true },
 } as const satisfies Record<string, Vendor>;
 
-/** A vendor that is reached over the network. */
+/** Name of a vendor that is reached over the network. */
 export type VendorName = keyof typeof VENDORS;
 
-/** The vendor of this name. */
+/** Returns a vendor by name. */
 export function vendorOf(name: VendorName): Vendor {
   return VENDORS[name];
 }
 
-/** Every protocol that the configuration may name for a vendor. */
+/** Returns all protocols that may be configured for a vendor. */
 export function spokenBy({ protocols, perhaps = [] }: Vendor): readonly UpstreamProtocol[] {
   return [...protocols, ...perhaps];
 }
@@ -95,7 +95,7 @@ const PATHS: Readonly<Record<UpstreamProtocol, string>> = {
   gemini: "/models/",
 };
 
-/** Where a request goes. Gemini's address names the model and whether the answer is streamed. */
+/** Returns the URL of a request. Gemini's URL contains the model and the streaming mode. */
 export function addressOf(
   { vendor, baseUrl, protocol, model, stream }: {
     vendor: Vendor;
@@ -112,7 +112,7 @@ export function addressOf(
   return `${base}${path}${name}:${stream ? "streamGenerateContent?alt=sse" : "generateContent"}`;
 }
 
-/** Where pictures are asked for: made from words, or edited. */
+/** Returns the URL of image generations or edits. */
 export function imageAddressOf(baseUrl: string, kind: "generation" | "edit"): string {
   return `${withoutSlash(baseUrl)}/images/${kind === "edit" ? "edits" : "generations"}`;
 }

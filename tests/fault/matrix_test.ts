@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { CLIENTS } from "../../lib/upstreams/way.ts";
+import { TRANSPORT_KINDS } from "../../lib/upstreams/select_transport.ts";
 import { PROTOCOLS } from "../upstreams/said.ts";
 import { FAULTS } from "./matrix/faults.ts";
 import { SPOKEN } from "./matrix/said.ts";
@@ -13,12 +13,14 @@ function sample(): { cell: Cell; carrier: number }[] {
   return FAULTS.flatMap((fault, index) =>
     [true, false].flatMap((stream, kind) => {
       const pair = PAIRS[(index * 2 + kind) % PAIRS.length];
-      return pair === undefined ? [] : [{ cell: { fault, stream, ...pair }, carrier: (index + kind) % CLIENTS.length }];
+      return pair === undefined
+        ? []
+        : [{ cell: { fault, stream, ...pair }, carrier: (index + kind) % TRANSPORT_KINDS.length }];
     })
   );
 }
 
-for (const [number, transport] of CLIENTS.entries()) {
+for (const [number, transport] of TRANSPORT_KINDS.entries()) {
   Deno.test(`faults on the wire, over ${transport}: the client is told in its own words, pays nothing, and nothing is left over`, async () => {
     await using bench = startBench(transport);
     for (const { cell, carrier } of sample()) {

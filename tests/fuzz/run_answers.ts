@@ -1,7 +1,7 @@
 /** Broken answers of upstreams for a whole gateway, and what must be so afterwards. */
 import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import type { Client } from "../../lib/upstreams/way.ts";
+import type { TransportKind } from "../../lib/upstreams/select_transport.ts";
 import type { Seen } from "../fault/matrix/fault.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";
 import { endOf } from "../fault/matrix/seen.ts";
@@ -15,7 +15,7 @@ import { brokenAnswer } from "./answers.ts";
 export interface AnswersOptions {
   seed: number;
   answers: number;
-  transport: Client;
+  transport: TransportKind;
 }
 
 const AT_ONCE = 8;

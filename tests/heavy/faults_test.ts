@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { CLIENTS } from "../../lib/upstreams/way.ts";
+import { TRANSPORT_KINDS } from "../../lib/upstreams/select_transport.ts";
 import type { WireFault } from "../fault/matrix/fault.ts";
 import { FAULTS, GROUPS } from "../fault/matrix/faults.ts";
 import { SPOKEN } from "../fault/matrix/said.ts";
@@ -23,7 +23,7 @@ Deno.test("every fault, for every protocol, over every transport: told in the cl
   const met: Met[] = [];
   const failures: string[] = [];
   const descriptors: number[] = [];
-  for (const transport of CLIENTS) {
+  for (const transport of TRANSPORT_KINDS) {
     let bench = startBench(transport);
     for (const fault of FAULTS) {
       for (const cell of cellsOf(fault)) {
@@ -39,7 +39,7 @@ Deno.test("every fault, for every protocol, over every transport: told in the cl
     }
     await end(bench);
   }
-  const requests = PROTOCOLS.length * SPOKEN.length * 2 * CLIENTS.length * FAULTS.length;
+  const requests = PROTOCOLS.length * SPOKEN.length * 2 * TRANSPORT_KINDS.length * FAULTS.length;
   await publish("faults", {
     faults: FAULTS.length,
     cells: requests,
@@ -92,7 +92,7 @@ function mibOf(met: readonly Met[]): number {
 
 /** How often each was seen, over each transport. */
 function seensOf(met: readonly Met[]): Record<string, Seens> {
-  return Object.fromEntries(CLIENTS.map((transport) => {
+  return Object.fromEntries(TRANSPORT_KINDS.map((transport) => {
     const seens: Record<string, number> = {};
     for (const { seen } of met.filter((one) => one.transport === transport)) {
       seens[seen] = (seens[seen] ?? 0) + 1;

@@ -1,6 +1,6 @@
 import { assert } from "@std/assert";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
-import { CLIENTS } from "../../lib/upstreams/way.ts";
+import { TRANSPORT_KINDS } from "../../lib/upstreams/select_transport.ts";
 import { fuzz, startFuzzed } from "../fuzz/run.ts";
 import { fuzzAnswers } from "../fuzz/run_answers.ts";
 import { publish } from "./figures.ts";
@@ -61,8 +61,8 @@ Deno.test(`${REQUESTS} broken requests (seed ${SEED}): no failure, no hang, noth
 Deno.test(`${ANSWERS} broken answers of upstreams (seed ${SEED}): each client is told in its own words, nothing stays`, async () => {
   const start = performance.now();
   const seen: Record<string, Record<string, number>> = {};
-  for (const [number, transport] of CLIENTS.entries()) {
-    const part = { seed: SEED + number, answers: Math.ceil(ANSWERS / CLIENTS.length), transport };
+  for (const [number, transport] of TRANSPORT_KINDS.entries()) {
+    const part = { seed: SEED + number, answers: Math.ceil(ANSWERS / TRANSPORT_KINDS.length), transport };
     seen[transport] = Object.fromEntries([...await fuzzAnswers(part)].map(([name, count]) => [String(name), count]));
   }
   await publish("fuzz_answers", {

@@ -1,32 +1,32 @@
-/** Reads JSON that is mostly images: their base64 is cut out while it arrives, the little that is left is parsed. */
+/** Reads JSON that is mostly base64: images are cut out as they arrive and the small rest is parsed. */
 import { GatewayError } from "../../errors.ts";
 import { type Json, parseJson } from "../../json/json.ts";
 
-/** Base64 as it stood in the JSON text, in pieces, escapes and all. */
+/** Chunks of base64 as in the JSON text, escapes included. */
 export type RawImage = readonly string[];
 
-/** A reader of one JSON text. */
+/** Incremental reader of one JSON text. */
 export interface ImageCutter {
-  /** Takes the next text; answers the images that end in it. @throws {GatewayError} `upstream` past a limit */
+  /** Reads the next text and returns the images that end in it. @throws {GatewayError} `upstream` above a limit */
   push(text: string): RawImage[];
   /**
-   * What is left when the text is over, the images replaced by short strings.
-   * @throws {GatewayError} `upstream` where it is no JSON or breaks off
+   * Parses the rest, with images replaced by short strings.
+   * @throws {GatewayError} `upstream` for invalid or incomplete JSON
    */
   end(): Json;
 }
 
-/** Longest image, in characters of base64: three times the largest a plain file of 3840x2160 pixels takes. */
+/** Longest image in base64 characters: three times an uncompressed image of 3840x2160 pixels. */
 const PICTURE_LENGTH = 128 * 1024 * 1024;
 
-/** Longest text beside the images, in characters: ten prompts as the upstream has revised them, many times over. */
+/** Longest text besides the images, in characters; enough for many revised prompts. */
 const REST_LENGTH = 4 * 1024 * 1024;
 
-/** Longest name of a member that matters here, in characters. */
+/** Characters of a member name that are compared. */
 const NAME_LENGTH = 16;
 
 /**
- * Starts a reader.
+ * Creates a reader.
  * @param where `answer`: images are the members `b64_json` of the objects in the list `data`; `event`: the text itself
  * is one object with such a member
  */
@@ -35,15 +35,15 @@ export function imageCutter(where: "answer" | "event"): ImageCutter {
   const rest: string[] = [];
   let restLength = 0;
   const levels: string[] = [];
-  /** The last of `{ [ , :` outside strings: tells names from values. */
+  /** Last of `{ [ , :` outside strings; tells names from values. */
   let mark = "";
   let inString = false;
   let escaped = false;
-  /** Name of the latest member, of the latest one in the outermost object, and whether one is being read. */
+  /** Latest member name, latest name in the outermost object, and whether a name is being read. */
   let name = "";
   let topName = "";
   let inName = false;
-  /** The image that is being read. */
+  /** Image being read. */
   let image: string[] | undefined;
   let imageLength = 0;
   let count = 0;
@@ -59,7 +59,7 @@ export function imageCutter(where: "answer" | "event"): ImageCutter {
       (where === "event" || topName === "data");
   }
 
-  /** Takes a character outside of images; answers whether an image starts after it. */
+  /** Reads a character outside images; true if an image starts after it. */
   function step(letter: string): boolean {
     if (inString) {
       if (escaped) escaped = false;
@@ -95,9 +95,9 @@ export function imageCutter(where: "answer" | "event"): ImageCutter {
     return false;
   }
 
-  /** Takes what belongs to the image; answers where it ends, or the text's end. */
+  /** Reads a part of an image; returns its end or the end of the text. */
   function takeImage(text: string, { at, into }: { at: number; into: string[] }): number {
-    // A quote inside base64 would be escaped, but there is none in base64.
+    // Base64 contains no quotes.
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
     imageLength += end - at;

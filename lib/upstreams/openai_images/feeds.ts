@@ -1,25 +1,25 @@
-/** Answers as feeds of the image pipeline: one answer, one that is still to come, or several in parallel. */
+/** Image feeds of one answer, of a pending answer, and of several parallel answers. */
 import { GatewayError } from "../../errors.ts";
 import type { ImageEvent, ImageFeed, ImageRequest } from "../../images/types.ts";
 import type { Incoming } from "../transport.ts";
-import { asFinal } from "./failures.ts";
+import { asFinal } from "./map_errors.ts";
 import { readImage } from "./raw_images.ts";
 import { readAnswer, type Sent } from "./read_answer.ts";
 
-/** What an answer is for. */
+/** Context of an answer. */
 interface Asked {
   request: ImageRequest;
-  /** How many images the host was asked for. */
+  /** Number of images in this call. */
   n: number;
-  /** Aborted when nobody wants the images any more. */
+  /** Aborts when the images are no longer wanted. */
   signal: AbortSignal;
-  /** Whether it matters what the answer reports of uploaded images. */
+  /** True if reported tokens of uploaded images are billed. */
   readsUsage: boolean;
 }
 
 /**
- * The images of one answer. Where it fails before the first, `read` throws; later, the images that are still missing
- * fail. What comes after the last image is not read.
+ * Reads the images of one answer. A failure before the first image throws; a later one fails the missing images. Data after
+ * the last image is not read.
  */
 export function answerFeed(incoming: Incoming, { request, n, signal, readsUsage }: Asked): ImageFeed {
   const sent = readAnswer(incoming, { readsUsage });
@@ -154,7 +154,7 @@ export function mergedFeed(starts: readonly Promise<ImageFeed>[], cancel: () => 
   };
 }
 
-/** Lets a promise fail that maybe nobody waits for any more. */
+/** Marks a rejection as handled. */
 function quiet<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

@@ -1,4 +1,4 @@
-/** Forms with files, written as a stream: an upload is never copied as a whole. */
+/** Writes forms with files as a stream, so that uploads are not copied as a whole. */
 
 /** A file of a form. */
 export interface FormFile {
@@ -10,7 +10,7 @@ export interface FormFile {
   bytes: Uint8Array;
 }
 
-/** What a form holds, in the order it is written: texts, then files. */
+/** Fields of a form, written before its files. */
 export interface Form {
   fields: readonly (readonly [name: string, value: string])[];
   files: readonly FormFile[];

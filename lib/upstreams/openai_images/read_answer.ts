@@ -1,12 +1,12 @@
-/** Answers of image hosts, read while they arrive: whole ones and streams of events. */
+/** Reads whole answers and event streams of image hosts as they arrive. */
 import { GatewayError } from "../../errors.ts";
 import { sseReader } from "../../server/sse.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Incoming } from "../transport.ts";
 import { imageCutter, type RawImage } from "./cut_images.ts";
-import { innerFailure } from "./failures.ts";
+import { innerFailure } from "./map_errors.ts";
 
-/** An image or a preview, with what the host says of its place. */
+/** An image or preview, with its index as reported by the host. */
 export interface Sent {
   type: "image" | "preview";
   raw: RawImage;
@@ -21,13 +21,13 @@ export interface Sent {
 /** Most bytes of one answer: ten images of 40 MB in base64, and room. */
 const ANSWER_BYTES = 512 * 1024 * 1024;
 
-/** Longest event, in characters: an image of the largest length and what stands beside it. */
+/** Longest event in characters: the largest image and its other members. */
 const EVENT_LENGTH = 136 * 1024 * 1024;
 
 /**
  * Images as they come.
- * @param readsUsage a whole answer reports its usage after the images: the last one waits for that
- * @throws {GatewayError} `upstream` where the answer breaks off, cannot be read or is too much; what the host itself says
+ * @param readsUsage true to delay the last image of a whole answer until its usage has arrived
+ * @throws {GatewayError} `upstream` for an incomplete, unreadable or too large answer; the host's own error
  */
 export function readAnswer(incoming: Incoming, { readsUsage }: { readsUsage: boolean }): AsyncGenerator<Sent> {
   const isStream = /^text\/event-stream\b/i.test(incoming.header("content-type") ?? "");
@@ -56,7 +56,7 @@ async function* withUsage(incoming: Incoming): AsyncGenerator<Sent> {
   if (last !== undefined) yield last;
 }
 
-/** Returns what stands beside the images. */
+/** Returns the answer without its images. */
 async function* readWhole(incoming: Incoming): AsyncGenerator<Sent, JsonObject> {
   const cutter = imageCutter("answer");
   for await (const text of texts(incoming)) {

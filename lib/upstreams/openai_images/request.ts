@@ -4,17 +4,17 @@ import type { ImageRequest, InputImage } from "../../images/types.ts";
 import { type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { Form, FormFile } from "./multipart.ts";
 
-/** How a host is asked. */
+/** Parameters of one call. */
 export interface Asking {
   target: Target;
-  /** How many images this one request is for. */
+  /** Number of images in this call. */
   n: number;
   stream: boolean;
 }
 
 /**
- * Members of a request. What the host would do anyway (`background: auto`) is left out, as smaller hosts do not know the
- * members for it. What the gateway does not read goes along unless a member of its own has that name.
+ * Writes the members of a request. Defaults (`background: auto`) are left out, because smaller hosts reject unknown
+ * members. Unknown client members pass unless the gateway sets the same name.
  */
 export function writeMembers(request: ImageRequest, { target, n, stream }: Asking): JsonObject {
   const { single, addresses, own_format: ownFormat } = target.images ?? {};
@@ -36,7 +36,7 @@ export function writeMembers(request: ImageRequest, { target, n, stream }: Askin
   };
 }
 
-/** The same as a form with the images: one is `image`, several are `image[]` each. */
+/** Writes a request as a form: one file is `image`, several are `image[]`. */
 export function writeEdit(request: ImageRequest, asking: Asking): Form {
   const fields = Object.entries(writeMembers(request, asking)).flatMap(([name, value]) => fieldsOf(name, value));
   const { images, mask } = request;
@@ -46,7 +46,7 @@ export function writeEdit(request: ImageRequest, asking: Asking): Form {
   return { fields, files };
 }
 
-/** A field that came several times goes out several times. */
+/** Repeated fields stay repeated. */
 function fieldsOf(name: string, value: Json | undefined): [string, string][] {
   if (value === undefined) return [];
   if (Array.isArray(value)) return value.flatMap((item) => fieldsOf(name, item));

@@ -3,7 +3,7 @@ import { assert, assertEquals } from "@std/assert";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import type { UpstreamProtocol } from "../../../lib/protocols/upstream_codec.ts";
-import type { Client } from "../../../lib/upstreams/way.ts";
+import type { TransportKind } from "../../../lib/upstreams/select_transport.ts";
 import { assertSameBill, streamedBill, wholeBill } from "../../request/bills.ts";
 import { TOLD } from "../../request/spoken.ts";
 import { model, startGateway, type TestGateway, upstream } from "../../upstreams/gateway.ts";
@@ -65,7 +65,7 @@ const PATIENCE_MS = 20_000;
 const FLOOD_BYTES = 256 * 1024 ** 2;
 
 /** Starts a gateway whose requests are carried by this client. */
-export function startBench(transport: Client): Bench {
+export function startBench(transport: TransportKind): Bench {
   const wire = startWire(
     new Map(FAULTS.flatMap(({ name, play, resets = false }) => play === undefined ? [] : [[name, { play, resets }]])),
     () => read.promise,
@@ -204,7 +204,7 @@ export function startBench(transport: Client): Bench {
 }
 
 /** What must be seen. Clients of messages know a status of their own for those that are too busy. */
-export function expected({ fault, client, spoken, stream }: Cell, transport: Client): readonly Seen[] {
+export function expected({ fault, client, spoken, stream }: Cell, transport: TransportKind): readonly Seen[] {
   const kind = stream ? "streamed" : "whole";
   const seen = fault.of?.[spoken]?.[kind] ?? (transport === "fetch" ? fault.overFetch?.[kind] : undefined) ??
     fault[kind];

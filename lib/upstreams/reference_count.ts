@@ -1,15 +1,15 @@
-/** Who still needs a set of upstreams: when others have taken their place, they are closed once nobody does. */
+/** Counts references to a set of upstreams, so that a replaced set is closed after its last use. */
 
-/** Those who use something. */
-export interface Uses {
-  /** Begins a use. What it returns ends it, once. */
+/** References to a resource. */
+export interface ReferenceCount {
+  /** Adds a reference. The returned function removes it once. */
   begin(): () => void;
-  /** Resolves when nobody uses it. */
+  /** Resolves when there are no references. */
   over(): Promise<void>;
 }
 
-/** Starts without any use. */
-export function createUses(): Uses {
+/** Creates a counter at zero. */
+export function createReferenceCount(): ReferenceCount {
   let count = 0;
   let waiting: (() => void)[] = [];
   return {

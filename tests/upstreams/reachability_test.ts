@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { createHosts } from "../../lib/upstreams/reach.ts";
+import { createHostProbes } from "../../lib/upstreams/reachability.ts";
 import type { TimeLimits, Transport } from "../../lib/upstreams/transport.ts";
 import { startDeaf } from "./deaf_host.ts";
 import { model, oneModel, startGateway, upstream } from "./gateway.ts";
@@ -85,7 +85,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
 
 Deno.test("a host is knocked at once for all who wait, and its refusal is an answer", async () => {
   const knocks: ReturnType<typeof Promise.withResolvers<void>>[] = [];
-  const hosts = createHosts(() => {
+  const hosts = createHostProbes(() => {
     const knock = Promise.withResolvers<void>();
     knocks.push(knock);
     return knock.promise;
@@ -94,13 +94,13 @@ Deno.test("a host is knocked at once for all who wait, and its refusal is an ans
   assertEquals(hosts.of("https://one.example/v2"), host);
   assert(hosts.of("https://two.example/v1") !== host && hosts.of("http://one.example/v1") !== host);
   assertEquals(host.aliveAt, -Infinity);
-  host.knock(1_000);
-  host.knock(1_000);
+  host.probe(1_000);
+  host.probe(1_000);
   assertEquals(knocks.length, 1);
   knocks[0]?.reject(new Error("refused"));
   await new Promise((resolve) => setTimeout(resolve, 0));
   assert(host.aliveAt > 0);
-  host.knock(1_000);
+  host.probe(1_000);
   assertEquals(knocks.length, 2);
   knocks[1]?.resolve();
   await new Promise((resolve) => setTimeout(resolve, 0));
@@ -109,12 +109,12 @@ Deno.test("a host is knocked at once for all who wait, and its refusal is an ans
 
 Deno.test("addresses are knocked at where requests go", async () => {
   const asked: [string, number][] = [];
-  const hosts = createHosts(({ hostname, port }) => {
+  const hosts = createHostProbes(({ hostname, port }) => {
     asked.push([hostname, port]);
     return Promise.resolve();
   });
   for (const url of ["https://a.example/v1", "http://a.example/v1", "http://[::1]:81/v1", "https://a.example:444"]) {
-    hosts.of(url).knock(1_000);
+    hosts.of(url).probe(1_000);
   }
   assertEquals(asked, [["a.example", 443], ["a.example", 80], ["::1", 81], ["a.example", 444]]);
   await new Promise((resolve) => setTimeout(resolve, 0));

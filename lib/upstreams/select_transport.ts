@@ -1,4 +1,4 @@
-/** The way to one upstream: the HTTP/1.1 client of our own, or `fetch` where only that can go there. */
+/** Selects the transport of an upstream: our HTTP/1.1 client, or `fetch` for proxies and HTTP/2. */
 import { GatewayError } from "../errors.ts";
 import type { AddressGuard } from "./address_guard.ts";
 import { HttpVersionError } from "../http1/mod.ts";
@@ -12,56 +12,56 @@ import {
   type TransportOptions,
 } from "./transport.ts";
 
-/** What carries requests to an upstream. */
-export const CLIENTS = ["http1", "fetch"] as const;
+/** Transports by name. */
+export const TRANSPORT_KINDS = ["http1", "fetch"] as const;
 
-/** One of them. */
-export type Client = (typeof CLIENTS)[number];
+/** Name of a transport. */
+export type TransportKind = (typeof TRANSPORT_KINDS)[number];
 
-/** The way to one upstream. All of its transports change over together. */
-export interface Way {
+/** Opens transports to one upstream. All of them fall back together. */
+export interface TransportSelector {
   open(options?: TransportOptions): Transport;
 }
 
-/** A request in a trace: what it says of that to the host, and its end, with a status where there is an answer. */
-export interface Traced {
+/** A traced request: its propagation headers, and its end with the status of the answer. */
+export interface RequestTrace {
   headers: Readonly<Record<string, string>>;
   end(status?: number): void;
 }
 
-/** What a way is made of. */
-export interface WayOptions {
+/** Options of a selector. */
+export interface TransportSelectorOptions {
   /** Address of the upstream. */
   url: string;
-  /** What the configuration says. */
-  wanted: Client | "auto";
-  /** Absent: that of the process, which is what `fetch` obeys. */
+  /** Configured transport. */
+  wanted: TransportKind | "auto";
+  /** Environment for proxy variables. Default: the process's, which `fetch` obeys. */
   env?: Env;
-  /** Begins the trace of a request that is not `fetch`'s, which has its own; absent, and `undefined`: none. */
-  trace?: (url: string) => Traced | undefined;
-  /** Judges what the host resolves to; absent: metadata addresses are refused. */
+  /** Starts the trace of a request. Not called for `fetch`, which Deno traces itself. */
+  trace?: (url: string) => RequestTrace | undefined;
+  /** Checks resolved addresses. Default: refuses cloud metadata addresses. */
   guard?: AddressGuard;
-  /** Told once, where the host turns out to speak HTTP/2 alone. */
-  fellBack: (reason: string) => void;
+  /** Called once if the host turns out to speak only HTTP/2. */
+  onFallback: (reason: string) => void;
 }
 
-/** What carries requests to an address at first. */
-export function clientFor(
-  { url, wanted, env = (name) => Deno.env.get(name) }: Pick<WayOptions, "url" | "wanted" | "env">,
-): Client {
+/** Returns the transport that an address starts with. */
+export function transportKindFor(
+  { url, wanted, env = (name) => Deno.env.get(name) }: Pick<TransportSelectorOptions, "url" | "wanted" | "env">,
+): TransportKind {
   return wanted === "auto" ? canServe(url, env) ? "http1" : "fetch" : wanted;
 }
 
-/** The way to one upstream. Where the configuration leaves the choice, a host of HTTP/2 alone is asked over `fetch`. */
-export function createWay(options: WayOptions): Way {
-  const { url, wanted, fellBack, guard, trace = () => undefined } = options;
-  const client = clientFor(options);
+/** Creates the selector of an upstream. With `auto`, hosts that speak only HTTP/2 are reached over `fetch`. */
+export function createTransportSelector(options: TransportSelectorOptions): TransportSelector {
+  const { url, wanted, onFallback, guard, trace = () => undefined } = options;
+  const client = transportKindFor(options);
   let fallen = false;
 
   function fall(reason: string): void {
     if (fallen) return;
     fallen = true;
-    fellBack(reason);
+    onFallback(reason);
   }
 
   function openHttp1(options: TransportOptions): Transport {
@@ -75,7 +75,7 @@ export function createWay(options: WayOptions): Way {
     };
   }
 
-  /** Asks over HTTP/1.1 until the host says that it does not speak it. */
+  /** Uses HTTP/1.1 until the host refuses it. */
   function withFallback(options: TransportOptions): Transport {
     const first = openHttp1(options);
     let other: Transport | undefined;
@@ -92,7 +92,7 @@ export function createWay(options: WayOptions): Way {
             refusal = error;
           }
           fall(messageOf(refusal.cause));
-          // What was begun to be read cannot be sent again; nobody has begun to do it.
+          // A consumed stream cannot be sent again. The request was not processed, so another target may be tried.
           if (outgoing.body instanceof ReadableStream) throw refusal;
         }
         other ??= createFetchTransport({ ...options, guard, version: versionOf(url) });
@@ -113,15 +113,15 @@ export function createWay(options: WayOptions): Way {
   };
 }
 
-/** Over TLS the host chooses; without it, it must be known before. */
+/** TLS negotiates the version (ALPN). Without TLS it must be known in advance. */
 function versionOf(url: string): "any" | "2" {
   return url.startsWith("https:") ? "any" : "2";
 }
 
-/** A request with its trace. @throws as `Transport.send` */
+/** Sends a request within its trace. @throws as `Transport.send` */
 async function sendTraced(
   transport: Transport,
-  { outgoing, traced }: { outgoing: Outgoing; traced: Traced },
+  { outgoing, traced }: { outgoing: Outgoing; traced: RequestTrace },
 ): Promise<Incoming> {
   try {
     const headers = { ...outgoing.headers, ...traced.headers };
@@ -134,14 +134,14 @@ async function sendTraced(
   }
 }
 
-/** An answer that is none, since the host wants another version of HTTP. */
+/** Turns a 426 answer into an error. */
 function upgradeError(answer: Incoming): GatewayError {
   answer.cancel();
   const cause = new HttpVersionError("It asks for an upgrade to HTTP/2");
   return new GatewayError("upstream", "Cannot reach the model's upstream", { cause, fault: "unreachable" });
 }
 
-/** A 426 names what it wants; other upgrades are not for us. */
+/** A 426 names the wanted protocol (RFC 9110, section 15.5.22). Only HTTP/2 has a fallback. */
 function wantsHttp2(answer: Incoming): boolean {
   return answer.status === 426 && /(^|[\s,])(h2c?|HTTP\/2(\.0)?)($|[\s,])/i.test(answer.header("upgrade") ?? "");
 }

@@ -1,8 +1,8 @@
-/** The time limits of one call. */
+/** Time limits of one call. */
 import { ownTimeouts, type Timed } from "../catalog/timeouts.ts";
 import type { TimeLimits } from "./transport.ts";
 
-/** An upstream's limits for a call, with what its model and its target say otherwise. */
+/** Returns the upstream's limits, overridden by those of the model and the target. */
 export function limitsFor(
   call: { model: Timed; target: Timed },
   limits: TimeLimits,

@@ -1,7 +1,11 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Transport } from "../../lib/upstreams/transport.ts";
-import { clientFor, createWay, type WayOptions } from "../../lib/upstreams/way.ts";
+import {
+  createTransportSelector,
+  transportKindFor,
+  type TransportSelectorOptions,
+} from "../../lib/upstreams/select_transport.ts";
 import { oneModel, startGateway } from "./gateway.ts";
 import { say, startKeeping } from "../http1/keeping_server.ts";
 import { prompt, WHOLE } from "./said.ts";
@@ -49,13 +53,13 @@ function startHttp2Only(
   return front;
 }
 
-function wayTo(url: string, more: Partial<WayOptions> = {}): { transport: Transport; reasons: string[] } {
+function wayTo(url: string, more: Partial<TransportSelectorOptions> = {}): { transport: Transport; reasons: string[] } {
   const reasons: string[] = [];
-  const way = createWay({
+  const way = createTransportSelector({
     url,
     wanted: "auto",
     env: () => undefined,
-    fellBack: (reason) => void reasons.push(reason),
+    onFallback: (reason) => void reasons.push(reason),
     ...more,
   });
   return { transport: way.open(), reasons };
@@ -63,8 +67,8 @@ function wayTo(url: string, more: Partial<WayOptions> = {}): { transport: Transp
 
 const UPGRADE = "HTTP/1.1 426 Upgrade Required\r\nconnection: upgrade\r\ncontent-length: 0\r\n";
 
-Deno.test("clientFor() takes what can go there, or what it is told", () => {
-  const cases: [wanted: WayOptions["wanted"], env: Record<string, string>, client: string][] = [
+Deno.test("transportKindFor() takes what can go there, or what it is told", () => {
+  const cases: [wanted: TransportSelectorOptions["wanted"], env: Record<string, string>, client: string][] = [
     ["auto", {}, "http1"],
     ["auto", { HTTPS_PROXY: "http://p" }, "fetch"],
     ["auto", { HTTPS_PROXY: "http://p", NO_PROXY: "one.example" }, "http1"],
@@ -73,7 +77,7 @@ Deno.test("clientFor() takes what can go there, or what it is told", () => {
     ["fetch", {}, "fetch"],
   ];
   for (const [wanted, env, client] of cases) {
-    assertEquals(clientFor({ url: "https://one.example/v1", wanted, env: (name) => env[name] }), client);
+    assertEquals(transportKindFor({ url: "https://one.example/v1", wanted, env: (name) => env[name] }), client);
   }
 });
 
@@ -113,7 +117,7 @@ Deno.test("a host that offers HTTP/2 alone over TLS is asked over fetch from the
       "--quiet",
       "--no-check",
       "-A",
-      new URL("way_program.ts", import.meta.url).pathname,
+      new URL("select_transport_program.ts", import.meta.url).pathname,
       front.url.replace("http:", "https:"),
     ],
     env: { NO_COLOR: "1", DENO_CERT: new URL("ca.pem", files).pathname },
@@ -128,7 +132,12 @@ Deno.test("all transports of a way change over together", async () => {
   await using behind = startScripted(() => json({}));
   await using front = startHttp2Only(behind, { refusal: SETTINGS });
   let told = 0;
-  const way = createWay({ url: front.url, wanted: "auto", env: () => undefined, fellBack: () => void told++ });
+  const way = createTransportSelector({
+    url: front.url,
+    wanted: "auto",
+    env: () => undefined,
+    onFallback: () => void told++,
+  });
   const [texts, pictures] = [way.open(), way.open({ idleConnections: 0 })];
   const ask = async (transport: Transport) => await (await transport.send(request(front.url))).text(10);
   await Promise.all([ask(texts), ask(texts), ask(texts)]);

@@ -1,10 +1,15 @@
 /** Asks one TLS host three times in a process of its own: which authorities are trusted is set at its start. */
-import { createWay } from "../../lib/upstreams/way.ts";
+import { createTransportSelector } from "../../lib/upstreams/select_transport.ts";
 import { request } from "./transports.ts";
 
 const [url = ""] = Deno.args;
 const said: string[] = [];
-const way = createWay({ url, wanted: "auto", env: () => undefined, fellBack: (reason) => void said.push(reason) });
+const way = createTransportSelector({
+  url,
+  wanted: "auto",
+  env: () => undefined,
+  onFallback: (reason) => void said.push(reason),
+});
 const transport = way.open();
 for (let number = 0; number < 3; number++) {
   const incoming = await transport.send(request(url, { body: String(number) }));

@@ -1,0 +1,102 @@
+/** Tells unreachable hosts from slow answers, which `fetch` does not. */
+import { type AddressGuard, addressPolicy } from "./address_guard.ts";
+import { Dialer } from "../http1/mod.ts";
+
+/** HostReachability and port of an upstream. */
+export interface HostAddress {
+  hostname: string;
+  port: number;
+  tls: boolean;
+}
+
+/** Opens a connection to an address and closes it. @throws if that fails, or the signal's reason */
+export type ProbeHost = (address: HostAddress, signal: AbortSignal) => Promise<void>;
+
+/** Reachability of one host, shared by all calls of a transport. */
+export interface HostReachability {
+  /** Time of the last sign of life, as `performance.now()`; `-Infinity` before the first. */
+  readonly aliveAt: number;
+  /** Records a sign of life. */
+  alive(): void;
+  /** Probes the host for at most `forMs`, unless a probe is running. */
+  probe(forMs: number): void;
+}
+
+/** Hosts of one transport. */
+export interface HostProbes {
+  /** Returns the host of a URL. */
+  of(url: string): HostReachability;
+  /** Cancels all probes. */
+  close(): void;
+}
+
+/** Proxy variables. Hosts behind a proxy cannot be probed. */
+const PROXIES = ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"].flatMap((name) => [name, name.toLowerCase()]);
+
+/**
+ * Starts without knowing any host. `probe` absent: a connection is made, with TLS to the end of the handshake, where the
+ * guard allows it.
+ */
+export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostProbes {
+  const dialers: Dialer[] = [];
+  const hosts = new Map<string, HostReachability>();
+  const probing = new Set<AbortController>();
+  return {
+    of(url) {
+      const { protocol, hostname, host: name, port } = new URL(url);
+      const key = `${protocol}//${name}`;
+      const known = hosts.get(key);
+      if (known !== undefined) return known;
+      const address = {
+        hostname: hostname.replace(/^\[(.*)\]$/, "$1"),
+        port: port === "" ? (protocol === "https:" ? 443 : 80) : Number(port),
+        tls: protocol === "https:",
+      };
+      const host = createHost(probeOf(address), probing);
+      hosts.set(key, host);
+      return host;
+    },
+    close() {
+      for (const attempt of probing) attempt.abort();
+      for (const dialer of dialers) dialer.close();
+    },
+  };
+
+  function probeOf(address: HostAddress): (signal: AbortSignal) => Promise<void> {
+    if (probe !== undefined) return (signal) => probe(address, signal);
+    const dialer = new Dialer(address, addressPolicy({ guard }));
+    dialers.push(dialer);
+    return (signal) => connect(dialer, signal);
+  }
+}
+
+function createHost(probe: (signal: AbortSignal) => Promise<void>, probing: Set<AbortController>): HostReachability {
+  let aliveAt = -Infinity;
+  let busy = false;
+  const alive = () => void (aliveAt = performance.now());
+  return {
+    get aliveAt() {
+      return aliveAt;
+    },
+    alive,
+    probe(forMs) {
+      if (busy) return;
+      busy = true;
+      const attempt = new AbortController();
+      probing.add(attempt);
+      const timer = setTimeout(() => attempt.abort(), forMs);
+      // Only a timeout means unreachable: a refused connection is an answer, and the call itself gets it too.
+      probe(attempt.signal).then(alive, () => attempt.signal.aborted || alive()).finally(() => {
+        clearTimeout(timer);
+        probing.delete(attempt);
+        busy = false;
+      });
+    },
+  };
+}
+
+/** Opens and closes a connection. With a proxy, every host counts as reachable. */
+async function connect(dialer: Dialer, signal: AbortSignal): Promise<void> {
+  if (PROXIES.some((name) => (Deno.env.get(name) ?? "") !== "")) return;
+  (await dialer.dial(signal)).close();
+}
