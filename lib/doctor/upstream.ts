@@ -12,7 +12,7 @@ import {
   type ProbeRequest,
 } from "../upstreams/probe.ts";
 import { vendorOf } from "../upstreams/vendors.ts";
-import { transportKindFor } from "../upstreams/way.ts";
+import { transportKindFor } from "../upstreams/select_transport.ts";
 import { baseUrlOf, type Host } from "./host.ts";
 import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
 import { reach, type Steps, tlsFails } from "./connection.ts";
