@@ -15,6 +15,7 @@ const GROUND = [
   "lib/scheduler.ts",
   "lib/unordered_list.ts",
   "lib/abort.ts",
+  "lib/phase_timers.ts",
   "lib/json/utf8_steps.ts",
 ];
 

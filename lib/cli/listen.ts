@@ -1,7 +1,7 @@
 /** Opens the ports of a gateway, and tells the operator why one cannot be opened. */
 import { messageOf } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
-import { Alarms } from "../server/alarms.ts";
+import { PhaseTimers } from "../phase_timers.ts";
 import { type App, type AppOptions, createApp } from "../server/app.ts";
 import { describeCause } from "../server/cause.ts";
 import type { Listener } from "../server/surface.ts";
@@ -27,8 +27,8 @@ export function listen(current: () => Gateway, { listener, ...parts }: Listening
       "Cannot share a port: only Linux spreads connections over processes; set listen.reuse_port to false",
     );
   }
-  const alarms = new Alarms();
-  const app: App = createApp({ ...parts, surface, gateway: current, alarms });
+  const timers = new PhaseTimers();
+  const app: App = createApp({ ...parts, surface, gateway: current, timers });
   try {
     const server = Deno.serve({
       hostname,
@@ -42,8 +42,8 @@ export function listen(current: () => Gateway, { listener, ...parts }: Listening
       },
     }, app);
     // Somebody may come at any time: a request that is alone starts and ends no timer, which costs 15,000 instructions.
-    alarms.enter();
-    const leave = () => alarms.leave();
+    timers.hold();
+    const leave = () => timers.release();
     server.finished.then(leave, leave);
     return server;
   } catch (cause) {

@@ -1,5 +1,5 @@
 /** Whether the client is there, for as long as there is no response that it could leave. */
-import type { Alarm, Alarms } from "../server/alarms.ts";
+import type { PhaseTimers, Timer } from "../phase_timers.ts";
 
 /**
  * Time after which the runtime is asked whether the client of a whole answer is there, in milliseconds: to be told of it
@@ -11,7 +11,7 @@ const ASK_MS = 20;
 export interface Watching {
   /** True: the client gets a stream, in which its leaving at any moment makes a difference. */
   stream: boolean;
-  alarms: Alarms;
+  timers: PhaseTimers;
   /** Told once, when the client has left. */
   left: () => void;
 }
@@ -19,17 +19,17 @@ export interface Watching {
 /** The watch over the client of one request. */
 export class ClientWatch {
   readonly #request: Request;
-  readonly #alarms: Alarms;
+  readonly #timers: PhaseTimers;
   readonly #left: () => void;
-  readonly #alarm: Alarm | undefined;
+  readonly #timer: Timer | undefined;
   #signal: AbortSignal | undefined;
 
-  constructor(request: Request, { stream, alarms, left }: Watching) {
+  constructor(request: Request, { stream, timers, left }: Watching) {
     this.#request = request;
-    this.#alarms = alarms;
+    this.#timers = timers;
     this.#left = left;
     if (stream) this.#ask();
-    else this.#alarm = alarms.set(ASK_MS, () => this.#ask());
+    else this.#timer = timers.set(ASK_MS, () => this.#ask());
   }
 
   /** Whether it is known to have left. */
@@ -39,7 +39,7 @@ export class ClientWatch {
 
   /** There is a response, whose body tells from here on, or there will be none. */
   stop(): void {
-    if (this.#alarm !== undefined) this.#alarms.clear(this.#alarm);
+    if (this.#timer !== undefined) this.#timers.clear(this.#timer);
     this.#signal?.removeEventListener("abort", this.#left);
   }
 

@@ -129,7 +129,7 @@ async function serveMetered(
   const runs: Runs = [runOf(lead), ...others.map(runOf)];
   const gone = new AbortController();
   const leave = () => meter.asked && leaves(job, NOTHING) ? undefined : gone.abort();
-  const client = new ClientWatch(request, { stream: lead.prompt.stream, alarms: context.alarms, left: leave });
+  const client = new ClientWatch(request, { stream: lead.prompt.stream, timers: context.timers, left: leave });
   interrupted.addEventListener("abort", () => gone.abort(interrupted.reason));
   if (interrupted.aborted) gone.abort(interrupted.reason);
   const job: Job = {
@@ -190,8 +190,8 @@ function leaves(job: Job, shown: Shown): boolean {
   job.drains = beginDrain({ model, sheet, isCountable, meter }, context);
   if (!job.drains) return false;
   const late = new GatewayError("timeout", "The upstream took too long for a client that has left");
-  const alarm = context.alarms.set(targetMs(attempt, context.gateway.config), () => abort.abort(late));
-  void meter.done.then(() => context.alarms.clear(alarm));
+  const timer = context.timers.set(targetMs(attempt, context.gateway.config), () => abort.abort(late));
+  void meter.done.then(() => context.timers.clear(timer));
   return true;
 }
 

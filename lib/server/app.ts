@@ -6,7 +6,7 @@ import type { Watching } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { LONG_STEP, turn } from "../scheduler.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
-import { Alarms } from "./alarms.ts";
+import { PhaseTimers } from "../phase_timers.ts";
 import { readJsonBody } from "./body.ts";
 import { BodyBudget, type BodyLimits, bodyLimits } from "./body_limits.ts";
 import { corsHeaders, preflight } from "./cors.ts";
@@ -48,8 +48,8 @@ export interface AppOptions {
   nextRequestId?: () => string;
   /** How near its end the server is; absent: it serves for ever. */
   drain?: Drain;
-  /** Absent: alarms whose timer runs while requests do, and no longer. */
-  alarms?: Alarms;
+  /** Absent: timers whose timer runs while requests do, and no longer. */
+  timers?: PhaseTimers;
   /** Shared by all listeners of a process; absent: the app has its own. */
   senders?: Senders;
 }
@@ -92,7 +92,7 @@ interface Setting {
 export function createApp(options: AppOptions): App {
   const access = options.access ?? ACCESS;
   checkAccess(options.routes, access);
-  const { surface = "public", drain = createDrain(), alarms = new Alarms() } = options;
+  const { surface = "public", drain = createDrain(), timers = new PhaseTimers() } = options;
   const places = createPlaces(routesOn(surface, { routes: options.routes, access }), access);
   const budget = new BodyBudget();
   /** Observers that know of this app's bodies. */
@@ -177,7 +177,7 @@ export function createApp(options: AppOptions): App {
         params,
         caller,
         answerHeaders: exchange.answerHeaders,
-        alarms,
+        timers,
         readJson: () => reading ??= readBody(),
         reserve(bytes) {
           budget.reserve(bytes, limits.budgetBytes);
@@ -200,7 +200,7 @@ export function createApp(options: AppOptions): App {
 
     async function readBody(): Promise<JsonBody> {
       try {
-        const body = await readJsonBody(request, { headers: head, limits, budget, alarms });
+        const body = await readJsonBody(request, { headers: head, limits, budget, timers });
         record.bytesIn += body.bytes;
         if (over) budget.release(body.reservedBytes);
         else reserved += body.reservedBytes;
@@ -244,7 +244,7 @@ export function createApp(options: AppOptions): App {
     };
     if (gateway.config.log.client_address) record.address = addressOf(exchange);
     const endUse = gateway.uses.begin();
-    alarms.enter();
+    timers.hold();
     let response: Response;
     try {
       response = await answer(exchange);
@@ -261,7 +261,7 @@ export function createApp(options: AppOptions): App {
     } finally {
       arrived();
       endUse();
-      alarms.leave();
+      timers.release();
     }
     response = method === "HEAD" ? withoutBody(response) : observed(response, { record, observer });
     observer.answered(record, response.status);

@@ -6,7 +6,7 @@ import type { QuickJson } from "../json/quick.ts";
 import { readInTurns, readSoon } from "../json/steps.ts";
 import { MOST_BYTES } from "../json/strings.ts";
 import { inSlices, LONG_STEP, soonInSlices } from "../scheduler.ts";
-import type { Alarms } from "./alarms.ts";
+import type { PhaseTimers } from "../phase_timers.ts";
 import { bodyTooLarge, checkTransfer, declaredLength } from "./body_head.ts";
 import { type BodyBudget, type BodyLimits, JSON_MEMORY_FACTOR } from "./body_limits.ts";
 import { behindMark, decode, decodeSteps } from "./decode.ts";
@@ -34,7 +34,7 @@ export interface BodyRules {
   headers: HeaderValues;
   limits: BodyLimits;
   budget: BodyBudget;
-  alarms: Alarms;
+  timers: PhaseTimers;
 }
 
 /** A body that was read. */
@@ -52,14 +52,14 @@ export interface ReadBody extends JsonBody {
  * @throws {GatewayError} `too_large`, `too_slow`, `unsupported_media_type`, `limited` or `invalid`
  */
 export async function readJsonBody(request: Request, rules: BodyRules): Promise<ReadBody> {
-  const { headers, limits, alarms } = rules;
+  const { headers, limits, timers } = rules;
   checkMediaType(headers);
   const coding = readCoding(headers);
   const length = declaredLength(headers);
   if (length !== undefined && length > limits.jsonBytes) throw bodyTooLarge(limits.jsonBytes);
   const sent = new Held(rules);
   try {
-    const bytes = await readBytes(request, { limits, keeper: sent, length, alarms });
+    const bytes = await readBytes(request, { limits, keeper: sent, length, timers });
     if (coding !== undefined) return await parseInflated(bytes, { coding, sent, rules });
     sent.takeForReading();
     return parseSoon(bytes, sent) ?? await parseInTurns(bytes, sent);

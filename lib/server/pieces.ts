@@ -1,17 +1,17 @@
 /** A request body piece by piece, as it comes: a slow client is told so. */
 import { GatewayError } from "../errors.ts";
-import { type Alarm, Alarms } from "./alarms.ts";
+import { PhaseTimers, type Timer } from "../phase_timers.ts";
 import type { BodyLimits } from "./body_limits.ts";
 
 /** How fast a body must come. */
 export type BodyPace = Pick<BodyLimits, "gapMs" | "graceMs" | "minBytesPerSecond" | "totalMs">;
 
-/** How to read pieces: at which pace, and who gets them. `alarms` absent: its own. */
+/** How to read pieces: at which pace, and who gets them. `timers` absent: its own. */
 export interface PieceOptions {
   pace: BodyPace;
   /** Called with each piece. The next is not read before a promise it returns has settled, and that time is ours. */
   take: (piece: Uint8Array) => void | Promise<void>;
-  alarms?: Alarms;
+  timers?: PhaseTimers;
 }
 
 /**
@@ -20,10 +20,10 @@ export interface PieceOptions {
  */
 export async function readPieces(
   stream: ReadableStream<Uint8Array>,
-  { pace, take, alarms = new Alarms() }: PieceOptions,
+  { pace, take, timers = new PhaseTimers() }: PieceOptions,
 ): Promise<void> {
   const reader = stream.getReader();
-  const watch = watchProgress(pace, { alarms, expire: () => reader.cancel().catch(() => {}) });
+  const watch = watchProgress(pace, { timers, expire: () => reader.cancel().catch(() => {}) });
   try {
     while (true) {
       const { done, value } = await reader.read().catch(broken);
@@ -61,14 +61,14 @@ export function tooSlow(): GatewayError {
   });
 }
 
-/** Whether a body comes fast enough. One alarm, set anew only when it rings. */
-function watchProgress(pace: BodyPace, { alarms, expire }: { alarms: Alarms; expire: () => void }) {
+/** Whether a body comes fast enough. One timer, set anew only when it rings. */
+function watchProgress(pace: BodyPace, { timers, expire }: { timers: PhaseTimers; expire: () => void }) {
   let start = performance.now();
   let last = start;
   let pausedAt: number | undefined;
   let bytes = 0;
   let expired = false;
-  let alarm: Alarm = alarms.set(deadline() - start, check);
+  let timer: Timer = timers.set(deadline() - start, check);
 
   /** The time at which the body is too slow if nothing more comes. */
   function deadline(): number {
@@ -79,7 +79,7 @@ function watchProgress(pace: BodyPace, { alarms, expire }: { alarms: Alarms; exp
     const now = performance.now();
     const waitMs = pausedAt === undefined ? deadline() - now : pace.gapMs;
     if (waitMs > 0) {
-      alarm = alarms.set(waitMs, check);
+      timer = timers.set(waitMs, check);
       return;
     }
     expired = true;
@@ -100,6 +100,6 @@ function watchProgress(pace: BodyPace, { alarms, expire }: { alarms: Alarms; exp
       pausedAt = undefined;
     },
     expired: (): boolean => expired,
-    stop: (): void => alarms.clear(alarm),
+    stop: (): void => timers.clear(timer),
   };
 }

@@ -1,6 +1,6 @@
 /** Reading the bytes of a request body: a slow client is told so. */
 import { LONG_STEP, turn } from "../scheduler.ts";
-import type { Alarms } from "./alarms.ts";
+import type { PhaseTimers } from "../phase_timers.ts";
 import type { BodyLimits } from "./body_limits.ts";
 import { ByteBuffer } from "./byte_buffer.ts";
 import { brokenBody, readPieces, tooSlow } from "./pieces.ts";
@@ -22,7 +22,7 @@ export interface ReadOptions {
   limits: BodyLimits;
   keeper: Keeper;
   length: number | undefined;
-  alarms: Alarms;
+  timers: PhaseTimers;
 }
 
 /**
@@ -48,15 +48,15 @@ function isSmall(length: number, { minBytesPerSecond, graceMs, gapMs, totalMs }:
  * Lets the platform read it whole: at the cost of a stream, but who is waited for holds 32 KB instead of 180. Of larger bodies
  * it copies so much that 60 KB take 60 µs instead of 27.
  */
-function readWhole(request: Request, { limits, alarms }: ReadOptions): Promise<Uint8Array<ArrayBuffer>> {
+function readWhole(request: Request, { limits, timers }: ReadOptions): Promise<Uint8Array<ArrayBuffer>> {
   return new Promise((resolve, reject) => {
-    const alarm = alarms.set(limits.graceMs, () => reject(tooSlow()));
+    const timer = timers.set(limits.graceMs, () => reject(tooSlow()));
     request.bytes().then((bytes) => {
-      alarms.clear(alarm);
+      timers.clear(timer);
       // Older types leave it open whether memory is shared; that of a body never is.
       resolve(bytes as Uint8Array<ArrayBuffer>);
     }, (error) => {
-      alarms.clear(alarm);
+      timers.clear(timer);
       reject(brokenBody(error));
     });
   });
@@ -74,7 +74,7 @@ async function readStream(
     options.keeper.take(piece.byteLength);
     buffer.append(piece);
   };
-  await readPieces(stream, { pace: options.limits, take, alarms: options.alarms });
+  await readPieces(stream, { pace: options.limits, take, timers: options.timers });
   if (buffer.bytes().length > LONG_STEP) await turn();
   return buffer.bytes();
 }

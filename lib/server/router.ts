@@ -4,7 +4,7 @@ import type { Gateway } from "../gateway.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { ObjectText } from "../json/splice.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
-import type { Alarms } from "./alarms.ts";
+import type { PhaseTimers } from "../phase_timers.ts";
 
 /** A request body, as the client wrote it and as what it says. */
 export interface JsonBody extends ObjectText {
@@ -33,7 +33,7 @@ export interface RouteContext {
    */
   readonly answerHeaders: AnswerHeader[];
   /** For what a request waits for; to be cleared when it has been answered. */
-  readonly alarms: Alarms;
+  readonly timers: PhaseTimers;
   /**
    * The request body, read within the limits of size, time and shape. May be called once.
    * @throws {GatewayError} `invalid`, `too_large`, `too_slow`, `unsupported_media_type` or `limited`

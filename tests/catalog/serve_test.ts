@@ -4,7 +4,7 @@ import { type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway } from "../../lib/gateway.ts";
-import { Alarms } from "../../lib/server/alarms.ts";
+import { PhaseTimers } from "../../lib/phase_timers.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
 import type { Json } from "../../lib/json/json.ts";
 import { openMemoryStore } from "../../lib/store/memory.ts";
@@ -46,7 +46,7 @@ function context(
       rules,
     },
     answerHeaders: [],
-    alarms: new Alarms(),
+    timers: new PhaseTimers(),
     readJson: () => Promise.resolve({ text: "{}", value: {}, members: [], isAscii: false }),
     reserve: () => {},
   };

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Alarms } from "../../lib/server/alarms.ts";
+import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { ClientWatch } from "../../lib/request/client_watch.ts";
 import { soon } from "../soon.ts";
 
@@ -16,12 +16,12 @@ async function watched(
   stream: boolean,
   work: (watched: Watched, leave: () => void) => Promise<void>,
 ): Promise<void> {
-  const alarms = new Alarms();
+  const timers = new PhaseTimers();
   const done = Promise.withResolvers<void>();
   const server = Deno.serve({ port: 0, hostname: "127.0.0.1", onListen() {} }, async (request) => {
     const left = Promise.withResolvers<void>();
-    alarms.enter();
-    const watch = new ClientWatch(request, { stream, alarms, left: left.resolve });
+    timers.hold();
+    const watch = new ClientWatch(request, { stream, timers, left: left.resolve });
     try {
       await work({ watch, left: left.promise, request }, () => connection.close());
       done.resolve();
@@ -29,7 +29,7 @@ async function watched(
       done.reject(error);
     } finally {
       watch.stop();
-      alarms.leave();
+      timers.release();
     }
     return new Response();
   });

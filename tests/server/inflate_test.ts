@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
-import { Alarms } from "../../lib/server/alarms.ts";
+import { PhaseTimers } from "../../lib/phase_timers.ts";
 import { readJsonBody } from "../../lib/server/body.ts";
 import { BodyBudget } from "../../lib/server/body_limits.ts";
 import { type Coding, inflate, readCoding } from "../../lib/server/inflate.ts";
@@ -211,14 +211,14 @@ Deno.test("a body that inflates to more than the limit is 413, and leaves nothin
 
 Deno.test("a body that is no JSON when it is inflated gives back what it took, once", async () => {
   const budget = new BodyBudget();
-  const alarms = new Alarms();
+  const timers = new PhaseTimers();
   for (const coding of CODINGS) {
     const request = new Request("http://a/", {
       method: "POST",
       body: await compress(`{"a":"${"b".repeat(9000)}"`, coding),
     });
     const headers = new Headers({ "content-encoding": coding });
-    await assertRejects(() => readJsonBody(request, { headers, limits: TEST_LIMITS, budget, alarms }), GatewayError);
+    await assertRejects(() => readJsonBody(request, { headers, limits: TEST_LIMITS, budget, timers }), GatewayError);
     assertEquals(budget.usedBytes, 0, coding);
   }
 });
