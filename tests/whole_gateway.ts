@@ -5,7 +5,7 @@ import { parseConfig } from "../lib/config/parse.ts";
 import { closeGateway, createGateway, type Gateway, type LogEntry, type Parts } from "../lib/gateway.ts";
 import { listenersOf } from "../lib/server/surface.ts";
 import type { Json } from "../lib/json/json.ts";
-import { openMemoryStore } from "../lib/store/memory.ts";
+import { openMemoryStore } from "../lib/store/sqlite/memory.ts";
 import type { Store } from "../lib/store/store.ts";
 import { routes } from "../routes/manifest.ts";
 import { createDescribedApp } from "./described_answers.ts";

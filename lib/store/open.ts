@@ -1,6 +1,6 @@
 /** Finds the store that the configuration names. */
 import type { StoreAddress } from "../config/address.ts";
-import { openMemoryStore } from "./memory.ts";
+import { openMemoryStore } from "./sqlite/memory.ts";
 import { openSqliteReader, openSqliteStore } from "./sqlite/store.ts";
 import type { Migrated, SharedStoreOptions, Store } from "./store.ts";
 

@@ -5,7 +5,7 @@ import type { Credential } from "../../lib/access/table.ts";
 import { groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 const BOTH: readonly Credential[] = ["bearer", "api_key"];
 const NOW = 1_000_000;

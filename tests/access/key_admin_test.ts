@@ -11,7 +11,7 @@ import {
 import { createKeyRing, isIssued } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 const NOW = 1_000_000;
 

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch, assertNotEquals, assertRejects } fro
 import { createKeyRing, hashKey, isIssued, issueKey, mintKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { KeyStore } from "../../lib/store/keys.ts";
 
 const FIXED = mintKey((bytes) => bytes.forEach((_, index) => bytes[index] = index));

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { auditOnce } from "../../lib/admin/audit.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
-import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";
 import { ask, startAdmin } from "./admin_client.ts";
 
@@ -24,7 +24,7 @@ Deno.test("the audit tells what it checked and that all is well", async () => {
 });
 
 Deno.test("auditOnce() runs one audit at a time, and a new one when that has ended", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   let reads = 0;
   const counted = Object.assign(Object.create(ledger), {
     entries(from: Parameters<typeof ledger.entries>[0]) {
@@ -42,7 +42,7 @@ Deno.test("auditOnce() runs one audit at a time, and a new one when that has end
 });
 
 Deno.test("auditOnce() goes on while anybody waits; when the last has left it ends, and who comes then has another", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append(someEntries(10_000));
   let reads = 0;
   let seen = Promise.withResolvers<void>();

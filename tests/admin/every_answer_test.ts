@@ -10,7 +10,7 @@ import type { Outcome } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/memory_health.ts";
 import type { Ending, Entry, KeptEntry, LedgerStore, UsageSource } from "../../lib/store/ledger.ts";
 import { dayOf } from "../../lib/store/days.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "../billing/reports/entries.ts";
 import { BREAKER } from "../routing/breaker.ts";
@@ -153,7 +153,8 @@ Deno.test("bills and single requests of every kind are as they are described, an
 });
 
 Deno.test("an audit that finds differences of every kind, and a ledger that cannot be read, are as they are described", async () => {
-  const store = openMemoryStore();
+  // Each gateway closes its store.
+  const store = { ...openMemoryStore(), close: () => Promise.resolve() };
   await store.ledger.append(Array.from({ length: 300 }, (_, index) => entryOf({ id: `r${index}` })));
   await store.ledger.hold({
     ...{ id: "h", at: DAY_ONE, keyId: "key_1", group: "default", model: "acme/one", endpoint: "chat" as const },

@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { inSlices } from "../../lib/scheduler.ts";
 import type { KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
 import type { KeyStore } from "../../lib/store/keys.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { DAY_ONE, entryOf } from "../billing/reports/entries.ts";
 import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";

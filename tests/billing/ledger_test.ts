@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import type { Entry, LedgerStore } from "../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { entryOf, holdOf } from "./entries.ts";
 import { type Clock, createClock, settle } from "./simulator/clock.ts";
 
@@ -22,7 +22,7 @@ interface Bench {
 
 function benchOf(changed: Partial<LedgerStore> = {}): Bench {
   const clock = createClock();
-  const store = openMemoryLedger();
+  const store = openMemoryStore().ledger;
   const ledger = createLedger({
     store: Object.defineProperties({
       ...store,
@@ -307,7 +307,7 @@ Deno.test("ledger: what is refused is not renewed", async () => {
 Deno.test("ledger: renewals that fail are made up for while the lease lasts", async () => {
   for (const [failures, held] of [[0, 1], [1, 1], [2, 1], [3, 0]] as const) {
     let left = failures;
-    const store = openMemoryLedger();
+    const store = openMemoryStore().ledger;
     const { ledger, clock, events } = benchOf({
       hold: store.hold,
       expire: store.expire,
@@ -321,7 +321,7 @@ Deno.test("ledger: renewals that fail are made up for while the lease lasts", as
 });
 
 Deno.test("ledger: where nobody can tell whether it is held, the request is refused, and the hold has its end", async () => {
-  const store = openMemoryLedger();
+  const store = openMemoryStore().ledger;
   let isVague = true;
   const { ledger, clock } = benchOf({
     expire: store.expire,

@@ -8,7 +8,7 @@ import { type Delivered, type Meter, openMeter, type Wish } from "../../lib/bill
 import { sheetAt } from "../../lib/billing/price.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BudgetClaim, LedgerStore } from "../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { type Clock, createClock, settle } from "./simulator/clock.ts";
 
 const MODEL = modelSchema.parse({
@@ -52,7 +52,7 @@ function benchOf(
   } = {},
 ): Bench {
   const clock = createClock();
-  const store = openMemoryLedger();
+  const store = openMemoryStore().ledger;
   const lines: Record<string, unknown>[] = [];
   const log = (line: Record<string, unknown>) => void lines.push(line);
   const { now, monotonic, later } = clock;

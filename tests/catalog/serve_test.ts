@@ -7,7 +7,7 @@ import { createGateway } from "../../lib/gateway.ts";
 import { PhaseTimers } from "../../lib/phase_timers.ts";
 import type { RouteContext } from "../../lib/server/router.ts";
 import type { Json } from "../../lib/json/json.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 const FORMATS: readonly CatalogFormat[] = ["compatible", "native"];
 

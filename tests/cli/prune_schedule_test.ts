@@ -2,7 +2,7 @@ import { assertEquals } from "@std/assert";
 import { startPruning } from "../../lib/cli/prune_schedule.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { DAY_MS, DAY_ONE, someEntries } from "../billing/reports/entries.ts";
 
 /** Prunes at a moment, with 10 days kept, until nothing is left to do. */

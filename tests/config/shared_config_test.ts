@@ -9,7 +9,7 @@ import { openShared, type SharedSource } from "../../lib/config/shared_config.ts
 import { closeGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { StoreError } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
 import { openMemoryConfigs } from "./memory_configs.ts";

@@ -5,7 +5,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import { closeGateway, createGateway } from "../../lib/gateway.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { Secret } from "../../lib/secret.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { type Vendor, VENDORS } from "../../lib/upstreams/vendors.ts";
 
 const SECRET = "sk-this-is-a-secret-0123456789";

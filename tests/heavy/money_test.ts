@@ -1,7 +1,7 @@
 /** Laws of money over long random histories, on every kind of store; and over the whole gateway, where clients see their bill. */
 import { assert } from "@std/assert";
 import { Secret } from "../../lib/secret.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openPostgresStore } from "../../lib/store/postgres/store.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";

@@ -10,7 +10,7 @@ import { authenticate } from "../../lib/access/authenticate.ts";
 import { authenticateAdmin } from "../../lib/access/authenticate_admin.ts";
 import { createKeyRing, issueKey, mintKey } from "../../lib/access/keys.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { seeded } from "../random.ts";

@@ -9,9 +9,8 @@ import {
 } from "../../lib/images/idempotency.ts";
 import { readIdempotencyKey } from "../../lib/images/idempotency_key.ts";
 import type { AnswerStore } from "../../lib/store/answers.ts";
-import { openMemoryAnswers } from "../../lib/store/memory_answers.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openMemoryClaims } from "../../lib/store/sqlite/claims.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { createClock } from "../billing/simulator/clock.ts";
 import { seeded } from "../random.ts";
@@ -400,7 +399,7 @@ Deno.test("a client that leaves during the look, and a look that fails, leave th
 /** Two nodes on one store, and their time. */
 function twoNodes(change: Partial<IdempotencyParts> = {}) {
   const clock = createClock(0);
-  const answers = { ...openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+  const answers = { ...openMemoryStore().answers, ...openMemoryClaims(clock.monotonic) };
   const { now, monotonic, later } = clock;
   const open = () => idempotency({ store: { answers }, now, monotonic, later, windowMs: 1e6, ...change });
   return { clock, answers, one: open(), two: open() };
@@ -530,7 +529,7 @@ Deno.test("a node that was away for longer than its lease gives its work up wher
   for (const isDone of [false, true]) {
     const held: (() => void)[] = [];
     const clock = createClock(0);
-    const answers = { ...openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+    const answers = { ...openMemoryStore().answers, ...openMemoryClaims(clock.monotonic) };
     const { now, monotonic } = clock;
     let isAway = false;
     const paused = idempotency({
@@ -559,7 +558,7 @@ Deno.test("a node that was away for longer than its lease gives its work up wher
 
 Deno.test("what cannot be noted as done stays claimed until it is, and is not done again", async () => {
   const clock = createClock(0);
-  const answers = { ...openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+  const answers = { ...openMemoryStore().answers, ...openMemoryClaims(clock.monotonic) };
   let isUp = false;
   const begin: AnswerStore["begin"] = (...given) => isUp ? answers.begin(...given) : Promise.reject(new Error("full"));
   const { now, monotonic, later } = clock;
@@ -640,7 +639,7 @@ async function simulate(
   const [windowMs, maxBytes, maxAnswerBytes, leaseMs] = [100, 60, 30, 50];
   const clock = createClock(0);
   const file = path === undefined ? undefined : openSqliteStore(path);
-  const kept = { ...file?.answers ?? openMemoryAnswers(), ...openMemoryClaims(clock.monotonic) };
+  const kept = { ...file?.answers ?? openMemoryStore().answers, ...openMemoryClaims(clock.monotonic) };
   const answers = isFar ? farAway(kept, () => below(4)) : kept;
   let serial = 0;
   const open = (): Process => {

@@ -6,7 +6,7 @@ import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, stopRequests, stopTexts } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import { createDrain } from "../../lib/server/drain.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 import { type SimulatedTime, simulateTime } from "../simulated_time.ts";
 import { PNG } from "../upstreams/openai_images_host.ts";

@@ -1,5 +1,5 @@
 import { assert } from "@std/assert";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { seeded } from "../random.ts";
 import { mix } from "./mix.ts";
 

@@ -2,7 +2,7 @@ import { assert, assertEquals } from "@std/assert";
 import { startLive } from "../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway } from "../../lib/gateway.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 Deno.test("a configuration comes into force when the budgets that it brings in were read", async () => {
   let groups = {};

@@ -5,7 +5,7 @@ import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { Json } from "../../lib/json/json.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { routes } from "../../routes/manifest.ts";
 
 /** A gateway that can be told what its file says. */

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import type { Store } from "../../lib/store/store.ts";
 import type { TestGateway, TestKey } from "../upstreams/gateway.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { KeptEntry } from "../../lib/store/ledger.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { errorBody, prompt, PROTOCOLS, STREAMED, WHOLE } from "../upstreams/said.ts";
 import { events, json, type Played, type Script, startScripted } from "../upstreams/scripted.ts";

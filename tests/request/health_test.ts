@@ -5,7 +5,7 @@ import { readiness, ready } from "../../lib/request/health.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
 import { createHealth } from "../../lib/routing/memory_health.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
 import { valueOf } from "../observe/exposition.ts";
 import { startGateway } from "../upstreams/gateway.ts";

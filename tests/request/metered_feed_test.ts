@@ -9,7 +9,7 @@ import { sheetAt } from "../../lib/billing/price.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { type MeteredFeed, meteredFeed } from "../../lib/request/metered_feed.ts";
 import { chat } from "../../lib/protocols/chat/mod.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
 import { entriesOf } from "./world.ts";
 

@@ -4,7 +4,7 @@ import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { NO_TOKENS } from "../../lib/store/days.ts";
 import type { BilledTokens, Entry, KeptEntry, LedgerStore } from "../../lib/store/ledger.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { type GatewayOptions, model, startGateway, type TestGateway, upstream } from "../upstreams/gateway.ts";
 import { type Asked, type Said, startStepped, type Stepped } from "./stepped.ts";

@@ -6,7 +6,7 @@ import { createCrowd } from "../../lib/server/crowd.ts";
 import { createRatedLog } from "../../lib/server/line_rate.ts";
 import { ADMIN_KEY, startGateway } from "../whole_gateway.ts";
 import { startGateway as startWithStore } from "../upstreams/gateway.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { exchange, head, post, startServer } from "./serve.ts";
 
 const BEHIND_PROXY = { trusted_proxies: ["127.0.0.1"] };

@@ -9,7 +9,7 @@ import type { BodyLimits } from "../../lib/server/body_limits.ts";
 import { jsonWithEtag } from "../../lib/server/etag.ts";
 import type { Route } from "../../lib/server/router.ts";
 import { type Json, writeJson } from "../../lib/json/json.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 
 /** Limits that a test can reach. */
 export const TEST_LIMITS: BodyLimits = {

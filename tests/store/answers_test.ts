@@ -1,14 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { openMemoryStore } from "../../lib/store/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { answer, ROOM, testAnswers } from "./behaviours_answers.ts";
 import { inFolder } from "./in_folder.ts";
-
-testAnswers("the memory store", async (test) => {
-  const store = openMemoryStore();
-  await test(store.answers);
-  await store.close();
-});
 
 testAnswers("the SQLite store", (test) =>
   inFolder(async (folder) => {

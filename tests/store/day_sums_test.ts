@@ -1,16 +1,11 @@
 import { assertEquals } from "@std/assert";
 import { dayOf } from "../../lib/store/days.ts";
 import type { Entry, LedgerStore } from "../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../lib/store/memory_ledger.ts";
 import { openStore } from "../../lib/store/open.ts";
 import { DAY, entry, MIDNIGHT } from "./behaviours_ledger.ts";
 import { inFolder } from "./in_folder.ts";
 
 const KEYS = 700;
-
-Deno.test("a ledger in memory gives each sum of a day with many keys once", async () => {
-  await assertEach(openMemoryLedger());
-});
 
 Deno.test("a ledger in a SQLite file gives each sum of a day with many keys once", async () => {
   await inFolder(async (folder) => {

@@ -1,4 +1,4 @@
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { openSqliteStore } from "../../lib/store/sqlite/store.ts";
 import { testLedger } from "./behaviours_ledger.ts";
 import { inFolder } from "./in_folder.ts";

@@ -6,7 +6,7 @@ import { closeGateway, createGateway, type Gateway, type LogEntry } from "../../
 import type { JsonObject } from "../../lib/json/json.ts";
 import type { Limiter } from "../../lib/limits/limiter.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
-import { openMemoryStore } from "../../lib/store/memory.ts";
+import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Store } from "../../lib/store/store.ts";
 import { routes } from "../../routes/manifest.ts";
 import { createDescribedApp } from "../described_answers.ts";

@@ -19,7 +19,7 @@ const TAKEN = new Error("Cannot enter a request twice");
 /** Opens the ledger; requests that an owner before this one left open are entered as lost. */
 export function openOwnedLedger(
   db: DatabaseSync,
-  { sync, usage, charged }: { sync: WalSync; usage: Usage; charged: ReadCharged },
+  { sync, usage, charged }: { sync: Pick<WalSync, "durable">; usage: Usage; charged: ReadCharged },
 ): LedgerStore {
   const rows = openLedgerRows(db);
   const writer = new Writer(db, rows);

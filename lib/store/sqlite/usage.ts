@@ -27,23 +27,23 @@ export interface SqliteUsage {
  * a transaction that only reads sees one state of the file, and keeps nobody waiting. They are worked out one after the other.
  */
 export function openSqliteUsage(file: string): SqliteUsage {
-  let opened: { db: DatabaseSync; work: Work } | undefined;
+  let opened: { db: DatabaseSync; work: UsageWork } | undefined;
   let isClosed = false;
   let last: Promise<unknown> = Promise.resolve();
 
-  function open(): { db: DatabaseSync; work: Work } {
+  function open(): { db: DatabaseSync; work: UsageWork } {
     if (isClosed) throw new Error("Cannot sum up: the store is closed");
     if (opened !== undefined) return opened;
     const db = new DatabaseSync(file, { readOnly: true });
     try {
-      return opened = { db, work: prepare(db) };
+      return opened = { db, work: prepareUsage(db) };
     } catch (error) {
       db.close();
       throw error;
     }
   }
 
-  async function run<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
+  async function run<T>(begin: (work: UsageWork) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted();
     // Another process may be at the log at this moment, for instance the first one to open the file after a crash.
     const { db, work } = await whenFree(open);
@@ -55,7 +55,7 @@ export function openSqliteUsage(file: string): SqliteUsage {
     }
   }
 
-  function inTurn<T>(begin: (work: Work) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
+  function inTurn<T>(begin: (work: UsageWork) => Generator<void, T>, signal?: AbortSignal): Promise<T> {
     const done = last.then(() => run(begin, signal));
     last = done.catch(() => {});
     return done;
@@ -73,12 +73,13 @@ export function openSqliteUsage(file: string): SqliteUsage {
 }
 
 /** What is worked out a few rows at a time, within a transaction. */
-interface Work {
+export interface UsageWork {
   sumUp(query: Query): Generator<void, Sums>;
   charge(...of: Parameters<ReadCharged>): Generator<void, bigint>;
 }
 
-function prepare(db: DatabaseSync): Work {
+/** Prepares sums over a database that is up to date. */
+export function prepareUsage(db: DatabaseSync): UsageWork {
   const goneDay = db.prepare("SELECT day FROM ledger_start");
   const outside = db.prepare("SELECT 1 FROM entries WHERE at >= ? AND at < ? LIMIT 1");
   const dayRows = "(day, key_id, group_name, model) > (?, ?, ?, ?)";

@@ -2,12 +2,12 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { auditLedger, type AuditReport } from "../../../lib/billing/reports/audit.ts";
 import { dayOf } from "../../../lib/store/days.ts";
 import type { BilledExtra, DaySum, Hold, KeptEntry, LedgerStart, LedgerStore } from "../../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_MS, DAY_ONE, entryOf, someEntries, tokensOf } from "./entries.ts";
 
 /** A ledger with this many entries. */
 async function ledgerOf(count: number): Promise<LedgerStore> {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append(someEntries(count));
   return ledger;
 }
@@ -65,7 +65,7 @@ Deno.test("auditLedger() finds nothing in a ledger as it was written, and says w
     day_sums_alone: 0,
     holds: 0,
   });
-  assertEquals((await auditLedger(openMemoryLedger())).checked.first_seq, null);
+  assertEquals((await auditLedger(openMemoryStore().ledger)).checked.first_seq, null);
 });
 
 Deno.test("auditLedger() finds a change of any member of an entry", async () => {
@@ -117,7 +117,7 @@ Deno.test("auditLedger() finds a change of any member of an entry", async () => 
 });
 
 Deno.test("auditLedger() works out anew what images and extras cost, from their sizes, counts and prices", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   const extras = [{ item: "input_image", count: 510, price: "0.0000015" }];
   const image_sizes = { asked: "1024x1024", delivered: ["1536x1024", "unknown"] };
   const entry = entryOf({
@@ -217,7 +217,7 @@ Deno.test("auditLedger() may run while the ledger grows", async () => {
 });
 
 Deno.test("auditLedger() may run while old entries are pruned, and tells the sums that stand alone", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   const entries = someEntries(3000).sort((a, b) => a.at - b.at);
   await ledger.append(entries);
   const sums = (await ledger.days(0)).length;
@@ -231,7 +231,7 @@ Deno.test("auditLedger() may run while old entries are pruned, and tells the sum
 });
 
 Deno.test("auditLedger() begins anew where pruning was faster", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append(someEntries(3000).sort((a, b) => a.at - b.at));
   let isFirst = true;
   const pruned: LedgerStore = {
@@ -248,7 +248,7 @@ Deno.test("auditLedger() begins anew where pruning was faster", async () => {
 });
 
 Deno.test("auditLedger() finds holds that nobody ended", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.hold(hold({ id: "h1", leaseUntil: 1_000_000 }));
   await ledger.hold(hold({ id: "h2", leaseUntil: 2_000_000 }));
   const fresh = await auditLedger(ledger, { now: () => 1_200_000 });

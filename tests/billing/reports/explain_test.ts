@@ -2,12 +2,12 @@ import { assertEquals, assertStringIncludes } from "@std/assert";
 import { type EndedRequest, explainRequest } from "../../../lib/billing/reports/explain.ts";
 import { explanationText } from "../../../lib/billing/reports/explain_text.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
 /** The explanation of one entry, through a ledger. */
 async function explain(entry: Entry): Promise<EndedRequest> {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append([entry]);
   const explanation = await explainRequest(ledger, entry.id);
   if (explanation?.state !== "ended") throw new Error("Cannot explain what was entered");
@@ -139,7 +139,7 @@ Deno.test("explainRequest() says where an entry does not add up", async () => {
 });
 
 Deno.test("explainRequest() finds a request by its id with or without req_, and one that is still running", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append([entryOf()]);
   for (const id of ["r1", "req_r1"]) assertEquals((await explainRequest(ledger, id))?.id, "req_r1");
   for (const id of ["r2", "req_req_r1", ""]) assertEquals(await explainRequest(ledger, id), undefined);

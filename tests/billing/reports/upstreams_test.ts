@@ -3,7 +3,7 @@ import type { Config } from "../../../lib/config.ts";
 import { parseConfig } from "../../../lib/config/parse.ts";
 import { readUpstreamPrices } from "../../../lib/billing/reports/invoice.ts";
 import { sumUpstreams, UpstreamQueryError } from "../../../lib/billing/reports/upstreams.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { Entry } from "../../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, SHEET, tokensOf } from "./entries.ts";
 
@@ -24,7 +24,7 @@ function configOf(targets: Record<string, string[]>): Pick<Config, "models" | "u
 }
 
 async function ledgerOf(entries: readonly Entry[]) {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append(entries);
   return ledger;
 }

@@ -1,17 +1,16 @@
 import { assertEquals } from "@std/assert";
 import { formatUsd } from "../../../lib/billing/money.ts";
 import { usageReport } from "../../../lib/billing/reports/usage.ts";
-import { openMemoryKeys } from "../../../lib/store/memory_keys.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { UsageBy } from "../../../lib/store/ledger.ts";
 import { DAY_MS, DAY_ONE, entryOf, freeEntryOf, someEntries, tokensOf } from "./entries.ts";
 
 const WHOLE = { since: DAY_ONE, until: DAY_ONE + 3 * DAY_MS };
-const NO_KEYS = { keys: openMemoryKeys(), config: { keys: [] } };
+const NO_KEYS = { keys: openMemoryStore().keys, config: { keys: [] } };
 
 Deno.test("usageReport() sums exactly, whatever it is asked by", async () => {
   const entries = someEntries(2000);
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   await ledger.append(entries);
   const cost = entries.reduce((sum, entry) => sum + entry.cost, 0n);
   for (const by of ["key", "group", "model", "day"] satisfies UsageBy[]) {
@@ -25,7 +24,7 @@ Deno.test("usageReport() sums exactly, whatever it is asked by", async () => {
 });
 
 Deno.test("usageReport() has the dearest first, and days in their order", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   const dear = tokensOf({ prompt: 1_000_000 });
   await ledger.append([
     entryOf({ id: "a", keyId: "key_cheap", at: DAY_ONE + DAY_MS, tokens: dear }),
@@ -39,10 +38,10 @@ Deno.test("usageReport() has the dearest first, and days in their order", async 
 });
 
 Deno.test("usageReport() names keys of the store and of the configuration, ended ones too, and ids it does not know", async () => {
-  const keys = openMemoryKeys();
+  const keys = openMemoryStore().keys;
   const record = { hash: "a".repeat(64), group: "default", createdAt: 0, disabled: false, rules: {} };
   await keys.add({ ...record, id: "key_1", name: "ci", revokedAt: 5 });
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   const ids = ["key_1", "config:web", "key_gone"];
   await ledger.append(
     ids.map((keyId, index) => entryOf({ id: `r${index}`, keyId, tokens: tokensOf({ prompt: 9 - index }) })),
@@ -56,7 +55,7 @@ Deno.test("usageReport() names keys of the store and of the configuration, ended
 });
 
 Deno.test("usageReport() of many keys is what it is of few: in order, named, and exact in sum", async () => {
-  const [keys, ledger] = [openMemoryKeys(), openMemoryLedger()];
+  const [keys, ledger] = [openMemoryStore().keys, openMemoryStore().ledger];
   const count = 3000;
   const record = { group: "default", createdAt: 0, disabled: false, rules: {} };
   for (let each = 0; each < count; each++) {
@@ -84,7 +83,7 @@ Deno.test("usageReport() of many keys is what it is of few: in order, named, and
 });
 
 Deno.test("usageReport() takes the beginning in and leaves the end out", async () => {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   const moments = [DAY_ONE - 1, DAY_ONE, DAY_ONE + DAY_MS - 1, DAY_ONE + DAY_MS];
   await ledger.append(moments.map((at, index) => entryOf({ id: `r${index}`, at })));
   const report = await usageReport({ ledger, ...NO_KEYS }, { since: DAY_ONE, until: DAY_ONE + DAY_MS, by: "model" });
@@ -93,6 +92,6 @@ Deno.test("usageReport() takes the beginning in and leaves the end out", async (
 });
 
 Deno.test("usageReport() of nothing has no lines and a total of 0", async () => {
-  const { lines, total } = await usageReport({ ledger: openMemoryLedger(), ...NO_KEYS }, { ...WHOLE, by: "key" });
+  const { lines, total } = await usageReport({ ledger: openMemoryStore().ledger, ...NO_KEYS }, { ...WHOLE, by: "key" });
   assertEquals([lines, total.requests, total.cost_usd, total.overrun_usd], [[], 0, "0", "0"]);
 });

@@ -28,7 +28,7 @@ import type {
   LedgerStore,
   PriceSheet,
 } from "../../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { costBy } from "./shop.ts";
 import { tokensOf, type Truth } from "./truth.ts";
 
@@ -288,7 +288,7 @@ export class Checker {
 
   /** The same entries in the opposite order, in a ledger that knows nothing else, leave the same. */
   async #checkOrder(): Promise<void> {
-    const other = openMemoryLedger();
+    const other = openMemoryStore().ledger;
     await other.append([...this.entries.values()].reverse());
     for (const claim of this.#budgets.values()) {
       const [here, there] = [await this.#disk.ledger.left(claim), await other.left(claim)];

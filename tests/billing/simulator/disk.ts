@@ -1,7 +1,7 @@
 /** What outlives a process: its store, in memory for thousands of runs, in a file or a database for some. */
 import { Secret } from "../../../lib/secret.ts";
 import type { LedgerStore } from "../../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { connect } from "../../../lib/store/postgres/client.ts";
 import { openPostgresLedger } from "../../../lib/store/postgres/ledger.ts";
 import { LEDGER_SHAPE } from "../../../lib/store/postgres/ledger_shape.ts";
@@ -20,7 +20,7 @@ export interface Disk {
 
 /** A disk that is none. Whoever opens a ledger voids the holds of the dead: here that is done for it. */
 export function openMemoryDisk(change: (store: LedgerStore) => LedgerStore = (store) => store): Disk {
-  const ledger = change(openMemoryLedger());
+  const ledger = change(openMemoryStore().ledger);
   return {
     ledger,
     async crash() {

@@ -6,7 +6,7 @@ import { formatUsd, parseUsd } from "../../../lib/billing/money.ts";
 import { auditLedger } from "../../../lib/billing/reports/audit.ts";
 import { explainEntry } from "../../../lib/billing/reports/explain.ts";
 import { USAGE_BY, usageReport } from "../../../lib/billing/reports/usage.ts";
-import { openMemoryKeys } from "../../../lib/store/memory_keys.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import type { KeptEntry, LedgerStore, UsageBy } from "../../../lib/store/ledger.ts";
 import type { Random } from "../../random.ts";
 import { must } from "./checker.ts";
@@ -64,7 +64,11 @@ async function checkSpan(ledger: LedgerStore, { entries, goneDay, since, until }
   const within = entries.filter(isWithin);
   const span = `from ${since} to ${until}`;
   for (const by of USAGE_BY) {
-    const report = await usageReport({ ledger, keys: openMemoryKeys(), config: { keys: [] } }, { since, until, by });
+    const report = await usageReport({ ledger, keys: openMemoryStore().keys, config: { keys: [] } }, {
+      since,
+      until,
+      by,
+    });
     const names = new Map<string, bigint>();
     for (const entry of within) names.set(nameBy(by, entry), (names.get(nameBy(by, entry)) ?? 0n) + entry.cost);
     must(report.lines.length === names.size, "sums", () => `${report.lines.length} lines by ${by} ${span}`);

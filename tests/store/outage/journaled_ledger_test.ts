@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Entry, LedgerStore } from "../../../lib/store/ledger.ts";
-import { openMemoryLedger } from "../../../lib/store/memory_ledger.ts";
+import { openMemoryStore } from "../../../lib/store/sqlite/memory.ts";
 import { openJournal } from "../../../lib/store/outage/journal.ts";
 import { journaled, type JournaledLedger } from "../../../lib/store/outage/journaled_ledger.ts";
 import { type Clock, createClock } from "../../billing/simulator/clock.ts";
@@ -20,7 +20,7 @@ type Mood = "up" | "refuses" | "silent" | "forgets to answer";
 
 /** A ledger that may be out of reach. */
 function farAway(mood: () => Mood): LedgerStore {
-  const ledger = openMemoryLedger();
+  const ledger = openMemoryStore().ledger;
   const far = <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) => (...args: Args) => {
     switch (mood()) {
       case "up":

@@ -1,0 +1,36 @@
+/** A store that ends with the process: the SQLite store on `:memory:`. */
+import { DatabaseSync } from "node:sqlite";
+import { atOnce } from "../../scheduler.ts";
+import type { Store } from "../store.ts";
+import { openSqliteAnswers } from "./answers.ts";
+import { openSqliteKeys } from "./keys.ts";
+import { makeTables } from "./migrate.ts";
+import { openOwnedLedger } from "./owned_ledger.ts";
+import { prepareUsage, type SqliteUsage } from "./usage.ts";
+
+/** Opens an empty store. */
+export function openMemoryStore(): Store {
+  const db = new DatabaseSync(":memory:");
+  db.exec("PRAGMA auto_vacuum = INCREMENTAL");
+  makeTables(db);
+  return {
+    keys: openSqliteKeys(db),
+    answers: openSqliteAnswers(db),
+    ledger: openOwnedLedger(db, { sync: { durable: () => Promise.resolve() }, ...openMemoryUsage(db) }),
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    close: async () => db.close(),
+  };
+}
+
+/** A database in memory has one connection, which cannot read an old state while it writes: sums are read in one step. */
+function openMemoryUsage(db: DatabaseSync): Pick<SqliteUsage, "usage" | "charged"> {
+  const work = prepareUsage(db);
+  return {
+    async usage(query, signal) {
+      signal?.throwIfAborted();
+      return await atOnce(work.sumUp(query)).list();
+    },
+    // deno-lint-ignore require-await -- what is thrown here must reject
+    charged: async (spender, begun) => atOnce(work.charge(spender, begun)),
+  };
+}
