@@ -70,7 +70,7 @@ const LAYERS: Layers = {
   ],
   "lib/catalog": ["lib/protocols/canonical", "lib/config.ts", "lib/access", "lib/gateway.ts", "lib/server"],
   "lib/store": DATA,
-  "lib/limits": ["lib/access", "lib/catalog/model.ts", "lib/config/address.ts"],
+  "lib/limits": ["lib/access", "lib/catalog/model.ts", "lib/config/address.ts", "lib/store/ledger.ts"],
   "lib/billing": [
     "lib/o200k",
     "lib/access",

@@ -1,7 +1,7 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import type { Claim, Standing } from "../limits/limiter.ts";
+import type { Claim, RunningRequest, Standing } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
   BilledTokens,
@@ -219,8 +219,10 @@ class RequestMeter implements Meter {
     if (!this.#models.includes(model)) {
       needed = claims;
       const id = `${this.#arrival.id}/${this.#models.length}`;
+      // Once for each request: what took of limits before is known by then.
+      const running = wish.claims.length > 0 || this.#held > 0n ? undefined : this.#runningOn(model);
       const taking = needed.length > 0
-        ? this.#limits.take({ id, claims: needed, forMs: wish.forMs, unseen: true })
+        ? this.#limits.take({ id, claims: needed, forMs: wish.forMs, unseen: true, running })
         : undefined;
       if (taking !== undefined) await this.#during(taking);
       this.#models.push(model);
@@ -245,7 +247,11 @@ class RequestMeter implements Meter {
     const { claims, forMs, whole = false } = wish;
     // What a budget refuses gives its limits back, and tells how they stand then by how they stood.
     const unseen = whole && !needsHold;
-    const taking = claims.length > 0 ? this.#limits.take({ id: this.#arrival.id, claims, forMs, unseen }) : undefined;
+    // What holds a budget is entered as lost when its hold runs out.
+    const running = needsHold ? undefined : this.#runningOn(wish.model);
+    const taking = claims.length > 0
+      ? this.#limits.take({ id: this.#arrival.id, claims, forMs, unseen, running })
+      : undefined;
     return taking === undefined && !needsHold ? undefined : this.#takeAll(taking, needsHold ? wish : undefined);
   }
 
@@ -257,6 +263,11 @@ class RequestMeter implements Meter {
       await this.#limits.undo();
       throw refusal;
     }
+  }
+
+  #runningOn({ id: model }: Model): RunningRequest {
+    const { id, keyId, group, endpoint } = this.#arrival;
+    return { id, at: this.#at, keyId, group, model, endpoint };
   }
 
   /** All of it where there is plenty. Only what is refused is looked at more closely. */

@@ -16,6 +16,7 @@ import type { Route } from "../server/router.ts";
 import { listenersOf } from "../server/surface.ts";
 import { type LimiterOptions, openLimiter } from "../limits/open.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
+import { lostEntry } from "../store/sqlite/accounts.ts";
 import { openStore } from "../store/open.ts";
 import type { SharedStoreOptions, Store } from "../store/store.ts";
 import { allowedAddresses, BlockedAddress, metadataGuard } from "../upstreams/address_guard.ts";
@@ -150,7 +151,10 @@ function limiterOptions({ nodes }: Config, { store, log }: Pick<Gateway, "store"
     outage: nodes.limits_outage,
     timeoutMs: nodes.limits_timeout_ms,
     leaseMs: nodes.lease_seconds * 1000,
-    ...(shared !== undefined && { storeHeardMs: () => shared.heardMs?.() }),
+    ...(shared !== undefined && {
+      storeHeardMs: () => shared.heardMs?.(),
+      enterLost: (requests) => store.ledger.append(requests.map((request) => lostEntry(request, Date.now()))),
+    }),
     log,
   };
 }

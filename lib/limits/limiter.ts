@@ -1,4 +1,5 @@
 /** Limits of rate and concurrency: what a request takes, and whether there is room for it. */
+import type { Hold } from "../store/ledger.ts";
 
 /** What a limit counts. Requests and tokens are counted over any 60 seconds, concurrency at one time. */
 export type LimitUnit = "requests" | "tokens" | "concurrency";
@@ -41,6 +42,9 @@ export interface Taking {
   retryAfterMs: number;
 }
 
+/** What the ledger has to know of a request where its process is killed. */
+export type RunningRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model" | "endpoint">;
+
 /** What a request wishes to take. */
 export interface Wish {
   id: string;
@@ -50,6 +54,8 @@ export interface Wish {
   forMs: number;
   /** True: how limits stand is not asked where it is admitted, and need not be told. */
   unseen?: boolean;
+  /** Makes the request known to other nodes, which enter it as lost where this process is killed. */
+  running?: RunningRequest | undefined;
 }
 
 /**

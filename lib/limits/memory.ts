@@ -1,14 +1,7 @@
 /** Limits in the memory of one process. They begin anew with it. */
 import type { Claim, Limiter, LimitUnit, Standing, Taking, Wish } from "./limiter.ts";
 import { checkWish, isAmount, judge } from "./taking.ts";
-import { type Bucket, leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
-
-/** What counts against one limit, by the times at which it ends. */
-export interface Counted {
-  name: string;
-  unit: LimitUnit;
-  buckets: readonly Bucket[];
-}
+import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
@@ -16,10 +9,6 @@ export interface MemoryLimiter extends Limiter {
   end(id: string, tokens: number): Standing[];
   /** Names of limits and requests that it remembers; what is idle or over is forgotten by and by. */
   readonly size: number;
-  /** All that counts now. */
-  counted(): Counted[];
-  /** What counts now against the limit of a claim. */
-  sum(claim: Claim): number;
 }
 
 /** What counts against the limits of one name. */
@@ -33,8 +22,6 @@ interface Taken {
   /** When its slots are free whatever happens. */
   leaseEnd: number;
 }
-
-const UNITS = ["requests", "tokens", "concurrency"] as const satisfies readonly LimitUnit[];
 
 /** How long after its slots are free whatever happens a request may still tell its tokens, in milliseconds. */
 export const LATE_MS = WINDOW_MS;
@@ -135,13 +122,6 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     get size() {
       return counts.size + requests.size;
     },
-    sum: (claim) => find(claim)?.sum(clock()) ?? 0,
-    counted() {
-      const now = clock();
-      return [...counts].flatMap(([name, windows]) =>
-        UNITS.map((unit) => ({ name, unit, buckets: windows[unit].buckets(now) }))
-      ).filter(({ buckets }) => buckets.length > 0);
-    },
   };
 }
 
@@ -158,7 +138,7 @@ function isIdle({ requests, tokens, concurrency }: Counts, now: number): boolean
 }
 
 /** Looks at a few entries of a map at each call, round and round, and deletes those that are over. */
-export function createSweep<Value>(
+function createSweep<Value>(
   map: Map<string, Value>,
   isOver: (value: Value, now: number) => boolean,
 ): (now: number) => void {

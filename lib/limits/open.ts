@@ -1,6 +1,6 @@
 /** Finds the limiter that the configuration names. */
 import type { LimitsAddress } from "../config/address.ts";
-import type { Limiter } from "./limiter.ts";
+import type { Limiter, RunningRequest } from "./limiter.ts";
 import { createMemoryLimiter } from "./memory.ts";
 
 /** What a limiter is opened with. */
@@ -18,6 +18,11 @@ export interface LimiterOptions {
    * are told. Absent: there is no such store.
    */
   storeHeardMs?: () => number | undefined;
+  /**
+   * Enters requests into the ledger whose node was killed, each id once, and returns for each whether it is new. Another
+   * node repeats it where this one is killed meanwhile. Absent: the ledger is not shared.
+   */
+  enterLost?: (requests: readonly RunningRequest[]) => Promise<boolean[]>;
   /** Told of what happens to them. */
   log: (line: { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined }) => void;
 }
@@ -28,6 +33,6 @@ export async function openLimiter(address: LimitsAddress, options: LimiterOption
   // The client of Redis would write all that it sends to standard error, its password included.
   Deno.env.delete("DEBUG");
   // Only who uses it pays for loading it.
-  const { openRedisLimiter } = await import("./shared.ts");
+  const { openRedisLimiter } = await import("./redis_limiter.ts");
   return await openRedisLimiter(address.url, options);
 }

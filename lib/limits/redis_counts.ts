@@ -1,72 +1,55 @@
-/** What scripts are asked in Redis, and what their answers mean. Times in Redis are those of its own clock. */
-import type { Claim, LimitUnit, Standing, Taking, Wish } from "./limiter.ts";
+/** The scripts in Redis as functions. Times in Redis are those of its own clock. */
+import type { Claim, RunningRequest, Standing, Taking, Wish } from "./limiter.ts";
 import type { Answer, Link } from "./redis_link.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
 import { judge } from "./taking.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./window.ts";
 
 /** Where in time a request has taken, by the clock of the server. */
-export interface Place {
+export interface TakenAt {
   /** End of the bucket in which its requests and tokens are counted, in buckets. */
   bucket: number;
   /** When its slots are free whatever happens, in milliseconds. */
   leaseEnd: number;
 }
 
-/** A request that is put there, whoever has admitted it. */
-export interface Put {
-  id: string;
-  claims: readonly Claim[];
-  place: Place;
-  /** Whether its requests and tokens are counted there already. */
-  counted: boolean;
-}
-
-/** An amount that is added to a window. */
-export interface Pour {
-  name: string;
-  unit: LimitUnit;
-  bucket: number;
-  amount: number;
-}
-
-/** What a request used in the end: tokens, an unknown number of them, or nothing, as if it had never been. */
+/** Tokens that a request used in the end, "unknown", or "undone" for a request that is to count as if it had never been. */
 export type Used = number | "unknown" | "undone";
 
 /**
- * The counts in Redis as one node sees them. `undefined` instead of an answer: the node is taken to be over, because it was
+ * The counts in Redis as one node sees them. `undefined` instead of an answer: the node's session has ended, because it was
  * silent for too long or Redis has forgotten it, and nothing was done.
  */
 export interface Counts {
-  take(wish: Wish): Promise<{ taking: Taking; place: Place } | undefined>;
+  take(wish: Wish): Promise<{ taking: Taking; at: TakenAt } | undefined>;
   /** How its limits stand afterwards. It ends once: afterwards, and when it is too late, nothing is changed. */
-  end(id: string, request: { claims: readonly Claim[]; place: Place; used: Used }): Promise<Standing[] | undefined>;
+  end(id: string, request: { claims: readonly Claim[]; at: TakenAt; used: Used }): Promise<Standing[] | undefined>;
   standings(claims: readonly Claim[]): Promise<Standing[] | undefined>;
-  /** Begins the life of the node. @param epoch a name for what is kept, where it has none */
-  join(lifeMs: number, epoch: string): Promise<{ now: number; nodes: number; epoch: string }>;
+  /** Begins a session, in which only these requests run. @returns the number of nodes */
+  join(leaseMs: number, running: Iterable<string>): Promise<number>;
   /**
-   * Tells that the node lives, and when the store answered it last.
-   * @param storeHeardMs absent: the store is out of reach, or not shared
-   * @returns `more`: something is to be freed, and the next beat should come at once
+   * Renews the session.
+   * @param storeHeardMs milliseconds since the store answered this node; absent: it is out of reach, or not shared
    */
-  beat(lifeMs: number, storeHeardMs?: number): Promise<BeatAnswer | undefined>;
-  /** Ends the life of the node: nothing that it was asked before is done any more. `undone`: as if they had never been. */
-  retire(undone: readonly string[]): Promise<void>;
-  /** @returns whether the node is known */
-  put(requests: readonly Put[]): Promise<boolean>;
-  /** @returns whether the node is known */
-  pour(amounts: readonly Pour[]): Promise<boolean>;
+  beat(leaseMs: number, storeHeardMs?: number): Promise<BeatAnswer | undefined>;
+  /** Ends the session and frees what the node holds. */
+  retire(): Promise<void>;
+  /** Some requests that ran when their node's session ended. They are returned again until they are named as `entered`. */
+  lost(entered: readonly string[]): Promise<[id: string, RunningRequest][]>;
 }
 
-/** What a node learns with a sign of life. */
+/** What a node learns when it renews its session. */
 export interface BeatAnswer {
   nodes: number;
+  /** Slots of an ended session are to be freed: the next beat comes at once. */
   more: boolean;
   /** Milliseconds since the store answered another node last; absent where it answers none. */
   othersHeardMs?: number;
+  /** Requests to be entered as lost. */
+  lost: number;
 }
 
-/** What counts are asked over. */
+/** Parts of the counts. */
 export interface CountsParts {
   link: Link;
   /** Name of the node. */
@@ -75,13 +58,14 @@ export interface CountsParts {
   clock?: () => number;
 }
 
-/** The counts as a node sees them. What it is asked fails with `OutOfReach` where Redis does not answer. */
+/** Binds the scripts to a connection. Each function fails with `OutOfReach` where Redis does not answer. */
 export function createCounts({ link, node, clock }: CountsParts): Counts {
   const now = () => clock === undefined ? "" : Math.floor(clock());
   return {
-    async take({ id, claims, forMs }) {
+    async take({ id, claims, forMs, running }) {
+      const facts = running === undefined ? "" : JSON.stringify(running);
       const [admitted = 0, at = 0, ...rest] = numbers(
-        await link.run("take", [now(), node, id, forMs, writeClaims(claims)]),
+        await link.run("take", [now(), node, id, forMs, facts, writeClaims(claims)]),
       );
       if (admitted < 0) return undefined;
       const judgement = judge(claims, (_, index) => {
@@ -89,13 +73,15 @@ export function createCounts({ link, node, clock }: CountsParts): Counts {
         return waitMs < 0 ? Infinity : waitMs;
       });
       const standings = readStandings(claims, rest.slice(claims.length));
-      const place = { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) };
-      return { taking: { ...judgement, standings }, place };
+      return {
+        taking: { ...judgement, standings },
+        at: { bucket: windowEnd(at) / BUCKET_MS, leaseEnd: leaseEnd(at, forMs) },
+      };
     },
-    async end(id, { claims, place: { bucket, leaseEnd }, used }) {
-      const told = used === "undone" ? "" : used === "unknown" ? "-" : used;
+    async end(id, { claims, at: { bucket, leaseEnd }, used }) {
+      const tokens = used === "undone" ? "" : used === "unknown" ? "-" : used;
       const [known = 0, ...rest] = numbers(
-        await link.run("end", [now(), node, id, writeClaims(claims), bucket, leaseEnd, told]),
+        await link.run("end", [now(), node, id, writeClaims(claims), bucket, leaseEnd, tokens]),
       );
       if (known < 0) return undefined;
       return known === 0 ? [] : readStandings(claims, rest);
@@ -104,30 +90,26 @@ export function createCounts({ link, node, clock }: CountsParts): Counts {
       const [known = 0, ...rest] = numbers(await link.run("look", [now(), node, writeClaims(claims)]));
       return known < 0 ? undefined : readStandings(claims, rest);
     },
-    async join(lifeMs, name) {
-      const [at, nodes, epoch] = await link.run("join", [now(), node, lifeMs, name]);
-      return { now: Number(at), nodes: Number(nodes), epoch: String(epoch) };
+    async join(leaseMs, running) {
+      const [nodes] = numbers(await link.run("join", [now(), node, leaseMs, ...running]));
+      return nodes ?? 1;
     },
-    async beat(lifeMs, storeHeardMs) {
+    async beat(leaseMs, storeHeardMs) {
       const heard = storeHeardMs === undefined ? "" : Math.round(storeHeardMs);
-      const [nodes = 0, more, others = -1] = numbers(await link.run("beat", [now(), node, lifeMs, heard]));
+      const [nodes = 0, more, others = -1, lost = 0] = numbers(await link.run("beat", [now(), node, leaseMs, heard]));
       if (nodes < 0) return undefined;
-      return { nodes, more: more === 1, ...(others >= 0 && { othersHeardMs: others }) };
+      return { nodes, more: more === 1, lost, ...(others >= 0 && { othersHeardMs: others }) };
     },
-    async retire(undone) {
-      let ids = undone;
-      while ((await link.run("retire", [now(), node, ...ids]))[0] === 1) ids = [];
+    async retire() {
+      while ((await link.run("retire", [now(), node]))[0] === 1);
     },
-    async put(requests) {
-      const args = requests.flatMap(({ id, claims, place, counted }) => [
-        ...[id, writeClaims(claims), place.bucket, place.leaseEnd],
-        counted ? 0 : 1,
-      ]);
-      return args.length === 0 || (await link.run("put", [now(), node, ...args]))[0] === 1;
-    },
-    async pour(amounts) {
-      const args = amounts.flatMap(({ name, unit, bucket, amount }) => [UNIT_LETTERS[unit], name, bucket, amount]);
-      return args.length === 0 || (await link.run("pour", [now(), node, ...args]))[0] === 1;
+    async lost(entered) {
+      const answer = (await link.run("lost", [now(), ...entered])).map(String);
+      const found: [string, RunningRequest][] = [];
+      for (let at = 0; at + 1 < answer.length; at += 2) {
+        found.push([answer[at] ?? "", JSON.parse(answer[at + 1] ?? "")]);
+      }
+      return found;
     },
   };
 }

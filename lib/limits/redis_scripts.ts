@@ -1,19 +1,19 @@
 /**
- * The scripts that count limits in Redis. Each runs as one step on the server and by its clock; the windows are those of
+ * The scripts that count limits in Redis. Each runs as one step on the server and by its clock, with the windows of
  * `window.ts`.
  *
- * The one key that a script is given is the prefix of all keys it touches. It holds a hash tag, so that all of them are in
- * one slot: the limits of a request have to be looked at, and taken, in one step. Under the prefix there are
+ * A script is given one key: the prefix of all keys that it touches. It holds a hash tag, which puts them into one slot, as
+ * the limits of a request are read and taken in one step. Under the prefix there are
  *
  * - `r:NAME`, `t:NAME`: requests and tokens. A hash of amounts by bucket (its end, in buckets), with their sum `s` and the
- *   first and last bucket, `f` and `l`. A step reads what it needs of it, and the whole only where it is to be tidied.
- * - `c:NAME`: slots. A sorted set of leases, `NODE/ID`, by their ends.
- * - `nodes`: a sorted set of the nodes by the time until which they are taken to live. Whoever finds one whose time is over
- *   frees what it held, some at a time.
- * - `held:NODE`: what a node's requests have taken, by their ids. A request is ended, or taken back, once: whoever takes it
- *   out of here does it.
- * - `reach`: a sorted set of the nodes that reach the store they share, by the time when it answered them last.
- * - `epoch`: a name for what is kept. Where it is another one, what was kept before is lost.
+ *   first and last bucket, `f` and `l`. A script reads the whole hash only to remove what has expired.
+ * - `c:NAME`: concurrency. A sorted set of leases, `NODE/ID`, by their ends.
+ * - `nodes`: a sorted set of the nodes by the ends of their sessions. Any node that finds an ended session frees its slots,
+ *   a batch at a time.
+ * - `held:NODE`: the requests that run on a node, by their ids: a line with what the ledger has to know, then the claims.
+ *   The script that removes a field gives back what it took.
+ * - `lost`: requests that ran when their node's session ended, until a node has entered them into the ledger.
+ * - `reach`: a sorted set of the nodes that reach the store they share, by the time of its last answer.
  *
  * All keys expire by themselves. Claims are lines `UNIT REPORT LIMIT COST NAME`, the first two of one letter each.
  */
@@ -26,7 +26,7 @@ export const PREFIX = "sluice:{limits}:";
 /** Letters of the units in claims and keys. */
 export const UNIT_LETTERS = { requests: "r", tokens: "t", concurrency: "c" } as const;
 
-/** Requests of a node that is over that are freed in one step: some hundred microseconds. */
+/** Requests of an ended session that are freed in one step: some hundred microseconds. */
 const FREED_AT_ONCE = 200;
 
 /** How long the list of nodes outlives the last of them, in milliseconds. */
@@ -40,7 +40,7 @@ const SPARE_MS = 1_000;
 
 const COMMON = `
 local prefix = KEYS[1]
-local nodes, epoch = prefix .. 'nodes', prefix .. 'epoch'
+local nodes, lost = prefix .. 'nodes', prefix .. 'lost'
 
 -- Whole milliseconds. Only tests bring their own.
 local now = tonumber(ARGV[1])
@@ -169,15 +169,29 @@ local function vacate(claim, node, id)
   leases(claim, node, id, function(lease) redis.call('ZREM', claim.key, lease) end)
 end
 
-local function hold(node, id, bucket, text)
+local function hold(node, id, facts, text)
   local held = prefix .. 'held:' .. node
-  redis.call('HSET', held, id, string.format('%.0f', bucket) .. '\\n' .. text)
+  redis.call('HSET', held, id, facts .. '\\n' .. text)
   if redis.call('HLEN', held) == 1 then redis.call('PEXPIRE', held, ${LAST_MS}) end
 end
 
--- Whether it was held: of all who would give it back, the first does.
+-- Whether it was held. Of several scripts that would give it back, the first does.
 local function release(node, id)
   return redis.call('HDEL', prefix .. 'held:' .. node, id) == 1
+end
+
+-- Frees the slots of a request. What the ledger has to know of it is kept where its node has died.
+local function free(node, id, value, is_lost)
+  local line = string.find(value, '\\n', 1, true)
+  local facts, text = string.sub(value, 1, line - 1), string.sub(value, line + 1)
+  for _, claim in ipairs(parse(text)) do
+    if claim.unit == 'c' then vacate(claim, node, id) end
+  end
+  release(node, id)
+  if is_lost and string.sub(facts, 1, 1) == '{' then
+    redis.call('HSET', lost, id, facts)
+    redis.call('PEXPIRE', lost, ${LAST_MS})
+  end
 end
 
 local function alive(node)
@@ -186,24 +200,19 @@ local function alive(node)
 end
 
 -- Frees some of what a node held. Whether there is more.
-local function free(node)
+local function free_some(node, is_lost)
   local held = prefix .. 'held:' .. node
   local flat = redis.call('HRANDFIELD', held, ${FREED_AT_ONCE}, 'WITHVALUES')
-  for at = 1, #flat, 2 do
-    for _, claim in ipairs(parse(flat[at + 1])) do
-      if claim.unit == 'c' then vacate(claim, node, flat[at]) end
-    end
-    redis.call('HDEL', held, flat[at])
-  end
+  for at = 1, #flat, 2 do free(node, flat[at], flat[at + 1], is_lost) end
   if redis.call('EXISTS', held) == 1 then return 1 end
   redis.call('ZREM', nodes, node)
   return 0
 end
 
--- Frees some of what a node held whose time is over.
-local function bury()
+-- Frees some of what a node held whose session has ended.
+local function free_dead()
   local dead = redis.call('ZRANGEBYSCORE', nodes, '-inf', now, 'LIMIT', 0, 1)[1]
-  return dead and free(dead) or 0
+  return dead and free_some(dead, true) or 0
 end
 
 local function standings(claims, answer)
@@ -217,11 +226,11 @@ local function standings(claims, answer)
 end
 `;
 
-/** Arguments after the clock: node, id, how long it lasts, claims. Answers -1 to a node that is taken to be over. */
+/** Arguments after the clock: node, id, how long it lasts, facts for the ledger, claims. Answers -1 where the session has ended. */
 const TAKE = `
-local node, id, text = ARGV[2], ARGV[3], ARGV[5]
+local node, id, text = ARGV[2], ARGV[3], ARGV[6]
 if not alive(node) then return {-1} end
-bury()
+free_dead()
 local claims, waits, admitted = parse(text), {}, 1
 for at, claim in ipairs(claims) do
   read(claim)
@@ -233,7 +242,7 @@ if admitted == 1 then
   for _, claim in ipairs(claims) do
     if claim.unit == 'c' then occupy(claim, node, id, lease_end) else add(claim, latest, claim.cost) end
   end
-  hold(node, id, latest, text)
+  hold(node, id, ARGV[5], text)
 end
 local answer = {admitted, now}
 for at = 1, #claims do answer[at + 2] = waits[at] end
@@ -271,29 +280,40 @@ for _, claim in ipairs(claims) do read(claim) end
 return standings(claims, {1})
 `;
 
-/** Arguments after the clock: node, how long it is taken to live, a new name for what is kept. */
+/**
+ * Arguments after the clock: node, how long its session lasts without a renewal, ids of the requests that run there. What
+ * it held beside them is freed, and they are lost no more.
+ */
 const JOIN = `
-redis.call('SET', epoch, ARGV[4], 'NX')
-redis.call('ZADD', nodes, now + ARGV[3], ARGV[2])
-for _, key in ipairs({nodes, epoch}) do redis.call('PEXPIRE', key, ${LAST_MS}) end
-return {now, redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), redis.call('GET', epoch)}
+local node, runs = ARGV[2], {}
+for at = 4, #ARGV do
+  runs[ARGV[at]] = true
+  redis.call('HDEL', lost, ARGV[at])
+end
+local flat = redis.call('HGETALL', prefix .. 'held:' .. node)
+for at = 1, #flat, 2 do
+  if not runs[flat[at]] then free(node, flat[at], flat[at + 1], false) end
+end
+redis.call('ZADD', nodes, now + ARGV[3], node)
+redis.call('PEXPIRE', nodes, ${LAST_MS})
+return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf')}
 `;
 
 /**
- * Arguments after the clock: node, how long it is taken to live, and how long ago the store answered it, or nothing.
- * Answers the number of nodes, whether more is to be freed at once, and how long ago the store answered another node, or
- * -1; -1 alone to a node that is taken to be over.
+ * Arguments after the clock: node, how long its session lasts without a renewal, and how long ago the store answered it, or
+ * nothing. Answers the number of nodes, whether more is to be freed at once, how long ago the store answered another node
+ * (or -1), and how many requests are lost; -1 alone where the session has ended.
  */
 const BEAT = `
 local node = ARGV[2]
 if not alive(node) then return {-1} end
 redis.call('ZADD', nodes, now + ARGV[3], node)
-for _, key in ipairs({nodes, epoch, prefix .. 'held:' .. node}) do redis.call('PEXPIRE', key, ${LAST_MS}) end
+for _, key in ipairs({nodes, prefix .. 'held:' .. node}) do redis.call('PEXPIRE', key, ${LAST_MS}) end
 local longest = now + math.max(${LONGEST_LEASE_MS}, ARGV[3])
 for _, late in ipairs(redis.call('ZRANGEBYSCORE', nodes, '(' .. string.format('%.0f', longest), '+inf')) do
   redis.call('ZADD', nodes, longest, late)
 end
-local more = bury()
+local more = free_dead()
 local reach, ago = prefix .. 'reach', -1
 if ARGV[4] == '' then redis.call('ZREM', reach, node)
 else
@@ -305,60 +325,22 @@ for at = 1, #found, 2 do
   if not alive(found[at]) then redis.call('ZREM', reach, found[at])
   elseif found[at] ~= node and ago < 0 then ago = math.max(0, now - found[at + 1]) end
 end
-return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), more, ago}
+return {redis.call('ZCOUNT', nodes, '(' .. string.format('%.0f', now), '+inf'), more, ago, redis.call('HLEN', lost)}
 `;
 
 /**
- * Arguments after the clock: node, ids whose taking is to be as if it had never been. The node is over from now on: what it
- * has sent and what arrives later does nothing. Answers whether more is to be freed.
+ * Arguments after the clock: node. Its session has ended from now on: what it has sent and what arrives later does nothing.
+ * Answers whether more is to be freed.
  */
 const RETIRE = `
-local node = ARGV[2]
-for at = 3, #ARGV do
-  local text = redis.call('HGET', prefix .. 'held:' .. node, ARGV[at])
-  if text and release(node, ARGV[at]) then
-    local bucket = tonumber(string.match(text, '^%d+'))
-    for _, claim in ipairs(parse(text)) do
-      if claim.unit == 'c' then vacate(claim, node, ARGV[at])
-      else
-        read(claim)
-        remove(claim, bucket, claim.cost)
-      end
-    end
-  end
-end
-redis.call('ZADD', nodes, 'XX', 0, node)
-return {free(node)}
+redis.call('ZADD', nodes, 'XX', 0, ARGV[2])
+return {free_some(ARGV[2], false)}
 `;
 
-/**
- * Arguments after the clock: node, and of each request: id, claims, the bucket they were taken for, the end of its lease,
- * and `1` where its requests and tokens are not counted yet.
- */
-const PUT = `
-local node = ARGV[2]
-if not alive(node) then return {-1} end
-for at = 3, #ARGV, 5 do
-  local id, text, bucket, lease_end = ARGV[at], ARGV[at + 1], tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  for _, claim in ipairs(parse(text)) do
-    read(claim)
-    if claim.unit == 'c' then occupy(claim, node, id, lease_end)
-    elseif ARGV[at + 4] == '1' then add(claim, math.min(bucket, latest), claim.cost) end
-  end
-  hold(node, id, bucket, text)
-end
-return {1}
-`;
-
-/** Arguments after the clock: node, and of each amount the letter of its unit, the name, the bucket and the amount itself. */
-const POUR = `
-if not alive(ARGV[2]) then return {-1} end
-for at = 3, #ARGV, 4 do
-  local claim = {key = prefix .. ARGV[at] .. ':' .. ARGV[at + 1], unit = ARGV[at]}
-  read(claim)
-  add(claim, math.min(tonumber(ARGV[at + 2]), latest), tonumber(ARGV[at + 3]))
-end
-return {1}
+/** Arguments after the clock: ids of lost requests that the ledger has. Answers some of the others, and what was kept of them. */
+const LOST = `
+for at = 2, #ARGV do redis.call('HDEL', lost, ARGV[at]) end
+return redis.call('HRANDFIELD', lost, ${FREED_AT_ONCE}, 'WITHVALUES')
 `;
 
 /** All scripts, each by itself. */
@@ -369,8 +351,7 @@ export const SCRIPTS = {
   join: COMMON + JOIN,
   beat: COMMON + BEAT,
   retire: COMMON + RETIRE,
-  put: COMMON + PUT,
-  pour: COMMON + POUR,
+  lost: COMMON + LOST,
 } as const;
 
 /** Name of a script. */

@@ -20,7 +20,7 @@ export function leaseEnd(now: number, forMs: number): number {
 }
 
 /** What ends at one time. */
-export interface Bucket {
+interface Bucket {
   end: number;
   amount: number;
 }
@@ -53,12 +53,6 @@ export class Window {
     this.#forget(now);
     const last = this.#buckets[this.#buckets.length - 1];
     return last === undefined ? 0 : last.end - now;
-  }
-
-  /** All that counts now, what ends first before the rest. */
-  buckets(now: number): Bucket[] {
-    this.#forget(now);
-    return this.#buckets.map(({ end, amount }) => ({ end, amount }));
   }
 
   /** Counts an amount until its end. @throws {RangeError} where the amount is no whole number of at least 0 */

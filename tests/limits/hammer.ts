@@ -33,7 +33,8 @@ async function hammer({ url, unit, limit, workers, holdMs, leaseMs, speed }: Ord
     while (!isOver) {
       const id = crypto.randomUUID();
       const asked = now();
-      const { admitted } = await node.limiter.take({ id, claims, forMs: 600_000 });
+      const running = { id, at: Date.now(), keyId: "hammered", group: "g", model: "m", endpoint: "chat" as const };
+      const { admitted } = await node.limiter.take({ id, claims, forMs: 600_000, running });
       if (admitted) {
         tell({ id, asked, taken: now() });
         if (unit === "concurrency") {

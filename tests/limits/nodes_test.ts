@@ -1,6 +1,7 @@
 import { assert, assertEquals, assertGreater, assertLessOrEqual } from "@std/assert";
 import { type Engine, HAS_REDIS, startRedis } from "../engines/engines.ts";
 import type { Orders } from "./hammer.ts";
+import { type Hammer, startHammer } from "./hammers.ts";
 import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
 
 const PROCESSES = 6;
@@ -9,61 +10,9 @@ const WINDOW_MS = 60_000;
 /** What scheduling on a busy machine may add, in milliseconds. */
 const SLACK_MS = 1_000;
 
-/** A line that a process tells. */
-interface Told {
-  id?: string;
-  asked?: number;
-  taken?: number;
-  ended?: number;
-}
-
-/** A process that hammers, and what it has told so far. */
-interface Hammer {
-  told: Told[];
-  kill(signal: Deno.Signal): void;
-  /** Ends it in good order. */
-  end(): Promise<void>;
-  status: Promise<Deno.CommandStatus>;
-}
-
-async function start(orders: Orders): Promise<Hammer> {
-  const script = new URL("hammer.ts", import.meta.url).pathname;
-  const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "--no-prompt", "--allow-all", script, JSON.stringify(orders)],
-    stdin: "piped",
-    stdout: "piped",
-  }).spawn();
-  const told: Told[] = [];
-  const ready = Promise.withResolvers<void>();
-  const reading = (async () => {
-    let rest = "";
-    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
-      const lines = (rest + text).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) told.push(JSON.parse(line));
-      ready.resolve();
-    }
-  })();
-  await ready.promise;
-  return {
-    told,
-    kill: (signal) => child.kill(signal),
-    async end() {
-      await child.stdin.close().catch(() => {});
-      await reading;
-      assertEquals((await child.status).code, 0);
-    },
-    status: child.status.then(async (status) => {
-      await reading;
-      await child.stdin.close().catch(() => {});
-      return status;
-    }),
-  };
-}
-
 async function startAll(redis: Engine, orders: Omit<Orders, "url" | "leaseMs">, leaseMs = 3_000): Promise<Hammer[]> {
   return await Promise.all(
-    Array.from({ length: PROCESSES }, () => start({ url: redis.url, leaseMs, ...orders })),
+    Array.from({ length: PROCESSES }, () => startHammer({ url: redis.url, leaseMs, ...orders })),
   );
 }
 
@@ -156,7 +105,7 @@ Deno.test({
     await using node = await openNode(redis.url, { leaseMs: 60_000 });
     const orders = { unit: "concurrency", limit: slots, workers: slots, holdMs: 1e9, speed: 1 } as const;
     const slot = limitOf("key:hammered", "concurrency", slots);
-    const hammer = await start({ url: redis.url, leaseMs, ...orders });
+    const hammer = await startHammer({ url: redis.url, leaseMs, ...orders });
     await until(async () => await leftOf(node.limiter, slot) === 0, { within: 10_000, what: "all is held" });
     assert(!(await takeOne(node.limiter, [slot])).admitted);
     hammer.kill("SIGKILL");
@@ -167,34 +116,5 @@ Deno.test({
       return admitted && standings[0]?.remaining === slots - 1;
     };
     await until(freed, { within: leaseMs + SLACK_MS, what: "free" });
-  },
-});
-
-Deno.test({
-  name: "a node that stood still for longer than its lease puts back what it holds, even above the limit",
-  ignore: !HAS_REDIS,
-  fn: async () => {
-    const [limit, leaseMs] = [10, 1_000];
-    await using redis = await startRedis();
-    await using node = await openNode(redis.url, { leaseMs });
-    const slot = limitOf("key:hammered", "concurrency", limit);
-    const orders = { unit: "concurrency", limit, workers: 5, holdMs: 1e9, speed: 1 } as const;
-    const hammer = await start({ url: redis.url, leaseMs, ...orders });
-    await until(async () => await leftOf(node.limiter, slot) === 5, { within: 10_000, what: "five are held" });
-    hammer.kill("SIGSTOP");
-    await until(async () => await leftOf(node.limiter, slot) === limit, { within: leaseMs + SLACK_MS, what: "free" });
-    const ids = [];
-    for (let count = 0; count < 8; count++) {
-      const { id, admitted } = await takeOne(node.limiter, [slot]);
-      assert(admitted);
-      ids.push(id);
-    }
-    assertEquals(await leftOf(node.limiter, slot), 2);
-    hammer.kill("SIGCONT");
-    await until(async () => await leftOf(node.limiter, slot) === 0, { within: leaseMs + SLACK_MS, what: "put back" });
-    for (const id of ids) await node.limiter.end(id, 0);
-    assertEquals(await leftOf(node.limiter, slot), 5);
-    hammer.kill("SIGKILL");
-    await hammer.status;
   },
 });

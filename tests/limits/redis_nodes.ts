@@ -1,11 +1,11 @@
 /** Limiters on a Redis of the test, as nodes open them, and what tests ask of them. */
 import type { Claim, Limiter, LimitUnit, Taking } from "../../lib/limits/limiter.ts";
-import type { PresenceParts } from "../../lib/limits/presence.ts";
-import { openSharedLimiter } from "../../lib/limits/shared.ts";
+import type { NodeSessionParts } from "../../lib/limits/node_session.ts";
+import { openSharedLimiter } from "../../lib/limits/redis_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
 
 /** A line of a limiter's log. */
-export type Line = Parameters<PresenceParts["log"]>[0];
+export type Line = Parameters<NodeSessionParts["log"]>[0];
 
 /** A limiter, and what it has logged. */
 export interface OpenNode extends AsyncDisposable {
@@ -14,7 +14,7 @@ export interface OpenNode extends AsyncDisposable {
 }
 
 /** Opens a node. */
-export async function openNode(url: string, change: Partial<PresenceParts> = {}): Promise<OpenNode> {
+export async function openNode(url: string, change: Partial<NodeSessionParts> = {}): Promise<OpenNode> {
   const lines: Line[] = [];
   const limiter = await openSharedLimiter(new Secret(url), {
     monotonic: () => performance.now(),
@@ -23,7 +23,7 @@ export async function openNode(url: string, change: Partial<PresenceParts> = {})
     leaseMs: 3_000,
     log: (line) => lines.push(line),
     random: Math.random,
-    name: () => crypto.randomUUID(),
+    node: crypto.randomUUID(),
     prefix: "{test}:",
     ...change,
   });

@@ -171,7 +171,12 @@ function keep(charged: Account["charged"], since: number, sum: Amount): void {
 }
 
 /** The entry of a request that nobody heard of again. */
-export function lostEntry({ id, at, keyId, group, model, endpoint, amount }: Readonly<Hold>, now: number): Entry {
+export function lostEntry(
+  { id, at, keyId, group, model, endpoint, amount = 0n }: Omit<Readonly<Hold>, "amount" | "claims" | "leaseUntil"> & {
+    amount?: Amount;
+  },
+  now: number,
+): Entry {
   return {
     id,
     at,

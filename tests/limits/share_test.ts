@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { Owed, sharesOf } from "../../lib/limits/alone.ts";
+import { sharesOf } from "../../lib/limits/share.ts";
 import { limitOf } from "./redis_nodes.ts";
 
 Deno.test("sharesOf() divides limits among nodes, and leaves at least 1 of what is no 0", () => {
@@ -25,22 +25,4 @@ Deno.test("sharesOf() lets pass what takes more than a share, and nothing that t
       cost > 300 && cost <= 900 ? cost : limit,
     );
   }
-});
-
-Deno.test("what is owed is what was used, as long as it counts, and is told once", () => {
-  const owed = new Owed();
-  const claims = [
-    limitOf("key:a", "requests", 9),
-    limitOf("key:a", "tokens", 900, 100),
-    limitOf("key:a", "concurrency", 9),
-  ];
-  owed.add(claims, { used: 30, end: 1000 });
-  owed.add(claims, { used: "unknown", end: 1500 });
-  owed.add(claims, { used: "undone", end: 1500 });
-  owed.add(claims, { used: 1, end: 500 });
-  assertEquals(owed.drain(500), [
-    { name: "key:a", unit: "requests", buckets: [{ end: 1000, amount: 1 }, { end: 1500, amount: 1 }] },
-    { name: "key:a", unit: "tokens", buckets: [{ end: 1000, amount: 30 }, { end: 1500, amount: 100 }] },
-  ]);
-  assertEquals(owed.drain(500), []);
 });

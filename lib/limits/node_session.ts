@@ -1,0 +1,258 @@
+/** A node's session in Redis: its connection, the beats that renew the session, and requests of nodes that died. */
+import { nameOf } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import type { RunningRequest } from "./limiter.ts";
+import type { LimiterOptions } from "./open.ts";
+import { type Counts, createCounts } from "./redis_counts.ts";
+import { type Link, openLink, OutOfReach } from "./redis_link.ts";
+
+/** Parts of a session. */
+export interface NodeSessionParts extends LimiterOptions {
+  /** Returns a number from 0 up to 1. */
+  random: () => number;
+  /** Name of the node, which no other node ever has. */
+  node: string;
+  /** Prefix of all keys, with a hash tag. */
+  prefix: string;
+  /** A clock in place of the server's, for tests. */
+  clock?: () => number;
+}
+
+/** Longest time between two beats, in milliseconds; less where the lease is short. */
+const BEAT_MS = 5_000;
+const BEATS_PER_LEASE = 3;
+
+/** The same where nodes report whether they reach a store, in milliseconds. */
+const STORE_BEAT_MS = 2_000;
+
+/** Time between two attempts to reach Redis, in milliseconds, give or take a fifth. */
+const RETRY_MS = 500;
+
+/** How often a question is asked of a Redis that ends the session again and again. */
+const TRIES = 3;
+
+/** The session of one node. A node keeps its name: what it held in Redis before an outage is its own afterwards. */
+export class NodeSession {
+  readonly #url: Secret;
+  readonly #parts: NodeSessionParts;
+  readonly #running: () => Iterable<string>;
+  #link: Link | undefined;
+  /** The counts of the current session; absent while Redis is out of reach. Every session has its own. */
+  #counts: Counts | undefined;
+  /** Connections that open or close, and ledger entries under way. */
+  readonly #pending = new Set<Promise<void>>();
+  #rejoining: Promise<void> | undefined;
+  #entering = false;
+  #nodes = 1;
+  /** From then on all nodes that lost Redis at the same time have had the time to come back. */
+  #settledAt = 0;
+  /** When the store answered another node last, by the clock of the node; absent where that is not known. */
+  #othersHeardAt: number | undefined;
+  #downSince: number | undefined;
+  #retryTimer: ReturnType<typeof setTimeout> | undefined;
+  #beatTimer: ReturnType<typeof setTimeout> | undefined;
+  #closed = false;
+
+  /** @param running ids of the requests that Redis has admitted and that have not ended */
+  constructor(url: Secret, { parts, running }: { parts: NodeSessionParts; running: () => Iterable<string> }) {
+    this.#url = url;
+    this.#parts = parts;
+    this.#running = running;
+  }
+
+  /** Whether Redis counts. */
+  get healthy(): boolean {
+    return this.#counts !== undefined;
+  }
+
+  /** Last known number of nodes, at least 1. */
+  get nodes(): number {
+    return this.#nodes;
+  }
+
+  /** Milliseconds since the store that nodes share answered another node last, as far as is known. */
+  get othersHeardMs(): number | undefined {
+    return this.#othersHeardAt === undefined ? undefined : this.now() - this.#othersHeardAt;
+  }
+
+  /** Tries to reach Redis once, and goes on trying in the background. */
+  async open(): Promise<void> {
+    await this.#connect();
+    this.#scheduleBeat();
+  }
+
+  /** Frees what the node holds in Redis, and closes the connection. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    clearTimeout(this.#retryTimer);
+    clearTimeout(this.#beatTimer);
+    await this.ask(async (counts) => {
+      await counts.retire();
+      return true;
+    });
+    this.#counts = undefined;
+    this.#disconnect();
+    await Promise.all(this.#pending);
+  }
+
+  /**
+   * Asks Redis in the current session.
+   * @param question answers `undefined` where the session has ended: a new one begins, and it is asked again
+   * @returns `undefined` where Redis is out of reach
+   */
+  async ask<Result>(question: (counts: Counts) => Promise<Result | undefined>): Promise<Result | undefined> {
+    for (let tries = 0; tries < TRIES; tries++) {
+      if (this.#rejoining !== undefined) await this.#rejoining;
+      const counts = this.#counts;
+      if (counts === undefined) return undefined;
+      try {
+        const answer = await question(counts);
+        if (answer !== undefined) return answer;
+      } catch (error) {
+        if (error instanceof OutOfReach) return undefined;
+        throw error;
+      }
+      await this.#rejoin(counts);
+    }
+    return undefined;
+  }
+
+  /** Whole milliseconds of the node's clock. */
+  now(): number {
+    return Math.floor(this.#parts.monotonic());
+  }
+
+  async #connect(): Promise<void> {
+    const { prefix, timeoutMs } = this.#parts;
+    let link: Link | undefined;
+    try {
+      link = await openLink(this.#url, { prefix, timeoutMs, lost: (cause) => this.#lose(link, cause) });
+      if (this.#closed) return await link.close();
+      this.#link = link;
+      await this.#join(link);
+      this.#logUp();
+    } catch (error) {
+      if (!(error instanceof OutOfReach)) throw error;
+      this.#lose(link, error.message);
+    }
+  }
+
+  /** From now on Redis is out of reach. */
+  #lose(link: Link | undefined, cause: string): void {
+    if (this.#closed || link !== this.#link) return;
+    this.#counts = undefined;
+    this.#othersHeardAt = undefined;
+    this.#disconnect();
+    this.#logDown(cause);
+    clearTimeout(this.#retryTimer);
+    this.#retryTimer = setTimeout(
+      () => this.#waitAtClose(this.#connect()),
+      RETRY_MS * (0.8 + 0.4 * this.#parts.random()),
+    );
+  }
+
+  #disconnect(): void {
+    if (this.#link !== undefined) this.#waitAtClose(this.#link.close());
+    this.#link = undefined;
+  }
+
+  #waitAtClose(work: Promise<void>): void {
+    this.#pending.add(work);
+    void work.finally(() => this.#pending.delete(work));
+  }
+
+  /** Begins a session after Redis has ended or forgotten the one before. */
+  async #rejoin(ended: Counts): Promise<void> {
+    const link = this.#link;
+    if (this.#counts === ended && this.#rejoining === undefined && link !== undefined) {
+      this.#rejoining = this.#joinAgain(link).finally(() => this.#rejoining = undefined);
+    }
+    await this.#rejoining;
+  }
+
+  async #joinAgain(link: Link): Promise<void> {
+    try {
+      await this.#join(link);
+      this.#parts.log({ level: "warn", event: "limits_session_ended", nodes: this.#nodes });
+    } catch (error) {
+      if (!(error instanceof OutOfReach)) throw error;
+      this.#lose(link, error.message);
+    }
+  }
+
+  async #join(link: Link): Promise<void> {
+    const { leaseMs, node, clock } = this.#parts;
+    this.#settledAt = this.now() + leaseMs + BEAT_MS;
+    const counts = createCounts({ link, node, ...(clock !== undefined && { clock }) });
+    this.#nodes = Math.max(this.#nodes, await counts.join(leaseMs, this.#running()));
+    this.#counts = counts;
+  }
+
+  #scheduleBeat(ms = this.#beatMs()): void {
+    if (this.#closed) return;
+    this.#beatTimer = setTimeout(async () => {
+      let isMore = false;
+      try {
+        isMore = await this.#beat();
+      } finally {
+        this.#scheduleBeat(isMore ? 0 : undefined);
+      }
+    }, ms);
+  }
+
+  #beatMs(): number {
+    const { leaseMs, storeHeardMs } = this.#parts;
+    return Math.min(storeHeardMs === undefined ? BEAT_MS : STORE_BEAT_MS, leaseMs / BEATS_PER_LEASE);
+  }
+
+  /** @returns whether the next beat comes at once */
+  async #beat(): Promise<boolean> {
+    const { leaseMs, storeHeardMs } = this.#parts;
+    const answer = await this.ask((counts) => counts.beat(leaseMs, storeHeardMs?.()));
+    if (answer === undefined || !this.healthy) return false;
+    this.#othersHeardAt = answer.othersHeardMs === undefined ? undefined : this.now() - answer.othersHeardMs;
+    const isSettled = this.now() >= this.#settledAt;
+    this.#nodes = isSettled ? answer.nodes : Math.max(this.#nodes, answer.nodes);
+    // Before, requests may count as lost whose node lives and is about to come back as well.
+    if (isSettled && answer.lost > 0) this.#waitAtClose(this.#enterLost());
+    return answer.more;
+  }
+
+  /** Enters what ran on nodes that died. Redis forgets it only afterwards: if this node dies meanwhile, another one does it. */
+  async #enterLost(): Promise<void> {
+    const { enterLost, log } = this.#parts;
+    if (enterLost === undefined || this.#entering) return;
+    this.#entering = true;
+    try {
+      let found = await this.ask((counts) => counts.lost([]));
+      while (found !== undefined && found.length > 0) {
+        const requests = new Map<string, RunningRequest>(found.map(([, request]) => [request.id, request]));
+        const isNew = await enterLost([...requests.values()]);
+        const entered = isNew.filter(Boolean).length;
+        if (entered > 0) log({ level: "warn", event: "requests_lost", requests: entered });
+        const ids = found.map(([id]) => id);
+        found = await this.ask((counts) => counts.lost(ids));
+      }
+    } catch (cause) {
+      log({ level: "error", event: "lost_requests_not_entered", cause: nameOf(cause) });
+    } finally {
+      this.#entering = false;
+    }
+  }
+
+  #logDown(cause: string): void {
+    if (this.#downSince !== undefined) return;
+    this.#downSince = this.now();
+    const { outage: policy, log } = this.#parts;
+    const share = policy === "local" ? { share: `1/${this.#nodes}` } : {};
+    log({ level: "error", event: "limits_store_down", policy, ...share, cause });
+  }
+
+  #logUp(): void {
+    if (this.#downSince === undefined) return;
+    const outage_ms = this.now() - this.#downSince;
+    this.#downSince = undefined;
+    this.#parts.log({ level: "warn", event: "limits_store_up", outage_ms, nodes: this.#nodes });
+  }
+}

@@ -1,0 +1,169 @@
+/** Limits that several nodes count together in Redis, and a node's share of them while Redis is out of reach. */
+import { GatewayError } from "../errors.ts";
+import type { Secret } from "../secret.ts";
+import type { Claim, Limiter, Standing, Taking, Wish } from "./limiter.ts";
+import { createMemoryLimiter, LATE_MS } from "./memory.ts";
+import { NodeSession, type NodeSessionParts } from "./node_session.ts";
+import type { LimiterOptions } from "./open.ts";
+import type { TakenAt, Used } from "./redis_counts.ts";
+import { PREFIX } from "./redis_scripts.ts";
+import { ofLimits, sharesOf, standingsOfLimits } from "./share.ts";
+import { checkWish, isAmount } from "./taking.ts";
+import { leaseEnd } from "./window.ts";
+
+/** When a client may try again while nothing is admitted, in milliseconds. */
+const RETRY_MS = 1_000;
+
+/** Requests looked at by each `take` to find those that were never ended. */
+const SWEPT = 2;
+
+/** A request that was admitted and has not ended. */
+interface OpenRequest {
+  readonly id: string;
+  readonly claims: readonly Claim[];
+  /** When its slots are free whatever happens, by the clock of the node. */
+  readonly leaseEnd: number;
+  /** Where Redis counts it; absent where it was admitted without Redis. */
+  readonly at?: TakenAt;
+  isEnding: boolean;
+}
+
+/** Opens a limiter that counts in Redis; where Redis is out of reach, from the start or later, it keeps to its share. */
+export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<Limiter> {
+  return openSharedLimiter(url, {
+    ...options,
+    random: Math.random,
+    node: crypto.randomUUID().slice(0, 13),
+    prefix: PREFIX,
+  });
+}
+
+/**
+ * Opens a limiter from all its parts.
+ *
+ * The memory of the node counts whatever the node admits, with Redis or without: against that it holds its share.
+ */
+export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): Promise<Limiter> {
+  const requests = new Map<string, OpenRequest>();
+  const pending = new Map<string, Promise<Taking>>();
+  const own = createMemoryLimiter(parts);
+  const session = new NodeSession(url, { parts, running: () => idsInRedis(requests.values()) });
+  let hand = requests.values();
+
+  async function takeAnywhere(wish: Wish): Promise<Taking> {
+    const answer = await session.ask(async (counts) => {
+      const answer = await counts.take(wish);
+      if (answer?.taking.admitted) {
+        remember(wish, answer.at);
+        own.take({ id: wish.id, claims: wish.claims.map(onlyCounted), forMs: wish.forMs });
+      }
+      return answer;
+    });
+    return answer === undefined ? takeShare(wish) : answer.taking;
+  }
+
+  function takeShare(wish: Wish): Taking {
+    const { claims } = wish;
+    if (parts.outage === "closed" && claims.some(({ reportOnly }) => !reportOnly)) {
+      throw new GatewayError("overloaded", "Cannot count limits now: try again", { retryAfterMs: RETRY_MS });
+    }
+    const shares = sharesOf(claims, session.nodes);
+    const taking = own.take({ ...wish, claims: shares });
+    if (taking.admitted) remember(wish);
+    return ofLimits(taking, { claims, shares });
+  }
+
+  function remember({ id, claims, forMs }: Wish, at?: TakenAt): void {
+    requests.set(id, {
+      id,
+      claims,
+      leaseEnd: leaseEnd(session.now(), forMs),
+      ...(at !== undefined && { at }),
+      isEnding: false,
+    });
+  }
+
+  /** @returns how its limits stand afterwards, or `undefined` where the id is not known */
+  async function finish(id: string, used: Used): Promise<Standing[] | undefined> {
+    await pending.get(id)?.catch(() => {});
+    const request = requests.get(id);
+    if (request === undefined || request.isEnding) return undefined;
+    request.isEnding = true;
+    const { claims, at } = request;
+    const standings = at === undefined
+      ? undefined
+      : await session.ask((counts) => counts.end(id, { claims, at, used }));
+    // Not before: a session that begins meanwhile must not free it without its tokens.
+    requests.delete(id);
+    if (used === "undone") await own.undo(id);
+    else endOwn(id, used);
+    return standings ?? await standAlone(claims);
+  }
+
+  function endOwn(id: string, used: number | "unknown"): void {
+    try {
+      own.end(id, used === "unknown" ? NaN : used);
+    } catch {
+      // Where the number is not known, the estimate stays.
+    }
+  }
+
+  async function standAlone(claims: readonly Claim[]): Promise<Standing[]> {
+    return standingsOfLimits(await own.standings(sharesOf(claims, session.nodes)), claims);
+  }
+
+  /** Ends requests that were not ended in their longest time. */
+  function sweep(): void {
+    for (let count = 0; count < SWEPT; count++) {
+      const { done, value } = hand.next();
+      // An iterator that has come to its end stays there.
+      if (done === true) hand = requests.values();
+      else if (value.leaseEnd + LATE_MS < session.now()) void finish(value.id, "unknown");
+    }
+  }
+
+  await session.open();
+  return {
+    async take(wish) {
+      const { id, claims } = wish;
+      checkWish(wish, { known: requests.has(id) || pending.has(id) });
+      if (claims.length === 0) return { admitted: true, standings: [], over: [], retryAfterMs: 0 };
+      sweep();
+      const taking = takeAnywhere(wish);
+      pending.set(id, taking);
+      try {
+        return await taking;
+      } finally {
+        pending.delete(id);
+      }
+    },
+    async end(id, tokens) {
+      const isNumber = isAmount(tokens);
+      const standings = await finish(id, isNumber ? tokens : "unknown");
+      if (standings === undefined) return [];
+      if (!isNumber) throw new RangeError(`Cannot end "${id}": ${tokens} is no number of tokens`);
+      return standings;
+    },
+    async undo(id) {
+      await finish(id, "undone");
+    },
+    standings: async (claims) => await session.ask((counts) => counts.standings(claims)) ?? await standAlone(claims),
+    get healthy() {
+      return session.healthy;
+    },
+    get othersHeardMs() {
+      return session.othersHeardMs;
+    },
+    close: () => session.close(),
+  };
+}
+
+function onlyCounted(claim: Claim): Claim {
+  return { ...claim, reportOnly: true };
+}
+
+function* idsInRedis(requests: Iterable<OpenRequest>): Iterable<string> {
+  for (const { id, at } of requests) {
+    if (at !== undefined) yield id;
+  }
+}

@@ -1,0 +1,56 @@
+/** Processes that hammer a limit, seen from the test. */
+import { assertEquals } from "@std/assert";
+import type { Orders } from "./hammer.ts";
+
+/** A line that a process tells. */
+export interface HammerLine {
+  id?: string;
+  asked?: number;
+  taken?: number;
+  ended?: number;
+}
+
+/** A process that hammers, and what it has told so far. */
+export interface Hammer {
+  told: HammerLine[];
+  kill(signal: Deno.Signal): void;
+  /** Ends it in good order. */
+  end(): Promise<void>;
+  status: Promise<Deno.CommandStatus>;
+}
+
+/** Starts one. */
+export async function startHammer(orders: Orders): Promise<Hammer> {
+  const script = new URL("hammer.ts", import.meta.url).pathname;
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["run", "--no-prompt", "--allow-all", script, JSON.stringify(orders)],
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
+  const told: HammerLine[] = [];
+  const ready = Promise.withResolvers<void>();
+  const reading = (async () => {
+    let rest = "";
+    for await (const text of child.stdout.pipeThrough(new TextDecoderStream())) {
+      const lines = (rest + text).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) told.push(JSON.parse(line));
+      ready.resolve();
+    }
+  })();
+  await ready.promise;
+  return {
+    told,
+    kill: (signal) => child.kill(signal),
+    async end() {
+      await child.stdin.close().catch(() => {});
+      await reading;
+      assertEquals((await child.status).code, 0);
+    },
+    status: child.status.then(async (status) => {
+      await reading;
+      await child.stdin.close().catch(() => {});
+      return status;
+    }),
+  };
+}

@@ -1,0 +1,149 @@
+/** Requests of nodes that die: each is entered once, whatever becomes of the nodes that enter them. */
+import { assertEquals } from "@std/assert";
+import { Redis } from "ioredis";
+import type { RunningRequest } from "../../lib/limits/limiter.ts";
+import { HAS_REDIS, startRedis } from "../engines/engines.ts";
+import { type Hammer, startHammer } from "./hammers.ts";
+import { leftOf, limitOf, openNode, takeOne, until } from "./redis_nodes.ts";
+
+const OPTIONS = { ignore: !HAS_REDIS };
+
+/** A session ends soon after its node. */
+const LEASE_MS = 1_000;
+
+/** A node enters nothing in its first seconds: nodes that only lost Redis come back meanwhile. */
+const SOON = { within: 20_000 };
+
+const SLOT = limitOf("key:hammered", "concurrency", 300);
+
+/** A node that holds all slots of the limit. */
+async function startHolding(url: string): Promise<Hammer> {
+  const orders = { unit: "concurrency", limit: SLOT.limit, workers: SLOT.limit, holdMs: 1e9, speed: 1 } as const;
+  const hammer = await startHammer({ url, leaseMs: LEASE_MS, ...orders });
+  await until(() => idsOf(hammer).length === SLOT.limit, { within: 10_000, what: "all slots are held" });
+  return hammer;
+}
+
+function idsOf({ told }: Hammer): string[] {
+  return told.flatMap(({ id }) => id ?? []).sort();
+}
+
+async function kill(hammer: Hammer): Promise<void> {
+  hammer.kill("SIGKILL");
+  await hammer.status;
+}
+
+/** Number of requests that wait to be entered. */
+async function lostIn(url: string): Promise<number> {
+  const redis = new Redis(url);
+  const count = await redis.hlen("{test}:lost");
+  const ended = new Promise((resolve) => redis.once("end", resolve));
+  redis.disconnect();
+  await ended;
+  return count;
+}
+
+Deno.test({
+  name: "requests of a node that was killed are entered once, though the node that entered them first died of it",
+  ...OPTIONS,
+  async fn() {
+    await using redis = await startRedis();
+    const hammer = await startHolding(redis.url);
+    const begun = Date.now();
+    const death = Promise.withResolvers<boolean[]>();
+    const ledger = new Map<string, RunningRequest>();
+    const attempts: number[] = [];
+    /** As a ledger does: each id once. */
+    function enter(requests: readonly RunningRequest[]): boolean[] {
+      attempts.push(requests.length);
+      return requests.map((request) => {
+        const isNew = !ledger.has(request.id);
+        if (isNew) ledger.set(request.id, request);
+        return isNew;
+      });
+    }
+    await using first = await openNode(redis.url, {
+      leaseMs: LEASE_MS,
+      enterLost(requests) {
+        enter(requests);
+        // It never learns that this worked, and never tells Redis.
+        return death.promise;
+      },
+    });
+    await kill(hammer);
+    await until(() => ledger.size > 0, { ...SOON, what: "some are entered" });
+    const seen = ledger.size;
+    await using second = await openNode(redis.url, {
+      leaseMs: LEASE_MS,
+      enterLost: (all) => Promise.resolve(enter(all)),
+    });
+    await until(async () => ledger.size === SLOT.limit && await lostIn(redis.url) === 0, { ...SOON, what: "all are" });
+    assertEquals([...ledger.keys()].sort(), idsOf(hammer));
+    const entries = attempts.reduce((sum, count) => sum + count);
+    assertEquals(entries > SLOT.limit && entries <= SLOT.limit + seen * attempts.length, true, `${attempts}`);
+    for (const { at, ...facts } of ledger.values()) {
+      assertEquals({ ...facts, id: "" }, { id: "", keyId: "hammered", group: "g", model: "m", endpoint: "chat" });
+      assertEquals(Math.abs(at - begun) < 60_000, true);
+    }
+    const told = second.lines.filter(({ event }) => event === "requests_lost");
+    assertEquals(told.reduce((sum, { requests }) => sum + Number(requests), 0), SLOT.limit - seen);
+    death.reject(new Error("killed"));
+    assertEquals(await leftOf(first.limiter, SLOT), SLOT.limit);
+  },
+});
+
+Deno.test({
+  name: "requests that could not be entered are entered later",
+  ...OPTIONS,
+  async fn() {
+    await using redis = await startRedis();
+    await kill(await startHolding(redis.url));
+    let [failures, entered] = [0, 0];
+    await using node = await openNode(redis.url, {
+      leaseMs: LEASE_MS,
+      enterLost(requests) {
+        if (failures++ < 2) return Promise.reject(new TypeError("The store is out of reach"));
+        entered += requests.length;
+        return Promise.resolve(requests.map(() => true));
+      },
+    });
+    await until(() => entered === SLOT.limit, { ...SOON, what: "all are entered" });
+    const failed = node.lines.filter(({ event }) => event === "lost_requests_not_entered");
+    assertEquals(failed.map(({ cause }) => cause), ["TypeError", "TypeError"]);
+  },
+});
+
+Deno.test({
+  name: "requests of a node that was only silent are lost no more as soon as it is back",
+  ...OPTIONS,
+  async fn() {
+    await using redis = await startRedis();
+    const hammer = await startHolding(redis.url);
+    await using node = await openNode(redis.url, { leaseMs: 60_000 });
+    hammer.kill("SIGSTOP");
+    await until(async () => {
+      const { id } = await takeOne(node.limiter, [SLOT]);
+      await node.limiter.end(id, 0);
+      return await lostIn(redis.url) === SLOT.limit;
+    }, { within: 10_000, what: "its session has ended" });
+    hammer.kill("SIGCONT");
+    await until(async () => await lostIn(redis.url) === 0, { within: 10_000, what: "it is back" });
+    await kill(hammer);
+  },
+});
+
+Deno.test({
+  name: "a node that closes leaves nothing to be entered, whatever runs there",
+  ...OPTIONS,
+  async fn() {
+    await using redis = await startRedis();
+    {
+      await using node = await openNode(redis.url);
+      const running = { id: "r", at: 1, keyId: "k", group: "g", model: "m", endpoint: "chat" } as const;
+      await node.limiter.take({ id: "r", claims: [SLOT], forMs: 60_000, running });
+    }
+    assertEquals(await lostIn(redis.url), 0);
+    await using other = await openNode(redis.url);
+    assertEquals(await leftOf(other.limiter, SLOT), SLOT.limit);
+  },
+});
