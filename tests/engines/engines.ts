@@ -1,6 +1,7 @@
 /** Real Postgres and Redis servers for tests: those that the environment names, or ones of the test's own. */
 import { Secret } from "../../lib/secret.ts";
 import { connect as connectPostgres } from "../../lib/store/postgres/client.ts";
+import { findProgram, QUICK, skipIf } from "../skip.ts";
 
 /** Where the machine keeps the programs of its databases, beside those in PATH. */
 const POSTGRES_FOLDERS = [18, 17, 16, 15, 14, 13].map((version) => `/usr/lib/postgresql/${version}/bin`);
@@ -23,10 +24,15 @@ export interface Engine extends AsyncDisposable {
   signal(signal: "SIGSTOP" | "SIGCONT"): void;
 }
 
-/** Whether there are programs to start. A test that needs them is ignored where there are none. */
-export const HAS_POSTGRES: boolean = findProgram("initdb", POSTGRES_FOLDERS) !== undefined;
-export const HAS_REDIS: boolean = findProgram("redis-server") !== undefined ||
-  findProgram("valkey-server") !== undefined;
+/** Whether tests may use Postgres and Redis: their programs are installed, and a quick run has servers that are named. */
+export const HAS_POSTGRES: boolean = isThere("Postgres", findProgram("initdb", POSTGRES_FOLDERS));
+export const HAS_REDIS: boolean = isThere("Redis", findProgram("redis-server") ?? findProgram("valkey-server"));
+
+function isThere(name: "Postgres" | "Redis", program: string | undefined): boolean {
+  if (skipIf(program === undefined, `${name} is not installed`)) return false;
+  const variable = `SLUICE_TEST_${name.toUpperCase()}`;
+  return !skipIf(QUICK && !Deno.env.get(variable), `${name}: set ${variable} or run \`deno task test:all\``);
+}
 
 /** A Postgres server of the test's own, started. Its data go with it. */
 export async function startPostgres(): Promise<Engine> {
@@ -43,13 +49,15 @@ async function preparePostgres(): Promise<EngineParts> {
   const who = await unprivileged(folder);
   await run(
     need("initdb", POSTGRES_FOLDERS),
-    ["-D", `${folder}/data`, "-U", "sluice", "-A", "trust", "-E", "UTF8"],
+    ["-D", `${folder}/data`, "--no-sync", "-U", "sluice", "-A", "trust", "-E", "UTF8"],
     who,
   );
   const port = freePort();
   const args = [
     ...["-D", `${folder}/data`, "-p", String(port), "-k", folder, "-h", "127.0.0.1"],
     ...["-c", "max_connections=200", "-c", "shared_buffers=32MB", "-c", "log_min_messages=fatal"],
+    // A server that is killed needs no disk that is: the system keeps what was written.
+    ...["-c", "fsync=off"],
   ];
   const url = `postgres://sluice@127.0.0.1:${port}/postgres`;
   return {
@@ -253,16 +261,6 @@ function need(name: string, folders: readonly string[] = []): string {
   const found = findProgram(name, folders);
   if (found === undefined) throw new Error(`Cannot start ${name}: there is no such program here`);
   return found;
-}
-
-function findProgram(name: string, folders: readonly string[] = []): string | undefined {
-  return [...folders, ...(Deno.env.get("PATH") ?? "").split(":")].map((folder) => `${folder}/${name}`).find((path) => {
-    try {
-      return Deno.statSync(path).isFile;
-    } catch {
-      return false;
-    }
-  });
 }
 
 function freePort(): number {

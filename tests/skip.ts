@@ -1,0 +1,32 @@
+/** Why tests are skipped. `tools/test.ts` lists the reasons after a run. */
+
+/** Set by `deno task test`, which leaves out what takes long or needs more than npm. */
+export const QUICK: boolean = Deno.env.get("SLUICE_TEST_QUICK") === "1";
+
+/** Whether a test is skipped, for its `ignore`; the reason says what would run it. */
+export function skipIf(condition: boolean, reason: string): boolean {
+  const notes = Deno.env.get("SLUICE_TEST_NOTES");
+  if (condition && notes) Deno.writeTextFileSync(notes, `${reason}\n`, { append: true });
+  return condition;
+}
+
+/** Whether a test is skipped by `deno task test`. */
+export function skipInQuick(what: string): boolean {
+  return skipIf(QUICK, `${what}: run \`deno task test:all\``);
+}
+
+/** The path of a program in PATH or one of these folders; undefined where it is missing. */
+export function findProgram(name: string, folders: readonly string[] = []): string | undefined {
+  return [...folders, ...(Deno.env.get("PATH") ?? "").split(":")].map((folder) => `${folder}/${name}`).find((path) => {
+    try {
+      return Deno.statSync(path).isFile;
+    } catch {
+      return false;
+    }
+  });
+}
+
+/** Whether a test is skipped because a program is missing. */
+export function skipWithout(program: string, folders: readonly string[] = []): boolean {
+  return skipIf(findProgram(program, folders) === undefined, `${program} is not installed`);
+}

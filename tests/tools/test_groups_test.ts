@@ -1,0 +1,27 @@
+import { assert, assertEquals } from "@std/assert";
+import { ALONE, groupsOf, LEFT_OUT, readCounts } from "../../tools/test.ts";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+Deno.test("readCounts() reads the closing line of a run, whatever came before it", () => {
+  const cases: [string, ReturnType<typeof readCounts>][] = [
+    ["ok | 7 passed | 0 failed (23ms)\n\n", { passed: 7, failed: 0 }],
+    ["\x1b[0m\x1b[32mok\x1b[0m | 94 passed (33 steps) | 0 failed | 1 ignored (2 steps) (1m2s)\n", {
+      passed: 94,
+      failed: 0,
+    }],
+    ["ok | 1 passed | 0 failed\nFAILED | 10 passed (3 steps) | 2 failed (1 step) (1s)\n", { passed: 10, failed: 2 }],
+    ["error: Module not found\n", undefined],
+  ];
+  for (const [output, counts] of cases) assertEquals(readCounts(output), counts);
+});
+
+Deno.test("every path that the runs name is there, and all files run with test:all", async () => {
+  for (const path of [...Object.values(LEFT_OUT).flat(), ...ALONE]) {
+    assertEquals([path, (await Deno.stat(ROOT + path)).isDirectory], [path, path.endsWith("/")]);
+  }
+  const all = groupsOf(true);
+  const leftOut = Object.values(LEFT_OUT).flat();
+  assert(!all.some(({ args }) => leftOut.some((path) => !ALONE.includes(path) && args.join(" ").includes(path))));
+  for (const path of ALONE) assert(all.some(({ args }) => args.includes(path)), path);
+});

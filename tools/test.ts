@@ -1,0 +1,138 @@
+/**
+ * Runs the tests: `deno task test` those that take minutes and need nothing but npm, `deno task test:all` all of them.
+ * Ends with what was skipped, one line per reason, and with `N passed, N failed`.
+ */
+import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../tests/engines/engines.ts";
+
+const ROOT = new URL("..", import.meta.url).pathname;
+
+/** Files that `deno task test` leaves out, by reason. */
+export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
+  "Clusters, databases that stop, proxies, crashes": [
+    "tests/nodes/",
+    "tests/deploy/",
+    "tests/fault/rehearsal_test.ts",
+    "tests/program/",
+    "tests/limits/nodes_test.ts",
+    "tests/limits/outages_test.ts",
+    "tests/store/outage/journaled_postgres_test.ts",
+  ],
+  "Compiled executables and releases": [
+    "tests/compile_test.ts",
+    "tests/rights/",
+    "tests/tools/release_test.ts",
+  ],
+  "The benchmark suite": ["tests/bench/suite_test.ts"],
+};
+
+/** Files that change or measure their whole process, and so run one after the other in a process of their own. */
+export const ALONE: readonly string[] = [
+  "tests/cli/shutdown_test.ts", // Sends signals to itself.
+  "tests/http1/many_test.ts", // Counts open descriptors.
+  "tests/tools/release_test.ts", // Changes the current folder.
+];
+
+function print(text: string): void {
+  Deno.stdout.writeSync(new TextEncoder().encode(text));
+}
+
+/** One run of `deno test`. */
+interface Group {
+  name: string;
+  args: readonly string[];
+}
+
+/** The counts of one run. */
+export interface Counts {
+  passed: number;
+  failed: number;
+}
+
+/** The runs of one command. */
+export function groupsOf(all: boolean): Group[] {
+  const leftOut = all ? [] : Object.values(LEFT_OUT).flat();
+  const alone = ALONE.filter((path) => !leftOut.includes(path));
+  const ignored = ["tests/heavy/", "tests/clients/", ...leftOut, ...ALONE];
+  return [
+    { name: "the gateway", args: ["--parallel", `--ignore=${ignored.join(",")}`, "tests/"] },
+    { name: "one after the other", args: alone },
+    { name: "official clients", args: ["--parallel", "--config", "tests/clients/deno.json", "tests/clients/"] },
+    { name: "WebAssembly", args: ["--config", "tools/wasm/deno.json", "tools/wasm/"] },
+  ];
+}
+
+/** The counts in the closing line of `deno test`; undefined where it has none. */
+export function readCounts(output: string): Counts | undefined {
+  // deno-lint-ignore no-control-regex
+  const plain = output.replaceAll(/\x1b\[[0-9;]*m/g, "");
+  const line = [...plain.matchAll(/^(?:ok|FAILED) \| (\d+) passed.*? \| (\d+) failed/gm)].at(
+    -1,
+  );
+  if (line === undefined) return undefined;
+  return { passed: Number(line[1]), failed: Number(line[2]) };
+}
+
+/** Runs one group, and shows its output as it comes. A run that ends badly without a count is one failure. */
+async function runGroup({ name, args }: Group, env: Record<string, string>): Promise<Counts> {
+  print(`== ${name}\n`);
+  const child = new Deno.Command(Deno.execPath(), {
+    args: ["test", "--no-check", "--no-prompt", "--allow-all", ...args],
+    cwd: ROOT,
+    env,
+    stdin: "null",
+    stdout: "piped",
+  }).spawn();
+  const decoder = new TextDecoder();
+  let tail = "";
+  for await (const chunk of child.stdout) {
+    await Deno.stdout.write(chunk);
+    tail = (tail + decoder.decode(chunk, { stream: true })).slice(-10_000);
+  }
+  const { success } = await child.status;
+  const counts = readCounts(tail) ?? { passed: 0, failed: 0 };
+  return success ? counts : { ...counts, failed: Math.max(1, counts.failed) };
+}
+
+/** Starts the databases that tests share, unless the environment names them. */
+async function startDatabases(resources: AsyncDisposableStack): Promise<Record<string, string>> {
+  const env: Record<string, string> = {};
+  if (HAS_POSTGRES && !Deno.env.get("SLUICE_TEST_POSTGRES")) {
+    env.SLUICE_TEST_POSTGRES = resources.use(await startPostgres()).url;
+  }
+  if (HAS_REDIS && !Deno.env.get("SLUICE_TEST_REDIS")) {
+    env.SLUICE_TEST_REDIS = resources.use(await startRedis()).url;
+  }
+  return env;
+}
+
+/** The lines about what was left out: each reason once. */
+function skippedLines(notes: string, all: boolean): string[] {
+  const reasons = notes.split("\n").filter((line) => line !== "");
+  const files = all ? [] : Object.keys(LEFT_OUT).map((what) => `${what}: run \`deno task test:all\``);
+  return [...new Set([...files, ...reasons])].sort();
+}
+
+async function main(all: boolean): Promise<number> {
+  await using resources = new AsyncDisposableStack();
+  const notes = await Deno.makeTempFile();
+  resources.defer(() => Deno.remove(notes));
+  // Many tests wait for sockets and disks, so there are more jobs than cores.
+  const jobs = Deno.env.get("DENO_JOBS") ?? String(navigator.hardwareConcurrency * 2);
+  const env = {
+    DENO_JOBS: jobs,
+    SLUICE_TEST_NOTES: notes,
+    ...(all ? await startDatabases(resources) : { SLUICE_TEST_QUICK: "1" }),
+  };
+  const total: Counts = { passed: 0, failed: 0 };
+  for (const group of groupsOf(all)) {
+    const counts = await runGroup(group, env);
+    total.passed += counts.passed;
+    total.failed += counts.failed;
+  }
+  const skipped = skippedLines(await Deno.readTextFile(notes), all);
+  if (skipped.length > 0) print(`\nNot run:\n${skipped.map((line) => `  ${line}\n`).join("")}\n`);
+  print(`${total.passed} passed, ${total.failed} failed\n`);
+  return total.failed === 0 && total.passed > 0 ? 0 : 1;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args.includes("--all")));
