@@ -2,6 +2,7 @@
 import { assertEquals } from "@std/assert";
 import { compileWords, pathsLeftOut } from "../tools/left_out.ts";
 import { npmCache } from "./tools/supply.ts";
+import { skipIf } from "./skip.ts";
 
 const ROOT = `${import.meta.dirname}/..`;
 const DENO = Deno.env.get("COMPILE_DENO") ?? Deno.execPath();
@@ -10,8 +11,7 @@ const PATIENCE_MS = 120_000;
 
 /** Why nothing can be compiled here; undefined where it can. */
 export const obstacle: string | undefined = await findObstacle();
-// deno-lint-ignore no-console
-if (obstacle !== undefined) console.log(`The executable is not tested: ${obstacle}`);
+skipIf(obstacle !== undefined, `No executable can be compiled: ${obstacle}`);
 
 /** Compiling needs `denort`, which is named by DENORT_BIN, in the cache, or to be downloaded: a tiny program tells. */
 async function findObstacle(): Promise<string | undefined> {

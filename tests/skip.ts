@@ -26,7 +26,12 @@ export function findProgram(name: string, folders: readonly string[] = []): stri
   });
 }
 
-/** Whether a test is skipped because a program is missing. */
-export function skipWithout(program: string, folders: readonly string[] = []): boolean {
-  return skipIf(findProgram(program, folders) === undefined, `${program} is not installed`);
+/** Whether a command ends well; false where its program is missing, for which `output()` throws or rejects. */
+export async function canRun(program: string, ...args: string[]): Promise<boolean> {
+  try {
+    const command = new Deno.Command(program, { args, stdin: "null", stdout: "null", stderr: "null" });
+    return (await command.output()).success;
+  } catch {
+    return false;
+  }
 }

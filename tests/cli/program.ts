@@ -1,6 +1,7 @@
 /** Runs the real program in a process of its own, in a folder of its own. */
 import { issueKey } from "../../lib/access/keys.ts";
 import { openStore } from "../../lib/store/open.ts";
+import { canRun, skipIf } from "../skip.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 
@@ -114,17 +115,11 @@ export async function start(args: readonly string[], place: Place): Promise<Runn
   };
 }
 
-/** Whether `script` of util-linux is here, which gives a program a terminal. */
-export const HAS_TERMINAL = Deno.build.os === "linux" && await hasScript();
-
-async function hasScript(): Promise<boolean> {
-  try {
-    const { stdout } = await new Deno.Command("script", { args: ["--version"], stderr: "null" }).output();
-    return new TextDecoder().decode(stdout).includes("util-linux");
-  } catch {
-    return false;
-  }
-}
+/** Whether `script` of util-linux is here, which gives a program a terminal: no other one has `-e`. */
+export const HAS_TERMINAL = !skipIf(
+  Deno.build.os !== "linux" || !await canRun("script", "-qec", "true", "/dev/null"),
+  "script (util-linux) is not installed",
+);
 
 /** Starts the gateway at a terminal, with its log in a file. `interrupt` is Ctrl-C. */
 export async function startAtTerminal(

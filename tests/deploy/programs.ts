@@ -1,4 +1,6 @@
 /** The real proxies, with the very files of `deploy/`: addresses, certificates and times are replaced, nothing else. */
+import { findProgram, skipIf } from "../skip.ts";
+
 const ROOT = new URL("../../", import.meta.url);
 const TLS = new URL("../fixtures/tls/", import.meta.url).pathname;
 
@@ -105,16 +107,9 @@ export const PROXIES: readonly ProxyKind[] = [
 /** The authority that has signed the proxies' certificate. */
 export const AUTHORITY = await Deno.readTextFile(`${TLS}ca.pem`);
 
-/** Whether a program is installed; where it is not, it is said that its tests are left out. */
-export async function isInstalled(program: string): Promise<boolean> {
-  try {
-    await new Deno.Command(program, { args: ["version"], stdin: "null", stdout: "null", stderr: "null" }).output();
-    return true;
-  } catch {
-    // deno-lint-ignore no-console
-    console.log(`The configuration for ${program} is not tested: there is no program ${program}`);
-    return false;
-  }
+/** Whether a program is installed; its tests are skipped where it is not. */
+export function isInstalled(program: string): boolean {
+  return !skipIf(findProgram(program, ["/usr/sbin"]) === undefined, `${program} is not installed`);
 }
 
 /** Starts a proxy in front of a gateway, and waits until it listens. */

@@ -5,7 +5,7 @@ import { isInstalled } from "./programs.ts";
 const FOLDER = new URL("../../deploy/systemd/", import.meta.url);
 const text = await Deno.readTextFile(new URL("sluice.service", FOLDER));
 const template = await Deno.readTextFile(new URL("sluice@.service", FOLDER));
-const ignore = !await isInstalled("systemd-analyze");
+const ignore = !isInstalled("systemd-analyze");
 
 /** The units, by the names of files that systemd can start. */
 const UNITS = [["sluice.service", text], ["sluice@8801.service", template]] as const;

@@ -1,6 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { inFolder, start } from "../cli/program.ts";
 import { createLoad, ENV, writeConfig } from "./load.ts";
+import { canRun, skipIf } from "../skip.ts";
 
 /** What the system was asked for, in the order in which it was. */
 interface Traced {
@@ -9,16 +10,6 @@ interface Traced {
   /** Places in the order of all beginnings and ends of calls. */
   begin: number;
   end: number;
-}
-
-async function canTrace(): Promise<boolean> {
-  try {
-    const { success } = await new Deno.Command("strace", { args: ["-o", "/dev/null", "true"], stderr: "null" })
-      .output();
-    return success;
-  } catch {
-    return false;
-  }
 }
 
 /** The calls of a trace. Those of several threads interrupt each other. */
@@ -61,7 +52,7 @@ function endsOf(calls: readonly Traced[]): Map<string, Traced> {
 
 Deno.test({
   name: "no answer ends before its entry is on the disk (needs strace)",
-  ignore: !await canTrace(),
+  ignore: skipIf(!await canRun("strace", "-o", "/dev/null", "true"), "strace is not installed, or may not trace"),
   fn: () =>
     inFolder(async (folder) => {
       await using load = createLoad(Math.random);

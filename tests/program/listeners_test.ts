@@ -1,5 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { inFolder, type Place, type Running, start } from "../cli/program.ts";
+import { canRun, skipIf } from "../skip.ts";
 
 const ADMIN_KEY = "admin-key-of-these-listeners";
 /** Addresses of the gateway and of whoever looks at it, of a network that is for documentation alone. */
@@ -63,11 +64,6 @@ Deno.test({
   },
 });
 
-async function ip(...args: string[]): Promise<boolean> {
-  const command = new Deno.Command("ip", { args, stdin: "null", stdout: "null", stderr: "null" });
-  return (await command.output().catch(() => ({ success: false }))).success;
-}
-
 /** Two namespaces with a network of their own between them. */
 interface Network extends AsyncDisposable {
   here: string;
@@ -89,10 +85,10 @@ async function startNetwork(): Promise<Network | undefined> {
     ["-n", there, "link", "set", "two", "up"],
   ];
   const dispose = async () => {
-    for (const name of [here, there]) await ip("netns", "del", name);
+    for (const name of [here, there]) await canRun("ip", "netns", "del", name);
   };
   for (const step of steps) {
-    if (await ip(...step)) continue;
+    if (await canRun("ip", ...step)) continue;
     await dispose();
     return undefined;
   }
@@ -122,7 +118,7 @@ Deno.test("from another machine one port is open, and the admin side is none", a
   await t.step({
     name: "seen from another network namespace",
     // Only root may make one, and not everywhere.
-    ignore: network === undefined,
+    ignore: skipIf(network === undefined, "ip (iproute2) is not installed, or may not make network namespaces"),
     fn: () =>
       inFolder(async (folder) => {
         const file = { listen: { hostname: "0.0.0.0" }, admin: { ...ADMIN, listen: { port: 0 } } };

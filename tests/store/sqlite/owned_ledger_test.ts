@@ -9,6 +9,7 @@ import { watchTurns } from "../../turns.ts";
 import { DAY, entry, hold, MIDNIGHT, ofKey, readChain, SHEET } from "../behaviours_ledger.ts";
 import { key } from "../behaviours_keys.ts";
 import { inFolder } from "../in_folder.ts";
+import { canRun, findProgram, skipIf } from "../../skip.ts";
 
 const FILE = "sluice.db";
 
@@ -285,88 +286,96 @@ Deno.test("a SQLite store whose owner was killed has every entry that was acknow
     await store.close();
   }));
 
-Deno.test("an entry is acknowledged after a sync of the log that began when it was written", async (test) => {
-  await inFolder(async (folder) => {
-    const trace = `${folder}/trace`;
-    const deno = [Deno.execPath(), "run", "--no-prompt", "--allow-read", "--allow-write", writerPath()];
-    const strace = ["-f", "-y", "-o", trace, "-e", "trace=pwrite64,fdatasync,fsync,write"];
-    const run = new Deno.Command("strace", {
-      args: [...strace, ...deno, folder, "20"],
-      stdin: "null",
+Deno.test({
+  name: "an entry is acknowledged after a sync of the log that began when it was written",
+  ignore: skipIf(!await canRun("strace", "-o", "/dev/null", "true"), "strace is not installed, or may not trace"),
+  async fn() {
+    await inFolder(async (folder) => {
+      const trace = `${folder}/trace`;
+      const deno = [Deno.execPath(), "run", "--no-prompt", "--allow-read", "--allow-write", writerPath()];
+      const strace = ["-f", "-y", "-o", trace, "-e", "trace=pwrite64,fdatasync,fsync,write"];
+      const run = new Deno.Command("strace", {
+        args: [...strace, ...deno, folder, "20"],
+        stdin: "null",
+      });
+      assert((await run.output()).success);
+      let [written, begun, synced, acks] = [0, 0, 0, 0];
+      for (const line of (await Deno.readTextFile(trace)).split("\n")) {
+        if (/pwrite64\(\d+<[^>]*-wal>/.test(line)) written++;
+        if (/fdatasync\(\d+<[^>]*-wal>/.test(line)) begun = written;
+        if (/fdatasync(?:\(\d+<[^>]*-wal>\)| resumed>\)).* = 0$/.test(line)) synced = begun;
+        if (!/write\(1<.*"acked /.test(line)) continue;
+        acks++;
+        assert(synced === written && written >= acks, `${written} writes and ${synced} synced before: ${line}`);
+      }
+      assertEquals(acks, 20);
     });
-    const success = await run.output().then((output) => output.success, () => false);
-    if (!success) {
-      await test.step({ name: "strace may not watch programs here", ignore: true, fn: () => {} });
-      return;
-    }
-    let [written, begun, synced, acks] = [0, 0, 0, 0];
-    for (const line of (await Deno.readTextFile(trace)).split("\n")) {
-      if (/pwrite64\(\d+<[^>]*-wal>/.test(line)) written++;
-      if (/fdatasync\(\d+<[^>]*-wal>/.test(line)) begun = written;
-      if (/fdatasync(?:\(\d+<[^>]*-wal>\)| resumed>\)).* = 0$/.test(line)) synced = begun;
-      if (!/write\(1<.*"acked /.test(line)) continue;
-      acks++;
-      assert(synced === written && written >= acks, `${written} writes and ${synced} synced before: ${line}`);
-    }
-    assertEquals(acks, 20);
-  });
+  },
 });
 
-/** Runs the writer behind a shell command that takes something away from it. Returns what it said; `undefined`: it cannot run. */
-async function writeBehind(shell: string, folder: string): Promise<string | undefined> {
+/** Runs the writer behind a shell command that takes something away from it. Returns its output. */
+async function writeBehind(shell: string, folder: string): Promise<string> {
   const deno = [Deno.execPath(), "run", "--no-prompt", "--allow-read", "--allow-write", writerPath(), folder, "5000"];
   const run = new Deno.Command("bash", { args: ["-c", `${shell} && exec "$@"`, "bash", ...deno], stdin: "null" });
-  const { stdout } = await run.output().catch(() => ({ stdout: new Uint8Array() }));
-  const said = new TextDecoder().decode(stdout);
-  return said === "" ? undefined : said;
+  return new TextDecoder().decode((await run.output()).stdout);
 }
 
-Deno.test("the SQLite ledger refuses entries while the disk is full, and takes them when there is room again", async (test) => {
-  await inFolder(async (folder) => {
-    // A small disk of its own, which ends with the process; what is on it is read by the process alone.
-    const disk = `mount -t tmpfs -o size=1500k tmpfs "${folder}" && head -c 400000 /dev/zero > "${folder}/ballast"`;
-    const said = await writeBehind(`exec unshare -rm bash -c '${disk} && exec "$@"' bash "$@" && true`, folder);
-    if (said === undefined) {
-      await test.step({ name: "no disk of its own may be mounted here", ignore: true, fn: () => {} });
-      return;
-    }
-    const lines = said.trim().split("\n");
-    const [first = "", second = ""] = lines.filter((line) => line.startsWith("refused"));
-    const at = lines.indexOf(first);
-    assertStringIncludes(first, "database or disk is full");
-    assert(at > 5 && lines[at + 1]?.startsWith("acked"), lines.slice(at - 2, at + 3).join("; "));
-    assertStringIncludes(second, "database or disk is full");
-  });
+Deno.test({
+  name: "the SQLite ledger refuses entries while the disk is full, and takes them when there is room again",
+  ignore: skipIf(
+    !await canRun("unshare", "-rm", "bash", "-c", "mount -t tmpfs tmpfs /mnt"),
+    "unshare is not installed, or may not mount a disk",
+  ),
+  async fn() {
+    await inFolder(async (folder) => {
+      // A small disk of its own, which ends with the process; what is on it is read by the process alone.
+      const disk = `mount -t tmpfs -o size=1500k tmpfs "${folder}" && head -c 400000 /dev/zero > "${folder}/ballast"`;
+      const said = await writeBehind(`exec unshare -rm bash -c '${disk} && exec "$@"' bash "$@" && true`, folder);
+      const lines = said.trim().split("\n");
+      const [first = "", second = ""] = lines.filter((line) => line.startsWith("refused"));
+      const at = lines.indexOf(first);
+      assertStringIncludes(first, "database or disk is full");
+      assert(at > 5 && lines[at + 1]?.startsWith("acked"), lines.slice(at - 2, at + 3).join("; "));
+      assertStringIncludes(second, "database or disk is full");
+    });
+  },
 });
 
-Deno.test("the SQLite ledger takes nothing more when the disk fails, and has all that was acknowledged", async () => {
-  await inFolder(async (folder) => {
-    // Writes beyond a size fail, as those to a broken disk do.
-    const said = await writeBehind("trap '' XFSZ && ulimit -f 600", folder);
-    assert(said !== undefined);
-    const lines = said.trim().split("\n");
-    const refused = lines.filter((line) => line.startsWith("refused"));
-    assertStringIncludes(refused[0] ?? "", "disk I/O error");
-    for (const line of refused.slice(1)) assertStringIncludes(line, "the disk or the file failed before");
-    assertEquals(lines.slice(-3), refused);
-    const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
-    const kept = (await readChain(store.ledger)).map(({ id }) => `acked ${id}`);
-    assertEquals(kept.filter((line) => line !== "acked open"), lines.slice(0, -3));
-    await store.close();
-  });
+Deno.test({
+  name: "the SQLite ledger takes nothing more when the disk fails, and has all that was acknowledged",
+  ignore: skipIf(!await canRun("bash", "-c", "true"), "bash is not installed"),
+  async fn() {
+    await inFolder(async (folder) => {
+      // Writes beyond a size fail, as those to a broken disk do.
+      const said = await writeBehind("trap '' XFSZ && ulimit -f 600", folder);
+      const lines = said.trim().split("\n");
+      const refused = lines.filter((line) => line.startsWith("refused"));
+      assertStringIncludes(refused[0] ?? "", "disk I/O error");
+      for (const line of refused.slice(1)) assertStringIncludes(line, "the disk or the file failed before");
+      assertEquals(lines.slice(-3), refused);
+      const store = openSqliteStore(`${folder}/${FILE}`, { own: true });
+      const kept = (await readChain(store.ledger)).map(({ id }) => `acked ${id}`);
+      assertEquals(kept.filter((line) => line !== "acked open"), lines.slice(0, -3));
+      await store.close();
+    });
+  },
 });
 
-Deno.test("a sync that fails fails all that wait for it, and all after it", async () => {
-  await inFolder(async (folder) => {
-    // The system syncs no pipes.
-    const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe`] }).output();
-    assert(success);
-    const sync = new WalSync(`${folder}/pipe`);
-    const waiting = [sync.durable(), sync.durable(), sync.durable()];
-    for (const each of await Promise.allSettled(waiting)) assertEquals(each.status, "rejected");
-    await assertRejects(() => sync.durable(), Error, "Cannot write the ledger: the disk failed");
-    await sync.close();
-  });
+Deno.test({
+  name: "a sync that fails fails all that wait for it, and all after it",
+  ignore: skipIf(findProgram("mkfifo") === undefined, "mkfifo is not installed"),
+  async fn() {
+    await inFolder(async (folder) => {
+      // The system syncs no pipes.
+      const { success } = await new Deno.Command("mkfifo", { args: [`${folder}/pipe`] }).output();
+      assert(success);
+      const sync = new WalSync(`${folder}/pipe`);
+      const waiting = [sync.durable(), sync.durable(), sync.durable()];
+      for (const each of await Promise.allSettled(waiting)) assertEquals(each.status, "rejected");
+      await assertRejects(() => sync.durable(), Error, "Cannot write the ledger: the disk failed");
+      await sync.close();
+    });
+  },
 });
 
 Deno.test("the SQLite ledger refuses changes behind its back", () =>
