@@ -65,11 +65,11 @@ async function make(parts: Partial<ImageRequest>): Promise<Uint8Array<ArrayBuffe
   const { signal } = new AbortController();
   const feed = await canvas.create({ request, model, target, signal, dropped: new Dropped() });
   const event = await feed.read();
-  if (event === undefined || event.type === "failed") throw new Error("No picture was made", { cause: event });
+  if (event === undefined || event.type === "failed") throw new Error("No image was made", { cause: event });
   return Uint8Array.from(Buffer.from(event.base64, "base64"));
 }
 
-await show("the first picture, 1024x1024 png", () => make({ size: { width: 1024, height: 1024 } }));
+await show("the first image, 1024x1024 png", () => make({ size: { width: 1024, height: 1024 } }));
 let largest: Uint8Array<ArrayBuffer> = new Uint8Array();
 for (const size of SIZES) {
   for (const format of FORMATS) {

@@ -1,5 +1,5 @@
 /** The worst that limits allow, request by request, for `stalls.ts`. */
-import { noisePng } from "./suite/pictures.ts";
+import { noisePng } from "./suite/images.ts";
 
 const MB = 1_000_000;
 
@@ -30,20 +30,20 @@ export const COUNT = "/anthropic/v1/messages/count_tokens";
 const CHAT = "/v1/chat/completions";
 export const MESSAGES = "/anthropic/v1/messages";
 
-function upload(pictures: number): FormData {
+function upload(images: number): FormData {
   const form = new FormData();
   form.set("model", "sluice/canvas");
   form.set("prompt", "a fox");
   form.set("quality", "low");
   form.set("size", "1024x1024");
   const png = noisePng({ width: 3840, height: 2160 });
-  for (let number = 0; number < pictures; number++) {
+  for (let number = 0; number < images; number++) {
     form.append("image[]", new Blob([png], { type: "image/png" }), "p.png");
   }
   return form;
 }
 
-const picture = (rest: object) => () =>
+const image = (rest: object) => () =>
   JSON.stringify({ model: "sluice/canvas", prompt: "a fox", quality: "high", size: "3840x2160", ...rest });
 
 /** All that is asked for: `rows` and `keys` are what the ledger has. */
@@ -123,7 +123,7 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
   },
   { name: "30 MB of members", path: CHAT, body: () => members(2 * MB) },
   {
-    name: "a picture of 30 MB in a message, translated",
+    name: "an image of 30 MB in a message, translated",
     path: CHAT,
     body: () =>
       user("messages/json", [{
@@ -131,13 +131,13 @@ export const trialsOf = ({ rows, keys }: { rows: string; keys: string }): readon
         image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` },
       }]),
   },
-  { name: "form of 50 MB, two pictures", path: "/v1/images/edits", body: () => upload(2) },
-  { name: "4K picture, PNG", path: "/v1/images/generations", body: picture({}) },
-  { name: "4K picture, WebP", path: "/v1/images/generations", body: picture({ output_format: "webp" }) },
+  { name: "form of 50 MB, two images", path: "/v1/images/edits", body: () => upload(2) },
+  { name: "4K image, PNG", path: "/v1/images/generations", body: image({}) },
+  { name: "4K image, WebP", path: "/v1/images/generations", body: image({ output_format: "webp" }) },
   {
-    name: "4K picture, streamed with 3 partial ones",
+    name: "4K image, streamed with 3 partial ones",
     path: "/v1/images/generations",
-    body: picture({ stream: true, partial_images: 3 }),
+    body: image({ stream: true, partial_images: 3 }),
   },
   {
     name: "a result with 30 MB of quotes, to an upstream of objects",

@@ -169,7 +169,7 @@ const requestLimitsSchema = z.strictObject({
   body_budget_bytes: z.number().int().min(1024).default(268_435_456)
     .describe("Memory for all request bodies at one time, in bytes; a JSON body takes four times its size"),
   image_request_pixels: z.number().int().min(1_048_576).default(50_331_648)
-    .describe("Most pixels of one request to an embedded image model: its uploads and the pictures it asks for"),
+    .describe("Most pixels of one request to an embedded image model: its uploads and the images it asks for"),
   image_pixels: z.number().int().min(1_048_576).default(25_165_824)
     .describe("Pixels of all such requests that are in memory at one time, until their answers were read"),
   image_wait_ms: z.number().int().min(0).default(30_000)
@@ -194,18 +194,18 @@ const imagesSchema = z.strictObject({
   default_quality: z.enum(["auto", "low", "medium", "high"]).optional()
     .describe("Quality of requests that name none; absent: they are refused. SDKs tend to leave it out"),
   total_ms: z.number().int().min(1).default(900_000)
-    .describe("Longest time for a request for pictures, in milliseconds; large pictures take minutes"),
+    .describe("Longest time for a request for images, in milliseconds; large images take minutes"),
   uploads: z.strictObject({
     max_file_bytes: z.number().int().min(1024).default(52_428_800).describe("Largest uploaded file, in bytes"),
     max_upload_bytes: z.number().int().min(1024).default(67_108_864).describe("Largest form, files included, in bytes"),
     max_parts: z.number().int().min(1).default(32).describe("Most fields and files of one form"),
     concurrent_uploads: z.number().int().min(1).default(4).describe("Forms that are read at one time; others wait"),
-  }).prefault({}).describe("Limits of uploaded pictures"),
+  }).prefault({}).describe("Limits of uploaded images"),
   idempotency: z.strictObject({
     window_seconds: z.number().int().min(1).max(604_800).default(3600)
-      .describe("Time within which a repeat with the same Idempotency-Key gets the same pictures, in seconds"),
+      .describe("Time within which a repeat with the same Idempotency-Key gets the same images, in seconds"),
     max_bytes: z.number().int().min(0).default(268_435_456)
-      .describe("Finished pictures kept for repeats, in bytes; the oldest go first"),
+      .describe("Finished images kept for repeats, in bytes; the oldest go first"),
   }).prefault({}).describe("Repeats of a request under the same Idempotency-Key"),
 });
 
@@ -234,7 +234,7 @@ const shutdownSchema = z.strictObject({
   drain_seconds: z.number().min(0).max(3600).default(30)
     .describe("Longest time that answers under way get to finish, in seconds"),
   images_drain_seconds: z.number().min(0).max(3600).default(900)
-    .describe("The same for pictures, which take minutes and would cost as much again, in seconds"),
+    .describe("The same for images, which take minutes and would cost as much again, in seconds"),
 });
 
 const nodesSchema = z.strictObject({

@@ -58,7 +58,7 @@ export interface Gateway {
   /** Answers that are read to their end although their clients have left. */
   readonly drains: Drains;
   readonly upstreams: ReadonlyMap<string, Upstream>;
-  /** Those that make pictures, by the same names. */
+  /** Those that make images, by the same names. */
   readonly imageUpstreams: ReadonlyMap<string, ImageUpstream>;
   /** Requests that may still ask the upstreams. */
   readonly uses: ReferenceCount;

@@ -74,7 +74,7 @@ async function ask(origin: string, key: string, [path, body]: (typeof REQUESTS)[
   return text;
 }
 
-async function picture(url: string, init: RequestInit): Promise<Uint8Array<ArrayBuffer>> {
+async function image(url: string, init: RequestInit): Promise<Uint8Array<ArrayBuffer>> {
   const response = await fetch(url, { method: "POST", ...init });
   const text = await response.text();
   assertEquals(response.status, 200, text.slice(0, 1000));
@@ -115,7 +115,7 @@ Deno.test({
         const code = await serve(async (_banner, origin) => {
           const { out: added } = await run("keys", "add", "painter");
           const headers = { authorization: `Bearer ${keyIn(added)}` };
-          const pictures: Record<string, Uint8Array<ArrayBuffer>> = {};
+          const images: Record<string, Uint8Array<ArrayBuffer>> = {};
           for (const [format, magic] of [["png", "89504e47"], ["jpeg", "ffd8ff"], ["webp", "52494646"]] as const) {
             const body = {
               model: "sluice/canvas",
@@ -124,11 +124,11 @@ Deno.test({
               size: "1024x1024",
               output_format: format,
             };
-            pictures[format] = await picture(`${origin}/v1/images/generations`, {
+            images[format] = await image(`${origin}/v1/images/generations`, {
               headers: { ...headers, "content-type": "application/json" },
               body: JSON.stringify(body),
             });
-            assertEquals(hex(pictures[format]).slice(0, magic.length), magic, format);
+            assertEquals(hex(images[format]).slice(0, magic.length), magic, format);
           }
           const form = new FormData();
           for (
@@ -139,10 +139,10 @@ Deno.test({
           for (const format of ["png", "jpeg", "webp"]) {
             form.append(
               "image",
-              new File([pictures[format] ?? new Uint8Array(0)], format, { type: `image/${format}` }),
+              new File([images[format] ?? new Uint8Array(0)], format, { type: `image/${format}` }),
             );
           }
-          const edited = await picture(`${origin}/v1/images/edits`, { headers, body: form });
+          const edited = await image(`${origin}/v1/images/edits`, { headers, body: form });
           assertEquals(hex(edited).slice(0, 8), "89504e47");
         });
         assertEquals(code, 0);

@@ -19,7 +19,7 @@ const SEED = Number(Deno.env.get("SLUICE_FUZZ_SEED") ?? 20_261_121);
 const REQUESTS = Number(Deno.env.get("SLUICE_FUZZ_REQUESTS") ?? 4_000);
 const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? 1_500);
 
-/** Longest time for an answer: pictures are painted meanwhile, maybe on a busy machine. */
+/** Longest time for an answer: images are painted meanwhile, maybe on a busy machine. */
 const PATIENCE_MS = 15_000;
 
 Deno.test(`${REQUESTS} broken requests are each answered in the shape of their protocol (seed ${SEED})`, async () => {

@@ -37,7 +37,7 @@ export const SHARES = {
   fault: 60,
   count: 10,
   lists: 12,
-  picture: 2,
+  image: 2,
   metrics: 3,
   report: 2.6,
   audit: 0.4,
@@ -138,7 +138,7 @@ function askOf(kind: Kind, { keys, random }: Source): Omit<Ask, "kind"> {
       return said("messages", { key, model: "messages/json", text: "Count this.", path: "/count_tokens" });
     case "lists":
       return get(one(["/v1/models", "/anthropic/v1/models", "/healthz", "/nowhere"], "/healthz"), key);
-    case "picture":
+    case "image":
       return post("/v1/images/generations", {
         key,
         body: JSON.stringify({

@@ -27,10 +27,10 @@ const TOOLS_FRAME = 1024;
 const PART_FRAME = 16;
 
 /**
- * Most tokens of a picture, of any size. Anthropic's largest has 4,784 and Gemini's 2,240; of OpenAI's 1536 patches, each
+ * Most tokens of an image, of any size. Anthropic's largest has 4,784 and Gemini's 2,240; of OpenAI's 1536 patches, each
  * is up to 2.46. Models that take more (tiles of gpt-4o-mini, at 5,667 each) go beyond their hold, at the house's cost.
  */
-const PICTURE = 5000;
+const IMAGE = 5000;
 
 /** Tokens that are expected of an answer whose request names no maximum. Most are shorter. */
 const USUAL_OUTPUT = 1024;
@@ -53,7 +53,7 @@ type ModelBounds = Pick<Model, "context_length" | "top_provider">;
 
 /** What the bounds of an input need beside that. */
 export interface InputBounds extends ModelBounds {
-  /** Whether the vendor finds out for itself what is at an address without a type; absent: it takes pictures alone. */
+  /** Whether the vendor finds out for itself what is at an address without a type; absent: it takes images alone. */
   infersTypes?: boolean;
 }
 
@@ -100,14 +100,14 @@ function mostOf(part: Part, infersTypes: boolean): number {
 function mostOfMedia({ media, name }: BlockOf<"media">, infersTypes: boolean): number {
   const modality = modalityOf(media, name);
   if (media.kind === "url") {
-    const isPicture = modality === "image" &&
+    const isImage = modality === "image" &&
       (!infersTypes || media.mediaType !== undefined || imageTypeOf(media.url) !== undefined);
-    return isPicture ? PICTURE : Infinity;
+    return isImage ? IMAGE : Infinity;
   }
-  if (modality === "image") return PICTURE;
+  if (modality === "image") return IMAGE;
   const bytes = base64Bytes(media.base64);
   // Only text shows its length. A document may be packed, but each page of it is looked at, and even the smallest has one.
-  const looked = PICTURE * pagesOf(media);
+  const looked = IMAGE * pagesOf(media);
   return modality === "text" || bytes > looked ? bytes : looked;
 }
 

@@ -6,8 +6,8 @@
  * one vendor knows. What stands between them is a rule of thumb: 3 tokens for each message, and 3 for the beginning of
  * the answer. Ids, citations, signatures and cache marks count nothing.
  *
- * Pictures count as Anthropic publishes it for its models: width times height, divided by 750, once the longer side has
- * been scaled down to 1,568 pixels. A picture whose size is not known, and anything at a URL, counts 1,600, and so does
+ * Images count as Anthropic publishes it for its models: width times height, divided by 750, once the longer side has
+ * been scaled down to 1,568 pixels. An image whose size is not known, and anything at a URL, counts 1,600, and so does
  * each page of a PDF. Files of `text/*` count as their UTF-8 text; all others one token for 4 bytes.
  */
 import type { Block, Media, Prompt } from "../protocols/canonical/types.ts";

@@ -13,7 +13,7 @@ export const TOKENS_OF_PRIMER = 3;
 
 const MAX_IMAGE_SIDE = 1568;
 const PIXELS_PER_TOKEN = 750;
-/** Also those of a page of a PDF, which vendors read as a picture and its text. */
+/** Also those of a page of a PDF, which vendors read as an image and its text. */
 const TOKENS_OF_UNKNOWN_MEDIA = 1600;
 const BYTES_PER_TOKEN = 4;
 
@@ -106,7 +106,7 @@ function* mediaIn(messages: readonly { blocks: readonly Block[] }[]): Generator<
   }
 }
 
-/** Whether a prompt has pictures or files whose tokens are estimated, and not counted. */
+/** Whether a prompt has images or files whose tokens are estimated, and not counted. */
 export function isEstimated({ messages }: Pick<Prompt, "messages">): boolean {
   for (const media of mediaIn(messages)) {
     if (media.kind === "url" || !media.mediaType.startsWith("text/")) return true;
@@ -122,7 +122,7 @@ function json(value: JsonObject): string {
   return written.get(value) ?? JSON.stringify(value);
 }
 
-/** Tokens of media, by size alone: a picture's in pixels, a PDF's in pages, any other file's in bytes. */
+/** Tokens of media, by size alone: an image's in pixels, a PDF's in pages, any other file's in bytes. */
 export function mediaTokens(media: Media): number {
   if (media.kind === "url") return TOKENS_OF_UNKNOWN_MEDIA;
   if (isPdf(media)) return TOKENS_OF_UNKNOWN_MEDIA * pagesOf(media);

@@ -3,7 +3,7 @@ import { Bag, type Bagged } from "../unordered_list.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Meter } from "./meter.ts";
 
-/** What a request is for: pictures take longer than texts, and cost more to begin again. */
+/** What a request is for: images take longer than texts, and cost more to begin again. */
 export type RunningKind = "text" | "images";
 
 /** A request under way. */

@@ -40,7 +40,7 @@ export function isLanguageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("text");
 }
 
-/** True for a model of the image endpoints: it makes pictures and nothing else. */
+/** True for a model of the image endpoints: it makes images and nothing else. */
 export function isImageModel(model: Model): boolean {
   return model.architecture.output_modalities.includes("image") && !isLanguageModel(model);
 }

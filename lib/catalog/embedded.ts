@@ -20,8 +20,8 @@ const FREE = {
   input_cache_write_1h: "0",
 };
 
-/** What pictures cost at this service, in USD per token: 0.75 per million of the prompt, 4.50 per million of pictures. */
-const PICTURES = { prompt: "0.00000075", completion: "0.0000045" };
+/** What images cost at this service, in USD per token: 0.75 per million of the prompt, 4.50 per million of images. */
+const IMAGES = { prompt: "0.00000075", completion: "0.0000045" };
 
 /** Rows that are in every catalog, unless `embedded_models` is false. */
 export const EMBEDDED_MODELS: readonly Model[] = [
@@ -57,8 +57,8 @@ export const EMBEDDED_MODELS: readonly Model[] = [
     id: "sluice/canvas",
     name: "Sluice Canvas",
     description:
-      "Paints a picture from the prompt, exactly of the size asked for, and edits uploaded ones by words of the " +
-      "instruction. Deterministic; it claims no artistry. Its row carries the service's prices of pictures.",
+      "Paints an image from the prompt, exactly of the size asked for, and edits uploaded ones by words of the " +
+      "instruction. Deterministic; it claims no artistry. Its row carries the service's prices of images.",
     created: 1_764_547_200,
     context_length: 32_000,
     architecture: {
@@ -66,7 +66,7 @@ export const EMBEDDED_MODELS: readonly Model[] = [
       output_modalities: ["image"],
       tokenizer: "o200k_base",
     },
-    pricing: PICTURES,
+    pricing: IMAGES,
     targets: [{ upstream: EMBEDDED_UPSTREAM, model: "canvas" }],
   }),
 ];

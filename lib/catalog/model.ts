@@ -41,11 +41,11 @@ export type Limits = z.output<typeof limitsSchema>;
 
 /** How an image model's host differs from OpenAI's newest ones. An absent member is false. */
 const imageHostSchema = z.strictObject({
-  single: z.boolean().optional().describe("Makes one picture per request: several are asked for in parallel requests"),
+  single: z.boolean().optional().describe("Makes one image per request: several are asked for in parallel requests"),
   addresses: z.boolean().optional()
-    .describe("Answers with addresses of pictures unless `response_format` asks for base64"),
+    .describe("Answers with addresses of images unless `response_format` asks for base64"),
   own_format: z.boolean().optional()
-    .describe("Takes no `output_format`: pictures come as the host likes and are converted"),
+    .describe("Takes no `output_format`: images come as the host likes and are converted"),
   whole: z.boolean().optional().describe("Cannot stream"),
 });
 
@@ -146,7 +146,7 @@ function wholePricing(
 }
 
 function wholeTokenPrices(written: WrittenTokenPrices, makes: "image" | "text"): TokenPrices {
-  // Nothing is cached where pictures are made.
+  // Nothing is cached where images are made.
   const cached = makes === "image" ? "0" : written.prompt;
   return {
     prompt: written.prompt,
@@ -203,7 +203,7 @@ export const modelSchema = z.strictObject({
   reasoning: modelReasoningSchema.optional().describe("Absent: the model does not reason"),
   features: featuresSchema.optional().describe("What is special about it"),
   timeouts: ownTimeoutsSchema.optional()
-    .describe("Where its answers may take another time than the upstream's: its pictures, or its long thoughts"),
+    .describe("Where its answers may take another time than the upstream's: its images, or its long thoughts"),
   targets: z.array(targetSchema).min(1).describe("Where its requests go"),
 }).transform((row) => {
   const vendor = row.id.slice(0, row.id.indexOf("/"));

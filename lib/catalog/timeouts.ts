@@ -9,7 +9,7 @@ const PHASES = {
   first_byte_ms: { usual: 120_000, about: "Longest wait for a streamed answer to begin, in milliseconds" },
   idle_ms: { usual: 120_000, about: "Longest pause within an answer, in milliseconds" },
   total_ms: { usual: 1_800_000, about: "Longest time for a whole answer, in milliseconds" },
-  images_total_ms: { usual: 900_000, about: "Longest time for a request for pictures, in milliseconds" },
+  images_total_ms: { usual: 900_000, about: "Longest time for a request for images, in milliseconds" },
 } as const;
 
 function usually({ usual, about }: { usual: number; about: string }): z.ZodDefault<typeof milliseconds> {

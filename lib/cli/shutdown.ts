@@ -50,7 +50,7 @@ export interface EndTimes {
   readyDelayMs: number;
   /** Longest time that answers get to finish. */
   drainMs: number;
-  /** The same for pictures; never less than for the others. */
+  /** The same for images; never less than for the others. */
   imagesDrainMs: number;
 }
 
@@ -98,8 +98,8 @@ async function endAll({ server, drain, running, stopTexts, stopAll, times }: Shu
   if (await within(leftUntil(drainMs), ended)) return "drained";
   let stopped = running.count("text") > 0;
   await stopTexts();
-  const pictured = running.over("images").then(() => within(LAST_BYTES_MS, ended));
-  await within(leftUntil(Math.max(drainMs, times.imagesDrainMs)), pictured);
+  const imaged = running.over("images").then(() => within(LAST_BYTES_MS, ended));
+  await within(leftUntil(Math.max(drainMs, times.imagesDrainMs)), imaged);
   stopped ||= running.count() > 0;
   await stopAll();
   return await within(LAST_BYTES_MS, ended) && !stopped ? "drained" : "late";

@@ -148,12 +148,12 @@ function imagePriceProblems({ pricing, price_changes }: JsonObject, path: Path):
   ];
   return places.flatMap(([place, prices]) =>
     isObject(prices) && prices.input_image !== undefined
-      ? [problem([...path, ...place, "input_image"], "Only for models that make pictures")]
+      ? [problem([...path, ...place, "input_image"], "Only for models that make images")]
       : []
   );
 }
 
-/** What a row's model is asked for: text wherever it gives any, else pictures; `undefined` for anything else. */
+/** What a row's model is asked for: text wherever it gives any, else images; `undefined` for anything else. */
 function makesOf(model: JsonObject): "text" | "image" | undefined {
   const output = isObject(model.architecture) ? model.architecture.output_modalities : undefined;
   if (!Array.isArray(output) || output.includes("text")) return "text";
@@ -189,11 +189,11 @@ function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path
       ),
     );
   }
-  if (target.images !== undefined) problems.push(problem([...path, "images"], "Only for models that make pictures"));
+  if (target.images !== undefined) problems.push(problem([...path, "images"], "Only for models that make images"));
   return problems;
 }
 
-/** Pictures are asked for in one way only, and not every vendor makes them. */
+/** Images are asked for in one way only, and not every vendor makes them. */
 function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Path): string[] {
   const problems: string[] = [];
   const { vendor } = upstream;
@@ -202,7 +202,7 @@ function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
     problems.push(
       problem(
         [...path, "upstream"],
-        `Upstream "${target.upstream}" makes no pictures: its vendor must be one of ${able.join(", ")}, or embedded`,
+        `Upstream "${target.upstream}" makes no images: its vendor must be one of ${able.join(", ")}, or embedded`,
       ),
     );
   }

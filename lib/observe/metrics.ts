@@ -4,7 +4,7 @@ import type { Entry } from "../store/ledger.ts";
 import type { Counter, Histogram, Reading, Registry } from "./registry.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
-/** Upper bounds in seconds: from answers of the gateway alone to pictures that take minutes. */
+/** Upper bounds in seconds: from answers of the gateway alone to images that take minutes. */
 const BUCKETS = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
 /** Classes of tokens that are part of no other class. */

@@ -59,14 +59,14 @@ const OPERATIONS: Readonly<Record<string, Operation>> = {
     others: UPSTREAM,
   },
   "POST /v1/images/generations": {
-    summary: "Make pictures from a description",
+    summary: "Make images from a description",
     body: generationSchema,
     reply: imageResultSchema,
     streams: true,
     others: UPSTREAM,
   },
   "POST /v1/images/edits": {
-    summary: "Edit pictures; `image` may be sent up to 16 times, also as `image[]`",
+    summary: "Edit images; `image` may be sent up to 16 times, also as `image[]`",
     body: editSchema,
     files: { image: "list", mask: "one" },
     reply: imageResultSchema,
@@ -133,7 +133,7 @@ export function openapiDocument({ needsQuality }: Described = { needsQuality: tr
     info: {
       title: "Sluice",
       version: "1",
-      description: "Gateway for language and image models: three text protocols, pictures, one catalog.",
+      description: "Gateway for language and image models: three text protocols, images, one catalog.",
     },
     paths: describePaths(needsQuality ? { ...OPERATIONS, ...WITH_QUALITY } : OPERATIONS),
     components: {

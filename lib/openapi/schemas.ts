@@ -146,7 +146,7 @@ export const messageSchema = z.looseObject({
 /** The answer of `/anthropic/v1/messages/count_tokens`. */
 export const countReplySchema = z.strictObject({ input_tokens: z.number().int() });
 
-const numInputImages = z.number().int().optional().describe("Edits only: how many pictures were edited");
+const numInputImages = z.number().int().optional().describe("Edits only: how many images were edited");
 
 /** A whole answer of the image endpoints. */
 export const imageResultSchema = z.strictObject({

@@ -211,7 +211,7 @@ function claimsFor({ prompt, model }: Candidate, { context, isAscii }: Under): C
 }
 
 /**
- * Takes what a request for pictures needs: all of them, at the size asked for.
+ * Takes what a request for images needs: all of them, at the size asked for.
  * @param now the moment whose prices it pays, in Unix milliseconds
  * @throws {GatewayError} `limited`
  */

@@ -10,7 +10,7 @@ import type { BilledTokens, UsageSource } from "../store/ledger.ts";
 export interface Counts {
   /** Size of the prompt in o200k tokens. */
   countInput: () => Promise<number>;
-  /** Whether that is an estimate, as the prompt has pictures or files. */
+  /** Whether that is an estimate, as the prompt has images or files. */
   isEstimate: () => boolean;
   /** Size of the answer in o200k tokens. */
   countOutput: () => Promise<ReplyTokens>;

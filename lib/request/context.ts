@@ -50,7 +50,7 @@ async function countAndFit(prompt: Prompt, { model, codec, maxTokens: output = 0
   return { prompt: shorter.prompt, countInput: () => Promise.resolve(input - shorter.tokens) };
 }
 
-/** What an upstream took is no larger than its context, whatever the estimate of its pictures and files. */
+/** What an upstream took is no larger than its context, whatever the estimate of its images and files. */
 function counting(prompt: Prompt, limit: number): () => Promise<number> {
   let count: Promise<number> | undefined;
   const most = (tokens: number) => Math.min(tokens, limit);

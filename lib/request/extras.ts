@@ -456,7 +456,7 @@ function without(value: JsonObject, [name, ...rest]: JsonPath): JsonObject {
   return copy;
 }
 
-/** The hosted tool that makes pictures: its group needs the endpoint that makes them, too. */
+/** The hosted tool that makes images: its group needs the endpoint that makes them, too. */
 const IMAGES = "image_generation";
 
 /** Choices that name a tool of the client's, or none. */

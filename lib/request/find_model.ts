@@ -13,7 +13,7 @@ export function findModel(id: string, context: RouteContext): Model {
   if (isLanguageModel(model)) return model;
   throw wrongEndpoint(
     `Model "${id}" does not answer in text`,
-    isImageModel(model) ? "it makes pictures: use POST /v1/images/generations or POST /v1/images/edits" : undefined,
+    isImageModel(model) ? "it makes images: use POST /v1/images/generations or POST /v1/images/edits" : undefined,
   );
 }
 
@@ -22,12 +22,12 @@ export function findFallback(id: string, context: RouteContext): Model {
   return findModel(id, { ...context, record: { ...context.record } });
 }
 
-/** The model of an image request. @throws {GatewayError} as `findModel`, and `invalid` where it makes no pictures */
+/** The model of an image request. @throws {GatewayError} as `findModel`, and `invalid` where it makes no images */
 export function findImageModel(id: string, context: RouteContext): Model {
   const model = findRow(id, context);
   if (isImageModel(model)) return model;
   throw wrongEndpoint(
-    `Model "${id}" makes no pictures at this endpoint`,
+    `Model "${id}" makes no images at this endpoint`,
     isLanguageModel(model)
       ? "it answers in text: use POST /v1/chat/completions, POST /v1/responses or POST /anthropic/v1/messages"
       : undefined,

@@ -59,7 +59,7 @@ export interface EntryDetails {
 
 /**
  * Where the numbers of tokens come from: the upstream told them, the gateway counted some of them, it estimated the input
- * as it has pictures or files, a formula gives them (pictures that are made), or there are none as nothing is charged.
+ * as it has images or files, a formula gives them (images that are made), or there are none as nothing is charged.
  */
 export type UsageSource = "upstream" | "counted" | "estimated" | "formula" | "none";
 
@@ -71,7 +71,7 @@ export type Ending =
   | "tool_use"
   | "refusal"
   | "pause"
-  /** Pictures: all that were asked for, or some of them. */
+  /** Images: all that were asked for, or some of them. */
   | "done"
   | "partial"
   /** The client left; what it got is charged. */
@@ -115,7 +115,7 @@ export interface Entry {
   totalMs: number;
   /** Upstreams that were asked. */
   attempts: number;
-  /** Pictures delivered; 0 for text. */
+  /** Images delivered; 0 for text. */
   images: number;
   details?: EntryDetails;
 }

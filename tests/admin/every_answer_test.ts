@@ -42,7 +42,7 @@ function everyEntry(): Entry[] {
     ...SOURCES.map((source) => entryOf({ id: source, source: source as UsageSource })),
     freeEntryOf({ id: "nowhere", ending: "refused", model: "", upstream: "", attempts: 0, status: 429 }),
     freeEntryOf({ id: "left", ending: "failed", status: 499, attempts: 2 }),
-    entryOf({ id: "pictures", endpoint: "images.edits", images: 3, at: DAY_ONE + DAY_MS, source: "formula" }),
+    entryOf({ id: "images", endpoint: "images.edits", images: 3, at: DAY_ONE + DAY_MS, source: "formula" }),
     entryOf({ id: "overrun", held: 5n, at: DAY_ONE + 2 * DAY_MS, upstream: "gone" }),
     entryOf({
       id: "cached",

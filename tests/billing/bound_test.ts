@@ -85,18 +85,18 @@ Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it s
   }
 });
 
-Deno.test("mostTokens() takes an address for a picture where its vendor can find nothing else there", () => {
-  const cases: [url: string, isPicture: boolean][] = [
+Deno.test("mostTokens() takes an address for an image where its vendor can find nothing else there", () => {
+  const cases: [url: string, isImage: boolean][] = [
     ["https://a/b.PNG?c#d", true],
     ["https://a/b.jpeg", true],
     ["https://a/b", false],
     ["https://a/b?c=d.png", false],
     ["https://youtu.be/b.png", false],
   ];
-  for (const [url, isPicture] of cases) {
+  for (const [url, isImage] of cases) {
     const one = prompt([{ type: "media", media: { kind: "url", url } }]);
     const { input } = mostTokens(one, { ...MODEL, infersTypes: true });
-    assertEquals(input < MODEL.context_length, isPicture, url);
+    assertEquals(input < MODEL.context_length, isImage, url);
   }
   const bare = prompt([{ type: "media", media: { kind: "url", url: "https://a/b" } }]);
   assert(mostTokens(bare, MODEL).input < MODEL.context_length);
@@ -129,12 +129,12 @@ Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateT
 
 Deno.test("estimateTokens() adds up all blocks of all messages, media by their size", () => {
   const text: Block = { type: "text", text: "x".repeat(400) };
-  const picture: Block = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
-  const result: Block = { type: "tool_result", callId: "c", blocks: [text, picture] };
+  const image: Block = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
+  const result: Block = { type: "tool_result", callId: "c", blocks: [text, image] };
   const input = (...messages: Block[][]) =>
     estimateTokens(promptOf(messages.map((blocks) => user(...blocks))), { model: MODEL }).input;
   const bare = input([]);
-  assertEquals([[text], [text, text], [picture], [result]].map((blocks) => input(blocks) - bare), [
+  assertEquals([[text], [text, text], [image], [result]].map((blocks) => input(blocks) - bare), [
     100,
     200,
     1600,

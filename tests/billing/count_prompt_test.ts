@@ -86,7 +86,7 @@ Deno.test("countMessages() counts tools and the form of the answer as fixed", as
   }
 });
 
-Deno.test("countMessages() counts pictures by their size, others as documented", async () => {
+Deno.test("countMessages() counts images by their size, others as documented", async () => {
   const image = (base64: string): Block => ({
     type: "media",
     media: { kind: "bytes", mediaType: "image/png", base64 },
@@ -101,7 +101,7 @@ Deno.test("countMessages() counts pictures by their size, others as documented",
     [image(png(1000, 1000)), 1334],
     [image(png(3136, 1568)), Math.ceil(1568 * 784 / 750)],
     [image(png(100_000, 1)), Math.ceil(1568 * 1568 / 100_000 / 750)],
-    [image(btoa("no picture")), 1600],
+    [image(btoa("no image")), 1600],
     [{ type: "media", media: { kind: "url", url: "https://example.com/a.png" } }, 1600],
     [file("text/plain", btoa("Hello, world!")), 4],
     [file("text/plain; charset=utf-8", btoa("\xe4\xbd\xa0\xe5\xa5\xbd")), tokens("你好")],

@@ -57,7 +57,7 @@ Deno.test("imageSize() knows real files", () => {
 Deno.test("imageSize() of anything else is undefined", () => {
   const cases: [string, Uint8Array][] = [
     ["nothing", new Uint8Array()],
-    ["a text", bytesOf("GIF, PNG and JPEG are formats of pictures")],
+    ["a text", bytesOf("GIF, PNG and JPEG are formats of images")],
     ["a PNG without IHDR", PNG.with(12, 0)],
     ["a PNG of no width", bytesOf("\x89PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", [0, 0, 0, 0, 0, 0, 3, 0])],
     ["a PNG of 2^31 pixels", bytesOf("\x89PNG\r\n\x1a\n", [0, 0, 0, 13], "IHDR", [128, 0, 0, 0, 0, 0, 3, 0])],

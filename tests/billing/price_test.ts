@@ -75,7 +75,7 @@ Deno.test("a cost grows with every class of tokens, adds up, and leaves out reas
   assertEquals(formatUsd(costOfTokens(some, SHEET)), "0.0003315");
 });
 
-Deno.test("pictures cost what the tariff says", () => {
+Deno.test("images cost what the tariff says", () => {
   const canvas = EMBEDDED_MODELS.find(({ id }) => id === "sluice/canvas");
   assert(canvas !== undefined);
   const sheet = sheetAt(canvas, { factor: "1", now: 0 });

@@ -35,18 +35,18 @@ function add(running: Running, { meter, request: of }: ReturnType<typeof request
 
 Deno.test("requests under way are counted, awaited and stopped by their kind", async () => {
   const running = createRunning(5);
-  const [text, deaf, picture] = [request("text"), request("text", false), request("images")];
-  for (const each of [text, deaf, picture]) add(running, each);
+  const [text, deaf, image] = [request("text"), request("text", false), request("images")];
+  for (const each of [text, deaf, image]) add(running, each);
   assertEquals([running.count(), running.count("text"), running.count("images")], [3, 2, 1]);
   await running.stop(WHY, "text");
-  assertEquals([text.told, deaf.told, picture.told], [["overloaded"], ["overloaded", "failed 503"], []]);
+  assertEquals([text.told, deaf.told, image.told], [["overloaded"], ["overloaded", "failed 503"], []]);
   await running.over("text");
   assertEquals([running.count(), running.count("images")], [1, 1]);
   const over = running.over();
-  picture.end();
+  image.end();
   await over;
   await running.stop(WHY);
-  assertEquals([running.count(), picture.told], [0, []]);
+  assertEquals([running.count(), image.told], [0, []]);
 });
 
 Deno.test("whoever waits for the end of all waits for those that come meanwhile, too", async () => {

@@ -93,11 +93,11 @@ Deno.test("listModels() shows what the group may use; the native format models t
 
 Deno.test("listModels() shows what the caller may call", async () => {
   const TEXT = ["acme/one", "acme/two", "beta/b", "sluice/echo"];
-  const PICTURES = ["acme/paint", "zeta/brush", "sluice/canvas"];
+  const IMAGES = ["acme/paint", "zeta/brush", "sluice/canvas"];
   const cases: [Partial<Group>, KeyRules, compatible: string[], native: string[]][] = [
     [{}, { models: ["*/one", "zeta/*"] }, ["acme/one", "zeta/brush"], ["acme/one"]],
     [{ models: ["acme/*"] }, { models: ["*/one", "zeta/*"] }, ["acme/one"], ["acme/one"]],
-    [{ endpoints: ["models", "images"] }, {}, PICTURES, []],
+    [{ endpoints: ["models", "images"] }, {}, IMAGES, []],
     [{ endpoints: ["models", "chat"] }, {}, TEXT, []],
     [{ endpoints: ["models", "messages"] }, {}, TEXT, TEXT],
     [{ protocols: ["responses"] }, { endpoints: ["models", "responses"] }, TEXT, []],

@@ -57,11 +57,11 @@ Deno.test("shutDown() lets open requests finish and takes no new ones", async ()
   assertEquals(logs.slice(1), [{ level: "info", event: "stopped", outcome: "drained" }]);
 });
 
-Deno.test("shutDown() ends texts and pictures when the time of each is over", async () => {
+Deno.test("shutDown() ends texts and images when the time of each is over", async () => {
   const cases: [RunningKind, Partial<EndTimes>, string[]][] = [
     ["text", { drainMs: 20 }, ["texts", "all"]],
     ["images", { drainMs: 0, imagesDrainMs: 20 }, ["texts", "all"]],
-    // Pictures never get less time than texts.
+    // Images never get less time than texts.
     ["images", { drainMs: 20, imagesDrainMs: 0 }, ["texts", "all"]],
   ];
   for (const [kind, times, expected] of cases) {
@@ -70,12 +70,12 @@ Deno.test("shutDown() ends texts and pictures when the time of each is over", as
   }
 });
 
-Deno.test("shutDown() lets pictures finish when the time of texts is over", async () => {
+Deno.test("shutDown() lets images finish when the time of texts is over", async () => {
   const { finish, answer, stopped, end } = await world("images");
   const ended = end({ drainMs: 0, imagesDrainMs: 60_000 });
   while (stopped.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
-  finish.resolve("a picture");
-  assertEquals([await answer, await ended], ["a picture", "drained"]);
+  finish.resolve("an image");
+  assertEquals([await answer, await ended], ["an image", "drained"]);
 });
 
 Deno.test("shutDown() says that it is not ready before it closes, and closes when no body is arriving", async () => {

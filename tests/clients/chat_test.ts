@@ -123,7 +123,7 @@ crossOpenai(
   },
 );
 
-crossOpenai("chat sees pictures", gateway, async ({ client, model }) => {
+crossOpenai("chat sees images", gateway, async ({ client, model }) => {
   const { choices: [choice] } = await client.chat.completions.create({
     model,
     messages: [{

@@ -22,7 +22,7 @@ const gateway = sharedGateway({
 const model = "acme/painter";
 const SIZE = "1024x1024";
 
-function picture(width = 1024, height = 1024, name = "picture.png"): File {
+function image(width = 1024, height = 1024, name = "image.png"): File {
   return new File([png(width, height)], name, { type: "image/png" });
 }
 
@@ -32,13 +32,13 @@ function withForms(client: OpenAI): OpenAI {
   return client.withOptions({ fetch: Object.assign(ask, { Response }) });
 }
 
-/** Type and size of a picture, such as `png 1024x1024`. */
+/** Type and size of an image, such as `png 1024x1024`. */
 function shape(base64: string | undefined): string {
   const size = imageSizeBase64(base64 ?? "");
   return `${size?.type} ${size?.width}x${size?.height}`;
 }
 
-testOpenai("images.generate gives pictures and their bill", gateway, async ({ client }) => {
+testOpenai("images.generate gives images and their bill", gateway, async ({ client }) => {
   const { data: answer, response } = await client.images.generate({ model, prompt: "A cat", size: SIZE, n: 2 })
     .withResponse();
   assertEquals(answer.data?.map(({ b64_json }) => shape(b64_json)), ["png 1024x1024", "png 1024x1024"]);
@@ -60,13 +60,13 @@ testOpenai("images.generate makes the formats it is asked for", gateway, async (
 });
 
 testOpenai("images.edit takes one file, several, and a mask", gateway, async ({ client }) => {
-  const one = await withForms(client).images.edit({ model, prompt: "Make it blue", image: picture() });
+  const one = await withForms(client).images.edit({ model, prompt: "Make it blue", image: image() });
   assertEquals(shape(one.data?.[0]?.b64_json), "png 1024x1024");
   const several = await withForms(client).images.edit({
     model,
     prompt: "Put them side by side",
-    image: [picture(), picture(800, 600, "other.png")],
-    mask: picture(1024, 1024, "mask.png"),
+    image: [image(), image(800, 600, "other.png")],
+    mask: image(1024, 1024, "mask.png"),
     quality: "low",
     size: SIZE,
     n: 2,
@@ -93,7 +93,7 @@ testOpenai("images are streamed with previews", gateway, async ({ client }) => {
     await withForms(client).images.edit({
       model,
       prompt: "Blur it",
-      image: picture(),
+      image: image(),
       stream: true,
       partial_images: 1,
     }),

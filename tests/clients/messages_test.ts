@@ -155,7 +155,7 @@ crossAnthropic("messages parses an answer in a JSON schema, whole and streamed",
   assertEquals(streamed.parsed_output, whole.parsed_output);
 });
 
-crossAnthropic("messages sees pictures and files", gateway, async ({ client, model, upstream }) => {
+crossAnthropic("messages sees images and files", gateway, async ({ client, model, upstream }) => {
   const answer = await client.messages.create({
     ...HELLO,
     model,

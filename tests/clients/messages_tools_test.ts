@@ -124,7 +124,7 @@ crossAnthropic(
   },
 );
 
-crossAnthropic("messages shows pictures that tools give", gateway, async ({ client, model }) => {
+crossAnthropic("messages shows images that tools give", gateway, async ({ client, model }) => {
   const image = { type: "base64" as const, media_type: "image/png" as const, data: PIXELS };
   const content = [{ type: "text" as const, text: "Seen:" }, { type: "image" as const, source: image }];
   const answer = await client.messages.create({
@@ -138,7 +138,7 @@ crossAnthropic("messages shows pictures that tools give", gateway, async ({ clie
     ],
   });
   const [block] = answer.content;
-  // Where results hold text only, the picture follows them.
+  // Where results hold text only, the image follows them.
   assertMatch(block?.type === "text" ? block.text : "", /^Seen:\n[^]*\[image 64x48 png\]$/);
 });
 

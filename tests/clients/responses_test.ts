@@ -138,7 +138,7 @@ crossOpenai(
   },
 );
 
-crossOpenai("responses sees pictures", gateway, async ({ client, model }) => {
+crossOpenai("responses sees images", gateway, async ({ client, model }) => {
   const answer = await client.responses.create({
     model,
     input: [{

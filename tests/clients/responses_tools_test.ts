@@ -112,7 +112,7 @@ crossOpenai(
   },
 );
 
-crossOpenai("responses shows pictures that tools give", gateway, async ({ client, model }) => {
+crossOpenai("responses shows images that tools give", gateway, async ({ client, model }) => {
   const answer = await client.responses.create({
     model,
     tools: TOOLS,
@@ -129,7 +129,7 @@ crossOpenai("responses shows pictures that tools give", gateway, async ({ client
       },
     ],
   });
-  // Where results hold text only, the picture follows them.
+  // Where results hold text only, the image follows them.
   assertMatch(answer.output_text, /^Seen:\n[^]*\[image 64x48 png\]$/);
 });
 

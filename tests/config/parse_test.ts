@@ -200,9 +200,9 @@ Deno.test("parseConfig() names the member and the mistake", () => {
       'models[0].targets[0].model: The embedded upstream has no image model "echo"; known: canvas',
     ],
     [
-      "an image model at a vendor that makes no pictures",
+      "an image model at a vendor that makes no images",
       { upstreams: { a: { vendor: "ollama" } }, ...imageModel({ upstream: "a", model: "m" }) },
-      'models[0].targets[0].upstream: Upstream "a" makes no pictures: its vendor must be one of openai, azure, openai-compatible, or embedded',
+      'models[0].targets[0].upstream: Upstream "a" makes no images: its vendor must be one of openai, azure, openai-compatible, or embedded',
     ],
     [
       "an image model with a protocol of text",
@@ -213,22 +213,22 @@ Deno.test("parseConfig() names the member and the mistake", () => {
       "models[0].targets[0].protocol: Only for models that answer in text",
     ],
     [
-      "a language model with wishes about pictures",
+      "a language model with wishes about images",
       {
         upstreams: { a: { vendor: "openai-compatible", base_url: "http://127.0.0.1/v1" } },
         ...(model({ targets: [{ upstream: "a", model: "m", images: { single: true } }] }) as JsonObject),
       },
-      "models[0].targets[0].images: Only for models that make pictures",
+      "models[0].targets[0].images: Only for models that make images",
     ],
     [
-      "a language model with a price for uploaded pictures",
+      "a language model with a price for uploaded images",
       model({ pricing: { prompt: "0", completion: "0", input_image: "0.1" } }),
-      "models[0].pricing.input_image: Only for models that make pictures",
+      "models[0].pricing.input_image: Only for models that make images",
     ],
     [
       "and one from a moment on",
       model({ price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0", completion: "0", input_image: "0.1" }] }),
-      "models[0].price_changes[0].input_image: Only for models that make pictures",
+      "models[0].price_changes[0].input_image: Only for models that make images",
     ],
     [
       "an image quality that is none",

@@ -25,8 +25,8 @@ const KILL_MS = 5_000;
 
 /** What an answer that comes to its end costs, in 1e-12 USD: 5 tokens. */
 const COST = 50_000_000n;
-/** What the picture costs, by its size and the length of its prompt. */
-const PICTURE_COST = 31_609_500_000n;
+/** What the image costs, by its size and the length of its prompt. */
+const IMAGE_COST = 31_609_500_000n;
 /** Requests per minute of the key that is limited, and what it asks. */
 const RATE = 20;
 const ASKED = 45;
@@ -186,13 +186,13 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
 
   const key = await addKey(first, "app");
 
-  await t.step("whole answers, streams and pictures, at each of them", async () => {
+  await t.step("whole answers, streams and images, at each of them", async () => {
     for (const [at, instance] of instances.entries()) {
       const answer = await ask(instance, { key });
       assertEquals([answer.status, (await answer.json()).choices[0].message.content], [200, "Hello"]);
       const stream = await ask(instance, { key, stream: true });
       assertEquals((await stream.text()).trimEnd().split("\n").at(-1), "data: [DONE]");
-      const picture = await fetch(`${instance.origin}/v1/images/generations`, {
+      const image = await fetch(`${instance.origin}/v1/images/generations`, {
         method: "POST",
         headers: { "content-type": "application/json", authorization: `Bearer ${key}` },
         body: JSON.stringify({
@@ -200,9 +200,9 @@ async function share(t: Deno.TestContext, deno: string): Promise<void> {
           output_format: at === 0 ? "webp" : "jpeg",
         }),
       });
-      const { data } = await picture.json();
-      assertEquals([picture.status, data[0].b64_json.slice(0, 4)], [200, at === 0 ? "UklG" : "/9j/"]);
-      for (const [response, cost] of [[answer, COST], [stream, COST], [picture, PICTURE_COST]] as const) {
+      const { data } = await image.json();
+      assertEquals([image.status, data[0].b64_json.slice(0, 4)], [200, at === 0 ? "UklG" : "/9j/"]);
+      for (const [response, cost] of [[answer, COST], [stream, COST], [image, IMAGE_COST]] as const) {
         const entry = await entryOf(idOf(response));
         assertEquals([entry.status, entry.cost, entry.ending !== "abandoned"], [200, cost, true]);
       }

@@ -310,7 +310,7 @@ Deno.test("a schema with branches at its top is an object that allows what each 
   }
 });
 
-Deno.test("pictures in results go along natively, or follow the last result", () => {
+Deno.test("images in results go along natively, or follow the last result", () => {
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
   const turn = {
     messages: [USER, {

@@ -3,7 +3,7 @@ import { anthropicErrorSchema, openaiErrorSchema } from "../../lib/openapi/schem
 import type { RawResponse } from "../server/serve.ts";
 import type { Mutant } from "./requests.ts";
 
-/** What ends a stream: the end of a protocol's answer, its error, or a picture. */
+/** What ends a stream: the end of a protocol's answer, its error, or an image. */
 const ENDS =
   /event: message_stop\n|event: error\n|data: \[DONE\]\n|event: response\.failed\n|event: image_(generation|edit)\.completed\n/;
 

@@ -17,7 +17,7 @@ const SCHEMA = { type: "object", properties: { a: { type: "string" } }, required
 /** Models with an upstream behind them, one for each protocol that upstreams speak. */
 const OUTSIDE: readonly string[] = SPOKEN.map((spoken) => `acme/${spoken}`);
 
-/** How much rarer pictures are: the model paints them. */
+/** How much rarer images are: the model paints them. */
 const PAINTED = 0.04;
 
 /** One for each endpoint and way of asking. */
@@ -70,7 +70,7 @@ export function soundRequests({ key, admin }: Asker): Sound[] {
       ])
     ),
     post("/anthropic/v1/messages/count_tokens", { model: "sluice/echo", ...conversation() }),
-    ...pictures(bearer),
+    ...images(bearer),
   ];
 }
 
@@ -141,7 +141,7 @@ function conversation(): JsonObject {
   };
 }
 
-function pictures(bearer: Readonly<Record<string, string>>): Sound[] {
+function images(bearer: Readonly<Record<string, string>>): Sound[] {
   const json = { "content-type": "application/json", ...bearer };
   const generation = {
     model: "sluice/canvas",

@@ -10,7 +10,7 @@ const SEED = Number(Deno.env.get("SLUICE_FUZZ_SEED") ?? 1);
 const REQUESTS = Number(Deno.env.get("SLUICE_FUZZ_REQUESTS") ?? 100_000);
 const ANSWERS = Number(Deno.env.get("SLUICE_FUZZ_ANSWERS") ?? 40_000);
 
-/** Longest time for an answer: pictures are painted meanwhile, maybe on a busy machine. */
+/** Longest time for an answer: images are painted meanwhile, maybe on a busy machine. */
 const PATIENCE_MS = 15_000;
 
 /** Most that memory may be larger in the last part than in the second, in bytes. */

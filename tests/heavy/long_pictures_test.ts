@@ -1,22 +1,22 @@
-/** A picture that takes ten minutes: its lease is kept all the while, through a reload; another is cut by the drain limit. */
+/** An image that takes ten minutes: its lease is kept all the while, through a reload; another is cut by the drain limit. */
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { HAS_POSTGRES, HAS_REDIS } from "../engines/engines.ts";
 import { assertSound, type Node, readEntries, startCluster, until } from "../nodes/cluster.ts";
 import { publish } from "./figures.ts";
 
-/** How long the picture takes, in milliseconds. */
-const PICTURE_MS = Number(Deno.env.get("HEAVY_PICTURE_MS") ?? 600_000);
-/** What a node holds outlives it by this time: the picture takes far longer. */
+/** How long the image takes, in milliseconds. */
+const IMAGE_MS = Number(Deno.env.get("HEAVY_IMAGE_MS") ?? 600_000);
+/** What a node holds outlives it by this time: the image takes far longer. */
 const LEASE_SECONDS = 5;
-/** What a picture under way gets when the other node is told to end, in seconds. */
+/** What an image under way gets when the other node is told to end, in seconds. */
 const DRAIN_SECONDS = 10;
 /** Time between two looks, in milliseconds. */
-const LOOK_MS = Math.min(5_000, PICTURE_MS / 20);
+const LOOK_MS = Math.min(5_000, IMAGE_MS / 20);
 /** One transparent point. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 const ENV = { PATIENT_KEY: "key-of-one-who-waits", OTHER_KEY: "key-of-one-who-is-cut" };
-/** 1e-12 USD that a token of a picture costs before the reload, and afterwards. */
+/** 1e-12 USD that a token of an image costs before the reload, and afterwards. */
 const PRICE = { before: "0.000004", units: 4_000_000n, after: "0.4" };
 
 /** A host that paints for as long as it is asked to. */
@@ -25,7 +25,7 @@ function slowHost() {
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const { prompt } = await request.json();
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const painted = new Promise((resolve) => timer = setTimeout(resolve, PICTURE_MS));
+    const painted = new Promise((resolve) => timer = setTimeout(resolve, IMAGE_MS));
     await Promise.race(prompt === "for ever" ? [over.promise] : [painted, over.promise]);
     clearTimeout(timer);
     return Response.json({ created: 1, data: [{ b64_json: PNG }] });
@@ -45,12 +45,12 @@ function configFor(port: number, price: string): JsonObject {
     admin: { key: { env: "ADMIN_KEY" } },
     upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${port}/v1` } },
     models: [{
-      id: "acme/pictures",
+      id: "acme/images",
       created: 0,
       context_length: 1_000,
       architecture: { output_modalities: ["image"] },
       pricing: { prompt: "0", completion: price },
-      targets: [{ upstream: "host", model: "pictures" }],
+      targets: [{ upstream: "host", model: "images" }],
     }],
     keys: [
       { name: "patient", key: { env: "PATIENT_KEY" }, ...rules },
@@ -65,7 +65,7 @@ function ask(node: Node, { key, prompt }: { key: string; prompt: string }): Prom
   return fetch(`${node.origin}/v1/images/generations`, {
     method: "POST",
     headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    body: JSON.stringify({ model: "acme/pictures", prompt, size: "1024x1024", quality: "low" }),
+    body: JSON.stringify({ model: "acme/images", prompt, size: "1024x1024", quality: "low" }),
   });
 }
 
@@ -74,7 +74,7 @@ function pause(ms: number): Promise<void> {
 }
 
 Deno.test({
-  name: "a picture of ten minutes keeps its lease, survives a reload, and one is cut uncharged by the drain limit",
+  name: "an image of ten minutes keeps its lease, survives a reload, and one is cut uncharged by the drain limit",
   ignore: !HAS_POSTGRES || !HAS_REDIS,
   fn: async () => {
     await using host = slowHost();
@@ -84,20 +84,20 @@ Deno.test({
     const begun = performance.now();
     const holds = () => cluster.withLedger(async (ledger) => (await ledger.holds()).length);
     const answering = ask(one, { key: ENV.PATIENT_KEY, prompt: "slowly" });
-    await until(() => holds().then((held) => held === 1), { within: 10_000, what: "the picture has begun" });
+    await until(() => holds().then((held) => held === 1), { within: 10_000, what: "the image has begun" });
 
     // Whoever looks from the other node finds its slot taken and its money held, long after the first lease.
     let looks = 0;
     let reloaded = 0;
     let cut: { status: number; text: string; afterMs: number; code: number } | undefined;
-    for (let now = 0; now < PICTURE_MS - 2 * LOOK_MS; now = performance.now() - begun) {
-      if (now < PICTURE_MS / 2 || reloaded === 0) {
+    for (let now = 0; now < IMAGE_MS - 2 * LOOK_MS; now = performance.now() - begun) {
+      if (now < IMAGE_MS / 2 || reloaded === 0) {
         const refused = await ask(two, { key: ENV.PATIENT_KEY, prompt: "now" });
         assertEquals(refused.status, 429, await refused.text());
       }
       assertEquals(await holds(), 1, `after ${Math.round(now)} ms`);
       looks++;
-      if (now > PICTURE_MS / 2 && reloaded === 0) {
+      if (now > IMAGE_MS / 2 && reloaded === 0) {
         await Deno.writeTextFile(`${one.place.folder}/sluice.jsonc`, JSON.stringify(configFor(host.port, PRICE.after)));
         one.kill("SIGHUP");
         await until(() => priceAt(one).then((price) => price === PRICE.after), { within: 10_000, what: "the reload" });
@@ -128,8 +128,8 @@ Deno.test({
     assertEquals(failed.cost, 0n);
     assertEquals(done.cost, BigInt(done.tokens.completion) * PRICE.units);
     await assertSound(cluster);
-    await publish("long_pictures", {
-      picture_s: Math.round(ms / 1_000),
+    await publish("long_images", {
+      image_s: Math.round(ms / 1_000),
       lease_s: LEASE_SECONDS,
       looks,
       reloads: reloaded,
@@ -139,13 +139,13 @@ Deno.test({
   },
 });
 
-/** One more picture, at a node that is told to end as soon as it has begun. */
+/** One more image, at a node that is told to end as soon as it has begun. */
 async function cutAtTheEnd(
   node: Node,
   hasBegun: () => Promise<boolean>,
 ): Promise<{ status: number; text: string; afterMs: number; code: number }> {
   const asked = ask(node, { key: ENV.OTHER_KEY, prompt: "for ever" });
-  await until(hasBegun, { within: 10_000, what: "the other picture has begun" });
+  await until(hasBegun, { within: 10_000, what: "the other image has begun" });
   const told = performance.now();
   node.kill("SIGTERM");
   const response = await asked;
@@ -159,5 +159,5 @@ async function priceAt(node: Node): Promise<string | undefined> {
     headers: { authorization: `Bearer ${ENV.OTHER_KEY}` },
   });
   const { data } = await response.json();
-  return data.find(({ id }: { id: string }) => id === "acme/pictures")?.pricing?.completion;
+  return data.find(({ id }: { id: string }) => id === "acme/images")?.pricing?.completion;
 }

@@ -10,7 +10,7 @@ const MS = Number(Deno.env.get("HEAVY_MEMORY_MS") ?? 60_000);
 /** Longest time of 99 of 100 small requests, in milliseconds. */
 const MOST_P99_MS = 250;
 
-/** A picture that no compression makes smaller. */
+/** An image that no compression makes smaller. */
 function noise(width: number, height: number): Uint8Array<ArrayBuffer> {
   const data = new Uint8Array(width * height * 4);
   for (let at = 0; at < data.length; at += 65_536) crypto.getRandomValues(data.subarray(at, at + 65_536));

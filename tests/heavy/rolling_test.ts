@@ -29,7 +29,7 @@ const MIX: Mix = {
   slowly: { clients: 5, restMs: 50 },
   long: { clients: 30, restMs: 50 },
   echo: { clients: 2, restMs: 80 },
-  picture: { clients: 1, restMs: 2_000 },
+  image: { clients: 1, restMs: 2_000 },
   limited: { clients: 2, restMs: 250 },
   slots: { clients: 4, restMs: 150 },
   budget: { clients: 2, restMs: 250 },

@@ -8,7 +8,7 @@ import { formOf, gray, painter, paintsAll, type Running, type Script, startGatew
 import { png } from "./image_files.ts";
 
 const PROMPT = (await loadTokenCounter()).count("A cat");
-const PICTURE = gray({ width: 1024, height: 1024 });
+const IMAGE = gray({ width: 1024, height: 1024 });
 /** Tokens of such an image, and prices of a token in 1e-12 USD. */
 const TOKENS = 7_024;
 const PRICE = { prompt: 750_000n, image: 4_500_000n };
@@ -30,7 +30,7 @@ function usd(amount: bigint): string {
 }
 
 function image(index: number): Step {
-  return { type: "image", index, base64: PICTURE };
+  return { type: "image", index, base64: IMAGE };
 }
 
 function failed(index: number): Step {
@@ -352,7 +352,7 @@ Deno.test("nothing of the last image goes out before its entry is there", async 
     await new Promise((resolve) => setTimeout(resolve, 50));
     assertEquals(answered, false);
     open.resolve();
-    assert((await answer).includes(PICTURE));
+    assert((await answer).includes(IMAGE));
     await assertEntered(gateway, [{ status: 200, ending: "done", images: 1 }]);
   }
 });

@@ -8,7 +8,7 @@ import { png } from "./image_files.ts";
 const PROMPT_TOKENS = (await loadTokenCounter()).count("A cat");
 const STREAM = { stream: true, size: "1024x1024" };
 const SIZE = { width: 1024, height: 1024 };
-const PICTURE = gray(SIZE);
+const IMAGE = gray(SIZE);
 
 interface Said {
   event: string | undefined;
@@ -42,7 +42,7 @@ const previews: Script = ({ request }) =>
       step,
       base64: `AA${step}`,
     })),
-    { type: "image" as const, index, base64: PICTURE },
+    { type: "image" as const, index, base64: IMAGE },
   ]).flat();
 
 Deno.test("a stream has the official events, an index each, and usage with the finished image", async () => {
@@ -78,7 +78,7 @@ Deno.test("a stream has the official events, an index each, and usage with the f
       event: "image_generation.completed",
       data: {
         type: "image_generation.completed",
-        b64_json: PICTURE,
+        b64_json: IMAGE,
         ...shared,
         usage: usage(PROMPT_TOKENS, 7_024),
         index: 0,
@@ -108,12 +108,12 @@ Deno.test("an edit's events have names of their own", async () => {
 Deno.test("several images are completed once each, and their usage adds up to the bill", async () => {
   const upstream = painter(() => [
     { type: "partial", index: 1, step: 0, base64: "AA" },
-    { type: "image", index: 1, base64: PICTURE },
+    { type: "image", index: 1, base64: IMAGE },
     { type: "partial", index: 1, step: 1, base64: "AA" },
-    { type: "image", index: 1, base64: PICTURE },
+    { type: "image", index: 1, base64: IMAGE },
     { type: "failed", index: 2, error: new GatewayError("invalid", "No") },
-    { type: "image", index: 0, base64: PICTURE },
-    { type: "image", index: 9, base64: PICTURE },
+    { type: "image", index: 0, base64: IMAGE },
+    { type: "image", index: 9, base64: IMAGE },
   ]);
   await using gateway = startGateway({ p: upstream });
   const said = await events(await gateway.generate({ ...STREAM, n: 3, partial_images: 1 }));
@@ -149,12 +149,12 @@ Deno.test("a stream that fails later ends with an error event and no completed o
     ["silent", () => [begun], ["image_generation.partial_image", "error"]],
     [
       "after one of two",
-      () => [{ type: "image", index: 1, base64: PICTURE }, broken],
+      () => [{ type: "image", index: 1, base64: IMAGE }, broken],
       ["image_generation.completed", "error"],
     ],
     [
       "after both",
-      () => [0, 1].map((index) => ({ type: "image" as const, index, base64: PICTURE })).concat([broken] as never[]),
+      () => [0, 1].map((index) => ({ type: "image" as const, index, base64: IMAGE })).concat([broken] as never[]),
       ["image_generation.completed", "image_generation.completed"],
     ],
   ];
@@ -180,7 +180,7 @@ Deno.test("a stream says that it is alive while an image is being made, also bef
     ...waits.slice(0, 1).map(({ promise }) => promise),
     { type: "partial", index: 0, step: 0, base64: "AA" },
     ...waits.slice(1).map(({ promise }) => promise),
-    { type: "image", index: 0, base64: PICTURE },
+    { type: "image", index: 0, base64: IMAGE },
   ]);
   await using running = startGateway({ p: upstream }, { keep_alive_seconds: 1 });
   const response = await running.generate({ ...STREAM, partial_images: 1 });
@@ -238,7 +238,7 @@ Deno.test("what an upstream sends as base64 cannot end its event", async () => {
 });
 
 Deno.test("a large image is streamed in pieces and comes out whole", async () => {
-  const large = PICTURE + "A".repeat(5_000_000);
+  const large = IMAGE + "A".repeat(5_000_000);
   await using gateway = startGateway({ p: painter(() => [{ type: "image", index: 0, base64: large }]) });
   const [only] = await events(await gateway.generate(STREAM));
   assert(only?.data.b64_json === large);

@@ -4,12 +4,12 @@ import { errorOf, formOf, gray } from "./gateway.ts";
 import { startBoth } from "./host.ts";
 import { png } from "./image_files.ts";
 
-const PICTURE = gray({ width: 1024, height: 1024 });
+const IMAGE = gray({ width: 1024, height: 1024 });
 
 function result(images: number): Response {
   return Response.json({
     created: 1,
-    data: Array.from({ length: images }, () => ({ b64_json: PICTURE })),
+    data: Array.from({ length: images }, () => ({ b64_json: IMAGE })),
     usage: { input_tokens: 999, output_tokens: 999, total_tokens: 1998 },
   });
 }
@@ -18,7 +18,7 @@ Deno.test("a generation is made by a host, and what the host reports is not bill
   await using both = startBoth(() => result(2));
   const response = await both.gateway.generate({ n: 2, size: "1024x1024" });
   const { data, model, usage } = await response.json();
-  assertEquals(data, [0, 1].map((index) => ({ b64_json: PICTURE, index })));
+  assertEquals(data, [0, 1].map((index) => ({ b64_json: IMAGE, index })));
   assertEquals([model, usage.input_tokens, usage.output_tokens], ["acme/paint", 2, 14_048]);
   assertEquals(response.headers.get("x-sluice-cost"), "0.0632175");
   const [asked] = both.asked;

@@ -8,7 +8,7 @@ import { checkReports } from "../billing/simulator/reports_checker.ts";
 import { assertSameBill, type Bill, streamedBill, usd, wholeBill } from "../request/bills.ts";
 import { type Random, seeded } from "../random.ts";
 import { prompt, PROTOCOLS, SUCCESS } from "../upstreams/said.ts";
-import { costAt, FATES, openShop, PICTURE_TOKENS, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
+import { costAt, FATES, IMAGE_TOKENS, openShop, POOR_USD, type Shop, SLOTS, TEXT_MODELS } from "./shop.ts";
 
 /** Clients that ask at one time. */
 const CLIENTS = 16;
@@ -109,7 +109,7 @@ async function write(number: number, { shop, random }: Ways): Promise<Tried[]> {
   return [one];
 }
 
-/** Pictures, some of them under a key of idempotency that requests at the same time and later use, too. */
+/** Images, some of them under a key of idempotency that requests at the same time and later use, too. */
 async function paint(number: number, { shop, random }: Ways): Promise<Tried[]> {
   void shop.decide(number, random.pick(["told", "cut", "fails"]));
   const body = JSON.stringify({
@@ -203,7 +203,7 @@ function assertSeen(
 
 /** The charge is that of the entry's tokens, by prices worked out by hand; what failed is free. */
 function assertReckoned({ id, model, tokens, cost, overrun, ending, sheet, images }: KeptEntry): void {
-  if (model === "acme/paint") assertEquals(tokens.completion, images * PICTURE_TOKENS, id);
+  if (model === "acme/paint") assertEquals(tokens.completion, images * IMAGE_TOKENS, id);
   if (sheet === undefined) {
     assert(["failed", "refused"].includes(ending), `${id} ended as ${ending} without prices`);
     assertEquals([cost, overrun], [0n, 0n], id);

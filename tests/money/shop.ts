@@ -39,8 +39,8 @@ const CACHED: Readonly<Record<string, bigint>> = {
 /** What the key in the group `poor` may spend. */
 export const POOR_USD = "0.05";
 
-/** Tokens of one picture as it is asked for here, and as it comes. */
-export const PICTURE_TOKENS = 7_024;
+/** Tokens of one image as it is asked for here, and as it comes. */
+export const IMAGE_TOKENS = 7_024;
 
 /** Concurrent requests that the group `default` may have. */
 export const SLOTS = 10_000;
@@ -90,7 +90,7 @@ export async function openShop(store: Store): Promise<Shop> {
       if (fate === "fails") return { status: 500, steps: ['{"error":{"message":"No"}}'] };
       const before = fate === "leave early" ? pause(200) : undefined;
       if (body.model === "paint-1") {
-        return { steps: finishing([pictures(Number(body.n ?? 1) - (fate === "cut" ? 1 : 0))]) };
+        return { steps: finishing([images(Number(body.n ?? 1) - (fate === "cut" ? 1 : 0))]) };
       }
       const told = fate === "missing" || fate === "absurd" ? fate : "told";
       if (!stream) {
@@ -129,10 +129,10 @@ export async function openShop(store: Store): Promise<Shop> {
   };
 }
 
-const PICTURE = gray({ width: 1024, height: 1024 });
+const IMAGE = gray({ width: 1024, height: 1024 });
 
-function pictures(count: number): string {
-  return JSON.stringify({ created: 1, data: Array.from({ length: count }, () => ({ b64_json: PICTURE })) });
+function images(count: number): string {
+  return JSON.stringify({ created: 1, data: Array.from({ length: count }, () => ({ b64_json: IMAGE })) });
 }
 
 function configOf(one: Stepped, two: Stepped): JsonObject {

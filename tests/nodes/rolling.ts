@@ -94,8 +94,8 @@ interface Asked {
   paid?: bigint;
 }
 
-/** `echo`: a model inside the gateway, whose price changes; `picture`: each twice, with one `Idempotency-Key`. */
-type Kind = "echo" | "picture" | "limited" | "slots" | "budget";
+/** `echo`: a model inside the gateway, whose price changes; `image`: each twice, with one `Idempotency-Key`. */
+type Kind = "echo" | "image" | "limited" | "slots" | "budget";
 
 /** How many clients of each kind there are, and how long each rests between two requests, in milliseconds. */
 export type Mix = Readonly<
@@ -118,7 +118,7 @@ export function startTraffic(origin: string, { load, mix }: { load: Load; mix: M
   const asked: Asked[] = [];
   const faults: string[] = [];
   let isOver = false;
-  let pictures = 0;
+  let images = 0;
 
   async function post(path: string, { secret, body, more = {} }: {
     secret: string;
@@ -153,13 +153,13 @@ export function startTraffic(origin: string, { load, mix }: { load: Load; mix: M
     if (kind === "echo") {
       return note(kind, await post(path, { secret: KEY.secret, body: { model: "acme/echo", ...question } }));
     }
-    if (kind === "picture") {
-      const more = { "idempotency-key": `picture-${pictures++}` };
-      const body = { model: "sluice/canvas", prompt: `Number ${pictures}`, size: "1024x640", quality: "low" };
+    if (kind === "image") {
+      const more = { "idempotency-key": `image-${images++}` };
+      const body = { model: "sluice/canvas", prompt: `Number ${images}`, size: "1024x640", quality: "low" };
       const [first, again] = await Promise.all(
         [0, 1].map(() => post("/v1/images/generations", { secret: KEY.secret, body, more })),
       ) as [{ response: Response; text: string }, { response: Response; text: string }];
-      if (first.text !== again.text) faults.push(`picture: one key, two answers`);
+      if (first.text !== again.text) faults.push(`image: one key, two answers`);
       for (const one of [first, again]) note(kind, one);
       return;
     }
@@ -236,13 +236,13 @@ export function assertServed(
   return { requests: ids.length, ...assertLimits(entries, { asked: traffic.asked, counter }) };
 }
 
-/** Only the two prices of the two configurations, both of them; of a picture that was asked for twice one is paid. */
+/** Only the two prices of the two configurations, both of them; of an image that was asked for twice one is paid. */
 function assertPrices(asked: readonly Asked[]): void {
   const costs = (kind: Kind) => asked.filter((one) => one.kind === kind).map(({ paid = 0n }) => paid);
   const [before, after, ...others] = [...new Set(costs("echo"))].toSorted((a, b) => a < b ? -1 : 1);
   assertEquals([after, others], [2n * (before ?? 0n), []]);
-  const pictures = costs("picture");
-  assertEquals(pictures.filter((cost) => cost > 0n).length, pictures.length / 2);
+  const images = costs("image");
+  assertEquals(images.filter((cost) => cost > 0n).length, images.length / 2);
 }
 
 function assertLimits(

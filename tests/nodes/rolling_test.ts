@@ -22,7 +22,7 @@ const MIX: Mix = {
   slowly: { clients: 3, restMs: 40 },
   long: { clients: 6, restMs: 40 },
   echo: { clients: 2, restMs: 60 },
-  picture: { clients: 1, restMs: 500 },
+  image: { clients: 1, restMs: 500 },
   limited: { clients: 2, restMs: 250 },
   slots: { clients: 4, restMs: 100 },
   budget: { clients: 2, restMs: 250 },

@@ -29,7 +29,7 @@ function pause(ms: number): Promise<void> {
 /** What is sent, and for how long. */
 export interface Mix {
   folder: string;
-  /** Pictures that are uploaded, each in all ways. */
+  /** Images that are uploaded, each in all ways. */
   uploads: readonly Uint8Array<ArrayBuffer>[];
   ms: number;
 }

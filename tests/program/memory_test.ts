@@ -23,8 +23,8 @@ Deno.test({
         const form = new FormData();
         const fields = { model: "sluice/canvas", prompt: "resize", quality: "low", size: "1024x1024" };
         for (const [name, value] of Object.entries(fields)) form.append(name, value);
-        const picture = new Blob([png(4096, 4096)]);
-        for (let i = 0; i < UPLOADS; i++) form.append("image[]", picture, "a.png");
+        const image = new Blob([png(4096, 4096)]);
+        for (let i = 0; i < UPLOADS; i++) form.append("image[]", image, "a.png");
         const headers = { authorization: `Bearer ${KEY}` };
         const response = await fetch(`${gateway.origin}/v1/images/edits`, { method: "POST", headers, body: form });
         const { data } = await response.json();

@@ -3,12 +3,12 @@ import { inFolder, run, type Running, type RunningWithKey, startWithKey } from "
 
 /** Streams that are open when the end comes: some finish in time, the others never would. */
 const STREAMS = 500;
-const PICTURES = 10;
+const IMAGES = 10;
 
 /** A host whose answers end when it is told to, and not before. */
 function patientHost() {
   const finish = Promise.withResolvers<void>();
-  const pictures = Promise.withResolvers<void>();
+  const images = Promise.withResolvers<void>();
   let streams = 0;
   let jobs = 0;
   const encoder = new TextEncoder();
@@ -22,9 +22,9 @@ function patientHost() {
     }\n\n`);
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
     const { model } = await request.json();
-    if (model === "pictures") {
+    if (model === "images") {
       jobs++;
-      await pictures.promise;
+      await images.promise;
       return Response.json({ created: 1, data: [{ b64_json: PNG }] });
     }
     streams++;
@@ -48,10 +48,10 @@ function patientHost() {
     streams: () => streams,
     jobs: () => jobs,
     finish: () => finish.resolve(),
-    paint: () => pictures.resolve(),
+    paint: () => images.resolve(),
     async end() {
       finish.resolve();
-      pictures.resolve();
+      images.resolve();
       await server.shutdown();
     },
   };
@@ -61,17 +61,17 @@ function patientHost() {
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 function fileWith(port: number, shutdown: Record<string, number>): string {
-  const model = (name: string, pictures = false) => ({
+  const model = (name: string, images = false) => ({
     id: `acme/${name}`,
     created: 0,
     context_length: 1000,
     pricing: { prompt: "0.001", completion: "0.001" },
-    ...(pictures && { architecture: { output_modalities: ["image"] } }),
+    ...(images && { architecture: { output_modalities: ["image"] } }),
     targets: [{ upstream: "host", model: name }],
   });
   return JSON.stringify({
     upstreams: { host: { vendor: "openai-compatible", base_url: `http://127.0.0.1:${port}/v1` } },
-    models: [model("short"), model("long"), model("pictures", true)],
+    models: [model("short"), model("long"), model("images", true)],
     shutdown,
   });
 }
@@ -96,7 +96,7 @@ async function until(holds: () => boolean | Promise<boolean>): Promise<number> {
 
 const MESSAGES = [{ role: "user", content: "Hello" }];
 
-Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all ended properly, all in the ledger", () =>
+Deno.test("SIGTERM with 500 streams and 10 image jobs: refused at once, all ended properly, all in the ledger", () =>
   inFolder(async (folder) => {
     const host = patientHost();
     await Deno.writeTextFile(
@@ -113,16 +113,16 @@ Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all en
       const response = await ask(String(path), body);
       return `${response.status} ${model} ${path} ${await response.text()}`;
     });
-    const pictures = Array.from({ length: PICTURES }, async (_, index) => {
+    const images = Array.from({ length: IMAGES }, async (_, index) => {
       const response = await ask("/v1/images/generations", {
-        model: "acme/pictures",
+        model: "acme/images",
         prompt: "a dot",
         size: "1024x1024",
         quality: "low",
       }, index % 2 === 0 ? { "idempotency-key": `job-${index}` } : {});
       return `${response.status} ${await response.text()}`;
     });
-    await until(() => host.streams() === STREAMS && host.jobs() === PICTURES);
+    await until(() => host.streams() === STREAMS && host.jobs() === IMAGES);
 
     const { port } = new URL(gateway.origin);
     const begin = performance.now();
@@ -135,7 +135,7 @@ Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all en
     );
     host.finish();
     const texts = await Promise.all(streams);
-    const painted = await Promise.all(pictures);
+    const painted = await Promise.all(images);
     const { code, err } = await gateway.ended;
     const endedMs = performance.now() - begin;
     await host.end();
@@ -160,7 +160,7 @@ Deno.test("SIGTERM with 500 streams and 10 picture jobs: refused at once, all en
     assertEquals(sums, {
       "acme/short": [STREAMS / 2, 0, true],
       "acme/long": [STREAMS / 2, STREAMS / 2, false],
-      "acme/pictures": [PICTURES, PICTURES, false],
+      "acme/images": [IMAGES, IMAGES, false],
     });
     const audit = await run(["audit", "--json"], { folder });
     assertEquals(audit.code, 0, audit.out);

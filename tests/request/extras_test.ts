@@ -507,7 +507,7 @@ Deno.test("of two dearer tiers the second is left out, as there is no price for 
   assertEquals(server.requests[0]?.body, bodyOf("messages", '"speed":"fast"', "real-one"));
 });
 
-Deno.test("a key that may not use the images endpoint makes no pictures by a tool, whatever its group may", async () => {
+Deno.test("a key that may not use the images endpoint makes no images by a tool, whatever its group may", async () => {
   await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
   await using gateway = start("responses", server, { hosted_tools: ["image_generation"] });
   const key = await gateway.addKey({ group: "allowed", rules: { endpoints: ["responses"] } });
@@ -557,7 +557,7 @@ Deno.test("hosted tools of one vendor, and files it keeps, do not reach another'
   }
 });
 
-Deno.test("pictures by a hosted tool need the images endpoint too", async () => {
+Deno.test("images by a hosted tool need the images endpoint too", async () => {
   await using server = startScripted(() => ({ body: JSON.stringify(WHOLE.responses) }));
   const allow = { hosted_tools: ["image_generation"], endpoints: ["responses"] };
   await using gateway = start("responses", server, allow);
@@ -608,7 +608,7 @@ Deno.test("files that Google keeps are not named by their addresses", async () =
   assertEquals(server.requests.length, 2);
 });
 
-Deno.test("Gemini gets pictures by address as pictures, and budgets hold the context for what may be something else", async () => {
+Deno.test("Gemini gets images by address as images, and budgets hold the context for what may be something else", async () => {
   const answer = {
     candidates: [{ content: { parts: [{ text: "Hi" }] }, finishReason: "STOP" }],
     usageMetadata: { promptTokenCount: 7, candidatesTokenCount: 2, totalTokenCount: 9 },

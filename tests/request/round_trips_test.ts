@@ -124,7 +124,7 @@ for (const { name, group, before, after } of CASES) {
     assertEquals(calls(), ["keys.findByHash", ...before, "asked", ...after]);
   });
 
-  Deno.test(`round trips with ${name}: as many for pictures`, async () => {
+  Deno.test(`round trips with ${name}: as many for images`, async () => {
     await using counted = startCounted(group);
     const { gateway, calls } = counted;
     calls();

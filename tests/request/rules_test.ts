@@ -127,11 +127,11 @@ Deno.test("checkModelRules() refuses what the model cannot read or call", () => 
     user({ type: "media", media: { kind: "bytes", mediaType, base64: "" }, name: "a" });
   const inResult = [assistant(call("c")), user(result("c", png(1, 1)))];
   const cases: [string, Prompt, Row, string[]][] = [
-    ["picture", promptOf([user(png(1, 1))]), none, ["messages"]],
-    ["picture", promptOf([user(png(1, 1))], { protocol: "responses" }), none, ["input"]],
-    ["picture in a result", promptOf(inResult), none, ["messages"]],
-    ["picture", promptOf([user(png(1, 1))]), image, ["ok"]],
-    ["picture", promptOf([user(png(1, 1))]), file, ["messages"]],
+    ["image", promptOf([user(png(1, 1))]), none, ["messages"]],
+    ["image", promptOf([user(png(1, 1))], { protocol: "responses" }), none, ["input"]],
+    ["image in a result", promptOf(inResult), none, ["messages"]],
+    ["image", promptOf([user(png(1, 1))]), image, ["ok"]],
+    ["image", promptOf([user(png(1, 1))]), file, ["messages"]],
     ["PDF", promptOf([media("application/pdf")]), image, ["messages"]],
     ["PDF", promptOf([media("application/pdf")]), file, ["ok"]],
     ["sound", promptOf([media("audio/wav")]), file, ["messages"]],

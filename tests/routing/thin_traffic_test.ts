@@ -11,7 +11,7 @@ import { events, json, type Played, type Script, type Scripted, startScripted } 
 const BROKEN = json(errorBody("chat", "broken"), { status: 500 });
 const EVERY_MS = 5_000;
 
-const PICTURE = json({ created: 1, data: [{ b64_json: base64Of(png(1024, 1024)) }] });
+const IMAGE = json({ created: 1, data: [{ b64_json: base64Of(png(1024, 1024)) }] });
 
 /** What a host that is broken does: answers generations alone with an error, or everything. */
 type Broken = "no" | "generations" | "everything";
@@ -27,7 +27,7 @@ function fakeHost(broken: Broken = "no", error: Script = BROKEN): FakeHost {
   const script = ({ method, path, body }: Played): Script => {
     if (method === "GET") return host.broken === "everything" ? error : json({ object: "list", data: [{ id: "one" }] });
     if (host.broken !== "no") return error;
-    if (path.includes("/images/")) return PICTURE;
+    if (path.includes("/images/")) return IMAGE;
     return body.includes('"stream":true') ? events(STREAMED.chat.join("")) : json(WHOLE.chat);
   };
   const host: FakeHost = Object.assign(startScripted(script), {
@@ -151,7 +151,7 @@ Deno.test("of three targets and of a list of models, the one that is well answer
   }
 });
 
-Deno.test("a half-open target costs no client its picture", async () => {
+Deno.test("a half-open target costs no client its image", async () => {
   const asked = JSON.stringify({ model: "acme/one", prompt: "A cat", quality: "low", size: "1024x1024" });
   for (const status of [500, 503]) {
     using time = simulateTime(1_800_000_000_000);
@@ -176,7 +176,7 @@ Deno.test("a half-open target costs no client its picture", async () => {
       }
       return statuses;
     };
-    // After a 500 a picture may be under way: it is not asked for once more, until the breaker is open.
+    // After a 500 an image may be under way: it is not asked for once more, until the breaker is open.
     assertEquals(await paint(5), all(status === 500 ? 502 : 200, 5));
     const before = first.asked();
     assertEquals(await paint(12), all(200, 12), String(status));

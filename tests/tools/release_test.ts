@@ -150,7 +150,7 @@ async function digest(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
   return Array.from(hash, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What becomes of a picture in each format. */
+/** What becomes of an image in each format. */
 async function paint(executable: string, formats: string[]): Promise<{ status: number; text: string }[]> {
   const cwd = await Deno.makeTempDir();
   const key = crypto.randomUUID();

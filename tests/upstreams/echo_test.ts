@@ -27,7 +27,7 @@ async function wordsOf(messages: Message[], more: Partial<Prompt> = {}): Promise
 Deno.test("echo answers in text", async () => {
   const cases: [string, Message[], string][] = [
     ["the last message", [system("s"), user("one"), assistant("one"), user("two")], "two"],
-    ["pictures in place", [user("see", png(64, 48), "ok?")], "see\n[image 64x48 png]\nok?"],
+    ["images in place", [user("see", png(64, 48), "ok?")], "see\n[image 64x48 png]\nok?"],
     ["results", [user("q"), assistant(call("a"), call("b")), user(result("a", "1"), result("b", "2"))], "1\n2"],
     ["results and text", [assistant(call("a")), user(result("a", "1"), "and?")], "1\nand?"],
     ["prefill", [user("hi"), assistant("Well, ")], "hi"],

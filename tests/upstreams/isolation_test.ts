@@ -116,19 +116,19 @@ Deno.test("the model's name does not change the path either", async () => {
   assertEquals(server.requests.length, 0);
 });
 
-Deno.test("addresses of pictures and files are passed on and never fetched", async () => {
+Deno.test("addresses of images and files are passed on and never fetched", async () => {
   await using trap = startScripted(() => json({ caught: true }));
-  const picture = `${trap.url}/a.png`;
+  const image = `${trap.url}/a.png`;
   const asks: Readonly<Record<Protocol, JsonObject>> = {
-    chat: { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: picture } }] }] },
+    chat: { messages: [{ role: "user", content: [{ type: "image_url", image_url: { url: image } }] }] },
     responses: {
       input: [{
         role: "user",
-        content: [{ type: "input_image", image_url: picture }, { type: "input_file", file_url: `${trap.url}/a.pdf` }],
+        content: [{ type: "input_image", image_url: image }, { type: "input_file", file_url: `${trap.url}/a.pdf` }],
       }],
     },
     messages: {
-      messages: [{ role: "user", content: [{ type: "image", source: { type: "url", url: picture } }] }],
+      messages: [{ role: "user", content: [{ type: "image", source: { type: "url", url: image } }] }],
     },
   };
   for (const client of PROTOCOLS) {
@@ -140,7 +140,7 @@ Deno.test("addresses of pictures and files are passed on and never fetched", asy
       // Chat upstreams take no files by address: that is refused, not fetched.
       if (client === "responses" && to === "chat" && response.status === 400) continue;
       assertEquals(response.status, 200, text);
-      assert(server.requests[0]?.body.includes(picture), server.requests[0]?.body);
+      assert(server.requests[0]?.body.includes(image), server.requests[0]?.body);
     }
   }
   assertEquals(trap.requests.length, 0);

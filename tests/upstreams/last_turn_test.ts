@@ -5,7 +5,7 @@ import { type LastTurn, readLastTurn } from "../../lib/upstreams/embedded/last_t
 import { assistant, call, result, system, user } from "../protocols/canonical/messages.ts";
 import { png } from "./prompts.ts";
 
-const picture: Block = { type: "media", media: { kind: "url", url: "https://example.com/a.png" } };
+const image: Block = { type: "media", media: { kind: "url", url: "https://example.com/a.png" } };
 const report: Block = {
   type: "media",
   media: { kind: "bytes", mediaType: "application/pdf", base64: "AAAA" },
@@ -37,12 +37,12 @@ const cases: [string, Message[], Partial<LastTurn>][] = [
   ["system message after it", [user("hi"), system("later")], { text: "hi" }],
   ["prefill after it", [user("hi"), assistant("Sure, ")], { text: "hi" }],
   ["only the assistant spoke", [assistant("hi")], { text: "" }],
-  ["picture of known size", [user("see", png(64, 48), "there")], {
+  ["image of known size", [user("see", png(64, 48), "there")], {
     text: "see\n[image 64x48 png]\nthere",
     words: "see\nthere",
   }],
-  ["picture at a URL", [user(picture)], { text: "[image https://example.com/a.png]", words: "" }],
-  ["picture that cannot be read", [
+  ["image at a URL", [user(image)], { text: "[image https://example.com/a.png]", words: "" }],
+  ["image that cannot be read", [
     user({ type: "media", media: { kind: "bytes", mediaType: "image/png", base64: "AAAA" } }),
   ], { text: "[image png]" }],
   ["file", [user(report)], { text: "[file report.pdf application/pdf]" }],
@@ -67,7 +67,7 @@ const cases: [string, Message[], Partial<LastTurn>][] = [
   }],
   ["failed result", [assistant(call("c")), user(failed)], { results: "[error] no" }],
   ["empty result", [assistant(call("c")), user(result("c"))], { results: "" }],
-  ["picture in a result", [assistant(call("c")), user(result("c", "got", png(2, 1)))], {
+  ["image in a result", [assistant(call("c")), user(result("c", "got", png(2, 1)))], {
     results: "got\n[image 2x1 png]",
   }],
   ["old results", [assistant(call("c")), user(result("c", "1")), assistant("1"), user("thanks")], { text: "thanks" }],

@@ -138,14 +138,14 @@ Deno.test("all transports of a way change over together", async () => {
     env: () => undefined,
     onFallback: () => void told++,
   });
-  const [texts, pictures] = [way.open(), way.open({ idleConnections: 0 })];
+  const [texts, images] = [way.open(), way.open({ idleConnections: 0 })];
   const ask = async (transport: Transport) => await (await transport.send(request(front.url))).text(10);
   await Promise.all([ask(texts), ask(texts), ask(texts)]);
   assertEquals([front.refused, told], [3, 1]);
-  await ask(pictures);
+  await ask(images);
   assertEquals([front.refused, told], [3, 1]);
   texts.close();
-  pictures.close();
+  images.close();
 });
 
 Deno.test("a body that may have been begun is not sent again: whoever asked may, as nothing has begun", async () => {

@@ -433,7 +433,7 @@ for (const [name, create] of Object.entries(TRANSPORTS)) {
     async function* pieces(): AsyncGenerator<Uint8Array> {
       yield new Uint8Array(1_000);
       await Promise.resolve();
-      throw new GatewayError("invalid", "The picture breaks off");
+      throw new GatewayError("invalid", "The image breaks off");
     }
     const error = await soon(
       "call",

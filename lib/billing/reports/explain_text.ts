@@ -16,8 +16,8 @@ const CLASSES: Readonly<Partial<Record<string, string>>> = {
 const SOURCES: Readonly<Record<UsageSource, string>> = {
   upstream: "the upstream told them",
   counted: "the gateway counted some or all of them",
-  estimated: "the gateway counted them; those of pictures and files are an estimate",
-  formula: "a formula gives them, by the size of the pictures",
+  estimated: "the gateway counted them; those of images and files are an estimate",
+  formula: "a formula gives them, by the size of the images",
   none: "there are none, as nothing is charged",
 };
 
@@ -49,7 +49,7 @@ function endedFacts(request: EndedRequest): [string, string][] {
       "Time",
       `${first_ms === null ? "" : `first output after ${grouped(first_ms)} ms, `}end after ${grouped(total_ms)} ms`,
     ],
-    ...(images > 0 ? [["Pictures", grouped(images)] as [string, string]] : []),
+    ...(images > 0 ? [["Images", grouped(images)] as [string, string]] : []),
     ...(image_sizes !== null && image_sizes.delivered.some((size) => size !== image_sizes.asked)
       ? [["Image sizes", sizesText(image_sizes)] as [string, string]]
       : []),

@@ -6,13 +6,13 @@ import { PRICE_CLASSES } from "../price.ts";
 import { dayName, dayOf } from "../../store/days.ts";
 import type { UpstreamPrices, UpstreamPriceSheet, UpstreamSum } from "./upstreams.ts";
 
-/** What an invoice may tell of a model: tokens by class, pictures, and the amount in USD. */
+/** What an invoice may tell of a model: tokens by class, images, and the amount in USD. */
 const INVOICED = [...PRICE_CLASSES, "images", "upstream_usd"] as const;
 
 /** A column of an invoice that is compared. */
 export type Invoiced = typeof INVOICED[number];
 
-/** An invoice as it was read. Numbers are tokens and pictures, or 1e-12 USD. */
+/** An invoice as it was read. Numbers are tokens and images, or 1e-12 USD. */
 export interface Invoice {
   /** What it tells, in the order of `INVOICED`. */
   columns: readonly Invoiced[];

@@ -23,7 +23,7 @@ export interface UpstreamSum {
   attempts: number;
   /** Requests that came to nothing. They have no tokens here, whatever the upstream takes for them. */
   failed: number;
-  /** Requests whose numbers of tokens are the gateway's own: clients that left, upstreams that told none, pictures. */
+  /** Requests whose numbers of tokens are the gateway's own: clients that left, upstreams that told none, images. */
   counted: number;
   tokens: BilledTokens;
   images: number;

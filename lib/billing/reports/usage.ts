@@ -16,7 +16,7 @@ export interface UsageFigures {
   /** Of them, those that failed, were refused or lost: without charge. */
   failed: number;
   tokens: BilledTokens;
-  /** Pictures delivered. */
+  /** Images delivered. */
   images: number;
   /** What the customer pays. */
   cost_usd: string;

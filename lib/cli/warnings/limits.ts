@@ -11,8 +11,8 @@ import type { Doubt } from "./warning.ts";
 
 /** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */
 const USUAL_TEXT = 1_280;
-/** The usual size of a picture. */
-const USUAL_PICTURE = { width: 1024, height: 1024 };
+/** The usual size of an image. */
+const USUAL_IMAGE = { width: 1024, height: 1024 };
 
 /** Whom limits and budgets are for. */
 interface Holder {
@@ -71,7 +71,7 @@ function tooFew(limits: Limits | undefined, { path, models }: Place): Doubt[] {
   const most = limits?.tokens_per_minute;
   if (most === undefined || models.length === 0) return [];
   const usual = models.map((model) =>
-    makesText(model) ? Math.min(USUAL_TEXT, model.context_length) : outputTokens(USUAL_PICTURE)
+    makesText(model) ? Math.min(USUAL_TEXT, model.context_length) : outputTokens(USUAL_IMAGE)
   );
   const least = Math.min(...usual);
   return most >= least ? [] : [{
@@ -99,10 +99,10 @@ function tooLittle(
   }];
 }
 
-/** A whole context and the longest answer, or one picture of the usual size. */
+/** A whole context and the longest answer, or one image of the usual size. */
 function mostCost(model: Model, now: number): Amount {
   const { prompt, completion } = pricingAt(model, now);
-  if (!makesText(model)) return costOf(outputTokens(USUAL_PICTURE), completion);
+  if (!makesText(model)) return costOf(outputTokens(USUAL_IMAGE), completion);
   const output = Math.min(model.top_provider.max_completion_tokens, model.context_length);
   return costOf(model.context_length - output, prompt) + costOf(output, completion);
 }

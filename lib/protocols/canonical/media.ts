@@ -33,7 +33,7 @@ export function writeMediaUrl(media: Media): string {
 const VIDEO_HOST = /^(?!img\.)(?:[^.]+\.)*(?:youtube(?:-nocookie)?\.com|youtu\.be)\.?$/;
 
 /** The type of an image, at the end of a URL's path. */
-const PICTURE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
+const IMAGE_ENDING = /^[^?#]*\.(png|jpe?g|webp|gif|heic|heif)(?:[?#]|$)/i;
 
 /**
  * The kind of input that media is, in the catalog's words; `text` for plain text and its kin. An address at YouTube is a
@@ -48,7 +48,7 @@ export function modalityOf(media: Media, name?: string): "image" | "audio" | "vi
 
 /** The type of the image that a URL's path names; undefined where it names none. */
 export function imageTypeOf(url: string): string | undefined {
-  const ending = PICTURE_ENDING.exec(url)?.[1];
+  const ending = IMAGE_ENDING.exec(url)?.[1];
   return ending === undefined ? undefined : normalizeMediaType(`image/${ending}`);
 }
 

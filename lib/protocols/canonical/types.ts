@@ -22,7 +22,7 @@ export interface Signature {
   id?: string;
 }
 
-/** A picture or a file. */
+/** An image or a file. */
 export type Media =
   | { kind: "url"; url: string; mediaType?: string }
   | { kind: "bytes"; base64: string; mediaType: string };
@@ -230,7 +230,7 @@ export interface Usage {
   input_cache_write_1h?: number;
   completion?: number;
   reasoning?: number;
-  /** Some of it was counted here, as the upstream did not tell it: of pictures and files only an estimate. */
+  /** Some of it was counted here, as the upstream did not tell it: of images and files only an estimate. */
   counted?: true | "estimated";
   /** Service tiers that the upstream says it used. The plain one is named only where the request asks for another. */
   tiers?: readonly string[];

@@ -24,7 +24,7 @@ CREATE TABLE answer_pieces (
   bytes bytea NOT NULL,
   PRIMARY KEY (answer, part)
 );
--- Pictures do not get smaller.
+-- Images do not get smaller.
 ALTER TABLE answer_pieces ALTER COLUMN bytes SET STORAGE EXTERNAL;
 CREATE TABLE answer_claims (
   lease_until timestamptz NOT NULL,

@@ -1,4 +1,4 @@
-/** What the echo model reads of a conversation: its last turn, with pictures and files as words in brackets. */
+/** What the echo model reads of a conversation: its last turn, with images and files as words in brackets. */
 import { modalityOf } from "../../protocols/canonical/media.ts";
 import type { Block, BlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
@@ -9,7 +9,7 @@ const REMINDER_END = "</system-reminder>";
 
 /** The last turn of the user's. */
 export interface LastTurn {
-  /** What the user said, pictures and files in place; "" where nothing was said. */
+  /** What the user said, images and files in place; "" where nothing was said. */
   text: string;
   /** What the user said in text, for the choice of a tool. */
   words: string;
@@ -77,7 +77,7 @@ function describeBlock(block: Block): string {
     case "foreign":
       throw new GatewayError(
         "invalid",
-        `Cannot read a part of type "${String(block.value.type)}": this model reads text, pictures and files`,
+        `Cannot read a part of type "${String(block.value.type)}": this model reads text, images and files`,
         { param: block.from === "responses" ? "input" : "messages" },
       );
     default:

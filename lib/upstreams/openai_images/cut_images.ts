@@ -17,7 +17,7 @@ export interface ImageCutter {
 }
 
 /** Longest image in base64 characters: three times an uncompressed image of 3840x2160 pixels. */
-const PICTURE_LENGTH = 128 * 1024 * 1024;
+const IMAGE_LENGTH = 128 * 1024 * 1024;
 
 /** Longest text besides the images, in characters; enough for many revised prompts. */
 const REST_LENGTH = 4 * 1024 * 1024;
@@ -101,7 +101,7 @@ export function imageCutter(where: "answer" | "event"): ImageCutter {
     const quote = text.indexOf('"', at);
     const end = quote < 0 ? text.length : quote;
     imageLength += end - at;
-    if (imageLength > PICTURE_LENGTH) {
+    if (imageLength > IMAGE_LENGTH) {
       throw new GatewayError("upstream", "Cannot read the upstream's answer: an image is too large");
     }
     into.push(text.slice(at, end));

@@ -11,8 +11,8 @@ import { entryOf, someEntries, tokensOf } from "./entries.ts";
 /** Entries in which no column has the same value everywhere. */
 function entries(): Entry[] {
   const held = entryOf({ id: "held", held: 1_000_000_000n, keyId: "key_9", attempts: 2 });
-  const picture = entryOf({
-    id: "picture",
+  const image = entryOf({
+    id: "image",
     endpoint: "images.edits",
     ending: "done",
     source: "formula",
@@ -23,7 +23,7 @@ function entries(): Entry[] {
       image_sizes: { asked: "1024x1024", delivered: ["1024x1024", "1024x1024"] },
     },
   });
-  return [...someEntries(16), held, picture];
+  return [...someEntries(16), held, image];
 }
 
 /** A store with these entries, closed. */

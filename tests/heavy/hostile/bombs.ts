@@ -45,7 +45,7 @@ export const BOMBS: readonly Bomb[] = [
   },
   { name: "100,000 parts", body: said(() => Array.from({ length: 100_000 }, () => ({ type: "text", text: "x" }))) },
   {
-    name: "a picture of 30 MB",
+    name: "an image of 30 MB",
     body: said(() => [{ type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(30 * MB)}` } }]),
   },
   { name: "n of a thousand million", body: chat({ n: 1e9 }) },

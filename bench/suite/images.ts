@@ -1,4 +1,4 @@
-/** Pictures to upload: as large as their pixels, since nothing in them is compressed. */
+/** Images to upload: as large as their pixels, since nothing in them is compressed. */
 import { crc32, deflateSync } from "node:zlib";
 
 /** A PNG of noise. */
