@@ -1,5 +1,5 @@
 /** Proxies on the way out: variables of the environment decide, which one easily forgets. */
-import { type Env, proxyFor } from "../upstreams/proxies.ts";
+import { type EnvLookup, proxyFor } from "../upstreams/proxies.ts";
 import { isAddress } from "../access/networks.ts";
 import { type Finding, notesOn } from "./finding.ts";
 
@@ -10,7 +10,7 @@ function proxyName(proxy: string): string {
 }
 
 /** Looks at the variables. */
-export function lookAtProxies(upstreams: readonly { name: string; url: string }[], env: Env): Finding[] {
+export function lookAtProxies(upstreams: readonly { name: string; url: string }[], env: EnvLookup): Finding[] {
   const notes = notesOn("proxies on the way out");
   let addresses = 0;
   for (const { name, url } of upstreams) {

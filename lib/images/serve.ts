@@ -27,7 +27,7 @@ import { readIdempotencyKey } from "./idempotency_key.ts";
 import { hashRequest } from "./request_hash.ts";
 import { writeResult } from "./write_result.ts";
 import { sizeText } from "./size.ts";
-import { startImages, type Watch, watchRequest } from "./start_images.ts";
+import { type RequestWatch, startImages, watchRequest } from "./start_images.ts";
 import { streamImages } from "./stream_images.ts";
 import { type FinishedImage, type ImageBill, ImageUsageCounter } from "./image_usage.ts";
 import { billedExtras, billedTokens, mostUsage } from "./image_pricing.ts";
@@ -84,7 +84,7 @@ interface Running extends Job {
   headers: Record<string, string>;
   tally: ImageUsageCounter;
   dropped: Dropped;
-  watch: Watch;
+  watch: RequestWatch;
   /** Price per token of uploaded images; absent: they are free. */
   inputImagePrice: string | undefined;
   /** Called when the client leaves; true if its images are still made. */

@@ -116,7 +116,7 @@ function untilAborted(feed: ImageFeed, signal: AbortSignal): ImageFeed {
 }
 
 /** A watch over one request. */
-export interface Watch {
+export interface RequestWatch {
   readonly signal: AbortSignal;
   /** Stops listening to the client's signal: Deno aborts it on success too, once the answer has begun. */
   answered(): void;
@@ -125,7 +125,7 @@ export interface Watch {
 }
 
 /** What a request is watched for. */
-export interface Watched {
+export interface RequestWatchOptions {
   /** Aborted when the client has gone. */
   client: AbortSignal;
   /** Called when the client leaves; true if the images are still made. */
@@ -137,7 +137,7 @@ export interface Watched {
 }
 
 /** Watches the client, the process and the time limit. */
-export function watchRequest({ client, drains, interrupted, totalMs }: Watched): Watch {
+export function watchRequest({ client, drains, interrupted, totalMs }: RequestWatchOptions): RequestWatch {
   const control = new AbortController();
   const leave = () => drains() ? undefined : control.abort(client.reason);
   const interrupt = { handleEvent: () => control.abort(interrupted.reason) };

@@ -22,7 +22,7 @@ import { cutAtLimit } from "./output_limit.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
 import { limitsFor } from "./limits_for_call.ts";
-import type { Incoming, Outgoing, TimeLimits, Transport, WholeBody } from "./transport.ts";
+import type { Incoming, Outgoing, ResendableBody, TimeLimits, Transport } from "./transport.ts";
 import { translatePrompt } from "./translation.ts";
 import type { Answer, Call, EventFeed, Upstream } from "./upstream.ts";
 import { addressOf, type Vendor } from "./vendors.ts";
@@ -50,7 +50,7 @@ export interface HttpUpstreamOptions {
 interface Attempt {
   protocol: UpstreamProtocol;
   /** A long one is still being written. */
-  body: WholeBody | Promise<string>;
+  body: ResendableBody | Promise<string>;
   /** @throws {GatewayError} as `frameSource` */
   stream(incoming: Incoming): Answer;
   /** @throws {GatewayError} as `UpstreamCodec.readReply` */

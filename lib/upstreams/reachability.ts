@@ -3,14 +3,14 @@ import { type AddressGuard, addressPolicy } from "./address_guard.ts";
 import { Dialer } from "../http1/mod.ts";
 
 /** HostReachability and port of an upstream. */
-export interface HostAddress {
+export interface ProbedAddress {
   hostname: string;
   port: number;
   tls: boolean;
 }
 
 /** Opens a connection to an address and closes it. @throws if that fails, or the signal's reason */
-export type ProbeHost = (address: HostAddress, signal: AbortSignal) => Promise<void>;
+export type ProbeHost = (address: ProbedAddress, signal: AbortSignal) => Promise<void>;
 
 /** Reachability of one host, shared by all calls of a transport. */
 export interface HostReachability {
@@ -62,7 +62,7 @@ export function createHostProbes(probe?: ProbeHost, guard?: AddressGuard): HostP
     },
   };
 
-  function probeOf(address: HostAddress): (signal: AbortSignal) => Promise<void> {
+  function probeOf(address: ProbedAddress): (signal: AbortSignal) => Promise<void> {
     if (probe !== undefined) return (signal) => probe(address, signal);
     const dialer = new Dialer(address, addressPolicy({ guard }));
     dialers.push(dialer);

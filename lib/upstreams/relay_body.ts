@@ -13,7 +13,7 @@ import type { Relay } from "../protocols/relay.ts";
 import { requireAll } from "../protocols/translate/require_all.ts";
 import type { Mend } from "../protocols/quirks/mend.ts";
 import type { Call } from "./upstream.ts";
-import type { WholeBody } from "./transport.ts";
+import type { ResendableBody } from "./transport.ts";
 
 /** Chat has two ways to ask for reasoning: neither stays where one was dropped. */
 const REASONING = ["reasoning_effort", "reasoning"];
@@ -32,7 +32,7 @@ const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity
 export function relayBody(
   { client, prompt, target, dropped }: Call,
   { relay, mend }: { relay: Relay; mend: Mend },
-): WholeBody {
+): ResendableBody {
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
   const needed = prompt.stream ? relay.streamEdits?.(body) ?? NOTHING : NOTHING;

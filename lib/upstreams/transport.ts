@@ -21,7 +21,7 @@ export type Outgoing = Http1Request;
 export type Incoming = Http1Response;
 
 /** A body that is in memory and may be sent more than once. */
-export type WholeBody = Exclude<Outgoing["body"], ReadableStream>;
+export type ResendableBody = Exclude<Outgoing["body"], ReadableStream>;
 
 /** Sends requests to one upstream. */
 export interface Transport {
@@ -131,7 +131,7 @@ function isUnreachable(thrown: unknown): boolean {
   return `${message} ${cause instanceof Error ? cause.message : ""}`.includes("client error (Connect)");
 }
 
-function isPieces(body: Outgoing["body"]): body is Exclude<WholeBody, string> {
+function isPieces(body: Outgoing["body"]): body is Exclude<ResendableBody, string> {
   return typeof body === "object" && !(body instanceof ReadableStream);
 }
 
