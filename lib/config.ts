@@ -1,6 +1,6 @@
 /** The configuration: one schema, strict objects, secrets only by the name of an environment variable. */
 import { z } from "zod";
-import type { Endpoint } from "./access/table.ts";
+import type { Endpoint } from "./access/access_table.ts";
 import { extraNameSchema, limitsSchema, modelSchema } from "./catalog/model.ts";
 import { timeoutsSchema } from "./catalog/timeouts.ts";
 import { isNetwork } from "./access/networks.ts";

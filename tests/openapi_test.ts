@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import type { z } from "zod";
-import { ACCESS } from "../lib/access/table.ts";
+import { ACCESS } from "../lib/access/access_table.ts";
 import { isObject, type Json, type JsonObject } from "../lib/json/json.ts";
 import { openapiDocument } from "../lib/openapi/document.ts";
 import * as schemas from "../lib/openapi/schemas.ts";

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { mintKey } from "../lib/access/keys.ts";
-import { ACCESS, type Access } from "../lib/access/table.ts";
+import { ACCESS, type Access } from "../lib/access/access_table.ts";
 import { METHODS } from "../lib/server/router.ts";
 import { routes } from "../routes/manifest.ts";
 import { ADMIN_KEY, KEY_STATES, startGateway } from "./whole_gateway.ts";

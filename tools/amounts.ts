@@ -38,7 +38,7 @@ const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     "const short = Math.floor((2 * HIGH_TIER * shorter + longer) / (2 * longer));",
     "return Math.ceil(HIGH_TIER * short * (2_000_000 + width * height) / 4_000_000);",
   ],
-  "lib/limits/window.ts": [
+  "lib/limits/sliding_window.ts": [
     // Requests, tokens or slots.
     "const given = Math.min(amount, bucket.amount);",
   ],

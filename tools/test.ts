@@ -19,7 +19,7 @@ export const LEFT_OUT: Readonly<Record<string, readonly string[]>> = {
   ],
   "Compiled executables and releases": [
     "tests/compile_test.ts",
-    "tests/rights/",
+    "tests/permissions/",
     "tests/tools/release_test.ts",
   ],
   "The benchmark suite": ["tests/bench/suite_test.ts"],

@@ -4,7 +4,7 @@ import type { Caller } from "./caller.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import type { KeyRing } from "./keys.ts";
 import { isWithin } from "./networks.ts";
-import type { Credential } from "./table.ts";
+import type { Credential } from "./access_table.ts";
 
 const HOW: Readonly<Record<Credential, string>> = {
   bearer: 'send it in the header "Authorization: Bearer <API_KEY>"',

@@ -1,7 +1,7 @@
 /** What a caller may do: what its group and its key both allow. */
 import { GatewayError } from "../errors.ts";
 import type { Caller } from "./caller.ts";
-import type { Endpoint, Protocol } from "./table.ts";
+import type { Endpoint, Protocol } from "./access_table.ts";
 
 /** What permissions are made of. A group by itself is one with `rules` of `{}`. */
 export type Permitted = Pick<Caller, "group" | "rules">;

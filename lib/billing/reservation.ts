@@ -1,6 +1,6 @@
 /** What one request has taken of limits, until it is given back. */
 import { nameOf } from "../errors.ts";
-import { ownerOf } from "../limits/claims.ts";
+import { ownerOf } from "../limits/limit_requests.ts";
 import { limitError } from "../limits/headers.ts";
 import type { Limiter, Standing, Taking, Wish } from "../limits/limiter.ts";
 import type { Log } from "./entry_queue.ts";

@@ -6,10 +6,10 @@ import { jsonWithEtag } from "../server/etag.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { JsonObject } from "../json/json.ts";
 import { isExpired, isImageModel, isLanguageModel } from "./catalog.ts";
-import { compatibleModel } from "./compatible.ts";
+import { compatibleModel } from "./compatible_format.ts";
 import { missingModel } from "./missing_model.ts";
 import type { Model } from "./model.ts";
-import { nativeModel } from "./native.ts";
+import { nativeModel } from "./native_format.ts";
 
 /** `compatible` is that of `/v1/models`, `native` that of `/anthropic/v1/models`. */
 export type CatalogFormat = "compatible" | "native";

@@ -14,7 +14,7 @@ import { createDrain, type Drain } from "../server/drain.ts";
 import { describeCause } from "../server/cause.ts";
 import type { Route } from "../server/router.ts";
 import { listenersOf } from "../server/surface.ts";
-import { type LimiterOptions, openLimiter } from "../limits/open.ts";
+import { type LimiterOptions, openLimiter } from "../limits/open_limiter.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
 import { lostEntry } from "../store/sqlite/accounts.ts";
 import { openStore } from "../store/open.ts";

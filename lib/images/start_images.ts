@@ -8,7 +8,7 @@ import { attemptsWith, headersOfAttempt } from "../request/targets.ts";
 import type { Pass } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
 import { type Attempt, attempt } from "../routing/retry.ts";
-import { judge } from "../routing/verdict.ts";
+import { judge } from "../routing/classify_failure.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** A request with the services that start it. */

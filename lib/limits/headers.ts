@@ -1,6 +1,6 @@
 /** What a client is told of its limits: headers on every response, and the error where there is no room. */
 import { GatewayError } from "../errors.ts";
-import { ownerOf } from "./claims.ts";
+import { ownerOf } from "./limit_requests.ts";
 import type { Claim, LimitUnit, Standing, Taking } from "./limiter.ts";
 
 /** Units that clients know headers for. */

@@ -2,9 +2,9 @@
 import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { RunningRequest } from "./limiter.ts";
-import type { LimiterOptions } from "./open.ts";
-import { type Counts, createCounts } from "./redis_counts.ts";
-import { type Link, openLink, OutOfReach } from "./redis_link.ts";
+import type { LimiterOptions } from "./open_limiter.ts";
+import { type Counts, createCounts } from "./redis_commands.ts";
+import { type Link, openLink, OutOfReach } from "./redis_connection.ts";
 
 /** Parts of a session. */
 export interface NodeSessionParts extends LimiterOptions {

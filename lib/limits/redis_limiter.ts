@@ -2,14 +2,14 @@
 import { GatewayError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { Claim, Limiter, Standing, Taking, Wish } from "./limiter.ts";
-import { createMemoryLimiter, LATE_MS } from "./memory.ts";
+import { createMemoryLimiter, LATE_MS } from "./memory_limiter.ts";
 import { NodeSession, type NodeSessionParts } from "./node_session.ts";
-import type { LimiterOptions } from "./open.ts";
-import type { TakenAt, Used } from "./redis_counts.ts";
+import type { LimiterOptions } from "./open_limiter.ts";
+import type { TakenAt, Used } from "./redis_commands.ts";
 import { PREFIX } from "./redis_scripts.ts";
 import { ofLimits, sharesOf, standingsOfLimits } from "./share.ts";
-import { checkWish, isAmount } from "./taking.ts";
-import { leaseEnd } from "./window.ts";
+import { checkWish, isAmount } from "./decide.ts";
+import { leaseEnd } from "./sliding_window.ts";
 
 /** When a client may try again while nothing is admitted, in milliseconds. */
 const RETRY_MS = 1_000;

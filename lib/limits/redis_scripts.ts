@@ -17,8 +17,8 @@
  *
  * All keys expire by themselves. Claims are lines `UNIT REPORT LIMIT COST NAME`, the first two of one letter each.
  */
-import { BUCKET_MS, WINDOW_MS } from "./window.ts";
-import { LATE_MS } from "./memory.ts";
+import { BUCKET_MS, WINDOW_MS } from "./sliding_window.ts";
+import { LATE_MS } from "./memory_limiter.ts";
 
 /** Where a script finds everything. */
 export const PREFIX = "sluice:{limits}:";

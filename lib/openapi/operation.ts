@@ -1,6 +1,6 @@
 /** One operation of an API description. */
 import { z } from "zod";
-import { ACCESS } from "../access/table.ts";
+import { ACCESS } from "../access/access_table.ts";
 import { isObject, type JsonObject } from "../json/json.ts";
 import { healthSchema, openaiErrorSchema } from "./schemas.ts";
 

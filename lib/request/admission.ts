@@ -6,7 +6,7 @@ import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { claimsOf, ownerOf } from "../limits/claims.ts";
+import { claimsOf, ownerOf } from "../limits/limit_requests.ts";
 import type { Claim } from "../limits/limiter.ts";
 import {
   affordableOutput,

@@ -7,7 +7,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing/price.ts";
-import { isPayable, NO_WISHES, readWishes, type Wishes } from "../routing/wishes.ts";
+import { isPayable, NO_WISHES, readWishes, type Wishes } from "../routing/preferences.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import { findFallback, findModel } from "./find_model.ts";
 import { checkModelRules } from "./rules.ts";

@@ -10,7 +10,7 @@ import type { AnswerHeader } from "../server/router.ts";
 import { unitPrices } from "../billing/price.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
 import type { Attempt, Attempts } from "../routing/retry.ts";
-import { NO_WISHES, type Wishes } from "../routing/wishes.ts";
+import { NO_WISHES, type Wishes } from "../routing/preferences.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
 import { delay } from "../abort.ts";
 

@@ -1,6 +1,6 @@
 /** In which order targets are asked. Pure: the random numbers, and what is known of targets, are handed in. */
 import type { Model, Target } from "../catalog/model.ts";
-import { NO_WISHES, type SpeedWish, type Wishes } from "./wishes.ts";
+import { NO_WISHES, type SpeedWish, type Wishes } from "./preferences.ts";
 
 /** A model, and one of the places where it runs. */
 export interface Choice {

@@ -3,7 +3,7 @@ import { GatewayError } from "../errors.ts";
 import type { Health, Pass } from "./health.ts";
 import type { Choice } from "./plan.ts";
 import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
-import { judge, type Verdict } from "./verdict.ts";
+import { judge, type Verdict } from "./classify_failure.ts";
 
 /** Times between attempts, in milliseconds: by chance up to the first, doubled each time, up to the last. */
 const BACKOFF_MS = 100;

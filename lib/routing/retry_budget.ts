@@ -1,5 +1,5 @@
 /** How many retries a target gets: a target that fails must not be asked much more often for it. */
-import { ByPlace } from "./by_place.ts";
+import { ByPlace } from "./by_target.ts";
 import type { Place } from "./health.ts";
 
 /** Most retries that a target may get at once, and its tokens at the beginning. */

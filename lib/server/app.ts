@@ -1,5 +1,5 @@
 /** The one function given to the server: a request comes in, a response goes out, nothing is ever thrown. */
-import { ACCESS, type AccessTable } from "../access/table.ts";
+import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
 import type { Watching } from "../observe/observer.ts";

@@ -2,10 +2,10 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
-import { createFailures, type Failures } from "../access/failures.ts";
+import { createFailures, type Failures } from "../access/failed_attempts.ts";
 import { neighbourhood } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
-import type { Access } from "../access/table.ts";
+import type { Access } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import { absentEndpoint } from "./absent_endpoints.ts";

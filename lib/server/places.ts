@@ -1,5 +1,5 @@
 /** What is at a URL: the route of its target, as it is served. */
-import type { Access, AccessTable } from "../access/table.ts";
+import type { Access, AccessTable } from "../access/access_table.ts";
 import { allowedMethods, createRouter, type Handler, METHODS, type Route } from "./router.ts";
 import { accessKey } from "./surface.ts";
 import { type Addressed, isAnthropicPath, readTarget } from "./target.ts";

@@ -1,5 +1,5 @@
 /** Which routes a listener serves. What it does not serve is not there: the router does not know of it. */
-import type { Access, AccessTable } from "../access/table.ts";
+import type { Access, AccessTable } from "../access/access_table.ts";
 import type { Config } from "../config.ts";
 import { type Method, METHODS, type Route } from "./router.ts";
 

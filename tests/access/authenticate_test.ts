@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { authenticate } from "../../lib/access/authenticate.ts";
 import { createKeyRing, issueKey, type KeyRing, mintKey } from "../../lib/access/keys.ts";
-import type { Credential } from "../../lib/access/table.ts";
+import type { Credential } from "../../lib/access/access_table.ts";
 import { groupSchema, type KeyRules } from "../../lib/config.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";

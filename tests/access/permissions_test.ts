@@ -2,7 +2,7 @@ import { assertEquals, assertLess, assertThrows } from "@std/assert";
 import type { Caller } from "../../lib/access/caller.ts";
 import { mayCall, mayUse, requireEndpoint, requireModel, requireProtocol } from "../../lib/access/permissions.ts";
 import { ENDPOINTS, type Group, groupSchema, type KeyRules } from "../../lib/config.ts";
-import { ACCESS, type Endpoint } from "../../lib/access/table.ts";
+import { ACCESS, type Endpoint } from "../../lib/access/access_table.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
 function caller(group: Partial<Group>, rules: KeyRules = {}): Caller {

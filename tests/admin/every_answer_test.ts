@@ -7,7 +7,7 @@ import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { DIFFERENCE_KINDS } from "../../lib/billing/reports/audit_findings.ts";
 import type { Outcome } from "../../lib/routing/health.ts";
-import { createHealth } from "../../lib/routing/memory_health.ts";
+import { createHealth } from "../../lib/routing/health_tracker.ts";
 import type { Ending, Entry, KeptEntry, LedgerStore, UsageSource } from "../../lib/store/ledger.ts";
 import { dayOf } from "../../lib/store/days.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { issueKey } from "../../lib/access/keys.ts";
-import { ACCESS } from "../../lib/access/table.ts";
+import { ACCESS } from "../../lib/access/access_table.ts";
 import { METHODS } from "../../lib/server/router.ts";
 import { exchange, head } from "../server/serve.ts";
 import { ADMIN_KEY, startGateway, type WholeGateway } from "../whole_gateway.ts";

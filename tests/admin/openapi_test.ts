@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { ACCESS } from "../../lib/access/table.ts";
+import { ACCESS } from "../../lib/access/access_table.ts";
 import { isObject, type Json, type JsonObject } from "../../lib/json/json.ts";
 import type { WholeGateway } from "../whole_gateway.ts";
 import { startAdmin } from "./admin_client.ts";

@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
-import { createMemoryLimiter } from "../../lib/limits/memory.ts";
+import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import { type Delivered, type Meter, openMeter, type Wish } from "../../lib/billing/meter.ts";
 import { sheetAt } from "../../lib/billing/price.ts";

@@ -1,9 +1,9 @@
 import { assertEquals, assertObjectMatch } from "@std/assert";
 import { createCatalog, isLanguageModel } from "../../lib/catalog/catalog.ts";
-import { compatibleModel } from "../../lib/catalog/compatible.ts";
+import { compatibleModel } from "../../lib/catalog/compatible_format.ts";
 import { EMBEDDED_MODELS } from "../../lib/catalog/embedded.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
-import { nativeModel } from "../../lib/catalog/native.ts";
+import { nativeModel } from "../../lib/catalog/native_format.ts";
 
 function model(id: string, change: Record<string, unknown> = {}): Model {
   return modelSchema.parse({

@@ -1,7 +1,7 @@
 /** Two nodes on one Postgres and one Redis, one of which can be cut off from Postgres alone. */
 import { assertEquals } from "@std/assert";
 import { keepRunning } from "../../lib/cli/uncaught_errors.ts";
-import { openLimiter } from "../../lib/limits/open.ts";
+import { openLimiter } from "../../lib/limits/open_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openStore } from "../../lib/store/open.ts";
 import { HAS_POSTGRES, HAS_REDIS, startPostgres, startRedis } from "../engines/engines.ts";

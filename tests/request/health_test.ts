@@ -4,7 +4,7 @@ import { metrics } from "../../lib/request/metrics.ts";
 import { readiness, ready } from "../../lib/request/health.ts";
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "../routing/breaker.ts";
-import { createHealth } from "../../lib/routing/memory_health.ts";
+import { createHealth } from "../../lib/routing/health_tracker.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { SharedConfigs, Store, StoreReach } from "../../lib/store/store.ts";
 import { valueOf } from "../observe/exposition.ts";

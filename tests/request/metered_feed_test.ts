@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { Event } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import { createMemoryLimiter } from "../../lib/limits/memory.ts";
+import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createAfterwork } from "../../lib/billing/afterwork.ts";
 import { createLedger } from "../../lib/billing/ledger.ts";
 import { type Meter, openMeter } from "../../lib/billing/meter.ts";

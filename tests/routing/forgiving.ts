@@ -1,7 +1,7 @@
 /** Health that never takes a target out, for tests whose upstreams fail in a row and that are about something else. */
 import type { Health } from "../../lib/routing/health.ts";
 import { BREAKER } from "./breaker.ts";
-import { createHealth } from "../../lib/routing/memory_health.ts";
+import { createHealth } from "../../lib/routing/health_tracker.ts";
 
 /** Makes such a health. */
 export function forgivingHealth(): Health {

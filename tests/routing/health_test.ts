@@ -9,7 +9,7 @@ import type {
   Place,
   ProbeAnswer,
 } from "../../lib/routing/health.ts";
-import { createHealth } from "../../lib/routing/memory_health.ts";
+import { createHealth } from "../../lib/routing/health_tracker.ts";
 import { seeded } from "../random.ts";
 import { BREAKER } from "./breaker.ts";
 import { ReferenceHealth, type ReferencePass } from "./health_reference.ts";

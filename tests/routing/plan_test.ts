@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { type Choice, planChoices, type PlanParts, type TargetFacts } from "../../lib/routing/plan.ts";
-import { NO_WISHES, type Wishes } from "../../lib/routing/wishes.ts";
+import { NO_WISHES, type Wishes } from "../../lib/routing/preferences.ts";
 import { seeded } from "../random.ts";
 
 /** A target of the upstream of this name. */

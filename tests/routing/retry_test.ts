@@ -2,7 +2,7 @@ import { assert, assertEquals, assertRejects } from "@std/assert";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
 import type { Health } from "../../lib/routing/health.ts";
-import { createHealth } from "../../lib/routing/memory_health.ts";
+import { createHealth } from "../../lib/routing/health_tracker.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
 import { type Attempt, attempt, backoffMs } from "../../lib/routing/retry.ts";
 import { createRetryBudgets, RetryBudget, type RetryBudgets } from "../../lib/routing/retry_budget.ts";

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch, assertNotMatch, assertStringIncludes, assertThrows } from "@std/assert";
-import { ACCESS } from "../../lib/access/table.ts";
+import { ACCESS } from "../../lib/access/access_table.ts";
 import { createApp } from "../../lib/server/app.ts";
 import { exchange, head, post, startServer, testGateway } from "./serve.ts";
 import { readRouteFiles } from "../../tools/routes.ts";

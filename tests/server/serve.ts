@@ -1,6 +1,6 @@
 /** A real server with a few routes of its own, and a client that writes requests byte by byte. */
 import { issueKey } from "../../lib/access/keys.ts";
-import type { AccessTable } from "../../lib/access/table.ts";
+import type { AccessTable } from "../../lib/access/access_table.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";

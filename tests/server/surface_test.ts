@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { ACCESS, type AccessTable } from "../../lib/access/table.ts";
+import { ACCESS, type AccessTable } from "../../lib/access/access_table.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { Route } from "../../lib/server/router.ts";

@@ -1,6 +1,6 @@
 /** One history, one run: a gateway's money side in a world where everything may happen, and everything is checked. */
 import type { Limiter } from "../../../lib/limits/limiter.ts";
-import { createMemoryLimiter } from "../../../lib/limits/memory.ts";
+import { createMemoryLimiter } from "../../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../../lib/billing/ledger.ts";
 import { type MeterParts, openMeter } from "../../../lib/billing/meter.ts";
 import { dayOf } from "../../../lib/store/days.ts";

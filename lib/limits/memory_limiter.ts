@@ -1,7 +1,7 @@
 /** Limits in the memory of one process. They begin anew with it. */
 import type { Claim, Limiter, LimitUnit, Standing, Taking, Wish } from "./limiter.ts";
-import { checkWish, isAmount, judge } from "./taking.ts";
-import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./window.ts";
+import { checkWish, isAmount, judge } from "./decide.ts";
+import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {

@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
-import { judge } from "../../lib/routing/verdict.ts";
+import { judge } from "../../lib/routing/classify_failure.ts";
 
 Deno.test("judge() follows the table", () => {
   const told = { retryAfterMs: 700 };

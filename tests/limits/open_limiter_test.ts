@@ -6,7 +6,7 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 /** A program that counts one request in the Redis of its argument. */
 const PROGRAM = `
 import { readLimitsAddress } from "${ROOT}lib/config/address.ts";
-import { openLimiter } from "${ROOT}lib/limits/open.ts";
+import { openLimiter } from "${ROOT}lib/limits/open_limiter.ts";
 
 const limiter = await openLimiter(readLimitsAddress(Deno.args[0] ?? ""), {
   monotonic: () => performance.now(),

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { BUCKET_MS, leaseEnd, Window, WINDOW_MS, windowEnd } from "../../lib/limits/window.ts";
+import { BUCKET_MS, leaseEnd, Window, WINDOW_MS, windowEnd } from "../../lib/limits/sliding_window.ts";
 import { seeded } from "../random.ts";
 
 Deno.test("windowEnd() is later than 60 s after the last instant of the bucket, by less than a bucket", () => {

@@ -1,7 +1,7 @@
 /** Finds the limiter that the configuration names. */
 import type { LimitsAddress } from "../config/address.ts";
 import type { Limiter, RunningRequest } from "./limiter.ts";
-import { createMemoryLimiter } from "./memory.ts";
+import { createMemoryLimiter } from "./memory_limiter.ts";
 
 /** What a limiter is opened with. */
 export interface LimiterOptions {

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
 import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
-import { createMemoryLimiter } from "../../lib/limits/memory.ts";
+import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { testLimiter } from "./behaviours.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
 

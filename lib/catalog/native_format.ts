@@ -1,6 +1,6 @@
 /** A catalog row as `/anthropic/v1/models` shows it. */
 import type { JsonObject } from "../json/json.ts";
-import { architecture, pricing, topProvider } from "./compatible.ts";
+import { architecture, pricing, topProvider } from "./compatible_format.ts";
 import type { Model } from "./model.ts";
 
 /** The model object of the native format, with the prices at `now`. Where the model runs stays inside. */

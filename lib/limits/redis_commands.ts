@@ -1,9 +1,9 @@
 /** The scripts in Redis as functions. Times in Redis are those of its own clock. */
 import type { Claim, RunningRequest, Standing, Taking, Wish } from "./limiter.ts";
-import type { Answer, Link } from "./redis_link.ts";
+import type { Answer, Link } from "./redis_connection.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
-import { judge } from "./taking.ts";
-import { BUCKET_MS, leaseEnd, windowEnd } from "./window.ts";
+import { judge } from "./decide.ts";
+import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
 /** Where in time a request has taken, by the clock of the server. */
 export interface TakenAt {

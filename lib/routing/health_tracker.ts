@@ -1,5 +1,5 @@
 /** Health in memory: one process knows what it has seen itself. */
-import { ByPlace, modelName, nameOf } from "./by_place.ts";
+import { ByPlace, modelName, nameOf } from "./by_target.ts";
 import { CircuitBreaker, type Ticket } from "./circuit_breaker.ts";
 import { FailureStreak } from "./failure_streak.ts";
 import type {
@@ -18,8 +18,8 @@ import type {
   Speed,
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
-import { Measures } from "./measures.ts";
-import { OutcomeWindow } from "./window.ts";
+import { Measures } from "./speed_samples.ts";
+import { OutcomeWindow } from "./outcome_window.ts";
 
 /** Times vary by this share, so that several gateways do not come back at one moment. */
 const JITTER = 0.2;

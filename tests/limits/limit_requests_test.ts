@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
 import { limitsSchema } from "../../lib/catalog/model.ts";
-import { claimsOf, ownerOf } from "../../lib/limits/claims.ts";
+import { claimsOf, ownerOf } from "../../lib/limits/limit_requests.ts";
 
 type Wish = Parameters<typeof claimsOf>[0];
 

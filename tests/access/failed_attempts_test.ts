@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { createFailures, type Failure, type Failures } from "../../lib/access/failures.ts";
+import { createFailures, type Failure, type Failures } from "../../lib/access/failed_attempts.ts";
 
 /** Whether a wrong key from there would be one too many. Counts nothing. */
 function isThrottled(failures: Failures, address: string | undefined): boolean {

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
-import { isPayable, NO_WISHES, readWishes } from "../../lib/routing/wishes.ts";
+import { isPayable, NO_WISHES, readWishes } from "../../lib/routing/preferences.ts";
 
 const KNOWN = new Set(["main", "anthropic", "openai"]);
 
