@@ -7,7 +7,7 @@
  */
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
-import { readStoreAddress } from "../lib/config/address.ts";
+import { parseStoreAddress } from "../lib/config/address.ts";
 import { startPostgres } from "../tests/engines/engines.ts";
 import { COUNT, MESSAGES, type Trial, trialsOf } from "./stalls_trials.ts";
 import { LONG_ANSWERS } from "./stalls_upstream.ts";
@@ -66,13 +66,13 @@ console.error(`Seeding ${keys} keys and ${rows} entries`);
 if (engine === undefined) seedKeys(database, Number(keys));
 const now = Date.now();
 // A day in which each key was used.
-await seedStore(readStoreAddress(address), {
+await seedStore(parseStoreAddress(address), {
   count: Number(keys),
   now: now - 31 * DAY_MS,
   days: 0.5,
   keys: Number(keys),
 });
-await seedStore(readStoreAddress(address), { count: Number(rows), now });
+await seedStore(parseStoreAddress(address), { count: Number(rows), now });
 const upstream = { pid: upstreamPeer.pid, port: upstreamPort };
 const running = await startTarget(target, { upstream, ...firstRequest(target), errors: `${folder}/errors.log` });
 

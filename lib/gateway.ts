@@ -2,7 +2,7 @@
 import { createKeyRing, type KeyRing } from "./access/keys.ts";
 import { type Catalog, createCatalog } from "./catalog/catalog.ts";
 import type { Config, UpstreamConfig } from "./config.ts";
-import { noReloader, type Reloader } from "./config/reloader.ts";
+import { createStaticReloader, type Reloader } from "./config/reloader.ts";
 import { GatewayError, nameOf } from "./errors.ts";
 import { createIdempotency, type Idempotency } from "./images/idempotency.ts";
 import type { ImageUpstream } from "./images/types.ts";
@@ -15,7 +15,7 @@ import { createDrains, type Drains } from "./billing/drains.ts";
 import { createLedger, type Ledger } from "./billing/ledger.ts";
 import { createRunning, type Running } from "./billing/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
-import { beginCall } from "./observe/trace.ts";
+import { startCallSpan } from "./observe/trace.ts";
 import type { BreakerOptions, Health, HealthChange, Probe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
@@ -85,7 +85,7 @@ export interface LogEntry {
 }
 
 /** What a gateway is made from. */
-export interface Parts {
+export interface GatewayParts {
   config: Config;
   store: Store;
   /** Unix time in milliseconds. */
@@ -122,12 +122,12 @@ export function createGateway(
     monotonic = () => performance.now(),
     random = Math.random,
     log,
-    reloader = noReloader(now),
+    reloader = createStaticReloader(now),
     health,
     limiter = createMemoryLimiter({ monotonic }),
-  }: Parts,
+  }: GatewayParts,
 ): Gateway {
-  const built = configured(config, log);
+  const built = buildConfigured(config, log);
   return {
     ...built,
     reloader,
@@ -138,7 +138,7 @@ export function createGateway(
       now,
       monotonic,
       leaseMs: config.nodes.lease_seconds * 1000,
-      log: naming(config, log),
+      log: logWithStorePath(config, log),
     }),
     limiter,
     running: createRunning(),
@@ -165,9 +165,9 @@ export function createGateway(
  * The same gateway under another configuration: store, ledger, limits, keys' last use and whatever is under way are
  * shared. Requests that began under the old one finish there.
  */
-export function renewGateway(gateway: Gateway, config: Config): Gateway {
+export function reconfigureGateway(gateway: Gateway, config: Config): Gateway {
   gateway.health.obey({ breaker: breakerOf(config), probe: probeOf(config) });
-  return { ...gateway, ...configured(config, gateway.log), keys: gateway.keys.renewed(config) };
+  return { ...gateway, ...buildConfigured(config, gateway.log), keys: gateway.keys.renewed(config) };
 }
 
 /** Frees the connections to the upstreams when the last request that began under this configuration is done. */
@@ -234,7 +234,7 @@ const CHANGES = {
 } as const satisfies Record<HealthChange["change"], Pick<LogEntry, "level" | "event">>;
 
 /** Faults of the store's file name it. */
-function naming({ store }: Config, log: Gateway["log"]): Gateway["log"] {
+function logWithStorePath({ store }: Config, log: Gateway["log"]): Gateway["log"] {
   if (store.kind !== "sqlite") return log;
   return (entry) => log(entry.fault === undefined ? entry : { ...entry, path: store.path });
 }
@@ -251,7 +251,7 @@ function describeChange({ change, upstream, model, scope, key, forMs }: HealthCh
   };
 }
 
-function configured(config: Config, log: Gateway["log"]): Configured {
+function buildConfigured(config: Config, log: Gateway["log"]): Configured {
   const catalog = createCatalog(config);
   const issuers = issuersOf(catalog, config);
   const guard = createAddressGuard(config.private_networks);
@@ -278,7 +278,7 @@ export function stopRequests({ running, idempotency }: Pick<Gateway, "running" |
 }
 
 /** Ends the requests for texts that are still under way, without a charge: their clients are told why. */
-export function stopTexts({ running }: Pick<Gateway, "running">): Promise<void> {
+export function stopTextRequests({ running }: Pick<Gateway, "running">): Promise<void> {
   return running.stop(shuttingDown(), "text");
 }
 
@@ -329,7 +329,7 @@ function wayTo(
     guard,
     url: addressOf(row),
     wanted: row.transport,
-    trace: beginCall,
+    trace: startCallSpan,
     onFallback: (reason) => log({ level: "warn", event: "transport_fallback", upstream: name, to: "fetch", reason }),
   });
 }

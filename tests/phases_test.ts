@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { shutDown } from "../lib/cli/shutdown.ts";
-import { stopRequests, stopTexts } from "../lib/gateway.ts";
+import { shutDownServer } from "../lib/cli/shutdown.ts";
+import { stopRequests, stopTextRequests } from "../lib/gateway.ts";
 import { createDrain } from "../lib/server/drain.ts";
 import type { JsonObject } from "../lib/json/json.ts";
 import { type SimulatedTime, simulateTime } from "./simulated_time.ts";
@@ -136,11 +136,11 @@ async function isDrained(play: Play): Promise<string> {
   const { gateway } = play.gateway;
   const answer = asks({ stream: true })(play);
   while (gateway.running.count("text") === 0) await pause(0);
-  void shutDown({
+  void shutDownServer({
     server: { shutdown: () => never },
     drain: createDrain(),
     running: gateway.running,
-    stopTexts: () => stopTexts(gateway),
+    stopTexts: () => stopTextRequests(gateway),
     stopAll: () => stopRequests(gateway),
     second: never,
     times: { readyDelayMs: 0, drainMs: DRAIN_MS, imagesDrainMs: DRAIN_MS },

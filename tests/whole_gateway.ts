@@ -2,7 +2,7 @@
 import { issueKey } from "../lib/access/keys.ts";
 import type { KeyRules } from "../lib/config.ts";
 import { parseConfig } from "../lib/config/parse.ts";
-import { closeGateway, createGateway, type Gateway, type LogEntry, type Parts } from "../lib/gateway.ts";
+import { closeGateway, createGateway, type Gateway, type GatewayParts, type LogEntry } from "../lib/gateway.ts";
 import { listenersOf } from "../lib/server/surface.ts";
 import type { Json } from "../lib/json/json.ts";
 import { openMemoryStore } from "../lib/store/sqlite/memory.ts";
@@ -40,7 +40,7 @@ export function startGateway(
   file: Record<string, Json> = {},
   { adminKey = ADMIN_KEY, store = openMemoryStore(), ...more }:
     & { adminKey?: string; store?: Store }
-    & Pick<Parts, "health" | "reloader"> = {},
+    & Pick<GatewayParts, "health" | "reloader"> = {},
 ): WholeGateway {
   const config = parseConfig(
     { ...file, groups: { poor: { endpoints: [] }, speechless: { protocols: [] } } },

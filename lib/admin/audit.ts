@@ -3,10 +3,10 @@ import type { RouteContext } from "../server/router.ts";
 import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { abortable } from "../abort.ts";
 import type { LedgerStore } from "../store/ledger.ts";
-import { adminAnswer } from "./response.ts";
+import { adminResponse } from "./response.ts";
 
 /** An audit under way. */
-interface Running {
+interface SharedAudit {
   report: Promise<AuditReport>;
   stop: AbortController;
   /** Clients that want its report. */
@@ -14,11 +14,11 @@ interface Running {
 }
 
 /** Audits under way that nobody has given up, by their ledgers. */
-const running = new WeakMap<LedgerStore, Running>();
+const sharedAudits = new WeakMap<LedgerStore, SharedAudit>();
 
 /** Audits the ledger. What is wrong with it is in the answer, whose status is 200 all the same. */
 export async function audit({ signal }: Request, { gateway }: RouteContext): Promise<Response> {
-  return adminAnswer(await auditOnce(gateway.store.ledger, { now: gateway.now, signal }));
+  return adminResponse(await shareAudit(gateway.store.ledger, { now: gateway.now, signal }));
 }
 
 /**
@@ -26,12 +26,12 @@ export async function audit({ signal }: Request, { gateway }: RouteContext): Pro
  * ends where all of them have left. `now` in Unix milliseconds.
  * @throws the reason of the signal, once it is given up
  */
-export async function auditOnce(
+export async function shareAudit(
   ledger: LedgerStore,
   { now, signal }: { now: () => number; signal: AbortSignal },
 ): Promise<AuditReport> {
   signal.throwIfAborted();
-  const audit = running.get(ledger) ?? begin(ledger, now);
+  const audit = sharedAudits.get(ledger) ?? begin(ledger, now);
   audit.waiting++;
   try {
     return await abortable(audit.report, signal);
@@ -43,15 +43,15 @@ export async function auditOnce(
   }
 }
 
-function begin(ledger: LedgerStore, now: () => number): Running {
+function begin(ledger: LedgerStore, now: () => number): SharedAudit {
   const stop = new AbortController();
   const report = auditLedger(ledger, { now, signal: stop.signal }).finally(() => forget(ledger, audit));
-  const audit: Running = { report, stop, waiting: 0 };
-  running.set(ledger, audit);
+  const audit: SharedAudit = { report, stop, waiting: 0 };
+  sharedAudits.set(ledger, audit);
   return audit;
 }
 
 /** Who asks from now on has another one begun. */
-function forget(ledger: LedgerStore, audit: Running): void {
-  if (running.get(ledger) === audit) running.delete(ledger);
+function forget(ledger: LedgerStore, audit: SharedAudit): void {
+  if (sharedAudits.get(ledger) === audit) sharedAudits.delete(ledger);
 }

@@ -1,31 +1,31 @@
 /** The configuration in force, and the way to another one, over HTTP. */
 import type { Config } from "../config.ts";
-import type { ConfigStatus, Reloaded } from "../config/reloader.ts";
+import type { ConfigStatus, ReloadResult } from "../config/reloader.ts";
 import { GatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
-import { adminAnswer } from "./response.ts";
+import { adminResponse } from "./response.ts";
 
 /** The configuration in force, as it is told. */
-export interface ConfigAnswer extends ConfigStatus {
+export interface ConfigResponse extends ConfigStatus {
   object: "config";
   config: Record<string, unknown>;
 }
 
 /** What became of a reload, as it is told. */
-export interface ReloadAnswer extends ConfigStatus {
+export interface ReloadResponse extends ConfigStatus {
   object: "reload";
-  outcome: Exclude<Reloaded["outcome"], "refused">;
+  outcome: Exclude<ReloadResult["outcome"], "refused">;
   ignored: string[];
 }
 
 /** The configuration in force, without secrets. */
 export function showConfig(_request: Request, { gateway }: RouteContext): Response {
-  const answer: ConfigAnswer = {
+  const answer: ConfigResponse = {
     object: "config",
     ...gateway.reloader.status(),
     config: withoutSecrets(gateway.config),
   };
-  return adminAnswer(answer);
+  return adminResponse(answer);
 }
 
 /**
@@ -39,8 +39,8 @@ export async function reload(_request: Request, { gateway: { reloader } }: Route
     const { problems, isAway = false } = reloaded;
     throw new GatewayError(isAway ? "overloaded" : "invalid", problems.join("\n"));
   }
-  const answer: ReloadAnswer = { object: "reload", ...reloaded, ...reloader.status() };
-  return adminAnswer(answer);
+  const answer: ReloadResponse = { object: "reload", ...reloaded, ...reloader.status() };
+  return adminResponse(answer);
 }
 
 /** Hashes of keys are no secrets, but nobody needs them. Secrets of upstreams write themselves as such. */

@@ -3,10 +3,10 @@ import type { ConfigStatus } from "../config/reloader.ts";
 import type { RouteContext } from "../server/router.ts";
 import { healthRows, type Readiness, readiness } from "../request/health.ts";
 import type { HealthRow } from "../routing/health.ts";
-import { adminAnswer } from "./response.ts";
+import { adminResponse } from "./response.ts";
 
 /** The health of the gateway, as it is told. Names alone: no address, no key. */
-export interface HealthAnswer extends Readiness {
+export interface HealthResponse extends Readiness {
   object: "health";
   /** The configuration in force, and why the last other one is not. */
   config: ConfigStatus;
@@ -29,7 +29,7 @@ export interface HealthAnswer extends Readiness {
 export async function health(_request: Request, { gateway }: RouteContext): Promise<Response> {
   const { rss, heapUsed } = Deno.memoryUsage();
   const { config, ledger, observer, reloader, store } = gateway;
-  const answer: HealthAnswer = {
+  const answer: HealthResponse = {
     object: "health",
     ...await readiness(gateway),
     config: reloader.status(),
@@ -43,5 +43,5 @@ export async function health(_request: Request, { gateway }: RouteContext): Prom
     loop_lag_ms: Math.round(observer.loop.lagMs),
     memory: { rss_bytes: rss, heap_used_bytes: heapUsed },
   };
-  return adminAnswer(answer);
+  return adminResponse(answer);
 }

@@ -11,13 +11,13 @@ import {
   rotateKey,
   type ShownKey,
 } from "../access/key_admin.ts";
-import { readDuration, readMoment } from "../cli/duration.ts";
+import { parseDuration, parseMoment } from "../cli/duration.ts";
 import { keyRulesSchema } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import type { KeyRecord } from "../store/keys.ts";
-import { adminAnswer, longAdminAnswer } from "./response.ts";
+import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readBody, readOptionalBody } from "./request_input.ts";
 
 /** Longest text of a name, a span or a moment; what it says is checked where it is used. */
@@ -52,7 +52,7 @@ export async function listKeys({ signal }: Request, { gateway }: RouteContext): 
     signal.throwIfAborted();
     data.push(...page.map((key) => publicKey(key, now)));
   }
-  return await longAdminAnswer({ object: "list", data });
+  return await streamedAdminResponse({ object: "list", data });
 }
 
 /** Makes a key. The answer alone has it. @throws {GatewayError} `invalid` */
@@ -65,14 +65,14 @@ export async function addKey(_request: Request, context: RouteContext): Promise<
     ...(rules !== undefined && { rules }),
     ...(typeof expires_at === "string" && { expiresAt: readExpiry(expires_at, gateway.now()) }),
   });
-  tell(context, { action: "create_key", record: shown.record });
-  return adminAnswer(showSecret(shown, gateway), 201);
+  logKeyAction(context, { action: "create_key", record: shown.record });
+  return adminResponse(showSecret(shown, gateway), 201);
 }
 
 /** One key, by its name or id. @throws {GatewayError} `not_found` */
 export async function showKey(_request: Request, { gateway, params }: RouteContext): Promise<Response> {
   const { key = "" } = params;
-  return adminAnswer(publicKey(await findKey(gateway.store, key), gateway.now()));
+  return adminResponse(publicKey(await findKey(gateway.store, key), gateway.now()));
 }
 
 /** Changes a key. @throws {GatewayError} `not_found`, `invalid` */
@@ -92,26 +92,26 @@ export async function editKey(_request: Request, context: RouteContext): Promise
       expiresAt: expires_at === null ? null : readExpiry(expires_at, gateway.now()),
     }),
   });
-  tell(context, { action: "change_key", record, members: Object.keys(change).join(" ") });
-  return adminAnswer(publicKey(record, gateway.now()));
+  logKeyAction(context, { action: "change_key", record, members: Object.keys(change).join(" ") });
+  return adminResponse(publicKey(record, gateway.now()));
 }
 
 /** Gives a key a new secret, which the answer alone has. @throws {GatewayError} `not_found`, `invalid` */
-export async function renewKey(_request: Request, context: RouteContext): Promise<Response> {
+export async function rotateSecret(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const { overlap } = await readOptionalBody(rotationSchema, context);
-  const overlapMs = reading("overlap", () => readDuration(overlap));
+  const overlapMs = readParameter("overlap", () => parseDuration(overlap));
   const shown = await rotateKey(gateway, key, { overlapMs });
-  tell(context, { action: "rotate_key", record: shown.record });
-  return adminAnswer(showSecret(shown, gateway));
+  logKeyAction(context, { action: "rotate_key", record: shown.record });
+  return adminResponse(showSecret(shown, gateway));
 }
 
 /** Ends a key for ever. @throws {GatewayError} `not_found`, `invalid` where it has ended already */
-export async function endKey(_request: Request, context: RouteContext): Promise<Response> {
+export async function deleteKey(_request: Request, context: RouteContext): Promise<Response> {
   const { gateway, params: { key = "" } } = context;
   const record = await revokeKey(gateway, key);
-  tell(context, { action: "revoke_key", record });
-  return adminAnswer(publicKey(record, gateway.now()));
+  logKeyAction(context, { action: "revoke_key", record });
+  return adminResponse(publicKey(record, gateway.now()));
 }
 
 function showSecret({ key, record }: ShownKey, gateway: Gateway): object {
@@ -119,11 +119,11 @@ function showSecret({ key, record }: ShownKey, gateway: Gateway): object {
 }
 
 function readExpiry(text: string, now: number): number {
-  return reading("expires_at", () => readMoment(text, now));
+  return readParameter("expires_at", () => parseMoment(text, now));
 }
 
 /** What cannot be read is the operator's slip, not ours. */
-function reading(param: string, read: () => number): number {
+function readParameter(param: string, read: () => number): number {
   try {
     return read();
   } catch (error) {
@@ -132,14 +132,14 @@ function reading(param: string, read: () => number): number {
   }
 }
 
-interface Deed {
+interface KeyAction {
   action: "create_key" | "change_key" | "rotate_key" | "revoke_key";
   record: KeyRecord;
   /** Names of the members that were changed. */
   members?: string;
 }
 
-function tell({ gateway, requestId }: RouteContext, { action, record, members }: Deed): void {
+function logKeyAction({ gateway, requestId }: RouteContext, { action, record, members }: KeyAction): void {
   gateway.log({
     level: "info",
     event: "admin",

@@ -2,7 +2,7 @@
 import type { JsonObject } from "../json/json.ts";
 import { describePaths, jsonSchema, type Operation } from "../openapi/operation.ts";
 import { describedSchema, openaiErrorSchema } from "../openapi/schemas.ts";
-import { adminAnswer } from "./response.ts";
+import { adminResponse } from "./response.ts";
 import { keyChangeSchema, newKeySchema, rotationSchema } from "./keys.ts";
 import {
   auditSchema,
@@ -61,7 +61,7 @@ let document: JsonObject | undefined;
 
 /** `GET /admin/v1/openapi.json`. The document is made once, at the first request. */
 export function serveAdminDocument(): Response {
-  return adminAnswer(document ??= adminDocument());
+  return adminResponse(document ??= adminDocument());
 }
 
 /** The OpenAPI 3.1 document of the admin side. */

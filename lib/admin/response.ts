@@ -7,7 +7,7 @@ const HEADERS = { "cache-control": "no-store" };
 const ITEMS_AT_ONCE = 100;
 
 /** A JSON answer. `value` may be of any type that JSON can say; amounts of money are decimal strings already. */
-export function adminAnswer(value: object, status = 200): Response {
+export function adminResponse(value: object, status = 200): Response {
   return Response.json(value, { status, headers: HEADERS });
 }
 
@@ -15,8 +15,8 @@ export function adminAnswer(value: object, status = 200): Response {
  * The same for an object of which members may be long lists. It is written a slice at a time, so that others are served
  * meanwhile, and whole before its first byte goes: what fails, fails before there is a status.
  */
-export async function longAdminAnswer(value: object): Promise<Response> {
-  if (!Object.values(value).some(isLong)) return adminAnswer(value);
+export async function streamedAdminResponse(value: object): Promise<Response> {
+  if (!Object.values(value).some(isLong)) return adminResponse(value);
   const pieces = await inSlices(writePieces(value));
   return new Response(streamOf(pieces), { headers: { ...HEADERS, "content-type": "application/json" } });
 }

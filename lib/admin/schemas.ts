@@ -2,8 +2,8 @@
 import { z } from "zod";
 import type { PublicKey } from "../access/key_admin.ts";
 import { keyRulesSchema } from "../config.ts";
-import type { ConfigAnswer, ReloadAnswer } from "./config.ts";
-import type { HealthAnswer } from "./health.ts";
+import type { ConfigResponse, ReloadResponse } from "./config.ts";
+import type { HealthResponse } from "./health.ts";
 import type { AuditReport } from "../billing/reports/audit.ts";
 import { DIFFERENCE_KINDS } from "../billing/reports/audit_findings.ts";
 import type { Explanation } from "../billing/reports/explain.ts";
@@ -214,14 +214,14 @@ const configStatus = {
 };
 
 /** The configuration in force. */
-export const configStateSchema = exactly<ConfigAnswer>()(z.strictObject({
+export const configStateSchema = exactly<ConfigResponse>()(z.strictObject({
   object: z.literal("config"),
   ...configStatus,
   config: z.record(z.string(), z.unknown()).describe("As the file says it, every default filled in, without secrets"),
 }));
 
 /** The health of the gateway. */
-export const gatewayHealthSchema = exactly<HealthAnswer>()(z.strictObject({
+export const gatewayHealthSchema = exactly<HealthResponse>()(z.strictObject({
   object: z.literal("health"),
   status: z.enum(["ok", "degraded", "unavailable"]).describe("As /readyz tells it"),
   store: z.boolean().describe("Whether the store of keys answers"),
@@ -255,7 +255,7 @@ export const gatewayHealthSchema = exactly<HealthAnswer>()(z.strictObject({
 }));
 
 /** What became of a reload. */
-export const reloadSchema = exactly<ReloadAnswer>()(z.strictObject({
+export const reloadSchema = exactly<ReloadResponse>()(z.strictObject({
   object: z.literal("reload"),
   outcome: z.enum(["changed", "unchanged"]),
   ignored: z.array(z.string()).describe("Members whose change needs a new start"),

@@ -6,7 +6,7 @@ import { type Period, readPeriod } from "../billing/reports/period.ts";
 import { type UpstreamReport, upstreamReport } from "../billing/reports/upstream_report.ts";
 import { sumUpstreams, UpstreamQueryError } from "../billing/reports/upstreams.ts";
 import { USAGE_BY, usageReport } from "../billing/reports/usage.ts";
-import { adminAnswer, longAdminAnswer } from "./response.ts";
+import { adminResponse, streamedAdminResponse } from "./response.ts";
 import { readQuery } from "./request_input.ts";
 
 type Ends = Parameters<typeof readPeriod>[0];
@@ -33,7 +33,7 @@ export async function sumUsage(request: Request, { gateway }: RouteContext): Pro
   const report = by === "upstream"
     ? await reportUpstreams({ ledger, config }, { ...period, signal, ...(upstream !== undefined && { upstream }) })
     : await usageReport({ ledger, keys, config }, { ...period, signal, by });
-  return await longAdminAnswer(report);
+  return await streamedAdminResponse(report);
 }
 
 async function reportUpstreams(...[parts, query]: Parameters<typeof sumUpstreams>): Promise<UpstreamReport> {
@@ -52,7 +52,7 @@ export async function explainUsage(_request: Request, { gateway, params }: Route
   if (explanation === undefined) {
     throw new GatewayError("not_found", `Cannot explain request "${id}": it is not in the ledger`);
   }
-  return adminAnswer(explanation);
+  return adminResponse(explanation);
 }
 
 function periodOf(ends: Ends, now: number): Period {

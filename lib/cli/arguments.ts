@@ -95,7 +95,10 @@ export const COMMANDS = {
   "audit": { flags: [...FILES, "json"], about: "Work the whole ledger out anew and tell every difference" },
   "prune": { flags: FILES, about: "Forget single requests older than ledger.keep_days now; sums per day stay" },
   "backup": { operand: "FILE", flags: FILES, about: "Copy the store into a new file, also while the gateway runs" },
-  "check": { flags: [...LISTEN, "json"], about: "Check the configuration: show what it would serve, and every doubt" },
+  "check": {
+    flags: [...LISTEN, "json"],
+    about: "Check the configuration: show what it would serve, and every warning",
+  },
   "doctor": {
     flags: [...LISTEN, "json", "url", "key", "model", "long"],
     about: "Look for what may go wrong: files, clock, upstreams, and with --url what is in front",
@@ -136,7 +139,7 @@ export class UsageError extends Error {
 }
 
 /** Reads a command line. Without a command, or with a flag first, it is `serve`. @throws {UsageError} */
-export function readArguments(args: readonly string[]): Invocation {
+export function parseArguments(args: readonly string[]): Invocation {
   if (args[0] === "--help" || args[0] === "-h") return readFlags("help", args.slice(1));
   if (args[0] === "--version" || args[0] === "-V") return readFlags("version", args.slice(1));
   if (args[0] === undefined || args[0].startsWith("-")) return readFlags("serve", args);

@@ -4,11 +4,11 @@ import { auditLedger, type AuditReport } from "../billing/reports/audit.ts";
 import { findDamage } from "../store/integrity.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeOut } from "./output.ts";
-import { requireFile, withStored } from "./command_store.ts";
+import { requireFile, withStore } from "./command_store.ts";
 
 /** Audits the ledger and the file it is kept in, and prints what was found. Returns 1 where anything differs. */
 export function audit({ config, switches }: Pick<Invocation, "switches"> & { config: Config }): Promise<number> {
-  return withStored(config, async ({ ledger }) => {
+  return withStore(config, async ({ ledger }) => {
     // Nothing else in this process waits for its turn.
     const turn = () => Promise.resolve();
     const damage = config.store.kind === "postgres" ? [] : findDamage(requireFile(config.store));

@@ -1,5 +1,5 @@
 /** What the operator sees when the gateway starts: how to reach it, and with what. Values in, text out. */
-import { namesPassword } from "../config/address.ts";
+import { containsPassword } from "../config/address.ts";
 import type { ConfigFlags } from "../config/load.ts";
 import type { KeySummary } from "../store/keys.ts";
 
@@ -85,7 +85,7 @@ export function addCommand(
   { config, store }: ConfigFlags,
   { isStandalone, isDeployed }: { isStandalone: boolean; isDeployed: boolean },
 ): string {
-  const isHidden = isDeployed || store !== undefined && namesPassword(store) !== false;
+  const isHidden = isDeployed || store !== undefined && containsPassword(store) !== false;
   const program = isStandalone ? "sluice" : "npx -y deno@2.9.6 task sluice";
   return [
     ...(isHidden ? ["SLUICE_STORE=ADDRESS"] : []),

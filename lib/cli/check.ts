@@ -1,20 +1,20 @@
-/** `check`: what the configuration would serve, and every doubt. Its mistakes were reported when it was loaded. */
+/** `check`: what the configuration would serve, and every warning. Its mistakes were reported when it was loaded. */
 import { mayUse } from "../access/permissions.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import type { Config, Group } from "../config.ts";
-import { shownAddress } from "../config/address.ts";
+import { addressWithoutPassword } from "../config/address.ts";
 import { listenersOf } from "../server/surface.ts";
 import { formatUsd, parseUsd } from "../billing/money.ts";
-import { type Doubt, doubtText } from "./warnings/warning.ts";
-import { doubtsOf } from "./warnings/warnings.ts";
-import { journalDoubts } from "./warnings/journal.ts";
+import { type Warning, warningText } from "./warnings/warning.ts";
+import { configWarnings } from "./warnings/warnings.ts";
+import { journalWarnings } from "./warnings/journal.ts";
 import { budgetText, limitsText, listText } from "./key_text.ts";
 import { writeOut } from "./output.ts";
 
 /** What is checked, and how it is told. */
-export interface Check {
+export interface CheckOptions {
   config: Config;
   /** The file; absent: there is none. */
   path?: string;
@@ -26,31 +26,31 @@ export interface Check {
   now?: number;
 }
 
-/** Prints what would be served, and every doubt. Returns 1 where there is any. */
-export function check({ config, path, variable, json = false, now = Date.now() }: Check): number {
-  const doubts = [...doubtsOf(config, now), ...journalDoubts(config)];
+/** Prints what would be served, and every warning. Returns 1 where there is any. */
+export function check({ config, path, variable, json = false, now = Date.now() }: CheckOptions): number {
+  const warnings = [...configWarnings(config, now), ...journalWarnings(config)];
   const { models } = createCatalog(config);
-  const all: Checked = { config, source: path ?? variable, models, doubts, now };
+  const all: CheckResult = { config, source: path ?? variable, models, warnings, now };
   writeOut(json ? `${JSON.stringify(checkObject(all), null, 2)}\n` : checkText(all));
-  return doubts.length === 0 ? 0 : 1;
+  return warnings.length === 0 ? 0 : 1;
 }
 
-interface Checked {
+interface CheckResult {
   config: Config;
   /** Absent: the configuration is built in. */
   source: string | undefined;
   models: readonly Model[];
-  doubts: readonly Doubt[];
+  warnings: readonly Warning[];
   now: number;
 }
 
-function checkText({ config, source, models, doubts, now }: Checked): string {
+function checkText({ config, source, models, warnings, now }: CheckResult): string {
   const lines = [
     `Configuration: ${source ?? "built in (there is no file)"}`,
     `Listens on:    ${config.listen.hostname}:${config.listen.port}`,
     `Admin side:    ${adminSide(config)}`,
-    `Store:         ${shownAddress(config.store)}`,
-    ...(config.limits_store.kind === "memory" ? [] : [`Limits:        ${shownAddress(config.limits_store)}`]),
+    `Store:         ${addressWithoutPassword(config.store)}`,
+    ...(config.limits_store.kind === "memory" ? [] : [`Limits:        ${addressWithoutPassword(config.limits_store)}`]),
     "",
     `Models (${models.length}):`,
     ...models.flatMap((model) => [`  ${model.id} -> ${targetsOf(model).join(", ")}`, `    ${priceText(model, now)}`]),
@@ -59,25 +59,25 @@ function checkText({ config, source, models, doubts, now }: Checked): string {
     ...Object.entries(config.groups).flatMap(([name, group]) => groupLines(name, { group, models })),
     ...(config.keys.length === 0 ? [] : ["", "Keys from the environment:"]),
     ...config.keys.map(({ name, group }) => `  ${name} (group ${group})`),
-    ...(doubts.length === 0 ? [] : ["", `Doubts (${doubts.length}):`]),
-    ...doubts.map((doubt) => `  ${doubtText(doubt)}`),
+    ...(warnings.length === 0 ? [] : ["", `Warnings (${warnings.length}):`]),
+    ...warnings.map((warning) => `  ${warningText(warning)}`),
   ];
   return `${lines.join("\n")}\n`;
 }
 
-function checkObject({ config, source, models, doubts, now }: Checked): Record<string, unknown> {
+function checkObject({ config, source, models, warnings, now }: CheckResult): Record<string, unknown> {
   return {
     path: source ?? null,
     listen: config.listen,
     admin: listenersOf(config).find(({ surface }) => surface !== "public") ?? null,
-    store: shownAddress(config.store),
-    limits_store: shownAddress(config.limits_store),
+    store: addressWithoutPassword(config.store),
+    limits_store: addressWithoutPassword(config.limits_store),
     models: models.map((model) => ({ id: model.id, targets: targetsOf(model), pricing: pricingAt(model, now) })),
     groups: Object.fromEntries(
       Object.entries(config.groups).map(([name, group]) => [name, { ...group, usable: usableBy(group, models) }]),
     ),
     keys: config.keys.map(({ name, group, rules }) => ({ name, group, ...rules })),
-    doubts,
+    warnings,
   };
 }
 

@@ -1,6 +1,6 @@
 /** The store that commands read beside the running gateway. */
 import type { Config } from "../config.ts";
-import { shownAddress, type StoreAddress } from "../config/address.ts";
+import { addressWithoutPassword, type StoreAddress } from "../config/address.ts";
 import { openStore } from "../store/open.ts";
 import { type Migrated, type Store, StoreError } from "../store/store.ts";
 import { writeErr } from "./output.ts";
@@ -12,13 +12,13 @@ interface Use {
 }
 
 /** Opens the store of the configuration, acts on it, and closes it. @throws {StoreError} where there is no such store */
-export async function withStored(
+export async function withStore(
   config: Pick<Config, "store">,
   act: (store: Store) => Promise<number>,
   { readOnly = true }: Use = {},
 ): Promise<number> {
   if (config.store.kind !== "postgres") requireFile(config.store);
-  const store = await openStore(config.store, { readOnly, migrated: sayMigrated });
+  const store = await openStore(config.store, { readOnly, migrated: reportMigration });
   try {
     return await act(store);
   } finally {
@@ -27,7 +27,7 @@ export async function withStored(
 }
 
 /** Says on standard error that a store was brought up to date, and where the copy of its file is. */
-export function sayMigrated({ from, to, copy }: Migrated): void {
+export function reportMigration({ from, to, copy }: Migrated): void {
   const kept = copy === undefined ? "" : `; "${copy}" is a copy of it as it was`;
   writeErr(`Brought the store up to date, from shape ${from} to ${to}${kept}\n`);
 }
@@ -42,7 +42,9 @@ export function requireFile(address: StoreAddress): string {
   }
   if (address.kind === "postgres") {
     throw new StoreError(
-      `Cannot copy the store "${shownAddress(address)}": it is no file; pg_dump copies it, also while gateways run`,
+      `Cannot copy the store "${
+        addressWithoutPassword(address)
+      }": it is no file; pg_dump copies it, also while gateways run`,
     );
   }
   const { path } = address;

@@ -16,7 +16,7 @@ export async function conform(
   { operand, values, switches }: Pick<Invocation, "operand" | "values" | "switches">,
   env: (name: string) => string | undefined,
 ): Promise<number> {
-  const origin = readOrigin(operand);
+  const origin = parseOrigin(operand);
   const key = values.key ?? (env("SLUICE_CONFORM_KEY") || undefined);
   if (key === undefined) throw new UsageError("Expected --key or the environment variable SLUICE_CONFORM_KEY");
   // Also what no header can carry: the message of whoever refuses it would show it.
@@ -46,7 +46,7 @@ export async function conform(
 }
 
 /** The gateway's address, also where it was typed as SDKs want it, with `/v1`. */
-export function readOrigin(text: string): string {
+export function parseOrigin(text: string): string {
   const url = URL.parse(text);
   const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.search === "";
   if (!isPlain) {

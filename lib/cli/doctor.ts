@@ -1,11 +1,11 @@
 /** `doctor`: what may be wrong, before a user finds out. */
 import { ConfigError } from "../config.ts";
 import type { LoadedConfig } from "../config/load.ts";
-import { examine } from "../doctor/run_checks.ts";
+import { runChecks } from "../doctor/run_checks.ts";
 import type { Finding, Level } from "../doctor/finding.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { originOf } from "./banner.ts";
-import { readOrigin } from "./conform.ts";
+import { parseOrigin } from "./conform.ts";
 import { writeOut } from "./output.ts";
 
 /** Time for each step, in milliseconds. */
@@ -25,7 +25,7 @@ export async function doctor(
   { values, switches }: Pick<Invocation, "values" | "switches">,
   { load, env }: DoctorSources,
 ): Promise<number> {
-  const url = values.url === undefined ? undefined : readOrigin(values.url);
+  const url = values.url === undefined ? undefined : parseOrigin(values.url);
   const { key, model = ECHO } = values;
   for (const flag of ["key", "model"] as const) {
     if (url === undefined && values[flag] !== undefined) throw new UsageError(`Expected --url beside --${flag}`);
@@ -38,13 +38,13 @@ export async function doctor(
   writeOut(
     switches.has("json") ? `${JSON.stringify({ ...countOf(findings), findings }, null, 2)}\n` : textOf(findings),
   );
-  return findings.some(({ level }) => level === "wrong") ? 1 : 0;
+  return findings.some(({ level }) => level === "error") ? 1 : 0;
 
   async function find(): Promise<Finding[]> {
     try {
       const { config, path } = await load();
       const long = switches.has("long") ? { longMs: LONG_MS } : {};
-      return await examine({
+      return await runChecks({
         config,
         ...(path !== undefined && { path }),
         now: Date.now,
@@ -57,7 +57,7 @@ export async function doctor(
       if (!(error instanceof ConfigError)) throw error;
       return error.problems.map((what) => ({
         about: "configuration",
-        level: "wrong",
+        level: "error",
         what,
         advice: "Mend it: nothing starts with it",
       }));
@@ -77,15 +77,17 @@ async function isAlive(origin: string): Promise<boolean> {
 
 function countOf(findings: readonly Finding[]): Record<Level, number> {
   const count = (level: Level) => findings.filter((finding) => finding.level === level).length;
-  return { ok: count("ok"), doubt: count("doubt"), wrong: count("wrong") };
+  return { ok: count("ok"), warning: count("warning"), error: count("error") };
 }
 
 /** A line for each finding, and one more for what to do about it. */
 function textOf(findings: readonly Finding[]): string {
   const lines = findings.flatMap(({ about, level, what, advice }) => [
-    `${level.padEnd(5)}  ${about}: ${what}`,
-    ...(advice === undefined ? [] : [`       -> ${advice}`]),
+    `${level.padEnd(7)}  ${about}: ${what}`,
+    ...(advice === undefined ? [] : [`         -> ${advice}`]),
   ]);
-  const { ok, doubt, wrong } = countOf(findings);
-  return [...lines, "", `${ok} ok, ${doubt} in doubt, ${wrong} wrong`, ""].join("\n");
+  const { ok, warning, error } = countOf(findings);
+  const warnings = `${warning} ${warning === 1 ? "warning" : "warnings"}`;
+  const errors = `${error} ${error === 1 ? "error" : "errors"}`;
+  return [...lines, "", `${ok} ok, ${warnings}, ${errors}`, ""].join("\n");
 }

@@ -7,7 +7,7 @@ const UNITS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_0
 const LONGEST_MS = 36_525 * DAY_MS;
 
 /** Reads `90s`, `15m`, `24h` or `30d`, in milliseconds. @throws {RangeError} for any other text, and past 100 years */
-export function readDuration(text: string): number {
+export function parseDuration(text: string): number {
   const [, count = "", unit = ""] = /^(\d{1,12})([smhd])$/.exec(text) ?? [];
   const span = Number(count) * (UNITS[unit] ?? NaN);
   if (span <= LONGEST_MS) return span;
@@ -19,8 +19,8 @@ export function readDuration(text: string): number {
  * `2027-01-01T12:00:00Z`, or a span counted from now into the future. In Unix milliseconds.
  * @throws {RangeError} for any other text
  */
-export function readMoment(text: string, now: number): number {
-  if (/^\d+[a-z]$/.test(text)) return now + readDuration(text);
+export function parseMoment(text: string, now: number): number {
+  if (/^\d+[a-z]$/.test(text)) return now + parseDuration(text);
   const isMoment = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{3})?)?(?:Z|[+-]\d{2}:\d{2}))?$/.test(text);
   const moment = isMoment ? Date.parse(text) : NaN;
   // `Date.parse` takes the 31st of February for a day in March.

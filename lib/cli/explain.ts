@@ -5,13 +5,13 @@ import { explanationText } from "../billing/reports/explain_text.ts";
 import { keyNames } from "../billing/reports/usage.ts";
 import type { Invocation } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { withStored } from "./command_store.ts";
+import { withStore } from "./command_store.ts";
 
 /** Explains the request with this id, with or without `req_`. */
 export function explain(
   { config, operand: id, switches }: Pick<Invocation, "operand" | "switches"> & { config: Config },
 ): Promise<number> {
-  return withStored(config, async ({ ledger, keys }) => {
+  return withStore(config, async ({ ledger, keys }) => {
     const explanation = await explainRequest(ledger, id);
     if (explanation === undefined) {
       writeErr(`Cannot explain the request "${id}": the ledger does not know it\n`);

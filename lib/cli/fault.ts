@@ -5,7 +5,7 @@ import { messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { stopSignals } from "./shutdown.ts";
+import { listenForStopSignals } from "./shutdown.ts";
 
 /** Address by default. */
 const HOSTNAME = "127.0.0.1";
@@ -35,7 +35,7 @@ export async function fault({ values }: Pick<Invocation, "values">): Promise<num
     writeErr(`Cannot listen on ${hostname}:${port}: ${error.message}\n`);
     return 1;
   }
-  const { first } = stopSignals();
+  const { first } = listenForStopSignals();
   writeOut(banner(server, word));
   await first;
   await server[Symbol.asyncDispose]();

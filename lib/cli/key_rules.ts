@@ -2,10 +2,10 @@
 import type { KeyRules } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { type Switch, UsageError, type ValueFlag } from "./arguments.ts";
-import { readMoment } from "./duration.ts";
+import { parseMoment } from "./duration.ts";
 
 /** Flags as they were typed. */
-export interface TypedRules {
+export interface KeyRuleFlags {
   values: Partial<Record<ValueFlag, string>>;
   switches: ReadonlySet<Switch>;
 }
@@ -21,7 +21,10 @@ const LIMITS = [["rpm", "requests_per_minute"], ["tpm", "tokens_per_minute"], ["
  * The rules a key has with these flags, by those it has; `undefined` where no flag is about them. Not checked.
  * @throws {UsageError} where a flag has no value of its kind, or says something about a rule that is not there
  */
-export function typedRules({ values, switches }: TypedRules, present: KeyRules): Record<string, unknown> | undefined {
+export function parseKeyRules(
+  { values, switches }: KeyRuleFlags,
+  present: KeyRules,
+): Record<string, unknown> | undefined {
   const lists = LISTS.flatMap((name) => values[name] === undefined ? [] : [[name, readList(values[name])]]);
   const limits = typedLimits({ values, switches }, present.limits);
   const budget = typedBudget(values, present.budget);
@@ -34,11 +37,11 @@ export function typedRules({ values, switches }: TypedRules, present: KeyRules):
  * When a key expires, by the flag; `null`: never. `undefined` where there is no flag.
  * @throws {UsageError} where it is no moment
  */
-export function typedExpiry(text: string | undefined, now: number): number | null | undefined {
+export function parseExpiry(text: string | undefined, now: number): number | null | undefined {
   if (text === undefined) return undefined;
   if (text === UNSET) return null;
   try {
-    return readMoment(text, now);
+    return parseMoment(text, now);
   } catch (cause) {
     throw new UsageError(messageOf(cause), { cause });
   }
@@ -47,7 +50,7 @@ export function typedExpiry(text: string | undefined, now: number): number | nul
 /** The rule in an object, `undefined` as its value where it goes. */
 type Typed<Name extends string> = Partial<Record<Name, unknown>> | undefined;
 
-function typedLimits({ values, switches }: TypedRules, present: KeyRules["limits"]): Typed<"limits"> {
+function typedLimits({ values, switches }: KeyRuleFlags, present: KeyRules["limits"]): Typed<"limits"> {
   const named = LIMITS.flatMap(([flag, name]) =>
     values[flag] === undefined ? [] : [[name, readNumber(flag, values[flag])]]
   );
@@ -65,7 +68,7 @@ function typedLimits({ values, switches }: TypedRules, present: KeyRules["limits
   };
 }
 
-function typedBudget({ budget, period }: TypedRules["values"], present: KeyRules["budget"]): Typed<"budget"> {
+function typedBudget({ budget, period }: KeyRuleFlags["values"], present: KeyRules["budget"]): Typed<"budget"> {
   if (budget === undefined && period === undefined) return undefined;
   if (budget === UNSET) return { budget: undefined };
   const usd = budget ?? present?.usd;

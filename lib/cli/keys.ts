@@ -14,13 +14,13 @@ import { GatewayError, messageOf } from "../errors.ts";
 import { openStore } from "../store/open.ts";
 import type { KeyRecord } from "../store/keys.ts";
 import { type CommandName, type Invocation, UsageError } from "./arguments.ts";
-import { doubtText } from "./warnings/warning.ts";
-import { keyDoubts } from "./warnings/groups.ts";
-import { readDuration } from "./duration.ts";
-import { typedExpiry, typedRules } from "./key_rules.ts";
+import { warningText } from "./warnings/warning.ts";
+import { keyWarnings } from "./warnings/groups.ts";
+import { parseDuration } from "./duration.ts";
+import { parseExpiry, parseKeyRules } from "./key_rules.ts";
 import { keysTable, keyText } from "./key_text.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { requireFile, sayMigrated } from "./command_store.ts";
+import { reportMigration, requireFile } from "./command_store.ts";
 
 /** Time for which a key and its successor are good together, unless it is told. */
 const USUAL_OVERLAP = "24h";
@@ -29,23 +29,23 @@ const USUAL_OVERLAP = "24h";
 export type KeysCommand = Extract<CommandName, `keys ${string}`>;
 
 /** What a command was told, and where the keys are. */
-interface Job extends Pick<Invocation, "operand" | "values" | "switches"> {
+interface KeysInvocation extends Pick<Invocation, "operand" | "values" | "switches"> {
   admin: KeyAdmin & { config: Config };
 }
 
 /** What each command does. Each says what it did; a new key alone goes to standard output, so that a script can take it. */
-const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
+const ACTIONS: Readonly<Record<KeysCommand, (job: KeysInvocation) => Promise<void>>> = {
   async "keys add"({ admin, operand: name, values, switches }) {
     const group = values.group ?? "default";
-    const rules = typedRules({ values, switches }, {});
-    const expiresAt = typedExpiry(values.expires, admin.now()) ?? undefined;
+    const rules = parseKeyRules({ values, switches }, {});
+    const expiresAt = parseExpiry(values.expires, admin.now()) ?? undefined;
     const { key, record } = await createKey(admin, {
       name,
       group,
       ...(rules !== undefined && { rules }),
       ...(expiresAt !== undefined && { expiresAt }),
     });
-    tellDoubts(admin.config, record);
+    reportWarnings(admin.config, record);
     writeErr(`Added key "${name}" (${record.id}) to group "${group}". It is shown only now:\n`);
     writeOut(`${key}\n`);
   },
@@ -60,8 +60,8 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
   async "keys change"({ admin, operand, values, switches }) {
     // A change of nothing says of a key that cannot be changed what the change itself would say.
     const { rules: present } = await changeKey(admin, operand, {});
-    const rules = typedRules({ values, switches }, present);
-    const expiresAt = typedExpiry(values.expires, admin.now());
+    const rules = parseKeyRules({ values, switches }, present);
+    const expiresAt = parseExpiry(values.expires, admin.now());
     const change = {
       ...(values.group !== undefined && { group: values.group }),
       ...(rules !== undefined && { rules }),
@@ -69,7 +69,7 @@ const ACTIONS: Readonly<Record<KeysCommand, (job: Job) => Promise<void>>> = {
     };
     if (Object.keys(change).length === 0) throw new UsageError("Expected what to change, such as --group or --rpm");
     const record = await changeKey(admin, operand, change);
-    tellDoubts(admin.config, record);
+    reportWarnings(admin.config, record);
     writeOut(keyText(publicKey(record, admin.now())));
   },
   async "keys disable"({ admin, operand }) {
@@ -112,7 +112,7 @@ export async function keys(
   }
   const readOnly = READING.has(command);
   if (readOnly && config.store.kind === "sqlite") requireFile(config.store);
-  const store = await openStore(config.store, { readOnly, migrated: sayMigrated });
+  const store = await openStore(config.store, { readOnly, migrated: reportMigration });
   try {
     await ACTIONS[command]({ admin: { config, store, now: Date.now }, operand, values, switches });
     return 0;
@@ -125,13 +125,13 @@ export async function keys(
 }
 
 /** Says what may be a mistake: models may be added later, so it is not refused. */
-function tellDoubts(config: Config, record: KeyRecord): void {
-  for (const doubt of keyDoubts(config, record)) writeErr(`Doubt: ${doubtText(doubt)}\n`);
+function reportWarnings(config: Config, record: KeyRecord): void {
+  for (const warning of keyWarnings(config, record)) writeErr(`Warning: ${warningText(warning)}\n`);
 }
 
 function readOverlap(text: string): number {
   try {
-    return readDuration(text);
+    return parseDuration(text);
   } catch (cause) {
     throw new UsageError(messageOf(cause), { cause });
   }

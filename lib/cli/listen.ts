@@ -15,12 +15,12 @@ export class ListenError extends Error {
 }
 
 /** What a listener serves. */
-export interface Listening extends Pick<AppOptions, "routes" | "drain" | "senders"> {
+export interface ListenParts extends Pick<AppOptions, "routes" | "drain" | "senders"> {
   listener: Listener;
 }
 
 /** Serves the gateway of the moment. @throws {ListenError} */
-export function listen(current: () => Gateway, { listener, ...parts }: Listening): Server {
+export function listen(current: () => Gateway, { listener, ...parts }: ListenParts): Server {
   const { hostname, port, reusePort, surface } = listener;
   if (reusePort && Deno.build.os !== "linux") {
     throw new ListenError(

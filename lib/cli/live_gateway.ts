@@ -3,14 +3,14 @@ import { isOnDeploy } from "../config/deno_deploy.ts";
 import { DEFAULT_FILE } from "../config/load.ts";
 import { createReloader } from "../config/reloader.ts";
 import { watchFile } from "../config/watch_file.ts";
-import { createGateway, type Gateway, type LogEntry, renewGateway, retireGateway } from "../gateway.ts";
+import { createGateway, type Gateway, type LogEntry, reconfigureGateway, retireGateway } from "../gateway.ts";
 import type { Limiter } from "../limits/limiter.ts";
 import { readGroupBudgets } from "../billing/group_budgets.ts";
 import type { Store } from "../store/store.ts";
-import { createReloading, type Origin } from "./loaded_config.ts";
+import { createReloadRequests, type ReloadableConfig } from "./loaded_config.ts";
 
 /** What it is made of. */
-export interface LiveParts extends Origin {
+export interface LiveGatewayParts extends ReloadableConfig {
   store: Store;
   /** Absent: limits are counted in this process alone. */
   limiter?: Limiter;
@@ -20,7 +20,7 @@ export interface LiveParts extends Origin {
 }
 
 /** Starts a gateway, and puts another one in its place at every reload. Gives the one of the moment. */
-export function startLive({ loaded, load, latest, store, limiter, now, log }: LiveParts): () => Gateway {
+export function startLiveGateway({ loaded, load, latest, store, limiter, now, log }: LiveGatewayParts): () => Gateway {
   const reloader = createReloader({ first: loaded, load, ...(latest !== undefined && { latest }), now, log, apply });
   let gateway = createGateway({
     config: loaded.config,
@@ -33,7 +33,7 @@ export function startLive({ loaded, load, latest, store, limiter, now, log }: Li
   async function apply(config: Gateway["config"]): Promise<void> {
     if (store.shared === undefined) await readGroupBudgets({ ledger: store.ledger, config, now: now() });
     const old = gateway;
-    gateway = renewGateway(old, config);
+    gateway = reconfigureGateway(old, config);
     void retireGateway(old);
   }
   return () => gateway;
@@ -48,7 +48,7 @@ export function startReloading(
   { reloader, config, store }: Pick<Gateway, "reloader" | "config" | "store">,
   path = DEFAULT_FILE,
 ): () => void {
-  const reloading = createReloading(reloader);
+  const reloading = createReloadRequests(reloader);
   const ends = [reloading.end];
   const configs = config.nodes.config === "store" ? store.shared?.configs : undefined;
   if (configs !== undefined) {

@@ -4,7 +4,7 @@ import { ConfigError } from "../config.ts";
 import { loadConfig, type LoadedConfig, PLAIN_VARIABLES } from "../config/load.ts";
 import type { Route } from "../server/router.ts";
 import { StoreError } from "../store/store.ts";
-import { type CommandName, helpText, type Invocation, readArguments, UsageError } from "./arguments.ts";
+import { type CommandName, helpText, type Invocation, parseArguments, UsageError } from "./arguments.ts";
 import { audit } from "./audit.ts";
 import { backup } from "./backup.ts";
 import { check } from "./check.ts";
@@ -26,7 +26,7 @@ import { usage } from "./usage.ts";
  */
 export async function main(args: readonly string[], routes: readonly Route[]): Promise<number> {
   try {
-    return await run(readArguments(args), routes);
+    return await run(parseArguments(args), routes);
   } catch (error) {
     if (error instanceof UsageError) {
       writeErr(`${error.message}; see "sluice help"\n`);

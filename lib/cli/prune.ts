@@ -2,7 +2,7 @@
 import type { Config } from "../config.ts";
 import { dayOf } from "../store/days.ts";
 import { writeOut } from "./output.ts";
-import { withStored } from "./command_store.ts";
+import { withStore } from "./command_store.ts";
 
 /** The first day whose entries are kept, in days since 1970-01-01: today, and `keep_days` whole days before it. */
 export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): number {
@@ -11,7 +11,7 @@ export function firstKeptDay({ ledger }: Pick<Config, "ledger">, now: number): n
 
 /** Forgets them all at once, however many there are; the gateway may run meanwhile. */
 export function prune({ config }: { config: Config }): Promise<number> {
-  return withStored(config, async ({ ledger }) => {
+  return withStore(config, async ({ ledger }) => {
     const before = await ledger.start();
     while (await ledger.prune(firstKeptDay(config, Date.now())));
     const after = await ledger.start();

@@ -17,7 +17,7 @@ const FEW = 4;
 const MIB = 1024 * 1024;
 
 /** What it looks at, and what it does. */
-export interface ReleaseParts {
+export interface MemoryReleaseParts {
   /** Requests under way. */
   running: () => number;
   /** Size of the heap, in bytes. */
@@ -29,8 +29,8 @@ export interface ReleaseParts {
 }
 
 /** Starts looking every five seconds. Returns the function that ends it. */
-export function startRelease(parts: Pick<ReleaseParts, "running" | "log">): () => void {
-  const look = createRelease({
+export function startMemoryRelease(parts: Pick<MemoryReleaseParts, "running" | "log">): () => void {
+  const look = createMemoryRelease({
     ...parts,
     heapBytes: () => Deno.memoryUsage().heapTotal,
     collect,
@@ -41,7 +41,7 @@ export function startRelease(parts: Pick<ReleaseParts, "running" | "log">): () =
 }
 
 /** A look at the memory: where it is calm after a peak, what the peak took is given back. */
-export function createRelease({ running, heapBytes, collect, monotonic, log }: ReleaseParts): () => void {
+export function createMemoryRelease({ running, heapBytes, collect, monotonic, log }: MemoryReleaseParts): () => void {
   let least = heapBytes();
   let most = 0;
   let calm = 0;

@@ -7,7 +7,7 @@ import type { Model } from "../catalog/model.ts";
 import { type Config, ConfigError, groupOf } from "../config.ts";
 import { isOnDeploy } from "../config/deno_deploy.ts";
 import type { ConfigFlags } from "../config/load.ts";
-import { closeGateway, type Gateway, stopRequests, stopTexts } from "../gateway.ts";
+import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../gateway.ts";
 import type { AppOptions } from "../server/app.ts";
 import { createSenders } from "../server/door.ts";
 import { createDrain, type Drain } from "../server/drain.ts";
@@ -29,15 +29,15 @@ import {
   MOST_KEYS_TOLD,
   originOf,
 } from "./banner.ts";
-import { keepRunning } from "./uncaught_errors.ts";
+import { logUncaughtErrors } from "./uncaught_errors.ts";
 import { listen, ListenError, type Server } from "./listen.ts";
 import { createLog, createLogWriter } from "./log.ts";
-import { startRelease } from "./release_memory.ts";
+import { startMemoryRelease } from "./release_memory.ts";
 import { writeErr, writeOut } from "./output.ts";
 import { startPruning } from "./prune_schedule.ts";
-import { openOrigin } from "./loaded_config.ts";
-import { startLive, startReloading } from "./live_gateway.ts";
-import { type Outcome, shutDown, type StopSignals, stopSignals } from "./shutdown.ts";
+import { openLoadedConfig } from "./loaded_config.ts";
+import { startLiveGateway, startReloading } from "./live_gateway.ts";
+import { listenForStopSignals, type ShutdownOutcome, shutDownServer, type StopSignals } from "./shutdown.ts";
 
 /** Time between two rounds of what is done from time to time, in milliseconds. */
 const SWEEP_MS = 60_000;
@@ -70,23 +70,23 @@ export async function serve({ config, path, routes, flags }: ServeOptions): Prom
   });
   const limiter = await openLimiter(config.limits_store, limiterOptions(config, { store, log }));
   const loaded = { config, ...(path !== undefined && { path }) };
-  const origin = await openOrigin({ loaded, flags, store, log });
-  const forget = keepRunning(log);
-  const current = startLive({ ...origin, store, limiter, now: Date.now, log });
+  const origin = await openLoadedConfig({ loaded, flags, store, log });
+  const forget = logUncaughtErrors(log);
+  const current = startLiveGateway({ ...origin, store, limiter, now: Date.now, log });
   level = () => current().config.log.level;
   current().observer.losesLines(() => lines.lost);
   const endLoopWatch = current().observer.loop.start();
   const drain = createDrain();
   const sweeping = setInterval(() => void sweep(current()), SWEEP_MS);
   const endPruning = startPruning(current);
-  const endRelease = startRelease({ running: () => current().observer.open.requests, log });
+  const endRelease = startMemoryRelease({ running: () => current().observer.open.requests, log });
   let signals: StopSignals | undefined;
   let code = 0;
   try {
     if (config.store.kind === "sqlite") await readGroupBudgets({ ledger: store.ledger, config, now: Date.now() });
     const senders = createSenders({ monotonic: () => performance.now() });
     const servers = await listenAll(current, { routes, drain, senders });
-    signals = stopSignals();
+    signals = listenForStopSignals();
     const { first, second } = signals;
     const endReloading = startReloading(current(), path);
     try {
@@ -165,13 +165,13 @@ interface Ending {
   second: Promise<void>;
 }
 
-function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<Outcome> {
+function end(gateway: Gateway, { servers, drain, second }: Ending): Promise<ShutdownOutcome> {
   const { ready_delay_ms, drain_seconds, images_drain_seconds } = gateway.config.shutdown;
-  return shutDown({
+  return shutDownServer({
     server: all(servers),
     drain,
     running: gateway.running,
-    stopTexts: () => stopTexts(gateway),
+    stopTexts: () => stopTextRequests(gateway),
     stopAll: () => stopRequests(gateway),
     second,
     times: { readyDelayMs: ready_delay_ms, drainMs: drain_seconds * 1000, imagesDrainMs: images_drain_seconds * 1000 },

@@ -23,7 +23,7 @@ export interface StopSignals {
 }
 
 /** Listens for SIGINT (Ctrl-C) and, where the system has it, SIGTERM. */
-export function stopSignals(): StopSignals {
+export function listenForStopSignals(): StopSignals {
   const first = Promise.withResolvers<void>();
   const second = Promise.withResolvers<void>();
   let firstAt: number | undefined;
@@ -45,7 +45,7 @@ export function stopSignals(): StopSignals {
 }
 
 /** Times of an end, in milliseconds. */
-export interface EndTimes {
+export interface ShutdownTimes {
   /** Everything is served still, and the gateway says that it is not ready. */
   readyDelayMs: number;
   /** Longest time that answers get to finish. */
@@ -55,7 +55,7 @@ export interface EndTimes {
 }
 
 /** What is to end. */
-export interface ShutDown {
+export interface ShutdownParts {
   server: { shutdown(): Promise<void> };
   drain: Drain;
   running: Pick<Running, "count" | "over">;
@@ -65,18 +65,18 @@ export interface ShutDown {
   stopAll: () => Promise<void>;
   /** Resolves when the operator does not want to wait. */
   second: Promise<void>;
-  times: EndTimes;
+  times: ShutdownTimes;
   log: (entry: LogEntry) => void;
 }
 
 /** `drained`: everything came to its own end. `late`: some was ended. `cut`: the operator did not want to wait. */
-export type Outcome = "drained" | "late" | "cut";
+export type ShutdownOutcome = "drained" | "late" | "cut";
 
 /**
  * Is not ready any more, then accepts nothing new and waits for what is open, but not for ever: what is then still open
  * is told so, in its protocol, and ended.
  */
-export async function shutDown(ending: ShutDown): Promise<Outcome> {
+export async function shutDownServer(ending: ShutdownParts): Promise<ShutdownOutcome> {
   const { running, log, second } = ending;
   log({ level: "info", event: "stopping", texts: running.count("text"), images: running.count("images") });
   const outcome = await Promise.race([endAll(ending), second.then(() => "cut" as const)]);
@@ -84,29 +84,29 @@ export async function shutDown(ending: ShutDown): Promise<Outcome> {
   return outcome;
 }
 
-async function endAll({ server, drain, running, stopTexts, stopAll, times }: ShutDown): Promise<Outcome> {
+async function endAll({ server, drain, running, stopTexts, stopAll, times }: ShutdownParts): Promise<ShutdownOutcome> {
   const { readyDelayMs, drainMs } = times;
   drain.leave();
-  if (readyDelayMs > 0) await within(readyDelayMs, new Promise<void>(() => {}));
+  if (readyDelayMs > 0) await settlesWithin(readyDelayMs, new Promise<void>(() => {}));
   drain.refuse();
   const begin = performance.now();
   const leftUntil = (limitMs: number): number => Math.max(0, begin + limitMs - performance.now());
 
   // The listener closes when no body is arriving; whoever comes until then is told to come back.
-  const closed = within(drainMs, drain.arrived()).then(() => server.shutdown());
+  const closed = settlesWithin(drainMs, drain.arrived()).then(() => server.shutdown());
   const ended = Promise.all([closed, running.over()]);
-  if (await within(leftUntil(drainMs), ended)) return "drained";
+  if (await settlesWithin(leftUntil(drainMs), ended)) return "drained";
   let stopped = running.count("text") > 0;
   await stopTexts();
-  const imaged = running.over("images").then(() => within(LAST_BYTES_MS, ended));
-  await within(leftUntil(Math.max(drainMs, times.imagesDrainMs)), imaged);
+  const imaged = running.over("images").then(() => settlesWithin(LAST_BYTES_MS, ended));
+  await settlesWithin(leftUntil(Math.max(drainMs, times.imagesDrainMs)), imaged);
   stopped ||= running.count() > 0;
   await stopAll();
-  return await within(LAST_BYTES_MS, ended) && !stopped ? "drained" : "late";
+  return await settlesWithin(LAST_BYTES_MS, ended) && !stopped ? "drained" : "late";
 }
 
 /** True where it resolves within this time, in milliseconds. */
-export async function within(ms: number, promise: Promise<unknown>): Promise<boolean> {
+export async function settlesWithin(ms: number, promise: Promise<unknown>): Promise<boolean> {
   const late = Promise.withResolvers<false>();
   const timer = setTimeout(() => late.resolve(false), ms);
   try {

@@ -3,7 +3,7 @@ import type { LogEntry } from "../gateway.ts";
 import { describeCause } from "../server/cause.ts";
 
 /** Logs what nobody caught, one line each. Returns the function that takes the guard away. */
-export function keepRunning(log: (entry: LogEntry) => void): () => void {
+export function logUncaughtErrors(log: (entry: LogEntry) => void): () => void {
   const onRejection = (event: PromiseRejectionEvent): void => {
     event.preventDefault();
     log({ level: "error", event: "unhandled_rejection", ...describeCause(event.reason) });

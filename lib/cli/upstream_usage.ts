@@ -17,7 +17,7 @@ import { sumUpstreams, UpstreamQueryError, type UpstreamSum } from "../billing/r
 import { DAY_MS, dayName, TOKEN_CLASSES } from "../store/days.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeErr, writeOut } from "./output.ts";
-import { withStored } from "./command_store.ts";
+import { withStore } from "./command_store.ts";
 import { csvText, tableText } from "./table.ts";
 
 /** Flags that only mean something by upstream. */
@@ -48,7 +48,7 @@ export async function upstreamUsage({ config, values, switches, period }: Upstre
   const format = switches.has("json") ? "json" : switches.has("csv") ? "csv" : "table";
   const comparison = await comparisonOf(values, period);
   const prices = await read(values.prices, readUpstreamPrices);
-  return await withStored(config, async ({ ledger }) => {
+  return await withStore(config, async ({ ledger }) => {
     let sums: UpstreamSum[];
     try {
       sums = await sumUpstreams({ ledger, config }, {
@@ -160,13 +160,13 @@ function comparedText(
   { format, sums }: { format: Format; sums: readonly UpstreamSum[] },
 ): string {
   const all = (count: (sum: UpstreamSum) => number) => sums.reduce((total, sum) => total + count(sum), 0);
-  const doubts = {
+  const unverified = {
     counted: all(({ counted }) => counted),
     failed: all(({ failed }) => failed),
     other_attempts: all(({ attempts, requests }) => attempts - requests),
   };
   const ok = lines.every(({ within }) => within);
-  if (format === "json") return `${JSON.stringify({ ok, lines, doubts }, null, 2)}\n`;
+  if (format === "json") return `${JSON.stringify({ ok, lines, unverified }, null, 2)}\n`;
   const cells = lines.map(({ day, model, what, ours, invoice, difference, within }) => [
     ...(day === null ? [] : [day]),
     ...[model, what, ours, invoice, difference, within ? "yes" : "no"],
@@ -181,7 +181,7 @@ function comparedText(
   const differing = lines.filter(({ within }) => !within).length;
   return `${table}
 ${ok ? "Everything fits" : `${differing} of ${lines.length} numbers differ by more than they may`}
-Counted by the gateway: ${doubts.counted} requests; failed, with tokens that nobody told: ${doubts.failed}; attempts before \
-the one that counts: ${doubts.other_attempts}
+Counted by the gateway: ${unverified.counted} requests; failed, with tokens that nobody told: ${unverified.failed}; attempts before \
+the one that counts: ${unverified.other_attempts}
 `;
 }

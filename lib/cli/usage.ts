@@ -12,7 +12,7 @@ import { TOKEN_CLASSES } from "../store/days.ts";
 import type { UsageBy } from "../store/ledger.ts";
 import { type Invocation, UsageError } from "./arguments.ts";
 import { writeOut } from "./output.ts";
-import { withStored } from "./command_store.ts";
+import { withStore } from "./command_store.ts";
 import { csvText, tableText } from "./table.ts";
 import { UPSTREAM_FLAGS, upstreamUsage } from "./upstream_usage.ts";
 
@@ -27,7 +27,7 @@ export function usage({ config, values, switches }: UsageCommand): Promise<numbe
   const alone = UPSTREAM_FLAGS.find((flag) => values[flag] !== undefined);
   if (alone !== undefined) throw new UsageError(`Cannot use --${alone} without "--by upstream"`);
   const query = { ...period, by: byOf(values.by ?? "key") };
-  return withStored(config, async ({ ledger, keys }) => {
+  return withStore(config, async ({ ledger, keys }) => {
     const report = await usageReport({ ledger, keys, config }, query);
     if (switches.has("json")) writeOut(`${JSON.stringify(report, null, 2)}\n`);
     else writeOut(switches.has("csv") ? csv(report) : table(report));

@@ -12,7 +12,7 @@ export const STORE_FORMS = '"sqlite:PATH", "memory:" or "postgres://USER@HOST/DA
 export const LIMITS_STORE_FORMS = '"memory:" or "redis://HOST"';
 
 /** What is said of an address that has the form and is none. */
-export const NO_ADDRESS = "Expected an address: this one has no host, or no port that can be";
+export const INVALID_ADDRESS = "Expected an address: this one has no host, or no port that can be";
 
 /** Where keys and bills are kept. The address of a server may hold a password. */
 export type StoreAddress = { kind: "memory" } | { kind: "sqlite"; path: string } | { kind: "postgres"; url: Secret };
@@ -21,19 +21,19 @@ export type StoreAddress = { kind: "memory" } | { kind: "sqlite"; path: string }
 export type LimitsAddress = { kind: "memory" } | { kind: "redis"; url: Secret };
 
 /** Reads an address that has the form of `STORE_PATTERN`. */
-export function readStoreAddress(text: string): StoreAddress {
+export function parseStoreAddress(text: string): StoreAddress {
   if (text === "memory:") return { kind: "memory" };
   const path = /^sqlite:(.+)$/.exec(text)?.[1];
   return path === undefined ? { kind: "postgres", url: new Secret(text) } : { kind: "sqlite", path };
 }
 
 /** Reads an address that has the form of `LIMITS_STORE_PATTERN`. */
-export function readLimitsAddress(text: string): LimitsAddress {
+export function parseLimitsAddress(text: string): LimitsAddress {
   return text === "memory:" ? { kind: "memory" } : { kind: "redis", url: new Secret(text) };
 }
 
 /** An address as it may be shown: without a password. */
-export function shownAddress(address: StoreAddress | LimitsAddress): string {
+export function addressWithoutPassword(address: StoreAddress | LimitsAddress): string {
   switch (address.kind) {
     case "memory":
       return "memory:";
@@ -51,7 +51,7 @@ export function isSameAddress(one: StoreAddress | LimitsAddress, other: StoreAdd
 }
 
 /** Whether the text of an address names a password; `undefined` where it is no address at all. */
-export function namesPassword(text: string): boolean | undefined {
+export function containsPassword(text: string): boolean | undefined {
   if (!text.includes("://")) return false;
   const url = URL.parse(text);
   return url === null ? undefined : url.password !== "" || url.searchParams.has("password");
@@ -66,5 +66,5 @@ function withoutPassword(secret: Secret): string {
 }
 
 function textOf(address: StoreAddress | LimitsAddress): string {
-  return "url" in address ? address.url.reveal() : shownAddress(address);
+  return "url" in address ? address.url.reveal() : addressWithoutPassword(address);
 }

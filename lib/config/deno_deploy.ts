@@ -4,7 +4,7 @@
  */
 import type { Config } from "../config.ts";
 import { isObject, type Json } from "../json/json.ts";
-import type { Env } from "./validate_references.ts";
+import type { ReadEnvironment } from "./validate_references.ts";
 
 /** Variables of the platform that are read, beside those of Sluice. */
 export const DEPLOY_VARIABLES: readonly string[] = [
@@ -21,13 +21,13 @@ const LISTEN = { hostname: "0.0.0.0", port: 8000 };
 const DRAIN_SECONDS = 3;
 
 /** True where the program runs on Deno Deploy. */
-export function isOnDeploy(env: Env): boolean {
+export function isOnDeploy(env: ReadEnvironment): boolean {
   const said = env("DENO_DEPLOY") ?? "";
   return said !== "" && said !== "0" && said !== "false";
 }
 
 /** The environment, with the attached database as the store and `REDIS_URL` for limits where nothing else is said. */
-export function deployEnv(env: Env): Env {
+export function deployEnv(env: ReadEnvironment): ReadEnvironment {
   return (name) => {
     const value = env(name);
     if (value !== undefined && value !== "") return value;
@@ -57,7 +57,7 @@ export function deployConfig(config: Config): Config {
 }
 
 /** What an instance cannot do, or would do for itself alone. `SLUICE_EPHEMERAL=yes` allows the latter. */
-export function deployProblems(config: Config, env: Env): string[] {
+export function deployProblems(config: Config, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   if (config.admin?.listen !== undefined) {
     problems.push("admin.listen: Deno Deploy has one listener: leave it out, and the admin side is under /admin");
@@ -86,7 +86,7 @@ function hasLimits({ models, groups, keys }: Pick<Config, "models" | "groups" | 
 }
 
 /** The address of the database that is attached to the app; `undefined` where there is none. */
-function attachedDatabase(env: Env): string | undefined {
+function attachedDatabase(env: ReadEnvironment): string | undefined {
   const address = env("DATABASE_URL") ?? "";
   if (/^postgres(ql)?:/.test(address) && URL.canParse(address)) return withTls(address, env);
   const host = env("PGHOST") ?? "";
@@ -100,7 +100,7 @@ function attachedDatabase(env: Env): string | undefined {
 }
 
 /** The platform tells beside the address whether the database wants TLS. */
-function withTls(address: string, env: Env): string {
+function withTls(address: string, env: ReadEnvironment): string {
   const mode = env("PGSSLMODE") ?? "";
   const url = URL.parse(address);
   if (url === null || mode === "" || url.searchParams.has("sslmode") || url.searchParams.has("ssl")) return address;

@@ -107,7 +107,7 @@ export function parseJsonc(text: string): Json {
 }
 
 /** Line and column of a position, both counted from 1, as editors show them. */
-export function placeOf(text: string, position: number): { line: number; column: number } {
+export function lineAndColumnAt(text: string, position: number): { line: number; column: number } {
   const before = text.slice(0, position);
   const lineStart = before.lastIndexOf("\n") + 1;
   return { line: before.split("\n").length, column: position - lineStart + 1 };

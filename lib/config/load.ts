@@ -3,16 +3,16 @@ import { type Config, ConfigError } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { isObject, type Json, JsonError } from "../json/json.ts";
 import {
+  containsPassword,
+  INVALID_ADDRESS,
   LIMITS_STORE_FORMS,
   LIMITS_STORE_PATTERN,
-  namesPassword,
-  NO_ADDRESS,
   STORE_FORMS,
   STORE_PATTERN,
 } from "./address.ts";
-import type { Env } from "./validate_references.ts";
+import type { ReadEnvironment } from "./validate_references.ts";
 import { DEPLOY_VARIABLES, deployConfig, deployEnv, deployFile, deployProblems, isOnDeploy } from "./deno_deploy.ts";
-import { parseJsonc, placeOf } from "./jsonc.ts";
+import { lineAndColumnAt, parseJsonc } from "./jsonc.ts";
 import { parseConfig } from "./parse.ts";
 import { rememberEnvironment } from "../secret.ts";
 
@@ -39,14 +39,14 @@ export interface ConfigFlags {
 }
 
 /** What the loader reads from. */
-export interface ConfigSources {
+export interface ConfigInputs {
   flags: ConfigFlags;
-  env: Env;
+  env: ReadEnvironment;
   readTextFile: (path: string) => Promise<string>;
 }
 
 /** Where a configuration came from. Nothing of it: it is built in. */
-export interface ConfigPlace {
+export interface ConfigOrigin {
   /** Path of the file; absent: it came from elsewhere. */
   path?: string;
   /** Name of the variable that holds its text; absent where none does. */
@@ -56,12 +56,12 @@ export interface ConfigPlace {
 }
 
 /** A configuration and where it came from. */
-export interface LoadedConfig extends ConfigPlace {
+export interface LoadedConfig extends ConfigOrigin {
   config: Config;
 }
 
 /** The text of a configuration and where it came from; no text: nobody names any, and there is none where it would be. */
-export interface ConfigText extends ConfigPlace {
+export interface ConfigText extends ConfigOrigin {
   text?: string;
 }
 
@@ -71,7 +71,7 @@ export interface ConfigText extends ConfigPlace {
  *
  * @throws {ConfigError} with every mistake
  */
-export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> {
+export async function loadConfig(sources: ConfigInputs): Promise<LoadedConfig> {
   rememberEnvironment(sources.env);
   return readConfig(await findConfig(sources), sources);
 }
@@ -84,7 +84,7 @@ export async function loadConfig(sources: ConfigSources): Promise<LoadedConfig> 
  */
 export function readConfig(
   { text, ...place }: ConfigText,
-  { flags, env: own, change = (file) => file }: Omit<ConfigSources, "readTextFile"> & {
+  { flags, env: own, change = (file) => file }: Omit<ConfigInputs, "readTextFile"> & {
     change?: (file: Json) => Json;
   },
 ): LoadedConfig {
@@ -106,7 +106,7 @@ export function readConfig(
 }
 
 /** Finds the text that `loadConfig` reads. @throws {ConfigError} where it cannot be read */
-export async function findConfig({ flags, env: own, readTextFile }: ConfigSources): Promise<ConfigText> {
+export async function findConfig({ flags, env: own, readTextFile }: ConfigInputs): Promise<ConfigText> {
   const env = isOnDeploy(own) ? deployEnv(own) : own;
   const named = flags.config ?? (env("SLUICE_CONFIG") || undefined);
   const given = named === undefined ? env(TEXT_VARIABLE) || undefined : undefined;
@@ -116,14 +116,14 @@ export async function findConfig({ flags, env: own, readTextFile }: ConfigSource
 }
 
 /** What mistakes of a text begin with. */
-function placeName({ path, variable, shared }: ConfigPlace): string {
+function placeName({ path, variable, shared }: ConfigOrigin): string {
   if (shared !== undefined) return `store, version ${shared}`;
   return path ?? variable ?? DEFAULT_FILE;
 }
 
 async function read(
   named: string | undefined,
-  readTextFile: ConfigSources["readTextFile"],
+  readTextFile: ConfigInputs["readTextFile"],
 ): Promise<string | undefined> {
   try {
     return await readTextFile(named ?? DEFAULT_FILE);
@@ -143,7 +143,7 @@ function parseFile(text: string, path: string): Json {
     return parseJsonc(text);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
-    const { line, column } = placeOf(text, error.position);
+    const { line, column } = lineAndColumnAt(text, error.position);
     throw new ConfigError([`${path}:${line}:${column}: ${error.message}`]);
   }
 }
@@ -153,9 +153,9 @@ function passwordProblems(file: Json): string[] {
   if (!isObject(file)) return [];
   return (["store", "limits_store"] as const).flatMap((member) => {
     const address = file[member];
-    if (typeof address !== "string" || namesPassword(address) === false) return [];
-    if (namesPassword(address) === undefined) {
-      return [`${member}: ${NO_ADDRESS}`];
+    if (typeof address !== "string" || containsPassword(address) === false) return [];
+    if (containsPassword(address) === undefined) {
+      return [`${member}: ${INVALID_ADDRESS}`];
     }
     return [`${member}: A password does not belong in the file: put the address into SLUICE_${member.toUpperCase()}`];
   });
@@ -163,7 +163,7 @@ function passwordProblems(file: Json): string[] {
 
 interface Overrides {
   flags: ConfigFlags;
-  env: Env;
+  env: ReadEnvironment;
   /** Takes the mistakes that were found. */
   problems: string[];
 }
@@ -202,7 +202,7 @@ function override(file: Json, { flags, env, problems }: Overrides): Json {
   /** What is refused may hold a password: it is not told. */
   function isUsable(pattern: RegExp, { value, name, forms }: { value: string; name: string; forms: string }): boolean {
     if (!pattern.test(value)) problems.push(`${name}: Expected ${forms}`);
-    else if (namesPassword(value) === undefined) problems.push(`${name}: ${NO_ADDRESS}`);
+    else if (containsPassword(value) === undefined) problems.push(`${name}: ${INVALID_ADDRESS}`);
     else return true;
     return false;
   }

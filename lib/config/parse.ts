@@ -12,23 +12,23 @@ import {
 import type { z } from "zod";
 import type { Json } from "../json/json.ts";
 import { rememberSecret, Secret } from "../secret.ts";
-import { readLimitsAddress, readStoreAddress } from "./address.ts";
-import { crossProblems, type Env } from "./validate_references.ts";
+import { parseLimitsAddress, parseStoreAddress } from "./address.ts";
+import { type ReadEnvironment, validateReferences } from "./validate_references.ts";
 import { schemaProblems } from "./problems.ts";
 
 /** Without an environment every variable is unset. */
-const NO_ENV: Env = () => undefined;
+const NO_ENV: ReadEnvironment = () => undefined;
 
 /**
  * Checks a configuration and fills in every default. Of a key only the hash is kept.
  *
  * @throws {ConfigError} with every mistake, not only the first
  */
-export function parseConfig(file: Json, env: Env = NO_ENV): Config {
+export function parseConfig(file: Json, env: ReadEnvironment = NO_ENV): Config {
   const parsed = configSchema.safeParse(file);
   const problems = [
     ...(parsed.success ? [] : schemaProblems(configSchema, parsed.error, file)),
-    ...crossProblems(file, env),
+    ...validateReferences(file, env),
   ];
   if (!parsed.success || problems.length > 0) throw new ConfigError(problems);
   const { $schema: _, admin, ...config } = parsed.data;
@@ -36,14 +36,14 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
   rememberSecret(adminKey);
   return {
     ...config,
-    store: readStoreAddress(config.store),
-    limits_store: readLimitsAddress(config.limits_store),
+    store: parseStoreAddress(config.store),
+    limits_store: parseLimitsAddress(config.limits_store),
     upstreams: {
       [EMBEDDED_UPSTREAM]: { vendor: "embedded" },
       ...Object.fromEntries(Object.entries(config.upstreams).map(([name, row]) => [name, withSecret(row, env)])),
     },
     groups: { ...config.groups, default: config.groups.default ?? groupSchema.parse({}) },
-    // crossProblems() saw every variable set.
+    // validateReferences() saw every variable set.
     keys: config.keys.map(({ name, key, group, ...rules }) => ({
       name,
       group,
@@ -56,7 +56,7 @@ export function parseConfig(file: Json, env: Env = NO_ENV): Config {
   };
 }
 
-function withSecret(row: z.output<typeof upstreamSchema>, env: Env): UpstreamConfig {
+function withSecret(row: z.output<typeof upstreamSchema>, env: ReadEnvironment): UpstreamConfig {
   if (row.vendor === "embedded") return row;
   const { api_key, ...rest } = row;
   return api_key === undefined ? rest : { ...rest, api_key: new Secret(env(api_key.env) ?? "") };

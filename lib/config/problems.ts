@@ -30,7 +30,7 @@ export function pathText(path: Path): string {
 }
 
 /** The line of one mistake. */
-export function problem(path: Path, message: string): string {
+export function formatProblem(path: Path, message: string): string {
   return path.length === 0 ? message : `${pathText(path)}: ${message}`;
 }
 
@@ -41,7 +41,7 @@ export function schemaProblems(schema: z.ZodType, error: z.ZodError, value: unkn
   const lines = new Map<string, string>();
   for (const issue of error.issues) {
     for (const [path, message] of explain(issue, shape, value)) {
-      lines.set(`${pathText(path)} ${issue.code}`, problem(path, message));
+      lines.set(`${pathText(path)} ${issue.code}`, formatProblem(path, message));
     }
   }
   return [...lines.values()];

@@ -5,7 +5,7 @@ import { messageOf } from "../errors.ts";
 import { Secret } from "../secret.ts";
 import { StoreError } from "../store/store.ts";
 import type { LoadedConfig } from "./load.ts";
-import { keepFixed } from "./restart_only_settings.ts";
+import { keepRestartOnlySettings } from "./restart_only_settings.ts";
 
 /** Most mistakes of one file that are told, each on a line of its own. */
 const MOST_PROBLEMS = 50;
@@ -25,13 +25,13 @@ export interface ConfigStatus {
   /** Path of its file, or name of the variable that holds its text; `store`; `built in` where there is none of them. */
   source: string;
   /** Absent: this node obeys its own file. */
-  shared?: SharedStatus;
+  shared?: SharedConfigStatus;
   /** Why the latest one was refused; absent where it was not. */
   last_error?: { at: string; problems: string[] };
 }
 
 /** How a node stands to the configuration that all nodes shall obey. */
-export interface SharedStatus {
+export interface SharedConfigStatus {
   /** The version in force; absent: this node could not use any, and obeys its own file. */
   version?: number;
   /** The version that was put into the store last, as far as this node knows. */
@@ -44,7 +44,7 @@ export interface SharedStatus {
 export class ConfigStoreError extends StoreError {}
 
 /** What became of a reload. */
-export type Reloaded =
+export type ReloadResult =
   | { outcome: "changed" | "unchanged"; /** Changes that need a new start. */ ignored: string[] }
   | {
     outcome: "refused";
@@ -57,7 +57,7 @@ export type Reloaded =
 export interface Reloader {
   status(): ConfigStatus;
   /** Reads the configuration as it is now or later. One reading at a time. Never rejects. */
-  reload(trigger: ReloadTrigger): Promise<Reloaded>;
+  reload(trigger: ReloadTrigger): Promise<ReloadResult>;
 }
 
 /** One line of the log. */
@@ -85,10 +85,10 @@ export interface ReloaderParts {
 /** Makes a reloader. What cannot be used is refused and told; what was in force goes on. */
 export function createReloader({ first, load, latest, apply, now, log }: ReloaderParts): Reloader {
   let status: ConfigStatus = { version: 1, loaded_at: time(), source: sourceOf(first) };
-  let inForce = digestOf(first.config);
+  let inForce = configDigest(first.config);
   let shared = first.shared;
-  let reading: Promise<Reloaded> | undefined;
-  let next: Promise<Reloaded> | undefined;
+  let reading: Promise<ReloadResult> | undefined;
+  let next: Promise<ReloadResult> | undefined;
   /** What asked for the next one. */
   let asking: ReloadTrigger = "store";
 
@@ -96,11 +96,11 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
     return new Date(now()).toISOString();
   }
 
-  async function read(trigger: ReloadTrigger): Promise<Reloaded> {
+  async function read(trigger: ReloadTrigger): Promise<ReloadResult> {
     try {
       const loaded = await load(trigger);
-      const { config, ignored } = keepFixed(first.config, loaded.config);
-      const digest = digestOf(config);
+      const { config, ignored } = keepRestartOnlySettings(first.config, loaded.config);
+      const digest = configDigest(config);
       const isNew = digest !== inForce;
       if (isNew) await apply(config);
       inForce = digest;
@@ -129,13 +129,13 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
   }
 
   /** It is tried again: that is told once. That the store is away, others tell. */
-  function refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): Reloaded {
+  function refuseForNow({ message }: ConfigStoreError, trigger: ReloadTrigger): ReloadResult {
     const isKnown = status.last_error?.problems[0] === message;
     if (trigger !== "store" && !isKnown) refuse([message], trigger);
     return { outcome: "refused", problems: [message], isAway: true };
   }
 
-  function refuse(all: readonly string[], trigger: ReloadTrigger): Reloaded {
+  function refuse(all: readonly string[], trigger: ReloadTrigger): ReloadResult {
     const problems = all.slice(0, MOST_PROBLEMS);
     if (all.length > problems.length) problems.push(`And ${all.length - problems.length} more mistakes`);
     status = { ...status, last_error: { at: time(), problems } };
@@ -181,7 +181,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
     },
   };
 
-  function start(trigger: ReloadTrigger): Promise<Reloaded> {
+  function start(trigger: ReloadTrigger): Promise<ReloadResult> {
     const now = read(trigger).finally(() => {
       if (reading === now) reading = undefined;
     });
@@ -191,7 +191,7 @@ export function createReloader({ first, load, latest, apply, now, log }: Reloade
 }
 
 /** For a gateway that was given its configuration: there is nothing to read anew. */
-export function noReloader(now: () => number): Reloader {
+export function createStaticReloader(now: () => number): Reloader {
   const status: ConfigStatus = { version: 1, loaded_at: new Date(now()).toISOString(), source: "built in" };
   const problems = ["Cannot read the configuration anew: this gateway was started without a way to"];
   return { status: () => status, reload: () => Promise.resolve({ outcome: "refused", problems }) };
@@ -202,7 +202,7 @@ function sourceOf({ path, variable, shared }: LoadedConfig): string {
 }
 
 /** What makes two configurations the same: all they say, secrets included, without keeping these. SHA-256, hexadecimal. */
-export function digestOf(config: Config): string {
+export function configDigest(config: Config): string {
   const text = JSON.stringify(config, function (this: Record<string, unknown>, name, value: unknown) {
     const given = this[name];
     return given instanceof Secret ? createHash("sha256").update(given.reveal()).digest("hex") : value;

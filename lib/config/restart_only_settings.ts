@@ -3,13 +3,13 @@ import type { Config } from "../config.ts";
 import { isSameAddress, type LimitsAddress, type StoreAddress } from "./address.ts";
 
 /** A configuration with the fixed members of another, and the names of those that it would have changed. */
-export interface Kept {
+export interface KeptSettings {
   config: Config;
   ignored: string[];
 }
 
 /** What the store was opened with, what is listened on, and what was built once for all requests. */
-export function keepFixed(first: Config, next: Config): Kept {
+export function keepRestartOnlySettings(first: Config, next: Config): KeptSettings {
   const ignored: string[] = [];
   const keep = <T>(path: string, [one, other]: readonly [T, T]): T => {
     if (JSON.stringify(one) !== JSON.stringify(other)) ignored.push(path);

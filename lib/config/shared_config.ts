@@ -4,7 +4,7 @@ import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import type { SharedConfig, SharedConfigs } from "../store/store.ts";
 import { parseJsonc } from "./jsonc.ts";
 import type { ConfigText, LoadedConfig } from "./load.ts";
-import { ConfigStoreError, digestOf, type ReloadTrigger } from "./reloader.ts";
+import { configDigest, ConfigStoreError, type ReloadTrigger } from "./reloader.ts";
 
 /** Members of a node's own: whatever the text of all nodes says there, each has its file's. */
 const OWN = ["listen", "store", "limits_store", "nodes"] as const;
@@ -13,7 +13,7 @@ const OWN = ["listen", "store", "limits_store", "nodes"] as const;
 type Line = { level: "info" | "warn" | "error"; event: string; [fact: string]: string | number | undefined };
 
 /** What a node needs to obey the configuration of all. */
-export interface SharedParts {
+export interface SharedConfigParts {
   configs: SharedConfigs;
   /** Finds the text of the node's own file. @throws {ConfigError} */
   find: () => Promise<ConfigText>;
@@ -23,7 +23,7 @@ export interface SharedParts {
 }
 
 /** The configuration of all nodes, as one of them has it. */
-export interface SharedSource {
+export interface SharedConfigSource {
   /** What is in force at the start. */
   readonly loaded: LoadedConfig;
   /**
@@ -43,7 +43,7 @@ export interface SharedSource {
  * @throws {ConfigError} where the node's own file has mistakes
  * @throws {ConfigStoreError} where the store is out of reach: then nobody knows what is in force
  */
-export async function openShared({ configs, find, read, log }: SharedParts): Promise<SharedSource> {
+export async function openSharedConfig({ configs, find, read, log }: SharedConfigParts): Promise<SharedConfigSource> {
   const started = await find();
   const own = read(started);
   const ownFile = parseJsonc(textOf(started));
@@ -93,7 +93,7 @@ export async function openShared({ configs, find, read, log }: SharedParts): Pro
       return own;
     }
     log({ level: "info", event: "config_shared", version: latest });
-    if (digestOf(loaded.config) !== digestOf(own.config)) {
+    if (configDigest(loaded.config) !== configDigest(own.config)) {
       const { path, variable } = own;
       log({ level: "warn", event: "config_differs", version: latest, source: path ?? variable ?? "built in" });
     }

@@ -2,7 +2,7 @@
 import { mayUse } from "../access/permissions.ts";
 import { EMBEDDED_MODELS } from "../catalog/embedded.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
-import { type Path, problem } from "./problems.ts";
+import { formatProblem, type Path } from "./problems.ts";
 
 /** Prices have at most 12 decimals, also times a factor: then every cost is a whole number of 1e-12 USD. */
 const MAX_DECIMALS = 12;
@@ -19,7 +19,7 @@ interface Price {
  * Checks prices and factors. Takes the file as it was written and passes over what has the wrong form, as `crossProblems`
  * does. Of a group only the first price that its factor does not fit is told, and how many others there are.
  */
-export function priceProblems(file: JsonObject): string[] {
+export function validatePrices(file: JsonObject): string[] {
   const problems: string[] = [];
   const prices = file.embedded_models === false ? [] : EMBEDDED_MODELS.flatMap((row) => pricesOf(row));
   for (const [index, model] of Array.isArray(file.models) ? file.models.entries() : []) {
@@ -55,7 +55,7 @@ function extraProblems(group: JsonObject, { name, file }: { name: string; file: 
       if (first === undefined) return [];
       const more = others.length === 0 ? "" : `, nor in ${others.length} more places`;
       return [
-        problem(
+        formatProblem(
           ["groups", name, member, index],
           `The ${what} "${extra}" has no price in ${first}${more}: set it ("0" is a price), or take it out here`,
         ),
@@ -107,7 +107,7 @@ function factorProblems(group: JsonObject, { name, prices }: { name: string; pri
   if (first === undefined) return [];
   const more = others.length === 0 ? "" : `, and ${others.length} more of its prices have`;
   return [
-    problem(
+    formatProblem(
       ["groups", name, "price_factor"],
       `"${group.price_factor}" times ${first.place} "${first.text}" of model "${first.model}" has more than ` +
         `${MAX_DECIMALS} decimals${more}`,
@@ -163,7 +163,9 @@ function changeProblems({ price_changes }: JsonObject, path: Path): string[] {
     if (Number.isNaN(from)) continue;
     const first = taken.get(from);
     if (first === undefined) taken.set(from, index);
-    else problems.push(problem([...path, index, "from"], `The same moment is already that of price_changes[${first}]`));
+    else {problems.push(
+        formatProblem([...path, index, "from"], `The same moment is already that of price_changes[${first}]`),
+      );}
   }
   return problems;
 }

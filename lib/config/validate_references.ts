@@ -3,22 +3,22 @@ import { EMBEDDED_MODELS, EMBEDDED_TARGETS, EMBEDDED_UPSTREAM } from "../catalog
 import { listenSchema, secretSchema } from "../config.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import { spokenBy, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
-import { priceProblems } from "./validate_prices.ts";
-import { type Path, pathText, problem } from "./problems.ts";
+import { validatePrices } from "./validate_prices.ts";
+import { formatProblem, type Path, pathText } from "./problems.ts";
 
 /** Value of an environment variable; `undefined` where it is not set. */
-export type Env = (name: string) => string | undefined;
+export type ReadEnvironment = (name: string) => string | undefined;
 
 /**
  * Checks references between members. Takes the file as it was written and passes over what has the wrong form, so that
  * these mistakes are reported together with those of form.
  */
-export function crossProblems(file: Json, env: Env): string[] {
+export function validateReferences(file: Json, env: ReadEnvironment): string[] {
   if (!isObject(file)) return [];
   return [
     ...upstreamProblems(file, env),
     ...modelProblems(file),
-    ...priceProblems(file),
+    ...validatePrices(file),
     ...keyProblems(file, env),
     ...adminProblems(file, env),
     ...nodeProblems(file),
@@ -33,7 +33,9 @@ const PROTOCOLS: ReadonlySet<string> = new Set(Object.values(VENDORS).flatMap(sp
 function nodeProblems({ nodes, store }: JsonObject): string[] {
   if (!isObject(nodes) || nodes.config !== "store") return [];
   if (isPostgres(store)) return [];
-  return [problem(["nodes", "config"], '"store" needs a store that nodes share: set `store` to a Postgres database')];
+  return [
+    formatProblem(["nodes", "config"], '"store" needs a store that nodes share: set `store` to a Postgres database'),
+  ];
 }
 
 /** Processes that share a port must share what they count and charge, and their port must be named. */
@@ -41,16 +43,18 @@ function reusePortProblems({ listen, store, limits_store }: JsonObject): string[
   if (!isObject(listen) || listen.reuse_port !== true) return [];
   const problems: string[] = [];
   if (listen.port === 0) {
-    problems.push(problem(["listen", "port"], "Processes cannot share port 0, which takes a free one: name a port"));
+    problems.push(
+      formatProblem(["listen", "port"], "Processes cannot share port 0, which takes a free one: name a port"),
+    );
   }
   if (!isPostgres(store)) {
-    problems.push(problem(
+    problems.push(formatProblem(
       ["listen", "reuse_port"],
       "Processes that share a port need a store that they share: set `store` to a Postgres database",
     ));
   }
   if (typeof limits_store !== "string" || !/^rediss?:/.test(limits_store)) {
-    problems.push(problem(
+    problems.push(formatProblem(
       ["listen", "reuse_port"],
       "Processes that share a port would each count limits alone: set `limits_store` to a Redis server",
     ));
@@ -63,26 +67,26 @@ function isPostgres(store: Json | undefined): boolean {
 }
 
 /** A host has an address, a key where its vendor wants one, and protocols that its vendor speaks. */
-function upstreamProblems(file: JsonObject, env: Env): string[] {
+function upstreamProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   for (const [name, row] of Object.entries(isObject(file.upstreams) ? file.upstreams : {})) {
     if (!isObject(row) || typeof row.vendor !== "string" || !Object.hasOwn(VENDORS, row.vendor)) continue;
     const path: Path = ["upstreams", name];
     const vendor = vendorOf(row.vendor as VendorName);
     if (row.base_url === undefined && vendor.baseUrl === undefined) {
-      problems.push(problem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no address of its own`));
+      problems.push(formatProblem([...path, "base_url"], `Missing: vendor "${row.vendor}" has no address of its own`));
     }
     if (row.api_key === undefined && vendor.keyless !== true) {
-      problems.push(problem([...path, "api_key"], `Missing: vendor "${row.vendor}" wants a key`));
+      problems.push(formatProblem([...path, "api_key"], `Missing: vendor "${row.vendor}" wants a key`));
     }
     const variable = variableOf(row.api_key);
     const wrong = variable !== undefined ? upstreamSecretProblem(variable, env(variable)) : undefined;
-    if (wrong !== undefined) problems.push(problem([...path, "api_key", "env"], wrong));
+    if (wrong !== undefined) problems.push(formatProblem([...path, "api_key", "env"], wrong));
     const spoken: readonly string[] = spokenBy(vendor);
     for (const protocol of Array.isArray(row.protocols) ? row.protocols : []) {
       if (typeof protocol !== "string" || spoken.includes(protocol) || !PROTOCOLS.has(protocol)) continue;
       problems.push(
-        problem(
+        formatProblem(
           [...path, "protocols"],
           `Vendor "${row.vendor}" does not speak "${protocol}"; it speaks: ${spoken.join(", ")}`,
         ),
@@ -134,7 +138,7 @@ function modelNameProblems(file: JsonObject): string[] {
   for (const [path, name] of names) {
     if (typeof name !== "string") continue;
     const holder = taken.get(name);
-    if (holder !== undefined) problems.push(problem(path, `"${name}" is already ${holder}`));
+    if (holder !== undefined) problems.push(formatProblem(path, `"${name}" is already ${holder}`));
     else taken.set(name, pathText(path.slice(0, 2)));
   }
   return problems;
@@ -148,7 +152,7 @@ function imagePriceProblems({ pricing, price_changes }: JsonObject, path: Path):
   ];
   return places.flatMap(([place, prices]) =>
     isObject(prices) && prices.input_image !== undefined
-      ? [problem([...path, ...place, "input_image"], "Only for models that make images")]
+      ? [formatProblem([...path, ...place, "input_image"], "Only for models that make images")]
       : []
   );
 }
@@ -170,7 +174,7 @@ function targetProblems(file: JsonObject, { target, makes }: TargetOfModel, path
   const upstreams = isObject(file.upstreams) ? file.upstreams : {};
   const known = namesWith(upstreams, EMBEDDED_UPSTREAM);
   if (!known.includes(target.upstream)) {
-    return [problem([...path, "upstream"], `Unknown upstream "${target.upstream}"; known: ${known.join(", ")}`)];
+    return [formatProblem([...path, "upstream"], `Unknown upstream "${target.upstream}"; known: ${known.join(", ")}`)];
   }
   const upstream = Object.hasOwn(upstreams, target.upstream) ? upstreams[target.upstream] : { vendor: "embedded" };
   if (!isObject(upstream)) return [];
@@ -183,13 +187,15 @@ function textTargetProblems(upstream: JsonObject, target: JsonObject, path: Path
   const spoken = protocolsOf(upstream);
   if (typeof target.protocol === "string" && !spoken.includes(target.protocol)) {
     problems.push(
-      problem(
+      formatProblem(
         [...path, "protocol"],
         `Upstream "${target.upstream}" does not speak "${target.protocol}"; it speaks: ${spoken.join(", ")}`,
       ),
     );
   }
-  if (target.images !== undefined) problems.push(problem([...path, "images"], "Only for models that make images"));
+  if (target.images !== undefined) {
+    problems.push(formatProblem([...path, "images"], "Only for models that make images"));
+  }
   return problems;
 }
 
@@ -200,14 +206,14 @@ function imageTargetProblems(upstream: JsonObject, target: JsonObject, path: Pat
   if (typeof vendor === "string" && Object.hasOwn(VENDORS, vendor) && vendorOf(vendor as VendorName).images !== true) {
     const able = (Object.keys(VENDORS) as VendorName[]).filter((name) => vendorOf(name).images === true);
     problems.push(
-      problem(
+      formatProblem(
         [...path, "upstream"],
         `Upstream "${target.upstream}" makes no images: its vendor must be one of ${able.join(", ")}, or embedded`,
       ),
     );
   }
   if (target.protocol !== undefined) {
-    problems.push(problem([...path, "protocol"], "Only for models that answer in text"));
+    problems.push(formatProblem([...path, "protocol"], "Only for models that answer in text"));
   }
   return problems;
 }
@@ -217,10 +223,10 @@ function embeddedTargetProblems({ target, makes }: TargetOfModel, path: Path): s
   if (typeof target.model !== "string" || known.includes(target.model)) return [];
   const kind = makes === "image" ? "image model" : makes === "text" ? "language model" : "model of this kind";
   const list = known.length === 0 ? "" : `; known: ${known.join(", ")}`;
-  return [problem([...path, "model"], `The embedded upstream has no ${kind} "${target.model}"${list}`)];
+  return [formatProblem([...path, "model"], `The embedded upstream has no ${kind} "${target.model}"${list}`)];
 }
 
-function keyProblems(file: JsonObject, env: Env): string[] {
+function keyProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const problems: string[] = [];
   const groups = namesWith(isObject(file.groups) ? file.groups : {}, "default");
   const names = new Map<string, number>();
@@ -228,28 +234,29 @@ function keyProblems(file: JsonObject, env: Env): string[] {
   for (const [index, key] of objects(file.keys)) {
     const path: Path = ["keys", index];
     if (typeof key.group === "string" && !groups.includes(key.group)) {
-      problems.push(problem([...path, "group"], `Unknown group "${key.group}"; known: ${groups.join(", ")}`));
+      problems.push(formatProblem([...path, "group"], `Unknown group "${key.group}"; known: ${groups.join(", ")}`));
     }
     if (typeof key.name === "string") {
       const first = names.get(key.name);
-      if (first !== undefined) problems.push(problem([...path, "name"], `"${key.name}" is already keys[${first}]`));
-      else names.set(key.name, index);
+      if (first !== undefined) {
+        problems.push(formatProblem([...path, "name"], `"${key.name}" is already keys[${first}]`));
+      } else names.set(key.name, index);
     }
     const variable = variableOf(key.key);
     if (variable === undefined) continue;
     const value = env(variable);
     const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) problems.push(problem([...path, "key", "env"], wrong));
+    if (wrong !== undefined) problems.push(formatProblem([...path, "key", "env"], wrong));
     if (value === undefined || wrong !== undefined) continue;
     const first = values.get(value);
-    if (first !== undefined) problems.push(problem([...path, "key"], `The same key is already keys[${first}]`));
+    if (first !== undefined) problems.push(formatProblem([...path, "key"], `The same key is already keys[${first}]`));
     else values.set(value, index);
   }
   return problems;
 }
 
 /** The operator's key is a good one and no client's, and its side has an address of its own where it has any. */
-function adminProblems(file: JsonObject, env: Env): string[] {
+function adminProblems(file: JsonObject, env: ReadEnvironment): string[] {
   const { admin } = file;
   if (!isObject(admin)) return [];
   const problems: string[] = [];
@@ -257,18 +264,18 @@ function adminProblems(file: JsonObject, env: Env): string[] {
   if (variable !== undefined) {
     const value = env(variable);
     const wrong = secretProblem(variable, value);
-    if (wrong !== undefined) problems.push(problem(["admin", "key", "env"], wrong));
+    if (wrong !== undefined) problems.push(formatProblem(["admin", "key", "env"], wrong));
     for (const [index, { key }] of wrong === undefined ? objects(file.keys) : []) {
       const other = variableOf(key);
       if (other === undefined || env(other) !== value) continue;
       problems.push(
-        problem(["admin", "key"], `The same key is already keys[${index}]: a client would be the operator`),
+        formatProblem(["admin", "key"], `The same key is already keys[${index}]: a client would be the operator`),
       );
     }
   }
-  if (isObject(admin.listen) && isSamePlace(admin.listen, isObject(file.listen) ? file.listen : {})) {
+  if (isObject(admin.listen) && isSameAddress(admin.listen, isObject(file.listen) ? file.listen : {})) {
     problems.push(
-      problem(
+      formatProblem(
         ["admin", "listen"],
         "The same address as `listen`: leave it out to serve both there, or change the port",
       ),
@@ -281,7 +288,7 @@ function adminProblems(file: JsonObject, env: Env): string[] {
 const EVERYWHERE: readonly string[] = ["0.0.0.0", "::"];
 
 /** True where one program cannot listen on both. Takes them as they were written. */
-function isSamePlace(one: JsonObject, other: JsonObject): boolean {
+function isSameAddress(one: JsonObject, other: JsonObject): boolean {
   const [a, b] = [listenSchema.safeParse(one).data, listenSchema.safeParse(other).data];
   if (a === undefined || b === undefined || a.port !== b.port || a.port === 0) return false;
   return a.hostname === b.hostname || [a, b].some(({ hostname }) => EVERYWHERE.includes(hostname));

@@ -7,7 +7,7 @@
  */
 
 /** What is watched, and how. */
-export interface Watched {
+export interface WatchFileOptions {
   path: string;
   /** Called when the file may say something else. */
   changed: () => void;
@@ -25,7 +25,7 @@ const MOST_SETTLES = 4;
 const LOOK_MS = 250;
 
 /** Watches a file, also one that is not there yet, or is reached by links that are turned. Returns the function that ends it. */
-export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_MS }: Watched): () => void {
+export function watchFile({ path, changed, settleMs = SETTLE_MS, lookMs = LOOK_MS }: WatchFileOptions): () => void {
   let over = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
 

@@ -9,14 +9,14 @@ import { type Notes, reasonOf } from "./finding.ts";
 const SOON_DAYS = 14;
 
 /** What bounds and times the steps. */
-export interface Steps {
+export interface ConnectionCheckOptions {
   /** Unix time in milliseconds. */
   now: () => number;
   timeoutMs: number;
 }
 
 /** Takes the steps; false where one failed, and the notes say which. */
-export async function reach(notes: Notes, url: URL, steps: Steps): Promise<boolean> {
+export async function checkConnection(notes: Notes, url: URL, steps: ConnectionCheckOptions): Promise<boolean> {
   const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const port = url.port === "" ? (url.protocol === "https:" ? 443 : 80) : Number(url.port);
   if (!await findName(notes, hostname, steps)) return false;
@@ -26,7 +26,7 @@ export async function reach(notes: Notes, url: URL, steps: Steps): Promise<boole
     connection.close();
   } catch (error) {
     const late = error instanceof DOMException && error.name === "TimeoutError";
-    notes.wrong(
+    notes.error(
       late
         ? `${hostname}:${port} does not open a connection within ${steps.timeoutMs / 1000} s`
         : `${hostname}:${port} cannot be connected to: ${reasonOf(error)}`,
@@ -39,10 +39,10 @@ export async function reach(notes: Notes, url: URL, steps: Steps): Promise<boole
     notes.ok(`${hostname}:${port} can be reached (${took})`);
     return true;
   }
-  return await lookAtTls(notes, { hostname, port, took, ...steps });
+  return await checkTls(notes, { hostname, port, took, ...steps });
 }
 
-async function findName(notes: Notes, hostname: string, { timeoutMs }: Steps): Promise<boolean> {
+async function findName(notes: Notes, hostname: string, { timeoutMs }: ConnectionCheckOptions): Promise<boolean> {
   if (isIP(hostname) !== 0) return true;
   let timer: ReturnType<typeof setTimeout> | undefined;
   try {
@@ -52,7 +52,7 @@ async function findName(notes: Notes, hostname: string, { timeoutMs }: Steps): P
     await Promise.race([lookup(hostname, { all: true }), late]);
     return true;
   } catch (error) {
-    notes.wrong(
+    notes.error(
       `The name ${hostname} cannot be found: ${reasonOf(error)}`,
       "Look at base_url, and at the name servers of this machine",
     );
@@ -62,35 +62,35 @@ async function findName(notes: Notes, hostname: string, { timeoutMs }: Steps): P
   }
 }
 
-interface Tls extends Steps {
+interface Tls extends ConnectionCheckOptions {
   hostname: string;
   port: number;
   took: string;
 }
 
 /** Version and end of the certificate, where the runtime tells them. */
-async function lookAtTls(notes: Notes, { hostname, port, took, now, timeoutMs }: Tls): Promise<boolean> {
+async function checkTls(notes: Notes, { hostname, port, took, now, timeoutMs }: Tls): Promise<boolean> {
   const where = `${hostname}:${port}`;
   try {
     const { version, validTo } = await shakeHands({ hostname, port, timeoutMs });
-    tellCertificate(notes, { text: `${where} can be reached (${took})`, version, validTo, now });
+    noteCertificate(notes, { text: `${where} can be reached (${took})`, version, validTo, now });
     return true;
   } catch (error) {
-    tlsFails(notes, where, error);
+    noteTlsFailure(notes, where, error);
     return false;
   }
 }
 
 /** Tells that a host's certificate is not believed, or that there is none. */
-export function tlsFails(notes: Notes, where: string, error: unknown): void {
-  notes.wrong(
+export function noteTlsFailure(notes: Notes, where: string, error: unknown): void {
+  notes.error(
     `TLS with ${where} fails: ${reasonOf(error)}`,
     "Name the certificate of its authority in DENO_CERT, or set DENO_TLS_CA_STORE to system, if you trust it",
   );
 }
 
 /** Tells version and end of the certificate, as far as they are known. */
-export function tellCertificate(
+export function noteCertificate(
   notes: Notes,
   { text, version = "TLS", validTo, now }: {
     text: string;
@@ -104,7 +104,7 @@ export function tellCertificate(
   const days = Math.floor((end - now()) / DAY_MS);
   const whole = `${text}, with ${version}, certificate until ${new Date(end).toISOString().slice(0, 10)}`;
   if (days >= SOON_DAYS) notes.ok(whole);
-  else notes.doubt(`${whole}: ${days} days`, "Tell its operator, or renew it, if it is yours");
+  else notes.warn(`${whole}: ${days} days`, "Tell its operator, or renew it, if it is yours");
 }
 
 function shakeHands(

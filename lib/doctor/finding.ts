@@ -1,8 +1,8 @@
 /** What was looked at, and what is to be thought of it. */
 import { redactSecrets } from "../redact.ts";
 
-/** `doubt`: it may be meant so. `wrong`: users will meet it. */
-export type Level = "ok" | "doubt" | "wrong";
+/** `warning`: it may be intended. `error`: users will run into it. */
+export type Level = "ok" | "warning" | "error";
 
 /** One thing that was looked at. */
 export interface Finding {
@@ -19,18 +19,18 @@ export interface Finding {
 export interface Notes {
   readonly found: Finding[];
   ok(what: string): void;
-  doubt(what: string, advice: string): void;
-  wrong(what: string, advice: string): void;
+  warn(what: string, advice: string): void;
+  error(what: string, advice: string): void;
 }
 
 /** Takes notes about one thing. */
-export function notesOn(about: string): Notes {
+export function createNotes(about: string): Notes {
   const found: Finding[] = [];
   return {
     found,
     ok: (what) => void found.push({ about, level: "ok", what }),
-    doubt: (what, advice) => void found.push({ about, level: "doubt", what, advice }),
-    wrong: (what, advice) => void found.push({ about, level: "wrong", what, advice }),
+    warn: (what, advice) => void found.push({ about, level: "warning", what, advice }),
+    error: (what, advice) => void found.push({ about, level: "error", what, advice }),
   };
 }
 

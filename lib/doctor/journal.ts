@@ -1,14 +1,14 @@
 /** Whether a file can be written where the configuration wants it. */
 import { dirname, resolve } from "node:path";
 import type { Config } from "../config.ts";
-import { type Finding, notesOn, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, reasonOf } from "./finding.ts";
 
 /** Looks at the place for entries that wait for a store that is out of reach. Only a store of several nodes needs one. */
-export function lookAtJournal({ store, nodes }: Pick<Config, "store" | "nodes">): Finding[] {
-  const notes = notesOn("journal");
+export function checkJournal({ store, nodes }: Pick<Config, "store" | "nodes">): Finding[] {
+  const notes = createNotes("journal");
   if (store.kind !== "postgres") return notes.found;
   if (nodes.journal === null) {
-    notes.doubt(
+    notes.warn(
       "There is no journal: while the store is out of reach, requests that cost are refused",
       "Name a file in nodes.journal, unless no disk outlives the process",
     );
@@ -16,7 +16,7 @@ export function lookAtJournal({ store, nodes }: Pick<Config, "store" | "nodes">)
   }
   const why = whyNotWritable(nodes.journal);
   if (why === undefined) notes.ok(`"${nodes.journal}" can be written to`);
-  else notes.wrong(`"${nodes.journal}" cannot be written to: ${why}`, "Name another file in nodes.journal, or null");
+  else notes.error(`"${nodes.journal}" cannot be written to: ${why}`, "Name another file in nodes.journal, or null");
   return notes.found;
 }
 

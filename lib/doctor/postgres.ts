@@ -1,10 +1,10 @@
 /** The Postgres database that nodes share: whether it can be used, and what would make it slow or forgetful. */
 import type { Config } from "../config.ts";
-import { shownAddress } from "../config/address.ts";
+import { addressWithoutPassword } from "../config/address.ts";
 import type { Sql } from "../store/postgres/client.ts";
-import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
-import type { Steps } from "./connection.ts";
-import { roundText, shortestRound, within } from "./round_trip.ts";
+import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import type { ConnectionCheckOptions } from "./connection.ts";
+import { formatMs, shortestRoundTrip, withTimeout } from "./round_trip.ts";
 
 /** The oldest version that is known to do, as `server_version_num` tells it. */
 const OLDEST = 130_000;
@@ -18,26 +18,29 @@ const NODE_CONNECTIONS = 10;
 const NOTIFY_MS = 2_000;
 
 /** Looks at the database, and changes nothing in it. */
-export async function lookAtPostgres({ store }: Pick<Config, "store">, steps: Steps): Promise<Finding[]> {
-  const notes = notesOn("store");
+export async function checkPostgres(
+  { store }: Pick<Config, "store">,
+  steps: ConnectionCheckOptions,
+): Promise<Finding[]> {
+  const notes = createNotes("store");
   if (store.kind !== "postgres") return notes.found;
-  const where = shownAddress(store);
+  const where = addressWithoutPassword(store);
   // Only who has such a store pays for loading what talks to it.
   const { connect, isPoolerRefusal } = await import("../store/postgres/client.ts");
   let sql: Sql | undefined;
   try {
     sql = connect(store.url, 2);
     try {
-      await within(steps.timeoutMs, sql`SELECT 1`);
+      await withTimeout(steps.timeoutMs, sql`SELECT 1`);
     } catch (error) {
       if (!isPoolerRefusal(error)) throw error;
       await sql.end({ timeout: 1 });
       sql = connect(store.url, 2, { isPooled: true });
       notes.ok("It is behind a pooler");
     }
-    await within(steps.timeoutMs, look(notes, { sql, where, ...steps }));
+    await withTimeout(steps.timeoutMs, look(notes, { sql, where, ...steps }));
   } catch (error) {
-    notes.wrong(
+    notes.error(
       `${where} cannot be used: ${reasonOf(error)}`,
       "Look at the address, at its user and password in SLUICE_STORE, and whether the server lets this machine in",
     );
@@ -47,18 +50,18 @@ export async function lookAtPostgres({ store }: Pick<Config, "store">, steps: St
   return notes.found;
 }
 
-interface Visit extends Steps {
+interface Visit extends ConnectionCheckOptions {
   sql: Sql;
   where: string;
 }
 
 async function look(notes: Notes, visit: Visit): Promise<void> {
   const { sql, where } = visit;
-  const ms = await shortestRound(() => sql`SELECT 1`);
-  if (ms <= SLOW_MS) notes.ok(`${where} answers within ${roundText(ms)}`);
+  const ms = await shortestRoundTrip(() => sql`SELECT 1`);
+  if (ms <= SLOW_MS) notes.ok(`${where} answers withTimeout ${formatMs(ms)}`);
   else {
-    notes.doubt(
-      `${where} takes ${roundText(ms)} to answer`,
+    notes.warn(
+      `${where} takes ${formatMs(ms)} to answer`,
       "Bring gateway and database nearer to each other: requests with a budget wait for it",
     );
   }
@@ -76,11 +79,11 @@ async function lookAtServer(notes: Notes, sql: Sql): Promise<void> {
       current_setting('transaction_read_only') = 'on' AS standby`;
   if (row === undefined) return;
   if (row.version >= OLDEST) notes.ok(`It is Postgres ${row.name}`);
-  else notes.doubt(`It is Postgres ${row.name}, which was never tried`, "Use version 13 or later");
-  if (row.standby) notes.wrong("It can only be read: it is a standby", "Name the primary server");
-  if (row.syncs === "off") notes.wrong("fsync is off: a crash of its machine may spoil everything", "Set fsync = on");
+  else notes.warn(`It is Postgres ${row.name}, which was never tried`, "Use version 13 or later");
+  if (row.standby) notes.error("It can only be read: it is a standby", "Name the primary server");
+  if (row.syncs === "off") notes.error("fsync is off: a crash of its machine may spoil everything", "Set fsync = on");
   if (row.commits === "off") {
-    notes.wrong("synchronous_commit is off: a crash forgets the last bills", "Take it out of the address");
+    notes.error("synchronous_commit is off: a crash forgets the last bills", "Take it out of the address");
   } else notes.ok(`What is committed stays (fsync ${row.syncs}, synchronous_commit ${row.commits})`);
 }
 
@@ -91,7 +94,7 @@ async function lookAtClock(notes: Notes, { sql, now }: Visit): Promise<void> {
   const ahead = (before + now()) / 2 - row.at;
   const text = `${(Math.abs(ahead) / 1000).toFixed(1)} s ${ahead < 0 ? "behind" : "ahead of"} the database's`;
   if (Math.abs(ahead) <= CLOCK_MS) notes.ok("Its clock agrees with this machine's");
-  else {notes.doubt(
+  else {notes.warn(
       `This machine's clock is ${text}`,
       "Let both be set over the network: leases and expiries go by them",
     );}
@@ -104,7 +107,7 @@ async function lookAtShape(notes: Notes, sql: Sql): Promise<void> {
   const [row] = await sql<{ version: number }[]>`SELECT version FROM sluice_shape`;
   const version = row?.version ?? 0;
   if (version > MIGRATIONS.length) {
-    notes.wrong(
+    notes.error(
       `Its tables are of a newer version of Sluice (shape ${version}, known up to ${MIGRATIONS.length})`,
       "Use that version, or a database of its own",
     );
@@ -130,7 +133,7 @@ async function lookAtOthers(notes: Notes, sql: Sql): Promise<void> {
     notes.ok(`Gateways on ${from} have ${connections} ${connections === 1 ? "connection" : "connections"} to it`);
   }
   if (most - used < NODE_CONNECTIONS) {
-    notes.doubt(
+    notes.warn(
       `${used} of its ${most} connections are taken`,
       `Raise max_connections: a node takes up to ${NODE_CONNECTIONS}`,
     );
@@ -144,11 +147,11 @@ async function lookAtNotifications(notes: Notes, sql: Sql): Promise<void> {
   try {
     const { unlisten } = await sql.listen(channel, () => heard.resolve());
     await sql.notify(channel, "");
-    await within(NOTIFY_MS, heard.promise);
+    await withTimeout(NOTIFY_MS, heard.promise);
     await unlisten();
     notes.ok("Its notifications arrive");
   } catch (error) {
-    notes.doubt(
+    notes.warn(
       `Its notifications do not arrive (${reasonOf(error)}): what another node changes is seen some seconds later`,
       "Connect to the server itself, or to a pooler that keeps a session together",
     );

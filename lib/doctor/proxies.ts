@@ -1,7 +1,7 @@
 /** Proxies on the way out: variables of the environment decide, which one easily forgets. */
 import { type EnvLookup, proxyFor } from "../upstreams/proxies.ts";
 import { isAddress } from "../access/networks.ts";
-import { type Finding, notesOn } from "./finding.ts";
+import { createNotes, type Finding } from "./finding.ts";
 
 /** The proxy without user and password. */
 function proxyName(proxy: string): string {
@@ -10,8 +10,8 @@ function proxyName(proxy: string): string {
 }
 
 /** Looks at the variables. */
-export function lookAtProxies(upstreams: readonly { name: string; url: string }[], env: EnvLookup): Finding[] {
-  const notes = notesOn("proxies on the way out");
+export function checkProxies(upstreams: readonly { name: string; url: string }[], env: EnvLookup): Finding[] {
+  const notes = createNotes("proxies on the way out");
   let addresses = 0;
   for (const { name, url } of upstreams) {
     const proxy = proxyFor(url, env);
@@ -20,13 +20,13 @@ export function lookAtProxies(upstreams: readonly { name: string; url: string }[
     if (isAddress(hostname.replace(/^\[(.*)\]$/, "$1"))) addresses++;
     const text = `Upstream "${name}" is reached through ${proxyName(proxy)}`;
     if (/^(localhost|127\.|10\.|192\.168\.|172\.(1[6-9]|2\d|3[01])\.|\[?::1)/.test(hostname)) {
-      notes.doubt(`${text}, although it is near (${hostname})`, `Add ${hostname} to NO_PROXY, unless it is meant so`);
+      notes.warn(`${text}, although it is near (${hostname})`, `Add ${hostname} to NO_PROXY, unless it is meant so`);
     } else notes.ok(text);
   }
   if (notes.found.length === 0 && upstreams.length > 0) notes.ok("None: every upstream is reached directly");
   const isAll = (env("NO_PROXY") ?? env("no_proxy") ?? "").split(",").map((entry) => entry.trim()).includes("*");
   if (isAll && addresses > 0) {
-    notes.doubt(
+    notes.warn(
       "NO_PROXY is *, which exempts names, and no addresses",
       "Name networks, too, or unset the proxy itself",
     );

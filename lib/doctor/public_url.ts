@@ -1,6 +1,6 @@
 /** Through whatever is in front: whether streams arrive as they are sent, and who the gateway thinks is calling. */
 import { isWithin } from "../access/networks.ts";
-import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
 /** Pieces of the paced stream, and the pause between two of them in milliseconds. */
 const PIECES = 6;
@@ -12,7 +12,7 @@ const TOGETHER_MS = PACE_MS / 2;
 const FORGED = "192.0.2.77";
 
 /** How the public side is looked at. */
-export interface Public {
+export interface PublicUrlOptions {
   /** The public address, without a slash at the end. */
   url: string;
   /** Absent: only whether it is alive is asked. */
@@ -27,11 +27,11 @@ export interface Public {
 }
 
 /** Looks at the gateway from outside. */
-export async function lookThrough(look: Public): Promise<Finding[]> {
-  const notes = notesOn(look.url);
+export async function checkPublicUrl(look: PublicUrlOptions): Promise<Finding[]> {
+  const notes = createNotes(look.url);
   if (!await isAlive(notes, look)) return notes.found;
   if (look.key === undefined) {
-    notes.doubt("Streams were not tried: there is no key", "Give one of the gateway's own with --key");
+    notes.warn("Streams were not tried: there is no key", "Give one of the gateway's own with --key");
     return notes.found;
   }
   const paced = await paceThrough(notes, look, { pauseMs: PACE_MS, pieces: PIECES });
@@ -41,17 +41,17 @@ export async function lookThrough(look: Public): Promise<Finding[]> {
   return notes.found;
 }
 
-async function isAlive(notes: Notes, { url, timeoutMs }: Public): Promise<boolean> {
+async function isAlive(notes: Notes, { url, timeoutMs }: PublicUrlOptions): Promise<boolean> {
   try {
     const response = await fetch(`${url}/healthz`, { redirect: "manual", signal: AbortSignal.timeout(timeoutMs) });
     await response.body?.cancel();
     if (response.ok && /^req_/.test(response.headers.get("x-request-id") ?? "")) return true;
-    notes.wrong(
+    notes.error(
       response.ok ? "Something else than a gateway answers there" : `/healthz answers ${response.status} there`,
       "Look at the routes of the proxy in front",
     );
   } catch (error) {
-    notes.wrong(`It cannot be reached: ${reasonOf(error)}`, "Look at its name, its certificate and the proxy in front");
+    notes.error(`It cannot be reached: ${reasonOf(error)}`, "Look at its name, its certificate and the proxy in front");
   }
   return false;
 }
@@ -75,7 +75,7 @@ interface Paced {
 /** Has the echo model answer slowly; `undefined` where it cannot, and the notes say why. */
 async function paceThrough(
   notes: Notes,
-  { url, key, model, timeoutMs }: Public,
+  { url, key, model, timeoutMs }: PublicUrlOptions,
   { pauseMs, pieces }: Pacing,
 ): Promise<Paced | undefined> {
   const begun = performance.now();
@@ -97,7 +97,7 @@ async function paceThrough(
     });
     if (response.status !== 200) {
       await response.body?.cancel();
-      notes.doubt(
+      notes.warn(
         `Streams could not be tried: ${model} answers ${response.status}`,
         'Give a key that may use it with --key, or a model with the target "echo" of "embedded" with --model',
       );
@@ -114,7 +114,7 @@ async function paceThrough(
   } catch (error) {
     // How far it came is told by the times.
     if (times.length === 0) {
-      notes.wrong(`The stream broke off before any text: ${reasonOf(error)}`, "Look at the time limits of the proxy");
+      notes.error(`The stream broke off before any text: ${reasonOf(error)}`, "Look at the time limits of the proxy");
       return undefined;
     }
   }
@@ -126,16 +126,16 @@ function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
   const groups = times.filter((time, index) => index === 0 || time - (times[index - 1] ?? 0) > TOGETHER_MS).length;
   // A pace that was not kept says that another model answered.
   if (tookMs < PACE_MS * (PIECES - 2)) {
-    notes.doubt(
+    notes.warn(
       "Streams could not be tried: the model does not keep the pace",
       'Name a model with the target "echo" of "embedded" with --model',
     );
   } else if (!whole) {
-    notes.wrong("The stream did not come to its end", "Look at the log of the proxy in front");
+    notes.error("The stream did not come to its end", "Look at the log of the proxy in front");
   } else if (groups >= PIECES - 2) {
     notes.ok("Events arrive one by one");
   } else {
-    notes.wrong(
+    notes.error(
       groups <= 1 ? "Events are held back and arrive all at once" : "Events are held back and arrive in heaps",
       "Switch buffering and compression of text/event-stream off in the proxy (nginx: proxy_buffering off)",
     );
@@ -143,7 +143,7 @@ function judgePace(notes: Notes, { times, whole, tookMs }: Paced): void {
 }
 
 /** A long silence, with nothing but keep-alives. */
-async function lookAtSilence(notes: Notes, look: Public, longMs: number): Promise<void> {
+async function lookAtSilence(notes: Notes, look: PublicUrlOptions, longMs: number): Promise<void> {
   const paced = await paceThrough(notes, look, { pauseMs: longMs, pieces: 2 });
   if (paced === undefined) return;
   const seconds = (ms: number) => `${(ms / 1000).toFixed(ms < 10_000 ? 1 : 0)} s`;
@@ -154,33 +154,33 @@ async function lookAtSilence(notes: Notes, look: Public, longMs: number): Promis
       }`,
     );
   }
-  notes.wrong(
+  notes.error(
     `A stream was cut off after ${seconds(paced.tookMs)} without text`,
     "Raise the time limit of the proxy (nginx: proxy_read_timeout 600s), or lower keep_alive_seconds",
   );
 }
 
 /** Whom the gateway takes us for; with and without a forged header. */
-async function lookAtAddress(notes: Notes, look: Public): Promise<void> {
+async function lookAtAddress(notes: Notes, look: PublicUrlOptions): Promise<void> {
   const seen = await shownAddress(look, {});
   if (seen === undefined) return;
   const own = await ownAddress(look.url);
   if (own !== undefined && isWithin(own, look.trusted)) {
-    return notes.doubt(
+    return notes.warn(
       `Whose address the gateway sees could not be tried: this machine (${own}) is one of the trusted proxies`,
       "Run the same command on another machine",
     );
   }
   const forged = await shownAddress(look, { "x-forwarded-for": FORGED });
   if (forged === FORGED) {
-    return notes.wrong(
+    return notes.error(
       "Clients can forge their address: the gateway believes an X-Forwarded-For of theirs",
       "Have the proxy append to that header or set it anew, and name only proxies in trusted_proxies",
     );
   }
   if (seen === own) return notes.ok(`The gateway sees the client's address (${seen})`);
   if (isPrivate(seen)) {
-    return notes.doubt(
+    return notes.warn(
       `The gateway takes this client for ${seen}, although it is ${own ?? "another one"}`,
       `If ${seen} is the proxy, add it to trusted_proxies, and have the proxy send X-Forwarded-For`,
     );
@@ -189,7 +189,7 @@ async function lookAtAddress(notes: Notes, look: Public): Promise<void> {
 }
 
 async function shownAddress(
-  { url, key, timeoutMs }: Public,
+  { url, key, timeoutMs }: PublicUrlOptions,
   more: Record<string, string>,
 ): Promise<string | undefined> {
   try {

@@ -4,7 +4,7 @@
 const ROUNDS = 5;
 
 /** The shortest time of a few questions, in milliseconds. */
-export async function shortestRound(ask: () => Promise<unknown>): Promise<number> {
+export async function shortestRoundTrip(ask: () => Promise<unknown>): Promise<number> {
   let shortest = Infinity;
   for (let round = 0; round < ROUNDS; round++) {
     const begun = performance.now();
@@ -15,14 +15,14 @@ export async function shortestRound(ask: () => Promise<unknown>): Promise<number
 }
 
 /** A time for people: `0.4 ms`, `12 ms`. */
-export function roundText(ms: number): string {
+export function formatMs(ms: number): string {
   return `${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
 }
 
 /** Waits at most this long, in milliseconds. @throws {Error} where it takes longer */
-export async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
+export async function withTimeout<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
+  const timer = setTimeout(() => reject(new Error(`no answer withTimeout ${timeoutMs / 1000} s`)), timeoutMs);
   try {
     return await Promise.race([promise, late]);
   } finally {

@@ -1,39 +1,39 @@
 /** What a valid configuration may still mean by mistake. */
 import { EMBEDDED_UPSTREAM } from "../catalog/embedded.ts";
 import type { Config } from "../config.ts";
-import { type Finding, notesOn } from "./finding.ts";
+import { createNotes, type Finding } from "./finding.ts";
 import { baseUrlOf } from "./host.ts";
 
 /** Looks through a configuration that loads. */
-export function lookAtSettings(config: Config, path: string | undefined): Finding[] {
-  const notes = notesOn("configuration");
+export function checkSettings(config: Config, path: string | undefined): Finding[] {
+  const notes = createNotes("configuration");
   notes.ok(path === undefined ? "There is no file: the built-in one is valid" : `"${path}" is valid`);
   const targeted = new Set(config.models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
   for (const [name, row] of Object.entries(config.upstreams)) {
     if (row.vendor === "embedded") continue;
     if (!targeted.has(name) && name !== EMBEDDED_UPSTREAM) {
-      notes.doubt(`No model has a target at upstream "${name}"`, "Add a model for it, or take the upstream out");
+      notes.warn(`No model has a target at upstream "${name}"`, "Add a model for it, or take the upstream out");
     }
     const { protocol, hostname } = new URL(baseUrlOf(row));
     if (protocol === "http:" && row.api_key !== undefined && !isLoopback(hostname)) {
-      notes.doubt(`The key of upstream "${name}" travels unencrypted to ${hostname}`, "Use an address with https");
+      notes.warn(`The key of upstream "${name}" travels unencrypted to ${hostname}`, "Use an address with https");
     }
   }
   if (!isLoopback(config.listen.hostname)) {
-    notes.doubt(
+    notes.warn(
       `It listens on ${config.listen.hostname} without TLS, so that keys of clients travel unencrypted`,
       "Make sure that only a reverse proxy with TLS can reach it",
     );
   }
   const rules = [...Object.values(config.groups), ...config.keys.map(({ rules }) => rules)];
   if (rules.some(({ ips }) => ips !== undefined) && config.trusted_proxies.length === 0) {
-    notes.doubt(
+    notes.warn(
       "There are rules about addresses, and no trusted_proxies",
       "Name the proxy in trusted_proxies if there is one: without, its address is everybody's",
     );
   }
   if (config.store.kind === "memory") {
-    notes.doubt(
+    notes.warn(
       'The store is "memory:": keys and bills end with the process',
       'Use "sqlite:PATH" for anything but a trial',
     );

@@ -4,7 +4,7 @@ import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
 import type { Config } from "../config.ts";
 import { takeOwnership } from "../store/sqlite/owner_lock.ts";
-import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
+import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
 
 /** What stands beside a database in WAL mode, and the lock of its owner. */
 const FILES = ["", "-wal", "-shm", "-owner"];
@@ -15,11 +15,11 @@ const ROOM_BYTES = 16 * 1024 * 1024;
 const LITTLE_BYTES = 1024 * 1024 * 1024;
 
 /** Looks at the store. `isServing` tells whether a gateway answers where this configuration listens. */
-export async function lookAtStore(
+export async function checkStoreFiles(
   { store }: Pick<Config, "store">,
   isServing: () => Promise<boolean>,
 ): Promise<Finding[]> {
-  const notes = notesOn("store");
+  const notes = createNotes("store");
   if (store.kind !== "sqlite") return notes.found;
   const path = resolve(store.path);
   const folder = dirname(path);
@@ -30,7 +30,7 @@ export async function lookAtStore(
       return notes.found;
     }
     if (!info.isDirectory) {
-      notes.wrong(`"${folder}" is no folder`, "Name another path as store");
+      notes.error(`"${folder}" is no folder`, "Name another path as store");
       return notes.found;
     }
     await checkModes(notes, { folder, path });
@@ -38,7 +38,7 @@ export async function lookAtStore(
     await checkOwner(notes, path, isServing);
   } catch (error) {
     const denied = error instanceof Deno.errors.NotCapable;
-    notes.wrong(
+    notes.error(
       `"${folder}" cannot be looked at: ${reasonOf(error)}`,
       denied
         ? "This program was made for other folders: keep the store in ./data or /var/lib/sluice"
@@ -62,7 +62,7 @@ async function checkModes(notes: Notes, { folder, path }: { folder: string; path
     if ((mode & 0o077) === 0) continue;
     open++;
     const bits = (mode & 0o777).toString(8).padStart(4, "0");
-    notes.doubt(`"${place}" is open to others of this machine (${bits})`, `Run chmod ${octal} on it`);
+    notes.warn(`"${place}" is open to others of this machine (${bits})`, `Run chmod ${octal} on it`);
   }
   if (open === 0) notes.ok(`"${folder}" and its files are their owner's alone`);
 }
@@ -74,7 +74,7 @@ async function checkRoom(notes: Notes, folder: string): Promise<void> {
   try {
     await Deno.writeFile(file, new Uint8Array(free === undefined ? ROOM_BYTES : 1), { createNew: true, mode: 0o600 });
   } catch (error) {
-    notes.wrong(
+    notes.error(
       `"${folder}" cannot be written to: ${reasonOf(error)}`,
       "Let the user who runs the gateway write there, and make room on the disk",
     );
@@ -85,7 +85,7 @@ async function checkRoom(notes: Notes, folder: string): Promise<void> {
   if (free === undefined) return notes.ok(`"${folder}" can be written to, at least ${ROOM_BYTES / 1024 / 1024} MiB`);
   const text = `${(free / 1024 / 1024 / 1024).toFixed(1)} GiB are free in "${folder}"`;
   if (free >= LITTLE_BYTES) return notes.ok(`It can be written to; ${text}`);
-  notes.doubt(`Only ${text}`, "Make room: where nothing can be entered in the ledger, nothing is answered");
+  notes.warn(`Only ${text}`, "Make room: where nothing can be entered in the ledger, nothing is answered");
 }
 
 /** Only where the program may ask the system, which the executable may not. */
@@ -103,7 +103,7 @@ async function checkOwner(notes: Notes, path: string, isServing: () => Promise<b
   } catch (error) {
     if (!/another gateway/.test(reasonOf(error))) throw error;
     if (await isServing()) return notes.ok("A gateway is serving from it, and answers");
-    return notes.doubt(
+    return notes.warn(
       "Another process serves from it, and nobody answers where this configuration listens",
       "End that process before the next start, or look whether it has another configuration",
     );

@@ -14,8 +14,8 @@ import {
 import { vendorOf } from "../upstreams/vendors.ts";
 import { transportKindFor } from "../upstreams/select_transport.ts";
 import { baseUrlOf, type Host } from "./host.ts";
-import { type Finding, type Notes, notesOn, reasonOf } from "./finding.ts";
-import { reach, type Steps, tlsFails } from "./connection.ts";
+import { createNotes, type Finding, type Notes, reasonOf } from "./finding.ts";
+import { checkConnection, type ConnectionCheckOptions, noteTlsFailure } from "./connection.ts";
 
 /** Largest list of models that is read, in UTF-16 code units. */
 const LIST_LENGTH = 8 * 1024 * 1024;
@@ -25,31 +25,31 @@ const SLOW_MS = 3_000;
 const NAMED = 5;
 
 /** What one upstream is looked at with. */
-export interface Look extends Steps {
+export interface UpstreamCheckOptions extends ConnectionCheckOptions {
   env: (name: string) => string | undefined;
   /** Judges what its host resolves to; absent: metadata addresses are refused. */
   guard?: AddressGuard;
 }
 
 /** What was found at one upstream. */
-export interface Looked {
+export interface UpstreamCheckResult {
   findings: Finding[];
   /** How far its clock is ahead of ours, in milliseconds; absent: it did not tell. */
   aheadMs?: number;
 }
 
 /** Looks at one upstream. `models` are the ids that targets name. */
-export async function lookAtUpstream(
+export async function checkUpstream(
   name: string,
-  { host, models, look }: { host: Host; models: readonly string[]; look: Look },
-): Promise<Looked> {
-  const notes = notesOn(`upstream ${name}`);
+  { host, models, look }: { host: Host; models: readonly string[]; look: UpstreamCheckOptions },
+): Promise<UpstreamCheckResult> {
+  const notes = createNotes(`upstream ${name}`);
   const base = baseUrlOf(host);
   tellClient(notes, { host, base, look });
   if (!await mayReach(notes, new URL(base), look)) return { findings: notes.found };
   // Behind a proxy, the way is the proxy's.
   const direct = proxyFor(base, look.env) === undefined;
-  if (direct && !await reach(notes, new URL(base), look)) return { findings: notes.found };
+  if (direct && !await checkConnection(notes, new URL(base), look)) return { findings: notes.found };
   const client = Deno.createHttpClient({ http2: false, poolMaxIdlePerHost: 0, allowHost: true });
   try {
     const probed = {
@@ -70,23 +70,26 @@ export async function lookAtUpstream(
 }
 
 /** Where requests would not go, the key does not go either. A name that cannot be found is told later. */
-async function mayReach(notes: Notes, { hostname }: URL, { guard }: Look): Promise<boolean> {
+async function mayReach(notes: Notes, { hostname }: URL, { guard }: UpstreamCheckOptions): Promise<boolean> {
   try {
     await allowedAddresses(hostname.replace(/^\[(.*)\]$/, "$1"), { guard });
   } catch (error) {
     if (!(error instanceof BlockedAddress)) return true;
-    notes.wrong(error.message, "Look at base_url and at your name servers; private_networks lists what may be reached");
+    notes.error(error.message, "Look at base_url and at your name servers; private_networks lists what may be reached");
     return false;
   }
   return true;
 }
 
 /** What carries requests there. */
-function tellClient(notes: Notes, { host, base, look }: { host: Host; base: string; look: Look }): void {
+function tellClient(
+  notes: Notes,
+  { host, base, look }: { host: Host; base: string; look: UpstreamCheckOptions },
+): void {
   const client = transportKindFor({ url: base, wanted: host.transport, env: look.env });
   const proxied = proxyFor(base, look.env) !== undefined;
   if (client === "http1" && proxied) {
-    return notes.doubt(
+    return notes.warn(
       `Requests go out over http1, past the proxy that the environment names; these looks go through it`,
       `Say "transport": "auto", unless it is meant so`,
     );
@@ -101,7 +104,7 @@ interface Visit {
   host: Host;
   probed: ProbedHost;
   models: readonly string[];
-  look: Look;
+  look: UpstreamCheckOptions;
   client: Deno.HttpClient;
 }
 
@@ -117,7 +120,7 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
     const reply = await askHost(probed, request, { client, signal, mostText: LIST_LENGTH });
     const ended = look.now();
     if (ended - begun > SLOW_MS) {
-      notes.doubt(
+      notes.warn(
         `It took ${((ended - begun) / 1000).toFixed(1)} s to answer a request for nothing`,
         "Look whether it is always so slow: clients wait as long for every first word",
       );
@@ -127,7 +130,7 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
     return { ...reply, ...(!Number.isNaN(told) && { aheadMs: told + 500 - (begun + ended) / 2 }) };
   } catch (error) {
     if (host.transport === "auto" && /NoApplicationProtocol/.test(reasonOf(error))) {
-      notes.doubt(
+      notes.warn(
         "It speaks HTTP/2 alone: requests go out over fetch, from the first refusal on",
         "Have it offer HTTP/1.1, if it is yours: that costs less, and no request is ever sent twice unseen",
       );
@@ -135,11 +138,11 @@ async function ask({ notes, host, probed, look, client }: Visit, request: ProbeR
     }
     // Older runtimes find this out no sooner.
     if (/certificate/.test(reasonOf(error))) {
-      tlsFails(notes, new URL(probed.baseUrl).host, error);
+      noteTlsFailure(notes, new URL(probed.baseUrl).host, error);
       return undefined;
     }
     const late = error instanceof DOMException && error.name === "TimeoutError";
-    notes.wrong(
+    notes.error(
       late ? `No answer within ${look.timeoutMs / 1000} s` : `No answer: ${reasonOf(error)}`,
       late ? "Look whether the address is right and the host is well" : "Look at base_url, and at what is in between",
     );
@@ -152,7 +155,7 @@ async function judge(visit: Visit, list: Heard): Promise<void> {
   if (list.status >= 300 && list.status < 400) return redirected(notes, list);
   if (mayRefuseKey(list)) return refused(visit, list);
   if (list.status === 429 || list.status >= 500) {
-    return notes.doubt(`It answers ${list.status} at the moment`, "Try again later, and look at its status page");
+    return notes.warn(`It answers ${list.status} at the moment`, "Try again later, and look at its status page");
   }
   if (list.status === 200) {
     const isOpen = host.api_key === undefined || await isPublic(visit);
@@ -179,16 +182,16 @@ async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
   if (heard.status >= 300 && heard.status < 400) return redirected(notes, heard);
   if (mayRefuseKey(heard)) return refused(visit, heard);
   if (heard.status === 404 && listStatus === 404) {
-    return notes.wrong(
+    return notes.error(
       "It answers 404 for its list of models and for its endpoint",
       "Look at base_url: a path such as /v1 may be missing",
     );
   }
   if (heard.status === 429 || heard.status >= 500) {
-    return notes.doubt(`It answers ${heard.status} at the moment`, "Try again later, and look at its status page");
+    return notes.warn(`It answers ${heard.status} at the moment`, "Try again later, and look at its status page");
   }
   if (heard.status < 300) {
-    return notes.doubt(
+    return notes.warn(
       `It answers an empty request with ${heard.status}, as hosts of models do not`,
       "Look at base_url: something else may answer there",
     );
@@ -197,9 +200,9 @@ async function tryEmpty(visit: Visit, listStatus?: number): Promise<void> {
 }
 
 function refused({ notes, host }: Visit, { status }: Heard): void {
-  if (host.api_key === undefined) notes.wrong(`It wants a key: ${status}`, "Add api_key to the upstream");
+  if (host.api_key === undefined) notes.error(`It wants a key: ${status}`, "Add api_key to the upstream");
   else {
-    notes.wrong(
+    notes.error(
       `It refuses the key: ${status}`,
       "Put a good key into its variable; every request would be answered with 502",
     );
@@ -209,7 +212,7 @@ function refused({ notes, host }: Visit, { status }: Heard): void {
 function redirected(notes: Notes, { status, location }: Heard): void {
   const url = location === null ? null : URL.parse(location);
   const to = url === null ? "elsewhere" : `${url.origin}${url.pathname}`;
-  notes.wrong(
+  notes.error(
     `It redirects (${status}) to ${to}, which is not followed: the key would be carried there`,
     "Write the address that it really has as base_url",
   );
@@ -219,7 +222,7 @@ function redirected(notes: Notes, { status, location }: Heard): void {
 function knows({ notes, host, models }: Visit, { text }: Heard): void {
   const listed = readIds(text);
   if (listed === undefined) {
-    return notes.doubt(
+    return notes.warn(
       "What it gives as its list of models is none",
       "Look at base_url: something else seems to answer there",
     );
@@ -231,7 +234,7 @@ function knows({ notes, host, models }: Visit, { text }: Heard): void {
   if (missing.length === 0) return notes.ok(`It knows every model that targets name (${models.length})`);
   const names = missing.slice(0, NAMED).map((model) => `"${model}"`).join(", ");
   const more = missing.length > NAMED ? ` and ${missing.length - NAMED} more` : "";
-  notes.doubt(
+  notes.warn(
     `Its list of ${listed.length} models does not have ${names}${more}`,
     "Look for misspelled targets; an alias may work without being listed",
   );

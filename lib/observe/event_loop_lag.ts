@@ -1,7 +1,7 @@
 /** How late the event loop is: a timer that should fire in time tells by how much it does not. */
 
 /** A watch over the event loop. */
-export interface LoopWatch {
+export interface EventLoopMonitor {
   /** Longest delay of the last 15 seconds, in milliseconds; 0 while the watch does not run. */
   readonly lagMs: number;
   /** Begins to watch. The function it returns ends that. */
@@ -16,7 +16,7 @@ const TICK_MS = 500;
 const TICKS = 30;
 
 /** A watch that does not run yet. `monotonic` in milliseconds that only grow. */
-export function createLoopWatch(monotonic: () => number): LoopWatch {
+export function createEventLoopMonitor(monotonic: () => number): EventLoopMonitor {
   const lags = new Float64Array(TICKS);
   let at = 0;
   return {

@@ -1,13 +1,13 @@
 /** Watches requests from their arrival to their end: one line of the log for each, what metrics count, and its span. */
 import type { GatewayError } from "../errors.ts";
 import type { Entry } from "../store/ledger.ts";
-import { createLoopWatch, type LoopWatch } from "./event_loop_lag.ts";
+import { createEventLoopMonitor, type EventLoopMonitor } from "./event_loop_lag.ts";
 import { endingOf, type RequestMetrics, requestMetrics, vitalMetrics, type Vitals } from "./metrics.ts";
 import { isProbe, type RequestRecord } from "./request_record.ts";
 import { createRegistry } from "./registry.ts";
-import { requestLine } from "./request_line.ts";
-import { listenTo } from "./observed_body.ts";
-import { beginTrace, endTrace, nameTrace } from "./trace.ts";
+import { requestLogLine } from "./request_line.ts";
+import { observeBody } from "./observed_body.ts";
+import { captureTraceContext, nameServerSpan, writeRequestSpan } from "./trace.ts";
 
 /** Which requests have a line: all, those that end with an error, or none. */
 export type Logged = "all" | "errors" | "none";
@@ -18,7 +18,7 @@ type Log = (
 ) => void;
 
 /** What a request is watched with. */
-export interface Watching {
+export interface ObserveOptions {
   log: Log;
   logged: Logged;
   /** Whether good answers of health and metrics have a line where all requests have one. */
@@ -26,7 +26,7 @@ export interface Watching {
 }
 
 /** What only the rest of the gateway can tell. */
-export type Surroundings = Omit<
+export type GatewayVitals = Omit<
   Vitals,
   "openRequests" | "openStreams" | "heldBytes" | "loopLag" | "linesLost" | "uptime"
 >;
@@ -34,7 +34,7 @@ export type Surroundings = Omit<
 /** Told of what happens; tells operators. */
 export interface Observer {
   /** A request has come in. */
-  began(request: { id: string; method: string }, watching: Watching): RequestRecord;
+  began(request: { id: string; method: string }, watching: ObserveOptions): RequestRecord;
   /** It is for this route. */
   routed(record: RequestRecord, route: string): void;
   /** It has failed, before its response or within it. */
@@ -55,12 +55,12 @@ export interface Observer {
   holds(bytes: () => number): void;
   /** What counts lines of the log that were lost. */
   losesLines(lines: () => number): void;
-  readonly loop: LoopWatch;
+  readonly loop: EventLoopMonitor;
   /** What is under way. */
   readonly open: { requests: number; streams: number };
   readonly uptimeMs: number;
   /** All metrics, as Prometheus reads them. */
-  metrics(surroundings: Surroundings): string;
+  metrics(surroundings: GatewayVitals): string;
 }
 
 /** Starts with nothing seen. `monotonic` in milliseconds that only grow, `now` in Unix milliseconds. */
@@ -74,11 +74,11 @@ export function createObserver({ monotonic, now }: { monotonic: () => number; no
  */
 interface Open {
   record: RequestRecord | undefined;
-  readonly watching: Watching;
+  readonly watching: ObserveOptions;
 }
 
 class RequestObserver implements Observer {
-  readonly loop: LoopWatch;
+  readonly loop: EventLoopMonitor;
   readonly #monotonic: () => number;
   readonly #now: () => number;
   readonly #registry = createRegistry();
@@ -89,16 +89,16 @@ class RequestObserver implements Observer {
   #linesLost: () => number = () => 0;
   #streams = 0;
   /** What the vitals are read from; declared at the first reading. */
-  #surroundings: Surroundings | undefined;
+  #surroundings: GatewayVitals | undefined;
 
   constructor(monotonic: () => number, now: () => number) {
     this.#monotonic = monotonic;
     this.#now = now;
     this.#begin = monotonic();
-    this.loop = createLoopWatch(monotonic);
+    this.loop = createEventLoopMonitor(monotonic);
   }
 
-  began({ id, method }: { id: string; method: string }, watching: Watching): RequestRecord {
+  began({ id, method }: { id: string; method: string }, watching: ObserveOptions): RequestRecord {
     const record: RequestRecord = {
       id,
       method,
@@ -110,7 +110,7 @@ class RequestObserver implements Observer {
       streamed: false,
       status: 0,
       waits: 1,
-      trace: beginTrace(),
+      trace: captureTraceContext(),
     };
     this.#open.set(id, { record, watching });
     return record;
@@ -118,7 +118,7 @@ class RequestObserver implements Observer {
 
   routed(record: RequestRecord, route: string): void {
     record.route = route;
-    nameTrace(record);
+    nameServerSpan(record);
   }
 
   failed(record: RequestRecord, { kind, code }: Pick<GatewayError, "kind" | "code">): void {
@@ -143,7 +143,7 @@ class RequestObserver implements Observer {
       this.#release(record);
     };
     const gave = (bytes: number) => void (record.bytesOut += bytes);
-    if (listenTo(body, { gave, over })) return body;
+    if (observeBody(body, { gave, over })) return body;
     const reader = body.getReader();
     return new ReadableStream<Uint8Array>({
       async pull(controller) {
@@ -207,13 +207,13 @@ class RequestObserver implements Observer {
     return this.#monotonic() - this.#begin;
   }
 
-  metrics(surroundings: Surroundings): string {
+  metrics(surroundings: GatewayVitals): string {
     if (this.#surroundings === undefined) this.#declare(surroundings);
     this.#surroundings = surroundings;
     return this.#registry.render();
   }
 
-  #declare(first: Surroundings): void {
+  #declare(first: GatewayVitals): void {
     // After a reload the surroundings are others; the metrics are the same.
     const around = () => this.#surroundings ?? first;
     vitalMetrics(this.#registry, {
@@ -246,11 +246,11 @@ class RequestObserver implements Observer {
     // What the client got in the end is in the entry: a stream that begins well may be left by its client.
     if (record.entry !== undefined && record.entry.status > 0) record.status = record.entry.status;
     this.#counts.count(record, ms / 1000);
-    endTrace(record, { ms, now: this.#now });
+    writeRequestSpan(record, { ms, now: this.#now });
     const { log, logged, probes } = open.watching;
     if (logged === "none") return;
     const isError = record.kind !== undefined || record.status >= 400;
     if (!isError && (logged === "errors" || !probes && isProbe(record.route))) return;
-    log(requestLine(record, { ms, ending: endingOf(record) }));
+    log(requestLogLine(record, { ms, ending: endingOf(record) }));
   }
 }

@@ -3,7 +3,7 @@ import { formatUsd } from "../billing/money.ts";
 import { endpointOf, type RequestRecord } from "./request_record.ts";
 
 /** Level, event and facts; a fact that is not known is absent. */
-export interface RequestLine {
+export interface RequestLogLine {
   level: "info" | "warn" | "error";
   event: "request";
   [fact: string]: string | number | boolean | undefined;
@@ -13,9 +13,9 @@ export interface RequestLine {
 const MOST_NAMES = 32;
 
 /** Writes the line of a request that is over. `ms`: the time it took. */
-export function requestLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLine {
+export function requestLogLine(record: RequestRecord, { ms, ending }: { ms: number; ending: string }): RequestLogLine {
   const { entry, dropped } = record;
-  const line: RequestLine = {
+  const line: RequestLogLine = {
     level: levelOf(record),
     event: "request",
     request_id: record.id,
@@ -60,7 +60,7 @@ function answeredBy({ entry }: RequestRecord): string | undefined {
 }
 
 /** The gateway's own faults are errors; those of others, and of what is too much, are warnings. */
-function levelOf({ kind, status }: RequestRecord): RequestLine["level"] {
+function levelOf({ kind, status }: RequestRecord): RequestLogLine["level"] {
   if (kind === "internal") return "error";
   return status >= 500 || kind === "upstream" || kind === "timeout" || kind === "overloaded" ? "warn" : "info";
 }

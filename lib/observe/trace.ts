@@ -7,7 +7,7 @@ import { endpointOf, type RequestRecord } from "./request_record.ts";
 type Attribute = string | number | readonly string[];
 
 /** A request to an upstream, in a trace. */
-export interface TracedCall {
+export interface CallSpan {
   /** What tells the upstream where it stands. */
   headers: Readonly<Record<string, string>>;
   /** Ends its span. Absent: there was no answer. */
@@ -57,12 +57,12 @@ const OPERATIONS: Readonly<Record<string, string>> = {
 };
 
 /** Where a request stands in its trace; `undefined` where nothing is traced. */
-export function beginTrace(): unknown {
+export function captureTraceContext(): unknown {
   return apiOf()?.context?.active();
 }
 
 /** Gives the server's own span the name and the route of the request, which it has only while there is no response. */
-export function nameTrace({ trace, method, route }: RequestRecord): void {
+export function nameServerSpan({ trace, method, route }: RequestRecord): void {
   if (trace === undefined || route === "") return;
   const span = (trace as Context).getValue(SPAN) as Span | undefined;
   span?.updateName(`${method} ${route}`);
@@ -73,7 +73,7 @@ export function nameTrace({ trace, method, route }: RequestRecord): void {
  * Begins the span of a request to an upstream, for what is not `fetch`, which has them from Deno; these are like those.
  * `undefined` where nothing is traced.
  */
-export function beginCall(address: string): TracedCall | undefined {
+export function startCallSpan(address: string): CallSpan | undefined {
   const api = apiOf();
   const context = api?.context?.active();
   const tracer = api?.trace?.getTracer("sluice");
@@ -98,7 +98,7 @@ export function beginCall(address: string): TracedCall | undefined {
 }
 
 /** Writes the span of a request that asked a model. It ends with the stream; that of the server ends with its head. */
-export function endTrace(record: RequestRecord, { ms, now }: { ms: number; now: () => number }): void {
+export function writeRequestSpan(record: RequestRecord, { ms, now }: { ms: number; now: () => number }): void {
   const { trace, entry } = record;
   if (trace === undefined || entry === undefined || entry.model === "") return;
   const tracer = apiOf()?.trace?.getTracer("sluice");

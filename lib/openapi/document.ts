@@ -118,7 +118,7 @@ const WITH_QUALITY: Readonly<Record<string, Operation>> = Object.fromEntries(
 );
 
 /** What of the configuration the description depends on. */
-export interface Described {
+export interface DocumentOptions {
   /** Whether a request for images must name its quality. */
   needsQuality: boolean;
 }
@@ -127,7 +127,7 @@ export interface Described {
  * The OpenAPI 3.1 document for clients. The admin side has one of its own: that there is an admin side is nobody's
  * business here.
  */
-export function openapiDocument({ needsQuality }: Described = { needsQuality: true }): JsonObject {
+export function openapiDocument({ needsQuality }: DocumentOptions = { needsQuality: true }): JsonObject {
   return {
     openapi: "3.1.0",
     info: {

@@ -2,7 +2,7 @@
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import { encodeText } from "../server/encode.ts";
 import { formatFrames } from "../server/sse.ts";
-import { type BodyListener, tells } from "../observe/observed_body.ts";
+import { type BodyObserver, setBodyObservable } from "../observe/observed_body.ts";
 import { turn } from "../scheduler.ts";
 import type { Frame } from "../protocols/codec.ts";
 import { wholeEnd } from "../json/surrogates.ts";
@@ -65,7 +65,7 @@ export async function pump(
   /** What is left of a long step. */
   let rest = "";
   let watch: ReaderWatch | undefined;
-  let listener: BodyListener | undefined;
+  let listener: BodyObserver | undefined;
   const told: Told<Step> = { take, fail };
 
   const body = new ReadableStream<Uint8Array>({
@@ -85,7 +85,7 @@ export async function pump(
     },
     cancel: leave,
   }, { highWaterMark: 0 });
-  tells(body, (own) => listener = own);
+  setBodyObservable(body, (own) => listener = own);
   return body;
 
   function next(): void {

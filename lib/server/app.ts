@@ -2,7 +2,7 @@
 import { ACCESS, type AccessTable } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway, LogEntry } from "../gateway.ts";
-import type { Watching } from "../observe/observer.ts";
+import type { ObserveOptions } from "../observe/observer.ts";
 import type { RequestRecord } from "../observe/request_record.ts";
 import { LONG_STEP, turn } from "../scheduler.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../protocols/error_bodies.ts";
@@ -78,7 +78,7 @@ interface Exchange extends Visit {
 /** What is the same for all requests under one gateway. */
 interface Setting {
   readonly gateway: Gateway;
-  readonly watching: Watching;
+  readonly watching: ObserveOptions;
   readonly origins: readonly string[];
   readonly limits: BodyLimits;
   /** Nothing that the admin side takes is large. */

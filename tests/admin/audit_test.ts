@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import { auditOnce } from "../../lib/admin/audit.ts";
+import { shareAudit } from "../../lib/admin/audit.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import { someEntries } from "../billing/reports/entries.ts";
@@ -23,7 +23,7 @@ Deno.test("the audit tells what it checked and that all is well", async () => {
   assertEquals(headers.get("cache-control"), "no-store");
 });
 
-Deno.test("auditOnce() runs one audit at a time, and a new one when that has ended", async () => {
+Deno.test("shareAudit() runs one audit at a time, and a new one when that has ended", async () => {
   const ledger = openMemoryStore().ledger;
   let reads = 0;
   const counted = Object.assign(Object.create(ledger), {
@@ -33,15 +33,15 @@ Deno.test("auditOnce() runs one audit at a time, and a new one when that has end
     },
   });
   const how = { now: Date.now, signal: new AbortController().signal };
-  const [report, other] = await Promise.all([auditOnce(counted, how), auditOnce(counted, how)]);
+  const [report, other] = await Promise.all([shareAudit(counted, how), shareAudit(counted, how)]);
   assert(report === other);
   const once = reads;
   assert(report.ok && once > 0);
-  assert(await auditOnce(counted, how) !== report);
+  assert(await shareAudit(counted, how) !== report);
   assertEquals(reads, 2 * once);
 });
 
-Deno.test("auditOnce() goes on while anybody waits; when the last has left it ends, and who comes then has another", async () => {
+Deno.test("shareAudit() goes on while anybody waits; when the last has left it ends, and who comes then has another", async () => {
   const ledger = openMemoryStore().ledger;
   await ledger.append(someEntries(10_000));
   let reads = 0;
@@ -55,7 +55,7 @@ Deno.test("auditOnce() goes on while anybody waits; when the last has left it en
   });
   const client = () => {
     const control = new AbortController();
-    return { control, report: auditOnce(counted, { now: Date.now, signal: control.signal }) };
+    return { control, report: shareAudit(counted, { now: Date.now, signal: control.signal }) };
   };
   const whole = (await client().report).checked.entries;
   const all = reads;
@@ -79,5 +79,5 @@ Deno.test("auditOnce() goes on while anybody waits; when the last has left it en
   assertEquals((await next.report).checked.entries, whole);
   assert(await beside.report === await next.report);
   assertEquals(reads, begun + all);
-  await assertRejects(() => auditOnce(counted, { now: Date.now, signal: last.control.signal }), DOMException);
+  await assertRejects(() => shareAudit(counted, { now: Date.now, signal: last.control.signal }), DOMException);
 });

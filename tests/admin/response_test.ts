@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { adminAnswer, longAdminAnswer } from "../../lib/admin/response.ts";
+import { adminResponse, streamedAdminResponse } from "../../lib/admin/response.ts";
 
 const item = (place: number) => ({ place, name: `ключ "${place}" 😀`, none: undefined, list: [null, [place]] });
 
-Deno.test("longAdminAnswer() says what adminAnswer() says, however long it is", async () => {
+Deno.test("streamedAdminResponse() says what adminResponse() says, however long it is", async () => {
   const long = Array.from({ length: 1001 }, (_, place) => item(place));
   const values: Record<string, object> = {
     "nothing": {},
@@ -15,7 +15,7 @@ Deno.test("longAdminAnswer() says what adminAnswer() says, however long it is", 
     "strange items": { data: Array.from({ length: 300 }, (_, at) => at % 2 === 0 ? undefined : at) },
   };
   for (const [name, value] of Object.entries(values)) {
-    const [expected, answer] = [adminAnswer(value), await longAdminAnswer(value)];
+    const [expected, answer] = [adminResponse(value), await streamedAdminResponse(value)];
     assertEquals(answer.status, expected.status);
     assertEquals([...answer.headers].filter(([each]) => each !== "content-length"), [...expected.headers], name);
     assert(await answer.text() === await expected.text(), name);

@@ -4,12 +4,12 @@ import {
   COMMANDS,
   helpText,
   type Invocation,
-  readArguments,
+  parseArguments,
   type Switch,
   UsageError,
 } from "../../lib/cli/arguments.ts";
 
-Deno.test("readArguments() finds the command, its operand and its flags", () => {
+Deno.test("parseArguments() finds the command, its operand and its flags", () => {
   const cases: [string, CommandName, string, Invocation["values"], Switch[]][] = [
     ["", "serve", "", {}, []],
     ["serve", "serve", "", {}, []],
@@ -40,12 +40,12 @@ Deno.test("readArguments() finds the command, its operand and its flags", () => 
   ];
   for (const [line, command, operand, values, switches] of cases) {
     const args = line === "" ? [] : line.split(" ");
-    const read = readArguments(args);
+    const read = parseArguments(args);
     assertEquals(read, { command, operand, values, switches: new Set(switches) }, line);
   }
 });
 
-Deno.test("readArguments() says in one line what it does not know", () => {
+Deno.test("parseArguments() says in one line what it does not know", () => {
   const cases: [string, string][] = [
     ["start", 'Unknown command "start"; known: serve, keys add'],
     ["keys", 'Unknown command "keys"; known: keys add, keys list'],
@@ -62,7 +62,7 @@ Deno.test("readArguments() says in one line what it does not know", () => {
     ["keys list --json=1", 'Cannot read the flags of "keys list"'],
   ];
   for (const [line, words] of cases) {
-    const error = assertThrows(() => readArguments(line.split(" ")), UsageError, words, line);
+    const error = assertThrows(() => parseArguments(line.split(" ")), UsageError, words, line);
     assertEquals(error.message.includes("\n"), false, line);
   }
 });

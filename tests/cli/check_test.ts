@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { doubtText } from "../../lib/cli/warnings/warning.ts";
-import { doubtsOf } from "../../lib/cli/warnings/warnings.ts";
+import { warningText } from "../../lib/cli/warnings/warning.ts";
+import { configWarnings } from "../../lib/cli/warnings/warnings.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { inFolder, run } from "./program.ts";
@@ -40,11 +40,11 @@ function keyed(row: JsonObject = {}, more: JsonObject = {}): JsonObject {
   return hosted({ api_key: { env: "HOST_KEY" }, ...row }, more);
 }
 
-function doubts(file: Json): string[] {
-  return doubtsOf(parseConfig(file, (name) => ENV[name]), NOW).map(doubtText);
+function warnings(file: Json): string[] {
+  return configWarnings(parseConfig(file, (name) => ENV[name]), NOW).map(warningText);
 }
 
-Deno.test("what is as it should be raises no doubt", () => {
+Deno.test("what is as it should be has no warnings", () => {
   const files: JsonObject[] = [
     {},
     { models: [model()] },
@@ -61,10 +61,10 @@ Deno.test("what is as it should be raises no doubt", () => {
     { store: "postgres://db/sluice", limits_store: "redis://cache", nodes: { config: "store" } },
     { models: [model({ price_changes: [{ from: "2027-01-01T00:00:00Z", prompt: "0", completion: "0" }] })] },
   ];
-  for (const file of files) assertEquals(doubts(file), [], JSON.stringify(file));
+  for (const file of files) assertEquals(warnings(file), [], JSON.stringify(file));
 });
 
-Deno.test("each doubt names the member and what to do", () => {
+Deno.test("each warning names the member and what to do", () => {
   const cases: [file: JsonObject, lines: string[]][] = [
     [hosted({}), [
       "upstreams.host.api_key: No key for a host that is not your own",
@@ -165,14 +165,14 @@ Deno.test("each doubt names the member and what to do", () => {
     [{ shutdown: { drain_seconds: 60, images_drain_seconds: 0 } }, ["shutdown.images_drain_seconds: 0 is less than"]],
   ];
   for (const [file, expected] of cases) {
-    const found = doubts(file);
+    const found = warnings(file);
     assertEquals(found.length, expected.length, found.join("\n"));
     for (const [index, line] of expected.entries()) assert(found[index]?.startsWith(line), `${line}\n${found[index]}`);
     for (const line of found) assert(!line.includes("0123456789") && !line.includes("\n"), line);
   }
 });
 
-Deno.test("check prints what would be served, with doubts as lines or JSON, and ends with 1 where there are any", () =>
+Deno.test("check prints what would be served, with warnings as lines or JSON, and ends with 1 where there are any", () =>
   inFolder(async (folder) => {
     const write = (file: JsonObject) => Deno.writeTextFile(`${folder}/sluice.jsonc`, JSON.stringify(file));
     await write({ models: [model({ targets: [ECHO] })] });
@@ -183,20 +183,20 @@ Deno.test("check prints what would be served, with doubts as lines or JSON, and 
       "  acme/one -> embedded:echo\n    USD per million tokens: prompt 1, completion 10\n",
     );
     assertStringIncludes(good.out, "  sluice/echo -> embedded:echo\n    free\n");
-    assert(!good.out.includes("Doubts"));
+    assert(!good.out.includes("Warnings"));
     await write({ ...keyed({ base_url: "http://api.example.com/v1" }) });
-    const doubtful = await run(["check"], { folder, env: ENV });
-    assertEquals(doubtful.code, 1);
-    assertStringIncludes(doubtful.out, "\nDoubts (1):\n  upstreams.host.base_url: Prompts and the key go to");
+    const warned = await run(["check"], { folder, env: ENV });
+    assertEquals(warned.code, 1);
+    assertStringIncludes(warned.out, "\nWarnings (1):\n  upstreams.host.base_url: Prompts and the key go to");
     const json = await run(["check", "--json"], { folder, env: ENV });
     assertEquals(json.code, 1);
     const told = JSON.parse(json.out);
-    assertEquals([told.path, told.models.at(0).targets, told.doubts[0].path], [
+    assertEquals([told.path, told.models.at(0).targets, told.warnings[0].path], [
       "sluice.jsonc",
       ["host:one"],
       "upstreams.host.base_url",
     ]);
-    for (const secret of Object.values(ENV)) assert(!`${json.out}${doubtful.out}`.includes(secret));
+    for (const secret of Object.values(ENV)) assert(!`${json.out}${warned.out}`.includes(secret));
   }));
 
 Deno.test("check names the stores without passwords, and a journal that cannot be written", () =>
@@ -215,7 +215,7 @@ Deno.test("check names the stores without passwords, and a journal that cannot b
     const bad = await run(["check", "--json"], { folder, env });
     assertEquals(bad.code, 1);
     const told = JSON.parse(bad.out);
-    assertEquals([told.path, told.store, told.limits_store, told.doubts.length, told.doubts[0].path], [
+    assertEquals([told.path, told.store, told.limits_store, told.warnings.length, told.warnings[0].path], [
       "SLUICE_CONFIG_TEXT",
       "postgres://sluice@db.example/sluice",
       "redis://cache.example:6380",

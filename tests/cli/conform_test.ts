@@ -81,16 +81,16 @@ Deno.test("doctor tells what is wrong, ends with 1 then, and never shows a key",
     const place = { folder, env: { ONE: secret } };
     const { code, out } = await run(["doctor"], place);
     assertEquals(code, 1);
-    assertStringIncludes(out, "wrong  upstream one: It refuses the key: 401\n       -> Put a good key");
-    assertMatch(out, /\n\n\d+ ok, 1 in doubt, 1 wrong\n$/);
+    assertStringIncludes(out, "error    upstream one: It refuses the key: 401\n         -> Put a good key");
+    assertMatch(out, /\n\n\d+ ok, 1 warning, 1 error\n$/);
     assertEquals(out.includes(secret), false);
-    const { findings, wrong } = JSON.parse((await run(["doctor", "--json"], place)).out);
-    assertEquals([wrong, findings.filter(({ level }: { level: string }) => level === "wrong").length], [1, 1]);
+    const { findings, error } = JSON.parse((await run(["doctor", "--json"], place)).out);
+    assertEquals([error, findings.filter(({ level }: { level: string }) => level === "error").length], [1, 1]);
 
     await Deno.writeTextFile(`${folder}/sluice.jsonc`, "{ nothing }");
     const broken = await run(["doctor"], { folder });
     assertEquals(broken.code, 1);
-    assertMatch(broken.out, /^wrong {2}configuration: sluice\.jsonc:1:3/);
+    assertMatch(broken.out, /^error {4}configuration: sluice\.jsonc:1:3/);
     assertEquals((await run(["doctor", "--long"], { folder })).code, 2);
   });
 });

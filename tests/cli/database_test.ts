@@ -37,7 +37,7 @@ Deno.test({
           [["explain", id], /sluice\/echo/],
           [["audit"], /Entries: +1, from 1 to 1\n(.*\n)+Everything fits/],
           [["prune"], /^Forgot 0 entries older than 90 days/],
-          [["check"], /Store: +postgres:.*\n(.*\n)*Doubts \(1\):\n +limits_store: Several nodes/, 1],
+          [["check"], /Store: +postgres:.*\n(.*\n)*Warnings \(1\):\n +limits_store: Several nodes/, 1],
           [["doctor"], /ok +store: Gateways on \S+ \S+ have \d+ connections to it/],
           [["health", "--port", new URL(gateway.origin).port], /^alive$/m],
         ];

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { readDuration, readMoment } from "../../lib/cli/duration.ts";
+import { parseDuration, parseMoment } from "../../lib/cli/duration.ts";
 
-Deno.test("readDuration() reads seconds, minutes, hours and days", () => {
+Deno.test("parseDuration() reads seconds, minutes, hours and days", () => {
   const cases: [string, number][] = [
     ["0s", 0],
     ["90s", 90_000],
@@ -10,16 +10,16 @@ Deno.test("readDuration() reads seconds, minutes, hours and days", () => {
     ["30d", 2_592_000_000],
     ["36525d", 3_155_760_000_000],
   ];
-  for (const [text, ms] of cases) assertEquals(readDuration(text), ms, text);
+  for (const [text, ms] of cases) assertEquals(parseDuration(text), ms, text);
 });
 
-Deno.test("readDuration() refuses everything else, and spans past 100 years", () => {
+Deno.test("parseDuration() refuses everything else, and spans past 100 years", () => {
   for (const text of ["", "5", "s", "-1s", "1.5h", "1w", "1 d", " 1d", "1d ", "1D", "36526d", "999999999999d", "١d"]) {
-    assertThrows(() => readDuration(text), RangeError, `Cannot read the time "${text}"`);
+    assertThrows(() => parseDuration(text), RangeError, `Cannot read the time "${text}"`);
   }
 });
 
-Deno.test("readMoment() reads a day, an exact time, or a span from now", () => {
+Deno.test("parseMoment() reads a day, an exact time, or a span from now", () => {
   const cases: [string, number][] = [
     ["30d", 2_592_005_000],
     ["0s", 5000],
@@ -30,15 +30,15 @@ Deno.test("readMoment() reads a day, an exact time, or a span from now", () => {
     ["1970-01-02T01:00:00+01:00", 86_400_000],
     ["2028-02-29", Date.UTC(2028, 1, 29)],
   ];
-  for (const [text, moment] of cases) assertEquals(readMoment(text, 5000), moment, text);
+  for (const [text, moment] of cases) assertEquals(parseMoment(text, 5000), moment, text);
 });
 
-Deno.test("readMoment() refuses everything else, days that are not in the calendar included", () => {
+Deno.test("parseMoment() refuses everything else, days that are not in the calendar included", () => {
   const cases = ["", "2027", "2027-01", "2027-02-31", "2027-13-01", "2027-01-01T25:00Z", "01/02/2027", "1", "tomorrow"];
-  for (const text of cases) assertThrows(() => readMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
+  for (const text of cases) assertThrows(() => parseMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
   // By UTC these are in the years 10000 and -1.
   for (const text of ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00+01:00"]) {
-    assertThrows(() => readMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
+    assertThrows(() => parseMoment(text, 0), RangeError, `Cannot read the moment "${text}"`);
   }
-  assertThrows(() => readMoment("5w", 0), RangeError, 'Cannot read the time "5w"');
+  assertThrows(() => parseMoment("5w", 0), RangeError, 'Cannot read the time "5w"');
 });

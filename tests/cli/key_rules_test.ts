@@ -1,10 +1,10 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { UsageError } from "../../lib/cli/arguments.ts";
-import { typedExpiry, type TypedRules, typedRules } from "../../lib/cli/key_rules.ts";
+import { type KeyRuleFlags, parseExpiry, parseKeyRules } from "../../lib/cli/key_rules.ts";
 import { type KeyRules, keyRulesSchema } from "../../lib/config.ts";
 
-function read(values: TypedRules["values"], present: KeyRules = {}, ...switches: ("report-only" | "enforce")[]) {
-  return typedRules({ values, switches: new Set(switches) }, present);
+function read(values: KeyRuleFlags["values"], present: KeyRules = {}, ...switches: ("report-only" | "enforce")[]) {
+  return parseKeyRules({ values, switches: new Set(switches) }, present);
 }
 
 const FULL: KeyRules = {
@@ -15,8 +15,8 @@ const FULL: KeyRules = {
   budget: { usd: "5", period: "week" },
 };
 
-Deno.test("typedRules() makes rules of flags", () => {
-  const cases: [TypedRules["values"], ("report-only" | "enforce")[], Record<string, unknown> | undefined][] = [
+Deno.test("parseKeyRules() makes rules of flags", () => {
+  const cases: [KeyRuleFlags["values"], ("report-only" | "enforce")[], Record<string, unknown> | undefined][] = [
     [{}, [], undefined],
     [{ group: "ops", expires: "30d" }, [], undefined],
     [{ models: "a/*, b/c" }, [], { models: ["a/*", "b/c"] }],
@@ -37,8 +37,8 @@ Deno.test("typedRules() makes rules of flags", () => {
   }
 });
 
-Deno.test("typedRules() changes of the present rules what is named", () => {
-  const cases: [TypedRules["values"], ("report-only" | "enforce")[], Partial<KeyRules>][] = [
+Deno.test("parseKeyRules() changes of the present rules what is named", () => {
+  const cases: [KeyRuleFlags["values"], ("report-only" | "enforce")[], Partial<KeyRules>][] = [
     [{ models: "b/c" }, [], { models: ["b/c"] }],
     [{ rpm: "9" }, [], { limits: { requests_per_minute: 9, concurrency: 2, report_only: true } }],
     [{ concurrency: "unset" }, ["enforce"], { limits: { requests_per_minute: 5, report_only: false } }],
@@ -60,8 +60,8 @@ Deno.test("typedRules() changes of the present rules what is named", () => {
   assertEquals(FULL.models, ["acme/*"]);
 });
 
-Deno.test("typedRules() refuses what says nothing", () => {
-  const cases: [TypedRules["values"], ("report-only" | "enforce")[], string][] = [
+Deno.test("parseKeyRules() refuses what says nothing", () => {
+  const cases: [KeyRuleFlags["values"], ("report-only" | "enforce")[], string][] = [
     [{ rpm: "many" }, [], 'Expected a whole number or "unset" after --rpm, not "many"'],
     [{ tpm: "-1" }, [], "after --tpm"],
     [{ concurrency: "1.5" }, [], "after --concurrency"],
@@ -76,7 +76,7 @@ Deno.test("typedRules() refuses what says nothing", () => {
   }
 });
 
-Deno.test("typedExpiry() is a moment, never, or not named", () => {
-  assertEquals([typedExpiry(undefined, 5), typedExpiry("unset", 5), typedExpiry("1s", 5)], [undefined, null, 1005]);
-  assertThrows(() => typedExpiry("soon", 5), UsageError, 'Cannot read the moment "soon"');
+Deno.test("parseExpiry() is a moment, never, or not named", () => {
+  assertEquals([parseExpiry(undefined, 5), parseExpiry("unset", 5), parseExpiry("1s", 5)], [undefined, null, 1005]);
+  assertThrows(() => parseExpiry("soon", 5), UsageError, 'Cannot read the moment "soon"');
 });

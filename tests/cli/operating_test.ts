@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
-import { readArguments } from "../../lib/cli/arguments.ts";
+import { parseArguments } from "../../lib/cli/arguments.ts";
 import { parseJsonc } from "../../lib/config/jsonc.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import { explainEntry } from "../../lib/billing/reports/explain.ts";
@@ -11,7 +11,7 @@ Deno.test("the commands of docs/operating.md are commands", async () => {
   const commands = (await shownCommands()).flat().map(({ command }) => command)
     .filter((command) => command.startsWith("sluice"));
   assert(commands.length > 12);
-  for (const command of commands) readArguments(command.split(" ").slice(1));
+  for (const command of commands) parseArguments(command.split(" ").slice(1));
 });
 
 Deno.test("the configuration of docs/operating.md loads", async () => {

@@ -155,11 +155,11 @@ Deno.test("keys add and change say what of a rule matches nothing, and obey", ()
     assertEquals(added.code, 0);
     assertMatch(
       added.err,
-      /^Doubt: models\[1\]: "nope\/x" matches no model: correct it, or take it out\nAdded key "ci"/,
+      /^Warning: models\[1\]: "nope\/x" matches no model: correct it, or take it out\nAdded key "ci"/,
     );
     assertMatch(added.out, /^sk-\S+\n$/);
     const changed = await run(["keys", "change", "ci", "--models", "nope/*"], { folder });
-    assertMatch(changed.err, /^Doubt: models: None of the models of group "default" is left: name some of them\n$/);
+    assertMatch(changed.err, /^Warning: models: None of the models of group "default" is left: name some of them\n$/);
     assertEquals([changed.code, (await run(["keys", "change", "ci", "--rpm", "5", "--models", "*"], { folder })).err], [
       0,
       "",

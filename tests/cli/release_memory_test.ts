@@ -1,12 +1,12 @@
 import { assertEquals } from "@std/assert";
-import { createRelease } from "../../lib/cli/release_memory.ts";
+import { createMemoryRelease } from "../../lib/cli/release_memory.ts";
 
 const MIB = 1024 * 1024;
 
 Deno.test("memory is given back when it is calm after a peak, once, and not under load or for little", () => {
   const state = { running: 0, heap: 50 * MIB, collected: 0 };
   const lines: unknown[] = [];
-  const look = createRelease({
+  const look = createMemoryRelease({
     running: () => state.running,
     heapBytes: () => state.heap,
     collect() {

@@ -1,12 +1,12 @@
 import { assertEquals, assertGreaterOrEqual, assertRejects } from "@std/assert";
-import { type EndTimes, shutDown, stopSignals } from "../../lib/cli/shutdown.ts";
+import { listenForStopSignals, shutDownServer, type ShutdownTimes } from "../../lib/cli/shutdown.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import { createRunning, type RunningKind } from "../../lib/billing/running.ts";
 import { GatewayError } from "../../lib/errors.ts";
 
 /** Times within which nothing ends by itself. */
-const PATIENT: EndTimes = { readyDelayMs: 0, drainMs: 60_000, imagesDrainMs: 60_000 };
+const PATIENT: ShutdownTimes = { readyDelayMs: 0, drainMs: 60_000, imagesDrainMs: 60_000 };
 
 const NEVER = new Promise<void>(() => {});
 
@@ -33,8 +33,8 @@ async function world(kind: RunningKind = "text") {
   const logs: LogEntry[] = [];
   const stopped: string[] = [];
   const why = new GatewayError("overloaded", "The end");
-  const end = (times: Partial<EndTimes> = {}, second = NEVER) =>
-    shutDown({
+  const end = (times: Partial<ShutdownTimes> = {}, second = NEVER) =>
+    shutDownServer({
       server,
       drain,
       running,
@@ -47,7 +47,7 @@ async function world(kind: RunningKind = "text") {
   return { finish, server, answer, logs, drain, stopped, end };
 }
 
-Deno.test("shutDown() lets open requests finish and takes no new ones", async () => {
+Deno.test("shutDownServer() lets open requests finish and takes no new ones", async () => {
   const { finish, server, answer, logs, stopped, end } = await world();
   const ended = end();
   await assertRejects(() => Deno.connect({ hostname: "127.0.0.1", port: server.addr.port }), Error);
@@ -57,8 +57,8 @@ Deno.test("shutDown() lets open requests finish and takes no new ones", async ()
   assertEquals(logs.slice(1), [{ level: "info", event: "stopped", outcome: "drained" }]);
 });
 
-Deno.test("shutDown() ends texts and images when the time of each is over", async () => {
-  const cases: [RunningKind, Partial<EndTimes>, string[]][] = [
+Deno.test("shutDownServer() ends texts and images when the time of each is over", async () => {
+  const cases: [RunningKind, Partial<ShutdownTimes>, string[]][] = [
     ["text", { drainMs: 20 }, ["texts", "all"]],
     ["images", { drainMs: 0, imagesDrainMs: 20 }, ["texts", "all"]],
     // Images never get less time than texts.
@@ -70,7 +70,7 @@ Deno.test("shutDown() ends texts and images when the time of each is over", asyn
   }
 });
 
-Deno.test("shutDown() lets images finish when the time of texts is over", async () => {
+Deno.test("shutDownServer() lets images finish when the time of texts is over", async () => {
   const { finish, answer, stopped, end } = await world("images");
   const ended = end({ drainMs: 0, imagesDrainMs: 60_000 });
   while (stopped.length === 0) await new Promise((resolve) => setTimeout(resolve, 1));
@@ -78,7 +78,7 @@ Deno.test("shutDown() lets images finish when the time of texts is over", async 
   assertEquals([await answer, await ended], ["an image", "drained"]);
 });
 
-Deno.test("shutDown() says that it is not ready before it closes, and closes when no body is arriving", async () => {
+Deno.test("shutDownServer() says that it is not ready before it closes, and closes when no body is arriving", async () => {
   const { finish, server, answer, drain, end } = await world();
   const arrived = drain.arrive();
   const ended = end({ readyDelayMs: 30 });
@@ -95,7 +95,7 @@ Deno.test("shutDown() says that it is not ready before it closes, and closes whe
   await assertRejects(connect, Error);
 });
 
-Deno.test("shutDown() waits no longer than the second signal", async () => {
+Deno.test("shutDownServer() waits no longer than the second signal", async () => {
   const { finish, server, answer, logs, stopped, end } = await world();
   assertEquals([await end({}, Promise.resolve()), stopped, logs.at(-1)?.outcome], ["cut", [], "cut"]);
   finish.resolve("whole");
@@ -103,8 +103,8 @@ Deno.test("shutDown() waits no longer than the second signal", async () => {
   await server.finished;
 });
 
-Deno.test("stopSignals() takes signals that follow at once for one", async () => {
-  const { first, second, forget } = stopSignals();
+Deno.test("listenForStopSignals() takes signals that follow at once for one", async () => {
+  const { first, second, forget } = listenForStopSignals();
   const timer = setInterval(() => Deno.kill(Deno.pid, "SIGTERM"), 10);
   await first;
   const begin = performance.now();

@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
-import { keepRunning } from "../../lib/cli/uncaught_errors.ts";
+import { logUncaughtErrors } from "../../lib/cli/uncaught_errors.ts";
 import type { LogEntry } from "../../lib/gateway.ts";
 
 /** The first entry that the guard logs after `act`. */
 async function caught(act: () => void): Promise<LogEntry> {
   const { promise, resolve } = Promise.withResolvers<LogEntry>();
-  const forget = keepRunning(resolve);
+  const forget = logUncaughtErrors(resolve);
   try {
     act();
     return await promise;

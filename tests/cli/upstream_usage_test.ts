@@ -46,9 +46,9 @@ Deno.test("usage --by upstream tells what went to upstreams, and its own CSV is 
     ]);
     await Deno.writeTextFile(`${folder}/prices.json`, '{"echo": {"prompt": "0.000005", "completion": "0.000005"}}');
     const priced = await compare("other.csv", "--prices", "prices.json", "--tolerance", "4%", "--json");
-    const { ok, lines, doubts } = JSON.parse(priced.out);
+    const { ok, lines, unverified } = JSON.parse(priced.out);
     assertEquals([priced.code, ok, lines.map(({ ours }: { ours: string }) => ours)], [0, true, ["26", "0.0002"]]);
-    assertEquals(doubts, { counted: 0, failed: 0, other_attempts: 0 });
+    assertEquals(unverified, { counted: 0, failed: 0, other_attempts: 0 });
   }));
 
 Deno.test("usage --by upstream says in one line which flags do not go together, and which file it cannot read", () =>

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { parseJsonc, placeOf } from "../../lib/config/jsonc.ts";
+import { lineAndColumnAt, parseJsonc } from "../../lib/config/jsonc.ts";
 import { JsonError } from "../../lib/json/json.ts";
 
 Deno.test("parseJsonc() reads JSON with comments and trailing commas", () => {
@@ -44,6 +44,6 @@ Deno.test("parseJsonc() names the mistake and its line and column", () => {
   ];
   for (const [text, line, column, words] of cases) {
     const error = assertThrows(() => parseJsonc(text), JsonError, words, text);
-    assertEquals(placeOf(text, error.position), { line, column }, text);
+    assertEquals(lineAndColumnAt(text, error.position), { line, column }, text);
   }
 });

@@ -1,6 +1,6 @@
 import { assertEquals, assertRejects } from "@std/assert";
 import { ConfigError } from "../../lib/config.ts";
-import { shownAddress } from "../../lib/config/address.ts";
+import { addressWithoutPassword } from "../../lib/config/address.ts";
 import { type ConfigFlags, loadConfig, type LoadedConfig } from "../../lib/config/load.ts";
 
 interface World {
@@ -69,7 +69,7 @@ Deno.test("loadConfig() puts the environment over the file and flags over both",
   const env = { SLUICE_HOSTNAME: "b", SLUICE_PORT: "2", SLUICE_STORE: "sqlite:b" };
   const seen = async (world: World) => {
     const { config } = await load(world);
-    return [config.listen.hostname, config.listen.port, shownAddress(config.store)];
+    return [config.listen.hostname, config.listen.port, addressWithoutPassword(config.store)];
   };
   assertEquals(await seen({ files }), ["a", 1, "sqlite:a"]);
   assertEquals(await seen({ files, env }), ["b", 2, "sqlite:b"]);
@@ -98,7 +98,7 @@ Deno.test("loadConfig() reports wrong flags together with mistakes of the file",
 Deno.test("loadConfig() takes the address of the limits as it takes that of the store", async () => {
   const files = { "sluice.jsonc": '{ "limits_store": "redis://file" }' };
   const env = { SLUICE_LIMITS_STORE: "rediss://:pw@env" };
-  const seen = async (world: World) => shownAddress((await load(world)).config.limits_store);
+  const seen = async (world: World) => addressWithoutPassword((await load(world)).config.limits_store);
   assertEquals(await seen({}), "memory:");
   assertEquals(await seen({ files }), "redis://file");
   assertEquals(await seen({ files, env }), "rediss://env");

@@ -1,11 +1,11 @@
 import { assert, assertEquals, assertMatch, assertRejects } from "@std/assert";
-import { createReloading, type Reloading } from "../../lib/cli/loaded_config.ts";
-import { startLive, startReloading } from "../../lib/cli/live_gateway.ts";
+import { createReloadRequests, type ReloadRequests } from "../../lib/cli/loaded_config.ts";
+import { startLiveGateway, startReloading } from "../../lib/cli/live_gateway.ts";
 import { ConfigError } from "../../lib/config.ts";
 import { type ConfigFlags, readConfig } from "../../lib/config/load.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { ConfigStoreError, createReloader, type Reloaded, type ReloadTrigger } from "../../lib/config/reloader.ts";
-import { openShared, type SharedSource } from "../../lib/config/shared_config.ts";
+import { ConfigStoreError, createReloader, type ReloadResult, type ReloadTrigger } from "../../lib/config/reloader.ts";
+import { openSharedConfig, type SharedConfigSource } from "../../lib/config/shared_config.ts";
 import { closeGateway, type Gateway } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
@@ -29,7 +29,7 @@ interface NodeOptions {
 }
 
 interface Bench {
-  source: SharedSource;
+  source: SharedConfigSource;
   lines: Record<string, unknown>[];
   write(file: JsonObject | string): void;
 }
@@ -38,7 +38,7 @@ async function openBench({ configs, file, env = {}, flags = {} }: NodeOptions): 
   let text = textOf(file);
   const lines: Record<string, unknown>[] = [];
   const secrets = new Map(Object.entries({ ADMIN_KEY, ...env }));
-  const source = await openShared({
+  const source = await openSharedConfig({
     configs,
     find: () => Promise.resolve({ text, path: "sluice.jsonc" }),
     read: (text, change) =>
@@ -233,19 +233,19 @@ Deno.test("reloads that are asked for together come to the one that asks for mos
 /** Reloads that fail as they are told, and what was asked for. */
 function scripted(answers: Partial<Record<ReloadTrigger, ("away" | "refused" | "done")[]>>): {
   asked: ReloadTrigger[];
-  reloading: Reloading;
+  reloading: ReloadRequests;
 } {
   const asked: ReloadTrigger[] = [];
-  const outcomes: Record<"away" | "refused" | "done", Reloaded> = {
+  const outcomes: Record<"away" | "refused" | "done", ReloadResult> = {
     away: { outcome: "refused", problems: ["away"], isAway: true },
     refused: { outcome: "refused", problems: ["no"] },
     done: { outcome: "changed", ignored: [] },
   };
-  const reload = (trigger: ReloadTrigger): Promise<Reloaded> => {
+  const reload = (trigger: ReloadTrigger): Promise<ReloadResult> => {
     asked.push(trigger);
     return Promise.resolve(outcomes[answers[trigger]?.shift() ?? "done"]);
   };
-  return { asked, reloading: createReloading({ reload }, 1) };
+  return { asked, reloading: createReloadRequests({ reload }, 1) };
 }
 
 async function until(isSo: () => boolean | Promise<boolean>, what: string): Promise<void> {
@@ -302,7 +302,7 @@ async function startNode(options: NodeOptions): Promise<Node> {
   const lines: Record<string, unknown>[] = [];
   const log = (line: Record<string, unknown>) => void lines.push(line);
   const secrets = new Map(Object.entries({ ADMIN_KEY, ...options.env }));
-  const source = await openShared({
+  const source = await openSharedConfig({
     configs,
     find: async () => ({ text: await Deno.readTextFile(path), path }),
     read: (text, change) =>
@@ -311,7 +311,7 @@ async function startNode(options: NodeOptions): Promise<Node> {
   });
   const shared = { configs, reach: () => ({ up: true, downMs: 0, waiting: 0 }) };
   const store = { ...openMemoryStore(), shared };
-  const gateway = startLive({ ...source, store, now: Date.now, log });
+  const gateway = startLiveGateway({ ...source, store, now: Date.now, log });
   const deafen = startReloading(gateway(), path);
   const app = createApp({ routes, surface: "both", gateway });
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));

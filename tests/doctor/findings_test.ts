@@ -1,12 +1,12 @@
 import { assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
-import { lookAtClock } from "../../lib/doctor/clock.ts";
-import { type Finding, notesOn, withoutSecrets } from "../../lib/doctor/finding.ts";
+import { checkClock } from "../../lib/doctor/clock.ts";
+import { createNotes, type Finding, withoutSecrets } from "../../lib/doctor/finding.ts";
 import { rememberSecret } from "../../lib/secret.ts";
-import { lookAtStore } from "../../lib/doctor/store_files.ts";
-import { lookAtProxies } from "../../lib/doctor/proxies.ts";
-import { tellCertificate } from "../../lib/doctor/connection.ts";
-import { lookAtSettings } from "../../lib/doctor/settings.ts";
-import { examine } from "../../lib/doctor/run_checks.ts";
+import { checkStoreFiles } from "../../lib/doctor/store_files.ts";
+import { checkProxies } from "../../lib/doctor/proxies.ts";
+import { noteCertificate } from "../../lib/doctor/connection.ts";
+import { checkSettings } from "../../lib/doctor/settings.ts";
+import { runChecks } from "../../lib/doctor/run_checks.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { takeOwnership } from "../../lib/store/sqlite/owner_lock.ts";
@@ -19,15 +19,15 @@ function lines(findings: readonly Finding[]): string[] {
   return findings.map(({ level, what }) => `${level}: ${what}`);
 }
 
-Deno.test("a clock more than 5 s away from the upstreams' is in doubt; one upstream that differs alone is not", () => {
+Deno.test("a clock more than 5 s away from the upstreams' is a warning; one upstream that differs alone is not", () => {
   const cases: [number[], string][] = [
     [[], ""],
     [[0, 4_900], "ok: It agrees with the upstreams (2 asked)"],
-    [[60_000, 61_000, 0], "doubt: This machine's clock is 60.0 s behind the upstreams"],
-    [[-60_000], "doubt: This machine's clock is 60.0 s ahead of the upstreams"],
+    [[60_000, 61_000, 0], "warning: This machine's clock is 60.0 s behind the upstreams"],
+    [[-60_000], "warning: This machine's clock is 60.0 s ahead of the upstreams"],
     [[0, 0, 99_000], "ok: It agrees with the upstreams (3 asked)"],
   ];
-  for (const [ahead, line] of cases) assertEquals(lines(lookAtClock(ahead))[0] ?? "", line);
+  for (const [ahead, line] of cases) assertEquals(lines(checkClock(ahead))[0] ?? "", line);
 });
 
 Deno.test("a clock that is off is found through an upstream", async () => {
@@ -37,43 +37,43 @@ Deno.test("a clock that is off is found through an upstream", async () => {
     () => undefined,
   );
   const look = { config, env: () => undefined, timeoutMs: 5_000, isServing: () => Promise.resolve(false) };
-  const right = await examine({ ...look, now: Date.now });
+  const right = await runChecks({ ...look, now: Date.now });
   assertEquals(right.filter(({ about }) => about === "clock").map(({ level }) => level), ["ok"]);
-  const off = await examine({ ...look, now: () => Date.now() + 60_000 });
+  const off = await runChecks({ ...look, now: () => Date.now() + 60_000 });
   assertMatch(
     lines(off.filter(({ about }) => about === "clock"))[0] ?? "",
-    /^doubt: .* \d\d\.\d s ahead of the upstreams/,
+    /^warning: .* \d\d\.\d s ahead of the upstreams/,
   );
 });
 
-Deno.test("a certificate that ends soon is in doubt", () => {
+Deno.test("a certificate that ends soon is a warning", () => {
   const certificate = (validTo: string | undefined) => {
-    const notes = notesOn("x");
-    tellCertificate(notes, { text: "It answers", version: "TLSv1.3", validTo, now: () => Date.UTC(2026, 0, 1) });
+    const notes = createNotes("x");
+    noteCertificate(notes, { text: "It answers", version: "TLSv1.3", validTo, now: () => Date.UTC(2026, 0, 1) });
     return lines(notes.found)[0];
   };
   assertEquals(
     certificate("Jan 10 00:00:00 2026 GMT"),
-    "doubt: It answers, with TLSv1.3, certificate until 2026-01-10: 9 days",
+    "warning: It answers, with TLSv1.3, certificate until 2026-01-10: 9 days",
   );
   assertEquals(certificate("Jan 30 00:00:00 2026 GMT"), "ok: It answers, with TLSv1.3, certificate until 2026-01-30");
   assertEquals(certificate(undefined), "ok: It answers, with TLSv1.3");
 });
 
-Deno.test("proxies are told without their passwords, and one for a near host is in doubt", () => {
+Deno.test("proxies are told without their passwords, and one for a near host is a warning", () => {
   const hosts = [{ name: "far", url: "https://api.test/v1" }, { name: "near", url: "http://10.0.0.7:8000/v1" }];
   const look = (more: Record<string, string>) => {
     const env: Record<string, string> = { ALL_PROXY: "http://ann:secret@proxy.test:3128", ...more };
-    return lines(lookAtProxies(hosts, (name) => env[name]));
+    return lines(checkProxies(hosts, (name) => env[name]));
   };
   const far = 'ok: Upstream "far" is reached through http://proxy.test:3128';
-  const near = 'doubt: Upstream "near" is reached through http://proxy.test:3128, although it is near (10.0.0.7)';
+  const near = 'warning: Upstream "near" is reached through http://proxy.test:3128, although it is near (10.0.0.7)';
   assertEquals(look({}), [far, near]);
-  assertEquals(look({ NO_PROXY: "*" }), [near, "doubt: NO_PROXY is *, which exempts names, and no addresses"]);
+  assertEquals(look({ NO_PROXY: "*" }), [near, "warning: NO_PROXY is *, which exempts names, and no addresses"]);
   assertEquals(look({ NO_PROXY: "*, 10.0.0.0/8" }), ["ok: None: every upstream is reached directly"]);
 });
 
-Deno.test("a valid configuration may be in doubt", () => {
+Deno.test("a valid configuration may have warnings", () => {
   const cases: [JsonObject, RegExp][] = [
     [{ upstreams: { a: { vendor: "openai", api_key: { env: "K" } } } }, /No model has a target at upstream "a"/],
     [
@@ -85,13 +85,13 @@ Deno.test("a valid configuration may be in doubt", () => {
     [{ store: "memory:" }, /keys and bills end with the process/],
   ];
   for (const [file, form] of cases) {
-    const doubts = lookAtSettings(parseConfig(file, () => KEY), "f.jsonc").filter(({ level }) => level === "doubt");
-    assertEquals(doubts.filter(({ what }) => form.test(what)).length, 1, JSON.stringify(doubts));
+    const warnings = checkSettings(parseConfig(file, () => KEY), "f.jsonc").filter(({ level }) => level === "warning");
+    assertEquals(warnings.filter(({ what }) => form.test(what)).length, 1, JSON.stringify(warnings));
   }
   const near = { upstreams: { a: { vendor: "vllm", base_url: "http://127.0.0.1:1/v1", api_key: { env: "K" } } } };
-  assertEquals(lines(lookAtSettings(parseConfig(near, () => KEY), undefined)), [
+  assertEquals(lines(checkSettings(parseConfig(near, () => KEY), undefined)), [
     "ok: There is no file: the built-in one is valid",
-    'doubt: No model has a target at upstream "a"',
+    'warning: No model has a target at upstream "a"',
   ]);
 });
 
@@ -99,7 +99,7 @@ Deno.test("files of the store: modes, room and owner", async () => {
   await inFolder(async (folder) => {
     const stopped = () => Promise.resolve(false);
     const store = { kind: "sqlite", path: `${folder}/data/sluice.db` } as const;
-    assertEquals(lines(await lookAtStore({ store }, stopped)), [
+    assertEquals(lines(await checkStoreFiles({ store }, stopped)), [
       `ok: "${folder}/data" is not there yet; it is made at the first start`,
     ]);
     await Deno.mkdir(`${folder}/data`, { mode: 0o755 });
@@ -107,10 +107,10 @@ Deno.test("files of the store: modes, room and owner", async () => {
     await Deno.chmod(`${folder}/data/sluice.db`, 0o640);
     await Deno.writeTextFile(`${folder}/data/sluice.db-owner`, "");
     await Deno.chmod(`${folder}/data/sluice.db-owner`, 0o600);
-    const open = await lookAtStore({ store }, stopped);
+    const open = await checkStoreFiles({ store }, stopped);
     assertEquals(lines(open).slice(0, 2), [
-      `doubt: "${folder}/data" is open to others of this machine (0755)`,
-      `doubt: "${folder}/data/sluice.db" is open to others of this machine (0640)`,
+      `warning: "${folder}/data" is open to others of this machine (0755)`,
+      `warning: "${folder}/data/sluice.db" is open to others of this machine (0640)`,
     ]);
     assertEquals(open[0]?.advice, "Run chmod 0700 on it");
     assertMatch(lines(open)[2] ?? "", /can be written to/);
@@ -119,14 +119,17 @@ Deno.test("files of the store: modes, room and owner", async () => {
     await Deno.chmod(`${folder}/data`, 0o700);
     await Deno.chmod(`${folder}/data/sluice.db`, 0o600);
     assertEquals(
-      lines(await lookAtStore({ store }, stopped))[0],
+      lines(await checkStoreFiles({ store }, stopped))[0],
       `ok: "${folder}/data" and its files are their owner's alone`,
     );
 
     const owner = takeOwnership(`${folder}/data/sluice.db-owner`);
-    assertMatch(lines(await lookAtStore({ store }, stopped)).at(-1) ?? "", /^doubt: Another process serves from it/);
+    assertMatch(
+      lines(await checkStoreFiles({ store }, stopped)).at(-1) ?? "",
+      /^warning: Another process serves from it/,
+    );
     assertEquals(
-      lines(await lookAtStore({ store }, () => Promise.resolve(true))).at(-1),
+      lines(await checkStoreFiles({ store }, () => Promise.resolve(true))).at(-1),
       "ok: A gateway is serving from it, and answers",
     );
     owner.close();
@@ -134,7 +137,7 @@ Deno.test("files of the store: modes, room and owner", async () => {
     const left = (await Array.fromAsync(Deno.readDir(`${folder}/data`))).map(({ name }) => name);
     assertEquals(left.sort(), ["sluice.db", "sluice.db-owner"]);
     const file = { kind: "sqlite", path: `${folder}/data/sluice.db/more.db` } as const;
-    assertMatch(lines(await lookAtStore({ store: file }, stopped))[0] ?? "", /^wrong: .* is no folder$/);
+    assertMatch(lines(await checkStoreFiles({ store: file }, stopped))[0] ?? "", /^error: .* is no folder$/);
   });
 });
 
@@ -142,17 +145,17 @@ Deno.test({
   name: "a folder that cannot be written to is wrong",
   ignore: Deno.build.os !== "linux",
   async fn() {
-    const found = await lookAtStore(
+    const found = await checkStoreFiles(
       { store: { kind: "sqlite", path: "/proc/self/sluice.db" } },
       () => Promise.resolve(false),
     );
-    assertEquals(found.filter(({ level }) => level === "wrong").length, 1);
-    assertStringIncludes(lines(found).join("\n"), 'wrong: "/proc/self" cannot be written to');
+    assertEquals(found.filter(({ level }) => level === "error").length, 1);
+    assertStringIncludes(lines(found).join("\n"), 'error: "/proc/self" cannot be written to');
   },
 });
 
 Deno.test("no finding shows a secret", () => {
-  const finding: Finding = { about: "x", level: "wrong", what: `It said ${KEY}`, advice: `Not ${KEY}` };
+  const finding: Finding = { about: "x", level: "error", what: `It said ${KEY}`, advice: `Not ${KEY}` };
   rememberSecret(KEY);
   assertEquals(withoutSecrets([finding]), [{ ...finding, what: "It said [key]", advice: "Not [key]" }]);
 });

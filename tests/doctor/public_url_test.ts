@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
-import { lookThrough, type Public } from "../../lib/doctor/public_url.ts";
+import { checkPublicUrl, type PublicUrlOptions } from "../../lib/doctor/public_url.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { startGateway, type TestGateway } from "../upstreams/gateway.ts";
 
@@ -77,8 +77,8 @@ function gatewayOf(file: JsonObject = {}): TestGateway {
   return startGateway(file, { now: Date.now });
 }
 
-async function look(url: string, { key }: TestGateway["key"], more: Partial<Public> = {}): Promise<string[]> {
-  const found = await lookThrough({ url, key, model: "sluice/echo", trusted: [], timeoutMs: 5_000, ...more });
+async function look(url: string, { key }: TestGateway["key"], more: Partial<PublicUrlOptions> = {}): Promise<string[]> {
+  const found = await checkPublicUrl({ url, key, model: "sluice/echo", trusted: [], timeoutMs: 5_000, ...more });
   for (const { level, advice } of found) assertEquals(advice === undefined, level === "ok");
   return found.map(({ level, what }) => `${level}: ${what}`);
 }
@@ -92,8 +92,8 @@ Deno.test("streams that come one by one are told from those that are held back",
   const [own, passed, heaped, buffered] = await Promise.all(urls.map((url) => look(url, gateway.key)));
   assertEquals(own, ["ok: Events arrive one by one", "ok: The gateway sees the client's address (127.0.0.1)"]);
   assertEquals(passed?.[0], "ok: Events arrive one by one");
-  assertEquals(heaped?.[0], "wrong: Events are held back and arrive in heaps");
-  assertEquals(buffered?.[0], "wrong: Events are held back and arrive all at once");
+  assertEquals(heaped?.[0], "error: Events are held back and arrive in heaps");
+  assertEquals(buffered?.[0], "error: Events are held back and arrive all at once");
 });
 
 Deno.test("a long silence survives thanks to keep-alives, or is told with the time it lasted", async () => {
@@ -107,7 +107,7 @@ Deno.test("a long silence survives thanks to keep-alives, or is told with the ti
     kept?.at(-1) ?? "",
     /^ok: A stream survives 2.6 s without text; the longest silence on the way was 1\.\d s$/,
   );
-  assertMatch(cut?.at(-1) ?? "", /^wrong: A stream was cut off after \d\.\d s without text$/);
+  assertMatch(cut?.at(-1) ?? "", /^error: A stream was cut off after \d\.\d s without text$/);
 });
 
 Deno.test("whose address the gateway sees is told", async () => {
@@ -127,25 +127,25 @@ Deno.test("whose address the gateway sees is told", async () => {
     look(silent.url, plain.key),
   ]);
   assertEquals(right?.[1], "ok: The gateway sees the client's address (::1)");
-  assertMatch(forged?.[1] ?? "", /^wrong: Clients can forge their address/);
-  assertEquals(proxy?.[1], "doubt: The gateway takes this client for 127.0.0.1, although it is ::1");
+  assertMatch(forged?.[1] ?? "", /^error: Clients can forge their address/);
+  assertEquals(proxy?.[1], "warning: The gateway takes this client for 127.0.0.1, although it is ::1");
   const near = await look(trusting.url, trusting.key, { trusted: ["127.0.0.1"] });
-  assertMatch(near[1] ?? "", /^doubt: Whose address the gateway sees could not be tried/);
+  assertMatch(near[1] ?? "", /^warning: Whose address the gateway sees could not be tried/);
 });
 
 Deno.test("what cannot be tried is told", async () => {
   await using gateway = gatewayOf();
-  assertEquals(await lookThrough({ url: gateway.url, model: "sluice/echo", trusted: [], timeoutMs: 5_000 }), [{
+  assertEquals(await checkPublicUrl({ url: gateway.url, model: "sluice/echo", trusted: [], timeoutMs: 5_000 }), [{
     about: gateway.url,
-    level: "doubt",
+    level: "warning",
     what: "Streams were not tried: there is no key",
     advice: "Give one of the gateway's own with --key",
   }]);
   const refused = await look(gateway.url, { id: "", key: "sk-wrong" });
-  assertMatch(refused[0] ?? "", /^doubt: Streams could not be tried: sluice\/echo answers 401$/);
+  assertMatch(refused[0] ?? "", /^warning: Streams could not be tried: sluice\/echo answers 401$/);
   await using other = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, () => new Response("hello"));
   const elsewhere = await look(`http://127.0.0.1:${other.addr.port}`, gateway.key);
-  assertEquals(elsewhere, ["wrong: Something else than a gateway answers there"]);
+  assertEquals(elsewhere, ["error: Something else than a gateway answers there"]);
   await using missing = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen() {} },
     () => new Response(null, { status: 404 }),

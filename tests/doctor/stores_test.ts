@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertMatch } from "@std/assert";
 import { Redis } from "ioredis";
-import { readLimitsAddress, readStoreAddress } from "../../lib/config/address.ts";
+import { parseLimitsAddress, parseStoreAddress } from "../../lib/config/address.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { examine } from "../../lib/doctor/run_checks.ts";
+import { runChecks } from "../../lib/doctor/run_checks.ts";
 import type { Finding } from "../../lib/doctor/finding.ts";
-import { lookAtJournal } from "../../lib/doctor/journal.ts";
-import { lookAtPostgres } from "../../lib/doctor/postgres.ts";
-import { lookAtRedis } from "../../lib/doctor/redis.ts";
+import { checkJournal } from "../../lib/doctor/journal.ts";
+import { checkPostgres } from "../../lib/doctor/postgres.ts";
+import { checkRedis } from "../../lib/doctor/redis.ts";
 import { connect, migrate } from "../../lib/store/postgres/client.ts";
 import { MIGRATIONS } from "../../lib/store/postgres/migrations.ts";
 import { Secret } from "../../lib/secret.ts";
@@ -21,11 +21,11 @@ function lines(findings: readonly Finding[]): string[] {
 }
 
 function lookAtDatabase(url: string, steps = STEPS): Promise<Finding[]> {
-  return lookAtPostgres({ store: readStoreAddress(url) }, steps);
+  return checkPostgres({ store: parseStoreAddress(url) }, steps);
 }
 
 function lookAtLimits(url: string, steps = STEPS): Promise<Finding[]> {
-  return lookAtRedis({ limits_store: readLimitsAddress(url), nodes: NODES }, steps);
+  return checkRedis({ limits_store: parseLimitsAddress(url), nodes: NODES }, steps);
 }
 
 /** A port where nobody listens. */
@@ -37,18 +37,18 @@ function closedPort(): number {
 Deno.test("stores that are not shared are not looked at as such", async () => {
   assertEquals(await lookAtDatabase("sqlite:./none.db"), []);
   assertEquals(await lookAtLimits("memory:"), []);
-  assertEquals(lookAtJournal({ store: { kind: "memory" }, nodes: NODES }), []);
+  assertEquals(checkJournal({ store: { kind: "memory" }, nodes: NODES }), []);
 });
 
 Deno.test("a server that is not there is wrong, within the time that there is", async () => {
   const port = closedPort();
   assertMatch(
     lines(await lookAtDatabase(`postgres://sluice@127.0.0.1:${port}/s`)).join("\n"),
-    /^wrong: postgres:\/\/sluice@127\.0\.0\.1:\d+\/s cannot be used: [^\n]+$/,
+    /^error: postgres:\/\/sluice@127\.0\.0\.1:\d+\/s cannot be used: [^\n]+$/,
   );
   assertMatch(
     lines(await lookAtLimits(`redis://127.0.0.1:${port}`)).join("\n"),
-    /^wrong: redis:\/\/127\.0\.0\.1:\d+ cannot be used: [^\n]+$/,
+    /^error: redis:\/\/127\.0\.0\.1:\d+ cannot be used: [^\n]+$/,
   );
 });
 
@@ -56,7 +56,7 @@ Deno.test("a server that says nothing is given up in time", async () => {
   using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   const place = `127.0.0.1:${listener.addr.port}`;
   const steps = { ...STEPS, timeoutMs: 200 };
-  const form = /^wrong: .* cannot be used: no answer within 0.2 s$/;
+  const form = /^error: .* cannot be used: no answer within 0.2 s$/;
   assertMatch(lines(await lookAtDatabase(`postgres://sluice@${place}/s`, steps)).join("\n"), form);
   assertMatch(lines(await lookAtLimits(`redis://${place}`, steps)).join("\n"), form);
 });
@@ -87,7 +87,7 @@ Deno.test({
       assert(used.some((line) => /^ok: Gateways on .* have 1 connection to it$/.test(line)), used.join("\n"));
       await sql`UPDATE sluice_shape SET version = ${MIGRATIONS.length + 1}`;
       const newer = lines(await lookAtDatabase(database.url));
-      assert(newer.some((line) => line.startsWith("wrong: Its tables are of a newer version")), newer.join("\n"));
+      assert(newer.some((line) => line.startsWith("error: Its tables are of a newer version")), newer.join("\n"));
       await sql`UPDATE sluice_shape SET version = 0`;
       const older = lines(await lookAtDatabase(database.url));
       assert(older.includes(`ok: Its tables are of shape 0; the next start brings them to ${MIGRATIONS.length}`));
@@ -103,10 +103,10 @@ Deno.test({
   async fn() {
     await using database = await freshDatabase();
     const cases: [string, Partial<typeof STEPS>, RegExp][] = [
-      ["", { now: () => Date.now() + 60_000 }, /^doubt: This machine's clock is \d\d\.\d s ahead of the database's$/],
-      ["", { now: () => Date.now() - 60_000 }, /^doubt: This machine's clock is \d\d\.\d s behind the database's$/],
-      ["?synchronous_commit=off", {}, /^wrong: synchronous_commit is off/],
-      ["?default_transaction_read_only=on", {}, /^wrong: It can only be read/],
+      ["", { now: () => Date.now() + 60_000 }, /^warning: This machine's clock is \d\d\.\d s ahead of the database's$/],
+      ["", { now: () => Date.now() - 60_000 }, /^warning: This machine's clock is \d\d\.\d s behind the database's$/],
+      ["?synchronous_commit=off", {}, /^error: synchronous_commit is off/],
+      ["?default_transaction_read_only=on", {}, /^error: It can only be read/],
     ];
     for (const [parameters, steps, form] of cases) {
       const found = lines(await lookAtDatabase(database.url + parameters, { ...STEPS, ...steps }));
@@ -131,15 +131,15 @@ Deno.test({
     const redis = new Redis(server.url);
     try {
       await redis.config("SET", "maxmemory-policy", "allkeys-lru");
-      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^doubt: maxmemory-policy is allkeys-lru/);
+      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^warning: maxmemory-policy is allkeys-lru/);
       await redis.config("SET", "maxmemory", "100mb");
-      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^wrong: maxmemory-policy is allkeys-lru/);
+      assertMatch(lines(await lookAtLimits(server.url)).at(-1) ?? "", /^error: maxmemory-policy is allkeys-lru/);
       await redis.config("SET", "requirepass", "hunter2-hunter2");
     } finally {
       await redis.quit();
     }
     const [line, ...more] = lines(await lookAtLimits(server.url));
-    assertMatch(line ?? "", /^wrong: redis:.* cannot be used: .*NOAUTH/);
+    assertMatch(line ?? "", /^error: redis:.* cannot be used: .*NOAUTH/);
     assertEquals(more, []);
   },
 });
@@ -152,11 +152,11 @@ Deno.test("no finding shows the password of a store", async () => {
   };
   const config = {
     ...parseConfig({ nodes: { journal: null } }),
-    store: readStoreAddress(env.SLUICE_STORE ?? ""),
-    limits_store: readLimitsAddress(env.SLUICE_LIMITS_STORE ?? ""),
+    store: parseStoreAddress(env.SLUICE_STORE ?? ""),
+    limits_store: parseLimitsAddress(env.SLUICE_LIMITS_STORE ?? ""),
   };
-  const found = await examine({ config, env: () => undefined, isServing: () => Promise.resolve(false), ...STEPS });
-  const about = new Set(found.filter(({ level }) => level === "wrong").map(({ about }) => about));
+  const found = await runChecks({ config, env: () => undefined, isServing: () => Promise.resolve(false), ...STEPS });
+  const about = new Set(found.filter(({ level }) => level === "error").map(({ about }) => about));
   assertEquals([...about].sort(), ["limits_store", "store"]);
   assertEquals(JSON.stringify(found).includes("hunter2"), false);
 });
@@ -164,13 +164,13 @@ Deno.test("no finding shows the password of a store", async () => {
 Deno.test("the journal is looked at where it will be", () =>
   inFolder(async (folder) => {
     const look = (journal: string | null) =>
-      lines(lookAtJournal({ store: readStoreAddress("postgres://db/s"), nodes: { ...NODES, journal } }));
+      lines(checkJournal({ store: parseStoreAddress("postgres://db/s"), nodes: { ...NODES, journal } }));
     const path = `${folder}/new/folder/journal`;
     assertEquals(look(path), [`ok: "${path}" can be written to`]);
     await Deno.writeTextFile(`${folder}/file`, "");
-    assertMatch(look(`${folder}/file/journal`)[0] ?? "", /^wrong: ".*" cannot be written to: /);
-    assertEquals(look(folder), [`wrong: "${folder}" cannot be written to: there is a folder of this name`]);
-    assertMatch(look(null)[0] ?? "", /^doubt: There is no journal/);
-    if (Deno.build.os === "linux") assertMatch(look("/proc/journal")[0] ?? "", /^wrong: "\/proc\/journal" cannot be/);
+    assertMatch(look(`${folder}/file/journal`)[0] ?? "", /^error: ".*" cannot be written to: /);
+    assertEquals(look(folder), [`error: "${folder}" cannot be written to: there is a folder of this name`]);
+    assertMatch(look(null)[0] ?? "", /^warning: There is no journal/);
+    if (Deno.build.os === "linux") assertMatch(look("/proc/journal")[0] ?? "", /^error: "\/proc\/journal" cannot be/);
     assertEquals((await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name), ["file"]);
   }));

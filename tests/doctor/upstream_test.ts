@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "@std/assert";
 import type { Finding } from "../../lib/doctor/finding.ts";
 import type { Host } from "../../lib/doctor/host.ts";
-import { lookAtUpstream, type Looked } from "../../lib/doctor/upstream.ts";
+import { checkUpstream, type UpstreamCheckResult } from "../../lib/doctor/upstream.ts";
 import { parseConfig } from "../../lib/config/parse.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { json, type Played, type Script, startScripted } from "../upstreams/scripted.ts";
@@ -15,8 +15,8 @@ function hostOf(row: JsonObject): Host {
   return host;
 }
 
-function look(host: Host, { models = ["one"], timeoutMs = 5_000 } = {}): Promise<Looked> {
-  return lookAtUpstream("host", { host, models, look: { env: () => undefined, now: Date.now, timeoutMs } });
+function look(host: Host, { models = ["one"], timeoutMs = 5_000 } = {}): Promise<UpstreamCheckResult> {
+  return checkUpstream("host", { host, models, look: { env: () => undefined, now: Date.now, timeoutMs } });
 }
 
 function lines(findings: readonly Finding[]): string[] {
@@ -47,23 +47,23 @@ const CASES: Case[] = [
   {
     name: "a refused key",
     play: () => refusal,
-    says: ["wrong: It refuses the key: 401"],
+    says: ["error: It refuses the key: 401"],
   },
   {
     name: "a forbidden key",
     play: () => json({}, { status: 403 }),
-    says: ["wrong: It refuses the key: 403"],
+    says: ["error: It refuses the key: 403"],
   },
   {
     name: "an unknown model",
     models: ["one", "three"],
     play: (request) => hasKey(request) ? json(LIST) : refusal,
-    says: ["ok: It takes the key", 'doubt: Its list of 2 models does not have "three"'],
+    says: ["ok: It takes the key", 'warning: Its list of 2 models does not have "three"'],
   },
   {
     name: "a list that is open to everybody, and a refused key",
     play: ({ method }) => method === "GET" ? json(LIST) : refusal,
-    says: ["wrong: It refuses the key: 401", "ok: It knows every model"],
+    says: ["error: It refuses the key: 401", "ok: It knows every model"],
   },
   {
     name: "a list that is open to everybody, and a good key",
@@ -78,32 +78,32 @@ const CASES: Case[] = [
   {
     name: "something that answers whatever it is asked",
     play: ({ method }) => method === "GET" ? json(LIST) : json({}),
-    says: ["doubt: It answers an empty request with 200, as hosts of models do not", "ok: It knows every model"],
+    says: ["warning: It answers an empty request with 200, as hosts of models do not", "ok: It knows every model"],
   },
   {
     name: "no list, and a refused key",
     play: ({ method }) => method === "GET" ? json({}, { status: 404 }) : refusal,
-    says: ["wrong: It refuses the key: 401"],
+    says: ["error: It refuses the key: 401"],
   },
   {
     name: "nothing at all at the address",
     play: () => json({}, { status: 404 }),
-    says: ["wrong: It answers 404 for its list of models and for its endpoint"],
+    says: ["error: It answers 404 for its list of models and for its endpoint"],
   },
   {
     name: "a redirect",
     play: () => json({}, { status: 308, headers: { location: "https://elsewhere.example/v1/models?key=1" } }),
-    says: ["wrong: It redirects (308) to https://elsewhere.example/v1/models, which is not followed"],
+    says: ["error: It redirects (308) to https://elsewhere.example/v1/models, which is not followed"],
   },
   {
     name: "a page of HTML",
     play: (request) => hasKey(request) ? { body: "<html>Welcome</html>" } : refusal,
-    says: ["ok: It takes the key", "doubt: What it gives as its list of models is none"],
+    says: ["ok: It takes the key", "warning: What it gives as its list of models is none"],
   },
   {
     name: "a host that is ill",
     play: () => json({}, { status: 503 }),
-    says: ["doubt: It answers 503 at the moment"],
+    says: ["warning: It answers 503 at the moment"],
   },
   {
     name: "a host without key",
@@ -115,7 +115,7 @@ const CASES: Case[] = [
     name: "a host that wants a key and has none",
     keyless: true,
     play: () => refusal,
-    says: ["wrong: It wants a key: 401"],
+    says: ["error: It wants a key: 401"],
   },
   {
     name: "Anthropic's list",
@@ -138,7 +138,7 @@ const CASES: Case[] = [
     vendor: "gemini",
     play: () =>
       json({ error: { code: 400, message: "API key not valid. Please pass a valid API key." } }, { status: 400 }),
-    says: ["wrong: It refuses the key: 400"],
+    says: ["error: It refuses the key: 400"],
   },
 ];
 
@@ -168,18 +168,18 @@ Deno.test("an upstream that says nothing is told after the time limit, one that 
   const never = Promise.withResolvers<void>();
   await using silent = startScripted(() => json(LIST, { before: never.promise }));
   const host = hostOf({ vendor: "vllm", base_url: `${silent.url}/v1` });
-  assertEquals(lines((await look(host, { timeoutMs: 150 })).findings), ["wrong: No answer within 0.15 s"]);
+  assertEquals(lines((await look(host, { timeoutMs: 150 })).findings), ["error: No answer within 0.15 s"]);
 
   await using late = startScripted(() => json(LIST));
   // A clock that takes four seconds for each look at it.
   let time = Date.now();
   const slow = { env: () => undefined, now: () => time += 4_000, timeoutMs: 5_000 };
-  const { findings } = await lookAtUpstream("late", {
+  const { findings } = await checkUpstream("late", {
     host: hostOf({ vendor: "vllm", base_url: `${late.url}/v1` }),
     models: [],
     look: slow,
   });
-  assertMatch(lines(findings)[0] ?? "", /^doubt: It took 4.0 s/);
+  assertMatch(lines(findings)[0] ?? "", /^warning: It took 4.0 s/);
 });
 
 Deno.test("what carries requests is told", async () => {
@@ -193,11 +193,11 @@ Deno.test("what carries requests is told", async () => {
     [{ transport: "fetch" }, proxied, "ok: Requests go out over fetch"],
     [{}, proxied, "ok: Requests go out over fetch, as they go through a proxy"],
     [{}, { ...proxied, NO_PROXY: "127.0.0.0/8" }, "ok: Requests go out over http1"],
-    [{ transport: "http1" }, proxied, "doubt: Requests go out over http1, past the proxy that the environment names"],
+    [{ transport: "http1" }, proxied, "warning: Requests go out over http1, past the proxy that the environment names"],
   ];
   for (const [row, env, says] of cases) {
     const host = hostOf({ ...base, ...row });
-    const { findings } = await lookAtUpstream("host", {
+    const { findings } = await checkUpstream("host", {
       host,
       models: [],
       look: { env: (name) => env[name], now: Date.now, timeoutMs: 5_000 },
@@ -214,10 +214,10 @@ Deno.test("an upstream that cannot be reached is told with the step that failed"
   const { port } = listener.addr;
   listener.close();
   const closed = await look(hostOf({ vendor: "vllm", base_url: `http://127.0.0.1:${port}/v1` }));
-  assertMatch(lines(closed.findings)[0] ?? "", /^wrong: 127.0.0.1:\d+ cannot be connected to/);
+  assertMatch(lines(closed.findings)[0] ?? "", /^error: 127.0.0.1:\d+ cannot be connected to/);
   // A name with an empty part is refused without asking anybody.
   const nameless = await look(hostOf({ vendor: "vllm", base_url: "http://no..name/v1" }));
-  assertMatch(lines(nameless.findings)[0] ?? "", /^wrong: The name no..name cannot be found/);
+  assertMatch(lines(nameless.findings)[0] ?? "", /^error: The name no..name cannot be found/);
 });
 
 Deno.test("an upstream whose authority nobody knows is told", async () => {
@@ -228,7 +228,7 @@ Deno.test("an upstream whose authority nobody knows is told", async () => {
   };
   await using server = startScripted(() => json(LIST), tls);
   const { findings } = await look(hostOf({ vendor: "vllm", base_url: `${server.url}/v1` }));
-  assertMatch(lines(findings)[0] ?? "", /^wrong: TLS with 127.0.0.1:\d+ fails/);
+  assertMatch(lines(findings)[0] ?? "", /^error: TLS with 127.0.0.1:\d+ fails/);
   assertStringIncludes(findings.at(-1)?.advice ?? "", "DENO_CERT");
   assertEquals(server.requests.length, 0);
 });

@@ -1,9 +1,9 @@
 import { assert, assertEquals, assertStringIncludes } from "@std/assert";
 import { issueKey } from "../../lib/access/keys.ts";
-import { startLive } from "../../lib/cli/live_gateway.ts";
-import { shutDown } from "../../lib/cli/shutdown.ts";
+import { startLiveGateway } from "../../lib/cli/live_gateway.ts";
+import { shutDownServer } from "../../lib/cli/shutdown.ts";
 import { loadConfig } from "../../lib/config/load.ts";
-import { closeGateway, type Gateway, stopRequests, stopTexts } from "../../lib/gateway.ts";
+import { closeGateway, type Gateway, stopRequests, stopTextRequests } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
 import { createDrain } from "../../lib/server/drain.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -71,7 +71,7 @@ async function startPainting(time: SimulatedTime, transport: string) {
   open.defer(() => store.close());
   const { key, record } = issueKey({ name: "client", group: "default", now: 0 });
   await store.keys.add(record);
-  const gateway = startLive({ loaded: await load(), load, store, now: time.now, log: () => {} });
+  const gateway = startLiveGateway({ loaded: await load(), load, store, now: time.now, log: () => {} });
   open.defer(() => closeGateway(gateway()));
   const drain = createDrain();
   const app = createApp({ routes, surface: "both", gateway, drain });
@@ -158,11 +158,11 @@ Deno.test("an image under way when the gateway ends is cut by the limit for imag
   await using world = await startPainting(time, "http1");
   await time.pass(MINUTE_MS);
   const { gateway, server, drain } = world;
-  const ended = shutDown({
+  const ended = shutDownServer({
     server,
     drain,
     running: gateway().running,
-    stopTexts: () => stopTexts(gateway()),
+    stopTexts: () => stopTextRequests(gateway()),
     stopAll: () => stopRequests(gateway()),
     second: new Promise(() => {}),
     times: { readyDelayMs: 0, drainMs: 30_000, imagesDrainMs: 600_000 },

@@ -33,7 +33,7 @@ interface Member {
   port: number;
   isUp: boolean;
   /** Looks in a row that said something else than `isUp`. */
-  doubts: number;
+  strikes: number;
   given: number;
   /** Connections that nobody uses. */
   idle: Set<Line>;
@@ -42,7 +42,7 @@ interface Member {
 /** Starts a balancer. No node is up until `/readyz` was 200 often enough. */
 export function startBalancer({ nodes, checkMs, fall, rise }: BalancerParts): Balancer {
   const members = nodes.map((node): Member => (
-    { node, port: Number(new URL(node).port), isUp: false, doubts: 0, given: 0, idle: new Set() }
+    { node, port: Number(new URL(node).port), isUp: false, strikes: 0, given: 0, idle: new Set() }
   ));
   const faults: string[] = [];
   const ended = Promise.withResolvers<void>();
@@ -52,10 +52,10 @@ export function startBalancer({ nodes, checkMs, fall, rise }: BalancerParts): Ba
   const looking = members.map(async (member) => {
     while (!isOver) {
       const isReady = await looksReady(member.port);
-      member.doubts = isReady === member.isUp ? 0 : member.doubts + 1;
-      if (member.doubts >= (member.isUp ? fall : rise)) {
+      member.strikes = isReady === member.isUp ? 0 : member.strikes + 1;
+      if (member.strikes >= (member.isUp ? fall : rise)) {
         member.isUp = isReady;
-        member.doubts = 0;
+        member.strikes = 0;
         if (!isReady) { for (const line of member.idle) line.close(); }
       }
       await pause(checkMs, ended.promise);

@@ -1,6 +1,6 @@
 /** Two nodes on one Postgres and one Redis, one of which can be cut off from Postgres alone. */
 import { assertEquals } from "@std/assert";
-import { keepRunning } from "../../lib/cli/uncaught_errors.ts";
+import { logUncaughtErrors } from "../../lib/cli/uncaught_errors.ts";
 import { openLimiter } from "../../lib/limits/open_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
 import { openStore } from "../../lib/store/open.ts";
@@ -94,7 +94,7 @@ Deno.test({
   sanitizeResources: false,
   async fn() {
     // As `serve` does: the driver of Postgres throws some errors where nobody can catch them.
-    const forget = keepRunning(() => {});
+    const forget = logUncaughtErrors(() => {});
     await using postgres = await startPostgres();
     await using redis = await startRedis();
     await using detour = detourTo(postgres.url);

@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import { startLive } from "../../lib/cli/live_gateway.ts";
+import { startLiveGateway } from "../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway } from "../../lib/gateway.ts";
 import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
@@ -24,7 +24,7 @@ Deno.test("a configuration comes into force when the budgets that it brings in w
     },
   };
   const store = { ...kept, ledger };
-  const gateway = startLive({ loaded: await load(), load, store, now: Date.now, log() {} });
+  const gateway = startLiveGateway({ loaded: await load(), load, store, now: Date.now, log() {} });
   const before = gateway();
   groups = { team: { budget: { usd: "1", period: "month" } } };
   const reloaded = before.reloader.reload("file");

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess, assertStringIncludes } from "@std/assert";
-import { shownAddress } from "../../lib/config/address.ts";
+import { addressWithoutPassword } from "../../lib/config/address.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { seeded } from "../random.ts";
 import { goodFile, mutantOf, SECRETS } from "./mutants.ts";
@@ -69,7 +69,7 @@ Deno.test("the same content changes nothing, another secret does, and what needs
   assertEquals(await reloader.reload("admin"), { outcome: "changed", ignored });
   const { config } = gateway();
   assertEquals(
-    [config.listen.port, shownAddress(config.store), config.admin?.listen, config.keep_alive_seconds],
+    [config.listen.port, addressWithoutPassword(config.store), config.admin?.listen, config.keep_alive_seconds],
     [8790, "sqlite:./data/sluice.db", undefined, 20],
   );
   assertEquals(logs.map(({ level, event, member, version }) => [level, event, member, version]), [

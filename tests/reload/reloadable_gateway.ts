@@ -1,6 +1,6 @@
 /** A gateway whose configuration can be reloaded, in this process, and clients that keep asking it. */
 import { issueKey } from "../../lib/access/keys.ts";
-import { startLive } from "../../lib/cli/live_gateway.ts";
+import { startLiveGateway } from "../../lib/cli/live_gateway.ts";
 import { loadConfig } from "../../lib/config/load.ts";
 import { closeGateway, type Gateway, type LogEntry } from "../../lib/gateway.ts";
 import { createApp } from "../../lib/server/app.ts";
@@ -34,7 +34,13 @@ export async function startReloadable(file: Json, secrets: Record<string, string
   const store = openMemoryStore();
   const { key, record } = issueKey({ name: "client", group: "default", now: 0 });
   await store.keys.add(record);
-  const gateway = startLive({ loaded: await load(), load, store, now: Date.now, log: (entry) => logs.push(entry) });
+  const gateway = startLiveGateway({
+    loaded: await load(),
+    load,
+    store,
+    now: Date.now,
+    log: (entry) => logs.push(entry),
+  });
   const app = createApp({ routes, surface: "both", gateway });
   const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, (request, info) => app(request, info));
   const origin = `http://127.0.0.1:${server.addr.port}`;

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertRejects, assertStringIncludes, assertThrows } from "@std/assert";
 import { parseConfig } from "../../lib/config/parse.ts";
-import { lookAtUpstream } from "../../lib/doctor/upstream.ts";
+import { checkUpstream } from "../../lib/doctor/upstream.ts";
 import {
   addressPolicy,
   allowedAddresses,
@@ -102,7 +102,7 @@ Deno.test("doctor sends no key where requests would not go", async () => {
   const one = upstreams.one;
   assert(one !== undefined && one.vendor !== "embedded");
   const look = { now: Date.now, timeoutMs: 5_000, env: () => undefined, guard: createAddressGuard([]) };
-  const { findings } = await lookAtUpstream("one", { host: one, models: [], look });
+  const { findings } = await checkUpstream("one", { host: one, models: [], look });
   assertEquals([findings.at(-1)?.level, server.requests.length], ["wrong", 0]);
   assertStringIncludes(findings.at(-1)?.what ?? "", "127.0.0.1 is at 127.0.0.1, a private address");
 });

@@ -1,5 +1,5 @@
 /** The stretch of time that a bill is asked for. */
-import { readDuration, readMoment } from "../../cli/duration.ts";
+import { parseDuration, parseMoment } from "../../cli/duration.ts";
 import { DAY_MS } from "../../store/days.ts";
 
 /** From one moment up to, not including, another; Unix milliseconds. */
@@ -25,7 +25,7 @@ export function readPeriod(typed: { since?: string; until?: string }, now: numbe
 }
 
 function readPast(text: string, now: number): number {
-  return /^\d+[a-z]$/.test(text) ? now - readDuration(text) : readMoment(text, now);
+  return /^\d+[a-z]$/.test(text) ? now - parseDuration(text) : parseMoment(text, now);
 }
 
 function startOfDay(at: number): number {

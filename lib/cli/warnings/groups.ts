@@ -1,43 +1,45 @@
-/** Doubts about groups and keys: what they may do. */
+/** Warnings about groups and keys: what they may do. */
 import { mayCall, mayUse } from "../../access/permissions.ts";
 import { createCatalog } from "../../catalog/catalog.ts";
 import { type Config, ENDPOINTS, type Group, groupOf, groupSchema, type KeyRules } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 
-/** Doubts about every group, and about the keys of the environment. */
-export function groupDoubts(config: Config): Doubt[] {
+/** Warnings about every group, and about the keys of the environment. */
+export function groupWarnings(config: Config): Warning[] {
   const ids = createCatalog(config).models.map(({ id }) => id);
   return [
-    ...Object.entries(config.groups).flatMap(([name, group]) => oneGroup(group, { path: ["groups", name], ids })),
-    ...config.keys.flatMap((_, index) => oneKey(config, { index, ids })),
+    ...Object.entries(config.groups).flatMap(([name, group]) =>
+      oneGroupWarnings(group, { path: ["groups", name], ids })
+    ),
+    ...config.keys.flatMap((_, index) => oneKeyWarnings(config, { index, ids })),
   ];
 }
 
-function oneGroup(group: Group, { path, ids }: { path: string[]; ids: readonly string[] }): Doubt[] {
-  const doubts: Doubt[] = [];
+function oneGroupWarnings(group: Group, { path, ids }: { path: string[]; ids: readonly string[] }): Warning[] {
+  const warnings: Warning[] = [];
   const usable = ids.filter((id) => mayUse({ group, rules: {} }, id));
   if (usable.length === 0) {
-    doubts.push({
+    warnings.push({
       path: pathText([...path, "models"]),
       message: `None of the ${ids.length} models is allowed: name some`,
     });
   } else {
-    doubts.push(...globDoubts(group.models, { path: [...path, "models"], ids }));
+    warnings.push(...globWarnings(group.models, { path: [...path, "models"], ids }));
   }
   if (!ENDPOINTS.some((endpoint) => mayCall({ group, rules: {} }, endpoint))) {
-    doubts.push({
+    warnings.push({
       path: pathText([...path, "endpoints"]),
       message: "Nothing may be called: name endpoints, and the protocols they speak",
     });
   }
-  return doubts;
+  return warnings;
 }
 
-function globDoubts(
+function globWarnings(
   globs: readonly string[],
   { path, ids }: { path: (string | number)[]; ids: readonly string[] },
-): Doubt[] {
+): Warning[] {
   return globs.flatMap((glob, index) =>
     ids.some((id) => mayUse({ group: { models: [glob] }, rules: {} }, id)) ? [] : [{
       path: pathText([...path, index]),
@@ -46,24 +48,24 @@ function globDoubts(
   );
 }
 
-function oneKey(config: Config, { index, ids }: { index: number; ids: readonly string[] }): Doubt[] {
+function oneKeyWarnings(config: Config, { index, ids }: { index: number; ids: readonly string[] }): Warning[] {
   const key = config.keys[index];
   const group = key === undefined ? undefined : groupOf(config, key.group);
   if (key === undefined || group === undefined) return [];
   const path = ["keys", index];
-  const doubts = rulesDoubts(key, { group, path, ids });
-  if (key.group !== "default" || Object.keys(config.groups).length < 2 || !isOpen(group)) return doubts;
+  const warnings = rulesWarnings(key, { group, path, ids });
+  if (key.group !== "default" || Object.keys(config.groups).length < 2 || !isOpen(group)) return warnings;
   return [{
     path: pathText([...path, "group"]),
     message: 'It is in "default", which may do everything: name a group, or say what "default" may',
-  }, ...doubts];
+  }, ...warnings];
 }
 
-/** Doubts about what a key of the store may do. */
-export function keyDoubts(config: Config, key: Ruled): Doubt[] {
+/** Warnings about what a key of the store may do. */
+export function keyWarnings(config: Config, key: Ruled): Warning[] {
   const group = groupOf(config, key.group);
   const ids = createCatalog(config).models.map(({ id }) => id);
-  return group === undefined ? [] : rulesDoubts(key, { group, path: [], ids });
+  return group === undefined ? [] : rulesWarnings(key, { group, path: [], ids });
 }
 
 /** What of a key is about what it may do. */
@@ -72,27 +74,27 @@ interface Ruled {
   rules: KeyRules;
 }
 
-function rulesDoubts(
+function rulesWarnings(
   { group: name, rules }: Ruled,
   { group, path, ids }: { group: Group; path: (string | number)[]; ids: readonly string[] },
-): Doubt[] {
-  const doubts: Doubt[] = [];
+): Warning[] {
+  const warnings: Warning[] = [];
   if (rules.models !== undefined) {
     const allowed = ids.filter((id) => mayUse({ group, rules: {} }, id));
     if (!allowed.some((id) => mayUse({ group, rules }, id))) {
-      doubts.push({
+      warnings.push({
         path: pathText([...path, "models"]),
         message: `None of the models of group "${name}" is left: name some of them`,
       });
-    } else doubts.push(...globDoubts(rules.models, { path: [...path, "models"], ids: allowed }));
+    } else warnings.push(...globWarnings(rules.models, { path: [...path, "models"], ids: allowed }));
   }
   if (rules.endpoints !== undefined && !ENDPOINTS.some((endpoint) => mayCall({ group, rules }, endpoint))) {
-    doubts.push({
+    warnings.push({
       path: pathText([...path, "endpoints"]),
       message: `Nothing of group "${name}" is left to be called: name some of its endpoints`,
     });
   }
-  return doubts;
+  return warnings;
 }
 
 function isOpen(group: Group): boolean {

@@ -1,10 +1,10 @@
-/** A doubt that needs a look at the disk: where entries wait for a store that is out of reach. */
+/** A warning that needs a look at the disk: where entries wait for a store that is out of reach. */
 import type { Config } from "../../config.ts";
 import { whyNotWritable } from "../../doctor/journal.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 
-/** A doubt about the journal where it cannot be written. Only a store of several nodes needs one. */
-export function journalDoubts({ store, nodes }: Pick<Config, "store" | "nodes">): Doubt[] {
+/** A warning about the journal where it cannot be written. Only a store of several nodes needs one. */
+export function journalWarnings({ store, nodes }: Pick<Config, "store" | "nodes">): Warning[] {
   if (store.kind !== "postgres" || nodes.journal === null) return [];
   const why = whyNotWritable(nodes.journal);
   return why === undefined ? [] : [{

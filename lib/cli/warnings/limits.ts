@@ -1,4 +1,4 @@
-/** Doubts about limits that admit nothing, and budgets that pay for nothing. */
+/** Warnings about limits that admit nothing, and budgets that pay for nothing. */
 import { mayUse } from "../../access/permissions.ts";
 import { createCatalog } from "../../catalog/catalog.ts";
 import type { Limits, Model } from "../../catalog/model.ts";
@@ -7,7 +7,7 @@ import { type Budget, type Config, groupOf } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { outputTokens } from "../../billing/image_tokens.ts";
 import { type Amount, costOf, formatUsd, parseFactor, parseUsd, timesFactor } from "../../billing/money.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 
 /** Tokens of a short prompt and of the answer that is expected where a request names no maximum. */
 const USUAL_TEXT = 1_280;
@@ -24,15 +24,15 @@ interface Holder {
   budgets: [name: string, budget: Budget | undefined][];
 }
 
-/** Doubts about the limits of models, groups and keys, and about budgets. `now` in Unix milliseconds. */
-export function limitDoubts(config: Config, now: number): Doubt[] {
+/** Warnings about the limits of models, groups and keys, and about budgets. `now` in Unix milliseconds. */
+export function limitWarnings(config: Config, now: number): Warning[] {
   return [
     ...config.models.flatMap((model, index) =>
-      tooFew(model.limits, { path: ["models", index, "limits"], models: [model] })
+      tokenLimitWarnings(model.limits, { path: ["models", index, "limits"], models: [model] })
     ),
     ...holders(config).flatMap(({ path, models, factor, limits, budgets }) => [
-      ...limits.flatMap(([name, limits]) => tooFew(limits, { path: [...path, name], models })),
-      ...budgets.flatMap(([name, budget]) => tooLittle(budget, { path: [...path, name], models, factor, now })),
+      ...limits.flatMap(([name, limits]) => tokenLimitWarnings(limits, { path: [...path, name], models })),
+      ...budgets.flatMap(([name, budget]) => budgetWarnings(budget, { path: [...path, name], models, factor, now })),
     ]),
   ];
 }
@@ -60,14 +60,14 @@ function holders(config: Config): Holder[] {
   ];
 }
 
-type Place = Pick<Holder, "path" | "models">;
+type HolderScope = Pick<Holder, "path" | "models">;
 
 function makesText({ architecture }: Model): boolean {
   return architecture.output_modalities.includes("text");
 }
 
 /** Where even the smallest usual request is more than a minute admits. */
-function tooFew(limits: Limits | undefined, { path, models }: Place): Doubt[] {
+function tokenLimitWarnings(limits: Limits | undefined, { path, models }: HolderScope): Warning[] {
   const most = limits?.tokens_per_minute;
   if (most === undefined || models.length === 0) return [];
   const usual = models.map((model) =>
@@ -81,10 +81,10 @@ function tooFew(limits: Limits | undefined, { path, models }: Place): Doubt[] {
 }
 
 /** Where the dearest request that a model takes could not be paid even by an untouched budget. */
-function tooLittle(
+function budgetWarnings(
   budget: Budget | undefined,
-  { path, models, factor, now }: Place & Pick<Holder, "factor"> & { now: number },
-): Doubt[] {
+  { path, models, factor, now }: HolderScope & Pick<Holder, "factor"> & { now: number },
+): Warning[] {
   if (budget === undefined) return [];
   let dearest: { id: string; cost: Amount } | undefined;
   for (const model of models) {

@@ -1,33 +1,36 @@
-/** Doubts about models: where they go and what they cost. */
+/** Warnings about models: where they go and what they cost. */
 import { isExpired } from "../../catalog/catalog.ts";
 import { pricingAt } from "../../catalog/pricing.ts";
 import type { Model } from "../../catalog/model.ts";
 import type { Config } from "../../config.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 import { httpUpstreams, lacksKey, sendsBills } from "./upstreams.ts";
 import { parseUsd } from "../../billing/money.ts";
 
-/** Doubts about every model of the file; the embedded ones are beyond doubt. */
-export function modelDoubts(config: Config, now: number): Doubt[] {
+/** Warnings about every model of the file; the embedded ones are beyond warning. */
+export function modelWarnings(config: Config, now: number): Warning[] {
   const hosts = new Map(httpUpstreams(config));
   return config.models.flatMap((model, index) => {
     const path = `models[${index}]`;
     const own = model.targets.flatMap(({ upstream }) => hosts.get(upstream) ?? []);
-    const doubts: Doubt[] = [];
+    const warnings: Warning[] = [];
     if (own.length === model.targets.length && own.every(lacksKey)) {
-      doubts.push({ path: `${path}.targets`, message: "No target is usable, as their upstreams have no key: set one" });
+      warnings.push({
+        path: `${path}.targets`,
+        message: "No target is usable, as their upstreams have no key: set one",
+      });
     }
     return [
-      ...doubts,
-      ...targetDoubts(model, path),
-      ...priceDoubts(model, { path, now, billed: own.some(sendsBills) }),
-      ...cacheDoubts(model, { path, now, anthropic: own.some(({ vendor }) => vendor === "anthropic") }),
-      ...timeDoubts(model, { path, now }),
+      ...warnings,
+      ...targetWarnings(model, path),
+      ...priceWarnings(model, { path, now, billed: own.some(sendsBills) }),
+      ...cachePriceWarnings(model, { path, now, anthropic: own.some(({ vendor }) => vendor === "anthropic") }),
+      ...dateWarnings(model, { path, now }),
     ];
   });
 }
 
-function targetDoubts({ targets }: Model, path: string): Doubt[] {
+function targetWarnings({ targets }: Model, path: string): Warning[] {
   const seen = new Map<string, number>();
   return targets.flatMap(({ upstream, model, protocol }, index) => {
     const place = JSON.stringify([upstream, model, protocol]);
@@ -43,7 +46,7 @@ function isFree(price: string): boolean {
   return parseUsd(price) === 0n;
 }
 
-function priceDoubts(model: Model, { path, now, billed }: { path: string; now: number; billed: boolean }): Doubt[] {
+function priceWarnings(model: Model, { path, now, billed }: { path: string; now: number; billed: boolean }): Warning[] {
   if (!billed) return [];
   const { prompt, completion } = pricingAt(model, now);
   const free = [...(isFree(prompt) ? ["prompt"] : []), ...(isFree(completion) ? ["completion"] : [])];
@@ -57,10 +60,10 @@ function priceDoubts(model: Model, { path, now, billed }: { path: string; now: n
 }
 
 /** What is written to and read from Anthropic's cache has prices of its own; left out, they are that of the prompt. */
-function cacheDoubts(
+function cachePriceWarnings(
   model: Model,
   { path, now, anthropic }: { path: string; now: number; anthropic: boolean },
-): Doubt[] {
+): Warning[] {
   const { prompt, ...pricing } = pricingAt(model, now);
   if (!anthropic || isFree(prompt)) return [];
   const names = ["input_cache_read", "input_cache_write_5m", "input_cache_write_1h"] as const;
@@ -75,26 +78,26 @@ function cacheDoubts(
   }];
 }
 
-function timeDoubts(
+function dateWarnings(
   { price_changes, expiration_date }: Model,
   { path, now }: { path: string; now: number },
-): Doubt[] {
-  const doubts: Doubt[] = [];
+): Warning[] {
+  const warnings: Warning[] = [];
   const past = price_changes.filter(({ from }) => from <= now);
   const latest = past.at(-1);
   if (latest !== undefined) {
     const since = new Date(latest.from).toISOString();
-    doubts.push({
+    warnings.push({
       path: `${path}.price_changes`,
       message: `${past.length} of them ${past.length === 1 ? "is" : "are"} past: write the prices of ${since} as ` +
         "`pricing` and take those changes out",
     });
   }
   if (isExpired({ expiration_date }, now)) {
-    doubts.push({
+    warnings.push({
       path: `${path}.expiration_date`,
       message: `${expiration_date} is past: clients cannot use the model; take it out`,
     });
   }
-  return doubts;
+  return warnings;
 }

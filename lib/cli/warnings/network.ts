@@ -1,8 +1,8 @@
-/** Doubts about who can reach the gateway, and what it keeps. */
+/** Warnings about who can reach the gateway, and what it keeps. */
 import { isWithin } from "../../access/networks.ts";
 import type { Config } from "../../config.ts";
 import { JSON_MEMORY_FACTOR } from "../../server/body_limits.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 
 /** Networks that only this machine, or only one's own, can be in. */
 const OWN_NETWORKS = [
@@ -13,42 +13,42 @@ const OWN_NETWORKS = [
 /** Fewest leading bits of a network that may be one's own proxies. */
 const NARROW_BITS = 8;
 
-/** Doubts about listeners, proxies, pages, the store and the sizes of bodies. */
-export function networkDoubts(config: Config): Doubt[] {
-  return [...listenDoubts(config), ...storeDoubts(config), ...proxyDoubts(config), ...sizeDoubts(config)];
+/** Warnings about listeners, proxies, pages, the store and the sizes of bodies. */
+export function networkWarnings(config: Config): Warning[] {
+  return [...listenWarnings(config), ...storeWarnings(config), ...proxyWarnings(config), ...sizeWarnings(config)];
 }
 
-function listenDoubts({ listen, admin, trusted_proxies }: Config): Doubt[] {
-  const doubts: Doubt[] = [];
+function listenWarnings({ listen, admin, trusted_proxies }: Config): Warning[] {
+  const warnings: Warning[] = [];
   const open = !isOwnHost(listen.hostname) || isEverywhere(listen.hostname);
   if (open && trusted_proxies.length === 0) {
-    doubts.push({
+    warnings.push({
       path: "listen.hostname",
       message: `"${listen.hostname}" can be reached from elsewhere, and no proxy is named in front: name it in ` +
         "`trusted_proxies`, or listen on 127.0.0.1",
     });
   }
   if (admin !== undefined && isEverywhere((admin.listen ?? listen).hostname)) {
-    doubts.push({
+    warnings.push({
       path: admin.listen === undefined ? "admin" : "admin.listen.hostname",
       message: "The admin side listens on every interface: give it `admin.listen` with an address of its own",
     });
   }
-  return doubts;
+  return warnings;
 }
 
-function storeDoubts({ store }: Config): Doubt[] {
+function storeWarnings({ store }: Config): Warning[] {
   return store.kind === "memory"
     ? [{ path: "store", message: 'Keys and bills are gone when the process ends: use "sqlite:PATH" to keep them' }]
     : [];
 }
 
-function proxyDoubts({ trusted_proxies, cors }: Config): Doubt[] {
-  const doubts: Doubt[] = [];
+function proxyWarnings({ trusted_proxies, cors }: Config): Warning[] {
+  const warnings: Warning[] = [];
   for (const [index, network] of trusted_proxies.entries()) {
     const bits = /\/(\d+)$/.exec(network)?.[1];
     if (bits === undefined || Number(bits) >= NARROW_BITS) continue;
-    doubts.push({
+    warnings.push({
       path: `trusted_proxies[${index}]`,
       message: `"${network}" lets almost anybody choose the address they seem to come from: name your proxies alone`,
     });
@@ -56,16 +56,16 @@ function proxyDoubts({ trusted_proxies, cors }: Config): Doubt[] {
   for (const [index, origin] of cors.origins.entries()) {
     const url = new URL(origin);
     if (url.protocol === "https:" || isOwnHost(url.hostname)) continue;
-    doubts.push({
+    warnings.push({
       path: `cors.origins[${index}]`,
       message: `Pages of "${origin}" come unprotected, so that anybody on the way can call the gateway: use https`,
     });
   }
-  return doubts;
+  return warnings;
 }
 
 /** What is smaller than what must fit into it refuses everything of that size. */
-function sizeDoubts({ limits, images, shutdown }: Config): Doubt[] {
+function sizeWarnings({ limits, images, shutdown }: Config): Warning[] {
   const { uploads } = images;
   const budget = limits.body_budget_bytes;
   const pairs: [path: string, value: number, other: string, least: number][] = [

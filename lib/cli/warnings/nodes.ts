@@ -1,12 +1,12 @@
-/** Doubts about several gateways on one store. */
+/** Warnings about several gateways on one store. */
 import type { Config } from "../../config.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 
-/** Doubts about what nodes share, and what each would have for itself. */
-export function nodeDoubts({ store, limits_store }: Config): Doubt[] {
-  const doubts: Doubt[] = [];
+/** Warnings about what nodes share, and what each would have for itself. */
+export function nodeWarnings({ store, limits_store }: Config): Warning[] {
+  const warnings: Warning[] = [];
   if (store.kind === "postgres" && limits_store.kind === "memory") {
-    doubts.push({
+    warnings.push({
       path: "limits_store",
       message:
         "Several nodes can share this store, but each counts limits by itself: put the address of a Redis server " +
@@ -14,12 +14,12 @@ export function nodeDoubts({ store, limits_store }: Config): Doubt[] {
     });
   }
   if (store.kind !== "postgres" && limits_store.kind === "redis") {
-    doubts.push({
+    warnings.push({
       path: "limits_store",
       message:
         "Limits are counted together with other nodes, but no other node can share this store: put the address " +
         "of a Postgres database into SLUICE_STORE, or leave `limits_store` out",
     });
   }
-  return doubts;
+  return warnings;
 }

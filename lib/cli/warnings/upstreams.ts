@@ -1,8 +1,8 @@
-/** Doubts about upstreams: their addresses and their keys. */
+/** Warnings about upstreams: their addresses and their keys. */
 import type { Config, UpstreamConfig } from "../../config.ts";
 import { pathText } from "../../config/problems.ts";
 import { vendorOf } from "../../upstreams/vendors.ts";
-import type { Doubt } from "./warning.ts";
+import type { Warning } from "./warning.ts";
 import { isOwnHost } from "./network.ts";
 
 /** An upstream that is reached over the network. */
@@ -28,21 +28,21 @@ export function sendsBills(row: HttpUpstream): boolean {
   return row.api_key !== undefined && !isOwnHost(addressOf(row).hostname);
 }
 
-/** Doubts about every upstream. */
-export function upstreamDoubts(config: Config): Doubt[] {
+/** Warnings about every upstream. */
+export function upstreamWarnings(config: Config): Warning[] {
   const used = new Set(config.models.flatMap(({ targets }) => targets.map(({ upstream }) => upstream)));
   const seen = new Map<string, string>();
   return httpUpstreams(config).flatMap(([name, row]) => {
     const path = (member: string): string => pathText(["upstreams", name, member]);
-    const doubts: Doubt[] = addressDoubts(row, path("base_url"));
+    const warnings: Warning[] = addressWarnings(row, path("base_url"));
     if (lacksKey(row)) {
-      doubts.push({
+      warnings.push({
         path: path("api_key"),
         message: "No key for a host that is not your own: add one, unless it wants none",
       });
     }
     if (!used.has(name)) {
-      doubts.push({
+      warnings.push({
         path: pathText(["upstreams", name]),
         message: "No model goes there: add a target, or take it out",
       });
@@ -51,30 +51,30 @@ export function upstreamDoubts(config: Config): Doubt[] {
     const first = seen.get(place);
     if (first === undefined) seen.set(place, name);
     else {
-      doubts.push({
+      warnings.push({
         path: path("base_url"),
         message:
           `The same address and key as upstream "${first}": one of them is enough, and failing over gains nothing`,
       });
     }
-    return doubts;
+    return warnings;
   });
 }
 
-function addressDoubts({ base_url, vendor }: HttpUpstream, path: string): Doubt[] {
+function addressWarnings({ base_url, vendor }: HttpUpstream, path: string): Warning[] {
   if (base_url === undefined) return [];
   const { protocol, hostname, pathname } = new URL(base_url);
-  const doubts: Doubt[] = [];
+  const warnings: Warning[] = [];
   if (protocol === "http:" && !isOwnHost(hostname)) {
-    doubts.push({ path, message: `Prompts and the key go to "${hostname}" unprotected: use https` });
+    warnings.push({ path, message: `Prompts and the key go to "${hostname}" unprotected: use https` });
   }
   const whole = /\/(chat\/completions|responses|messages|images\/(generations|edits))\/?$/.exec(pathname)?.[0];
   if (whole !== undefined) {
-    doubts.push({ path, message: `The protocol's path is added to it: leave "${whole}" out` });
+    warnings.push({ path, message: `The protocol's path is added to it: leave "${whole}" out` });
   } else if (vendor === "anthropic" && /\/v1\/?$/.test(pathname)) {
-    doubts.push({ path, message: '"/v1/messages" is added to it: leave "/v1" out' });
+    warnings.push({ path, message: '"/v1/messages" is added to it: leave "/v1" out' });
   } else if (vendor !== "anthropic" && pathname === "/") {
-    doubts.push({ path, message: 'It has no path; hosts of this kind usually answer below "/v1": add it' });
+    warnings.push({ path, message: 'It has no path; hosts of this kind usually answer below "/v1": add it' });
   }
-  return doubts;
+  return warnings;
 }

@@ -1,21 +1,21 @@
-/** Every doubt about a configuration that is free of mistakes. */
+/** Every warning about a configuration that is free of mistakes. */
 import type { Config } from "../../config.ts";
-import type { Doubt } from "./warning.ts";
-import { groupDoubts } from "./groups.ts";
-import { limitDoubts } from "./limits.ts";
-import { modelDoubts } from "./models.ts";
-import { networkDoubts } from "./network.ts";
-import { nodeDoubts } from "./nodes.ts";
-import { upstreamDoubts } from "./upstreams.ts";
+import type { Warning } from "./warning.ts";
+import { groupWarnings } from "./groups.ts";
+import { limitWarnings } from "./limits.ts";
+import { modelWarnings } from "./models.ts";
+import { networkWarnings } from "./network.ts";
+import { nodeWarnings } from "./nodes.ts";
+import { upstreamWarnings } from "./upstreams.ts";
 
-/** Doubts about a configuration, in the order of its members. `now` in Unix milliseconds. */
-export function doubtsOf(config: Config, now: number): Doubt[] {
+/** Warnings about a configuration, in the order of its members. `now` in Unix milliseconds. */
+export function configWarnings(config: Config, now: number): Warning[] {
   return [
-    ...networkDoubts(config),
-    ...nodeDoubts(config),
-    ...upstreamDoubts(config),
-    ...modelDoubts(config, now),
-    ...groupDoubts(config),
-    ...limitDoubts(config, now),
+    ...networkWarnings(config),
+    ...nodeWarnings(config),
+    ...upstreamWarnings(config),
+    ...modelWarnings(config, now),
+    ...groupWarnings(config),
+    ...limitWarnings(config, now),
   ];
 }

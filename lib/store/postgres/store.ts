@@ -1,5 +1,5 @@
 /** A store in a Postgres database, which several nodes may serve from. */
-import { shownAddress } from "../../config/address.ts";
+import { addressWithoutPassword } from "../../config/address.ts";
 import type { Secret } from "../../secret.ts";
 import { openJournal } from "../outage/journal.ts";
 import { journaled, type JournaledLedger } from "../outage/journaled_ledger.ts";
@@ -61,7 +61,7 @@ export async function openPostgresStore(
   } catch (cause) {
     await opened.disposeAsync();
     if (cause instanceof StoreError) throw cause;
-    const shown = shownAddress({ kind: "postgres", url });
+    const shown = addressWithoutPassword({ kind: "postgres", url });
     throw new StoreError(`Cannot open the store "${shown}": ${whyNot(cause)}`, { cause });
   }
 }

@@ -1,4 +1,4 @@
-import { editKey, endKey, showKey } from "../../../../lib/admin/keys.ts";
+import { deleteKey, editKey, showKey } from "../../../../lib/admin/keys.ts";
 import type { RouteContext } from "../../../../lib/server/router.ts";
 
 export function GET(request: Request, context: RouteContext): Promise<Response> {
@@ -10,5 +10,5 @@ export function PATCH(request: Request, context: RouteContext): Promise<Response
 }
 
 export function DELETE(request: Request, context: RouteContext): Promise<Response> {
-  return endKey(request, context);
+  return deleteKey(request, context);
 }

@@ -1,6 +1,6 @@
-import { renewKey } from "../../../../../lib/admin/keys.ts";
+import { rotateSecret } from "../../../../../lib/admin/keys.ts";
 import type { RouteContext } from "../../../../../lib/server/router.ts";
 
 export function POST(request: Request, context: RouteContext): Promise<Response> {
-  return renewKey(request, context);
+  return rotateSecret(request, context);
 }
