@@ -58,7 +58,7 @@ interface Visit extends ConnectionCheckOptions {
 async function look(notes: Notes, visit: Visit): Promise<void> {
   const { sql, where } = visit;
   const ms = await shortestRoundTrip(() => sql`SELECT 1`);
-  if (ms <= SLOW_MS) notes.ok(`${where} answers withTimeout ${formatMs(ms)}`);
+  if (ms <= SLOW_MS) notes.ok(`${where} answers within ${formatMs(ms)}`);
   else {
     notes.warn(
       `${where} takes ${formatMs(ms)} to answer`,

@@ -66,7 +66,7 @@ async function look(notes: Notes, { redis, where, timeoutMs }: Visit): Promise<v
   await redis.connect();
   await redis.eval("return 1", 0);
   const ms = await shortestRoundTrip(() => redis.ping());
-  if (ms <= Math.min(SLOW_MS, timeoutMs / 2)) notes.ok(`${where} answers withTimeout ${formatMs(ms)}`);
+  if (ms <= Math.min(SLOW_MS, timeoutMs / 2)) notes.ok(`${where} answers within ${formatMs(ms)}`);
   else {
     notes.warn(
       `${where} takes ${formatMs(ms)} to answer; after ${timeoutMs} ms it counts as out of reach`,

@@ -22,7 +22,7 @@ export function formatMs(ms: number): string {
 /** Waits at most this long, in milliseconds. @throws {Error} where it takes longer */
 export async function withTimeout<T>(timeoutMs: number, promise: Promise<T>): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
-  const timer = setTimeout(() => reject(new Error(`no answer withTimeout ${timeoutMs / 1000} s`)), timeoutMs);
+  const timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs / 1000} s`)), timeoutMs);
   try {
     return await Promise.race([promise, late]);
   } finally {

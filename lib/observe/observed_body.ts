@@ -10,7 +10,7 @@ export interface BodyObserver {
 
 const tellers = new WeakMap<ReadableStream<Uint8Array>, (listener: BodyObserver) => void>();
 
-/** Makes known that a body setBodyObservable; `listen` is called once at most, before anything is read. */
+/** Makes known that a body is observable; `listen` is called once at most, before anything is read. */
 export function setBodyObservable(body: ReadableStream<Uint8Array>, listen: (listener: BodyObserver) => void): void {
   tellers.set(body, listen);
 }
