@@ -5,7 +5,7 @@
  *     deno run -A bench/images.ts
  */
 import { Buffer } from "node:buffer";
-import { Dropped } from "../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../lib/protocols/canonical/dropped.ts";
 import { EMBEDDED_UPSTREAM } from "../lib/catalog/embedded.ts";
 import { modelSchema } from "../lib/catalog/model.ts";
 import { convertImage } from "../lib/images/codec.ts";
@@ -63,7 +63,7 @@ async function make(parts: Partial<ImageRequest>): Promise<Uint8Array<ArrayBuffe
     ...parts,
   };
   const { signal } = new AbortController();
-  const feed = await canvas.create({ request, model, target, signal, dropped: new Dropped() });
+  const feed = await canvas.create({ request, model, target, signal, dropped: new UnsupportedParameters() });
   const event = await feed.read();
   if (event === undefined || event.type === "failed") throw new Error("No image was made", { cause: event });
   return Uint8Array.from(Buffer.from(event.base64, "base64"));

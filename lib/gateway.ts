@@ -26,7 +26,7 @@ import { createEmbedded } from "./upstreams/embedded/language.ts";
 import { ISSUER } from "./upstreams/embedded/thinking.ts";
 import { createHttpUpstream, modelIssuer } from "./upstreams/http_upstream.ts";
 import { createOpenaiImages } from "./upstreams/openai_images.ts";
-import { MENDS } from "./protocols/quirks/mod.ts";
+import { QUIRKS } from "./protocols/quirks/mod.ts";
 import { probeHost } from "./upstreams/probe.ts";
 import type { Upstream } from "./upstreams/upstream.ts";
 import { createReferenceCount, type ReferenceCount } from "./upstreams/reference_count.ts";
@@ -308,7 +308,7 @@ function issuersOf({ models }: Catalog, { upstreams }: Config): ReadonlySet<stri
       const row = upstreams[name];
       if (row === undefined) return [];
       if (row.vendor === "embedded") return [ISSUER];
-      return [modelIssuer(model, { name, vendor: vendorOf(row.vendor), mend: MENDS[row.vendor] })];
+      return [modelIssuer(model, { name, vendor: vendorOf(row.vendor), mend: QUIRKS[row.vendor] })];
     })
   );
   return new Set(issuers);
@@ -347,7 +347,7 @@ function createUpstream({ name, row, way }: Host, issuers: ReadonlySet<string>):
     baseUrl: addressOf(row),
     protocols: [first ?? vendor.protocols[0], ...others],
     key: row.api_key,
-    mend: MENDS[row.vendor],
+    mend: QUIRKS[row.vendor],
     issuers,
     limits: {
       connectMs: row.timeouts.connect_ms,

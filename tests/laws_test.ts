@@ -1,16 +1,16 @@
 /** What holds for every protocol, every recorded stream and every pair of protocols. */
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { fold, unfold } from "../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../lib/protocols/canonical/grammar.ts";
-import type { Event, Protocol } from "../lib/protocols/canonical/types.ts";
+import type { Protocol, ReplyEvent } from "../lib/protocols/canonical/types.ts";
 import { formatFrame, sseReader } from "../lib/server/sse.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json/json.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, PROTOCOLS, sideOf } from "./golden/crossings.ts";
-import { eventsOf, RECORDED, type Recorded } from "./golden/recorded.ts";
+import { readEvents, RECORDED, type RecordedStream } from "./golden/recorded.ts";
 import { crossRequest, REQUESTS } from "./golden/requests.ts";
-import { readBack, replayed, replyOf, said, signatures, written } from "./golden/trips.ts";
+import { readBack, replayBlocks, replyOf, signatures, summarizeReply, writeFrames } from "./golden/trips.ts";
 import { accumulate as accumulateChat } from "./protocols/chat/accumulate.ts";
 import { STREAMS as CHAT } from "./protocols/chat/upstream_streams.ts";
 import { signedBefore, whole } from "./protocols/gemini/pieces.ts";
@@ -22,7 +22,7 @@ import { randomAnswer } from "./protocols/translate/random_prompt.ts";
 const SEEDS = Array.from({ length: 300 }, (_, seed) => seed);
 
 /** Names a stream in a failure. */
-function at({ protocol, name }: Recorded, more = ""): string {
+function at({ protocol, name }: RecordedStream, more = ""): string {
   return `${protocol}: ${name}${more}`;
 }
 
@@ -78,7 +78,7 @@ Deno.test("a stream comes to the same as the whole answer", () => {
     const { protocol } = recorded;
     const origin = { issuer: sideOf(protocol).issuer };
     const reader = UPSTREAM_CODECS[protocol].reader(origin);
-    const streamed = fold([...recorded.frames.flatMap((frame) => reader.push(frame)), ...reader.end()]);
+    const streamed = aggregateEvents([...recorded.frames.flatMap((frame) => reader.push(frame)), ...reader.end()]);
     const expected = UPSTREAM_CODECS[protocol].readReply(body, origin);
     assertEquals(protocol === "gemini" ? signedBefore(streamed) : streamed, expected, at(recorded));
     compared++;
@@ -87,7 +87,7 @@ Deno.test("a stream comes to the same as the whole answer", () => {
 });
 
 /** The same generation, not streamed; nothing where the stream breaks off, or is too odd to have such. */
-function wholeOf({ protocol, name, frames }: Recorded): JsonObject | undefined {
+function wholeOf({ protocol, name, frames }: RecordedStream): JsonObject | undefined {
   switch (protocol) {
     case "chat":
       return CHAT[name]?.whole;
@@ -111,12 +111,12 @@ const ODD: ReadonlySet<string> = new Set(["shared_place", "items_without_done", 
 
 Deno.test("what an answer says, why it ended and what it cost survive every crossing", () => {
   for (const recorded of RECORDED) {
-    const events = eventsOf(recorded);
+    const events = readEvents(recorded);
     const reply = replyOf(events);
     if (reply === undefined) continue;
     for (const client of PROTOCOLS) {
-      const back = fold(readBack(written(events, client), client));
-      assertEquals(said(back, client), said(reply, client), at(recorded, ` to ${client}`));
+      const back = aggregateEvents(readBack(writeFrames(events, client), client));
+      assertEquals(summarizeReply(back, client), summarizeReply(reply, client), at(recorded, ` to ${client}`));
     }
   }
 });
@@ -124,35 +124,35 @@ Deno.test("what an answer says, why it ended and what it cost survive every cros
 Deno.test("random answers survive every crossing", () => {
   for (const seed of SEEDS) {
     const events = randomAnswer(seed, [{ name: "get_weather" }, { name: "patch", custom: true }]);
-    const reply = fold(events);
+    const reply = aggregateEvents(events);
     const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
     if (new Set(ids).size < ids.length) continue;
     for (const client of PROTOCOLS) {
-      const back = fold(readBack(written(events, client), client));
-      assertEquals(said(back, client), said(reply, client), `seed ${seed} to ${client}`);
-      assertEquals(signatures(replayed(reply, client)), signatures(reply.blocks), `seed ${seed} to ${client}`);
+      const back = aggregateEvents(readBack(writeFrames(events, client), client));
+      assertEquals(summarizeReply(back, client), summarizeReply(reply, client), `seed ${seed} to ${client}`);
+      assertEquals(signatures(replayBlocks(reply, client)), signatures(reply.blocks), `seed ${seed} to ${client}`);
     }
   }
 });
 
 Deno.test("signatures come back through every client, in their order", () => {
   for (const recorded of RECORDED) {
-    const reply = replyOf(eventsOf(recorded));
+    const reply = replyOf(readEvents(recorded));
     if (reply === undefined) continue;
     for (const client of PROTOCOLS) {
       // What nobody knows yet goes to the client, but is refused when it comes back.
       if (client === "messages" && recorded.name === "unknown") continue;
-      assertEquals(signatures(replayed(reply, client)), signatures(reply.blocks), at(recorded, ` to ${client}`));
+      assertEquals(signatures(replayBlocks(reply, client)), signatures(reply.blocks), at(recorded, ` to ${client}`));
     }
   }
 });
 
 Deno.test("a reply unfolds into events that fold into it", () => {
   const replies = [
-    ...RECORDED.map((recorded) => replyOf(eventsOf(recorded))),
-    ...SEEDS.map((seed) => fold(randomAnswer(seed))),
+    ...RECORDED.map((recorded) => replyOf(readEvents(recorded))),
+    ...SEEDS.map((seed) => aggregateEvents(randomAnswer(seed))),
   ];
-  for (const reply of replies) if (reply !== undefined) assertEquals(fold(unfold(reply)), reply);
+  for (const reply of replies) if (reply !== undefined) assertEquals(aggregateEvents(eventsOf(reply)), reply);
 });
 
 /** How the same frames may look on the wire. */
@@ -188,9 +188,9 @@ function framesOf(bytes: Uint8Array, size: number): Frame[] {
 }
 
 /** Events, with errors as plain values. */
-function read({ protocol }: Recorded, frames: readonly Frame[]): unknown[] {
+function read({ protocol }: RecordedStream, frames: readonly Frame[]): unknown[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
-  const events: Event[] = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
+  const events: ReplyEvent[] = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
   return events.map((event) =>
     event.type === "error" ? { kind: event.error.kind, message: event.error.message } : event
   );
@@ -205,17 +205,17 @@ Deno.test("a stream that is cut anywhere is an error to every client, never a cl
   let cuts = 0;
   for (const recorded of RECORDED) {
     for (let length = 0; length < recorded.frames.length; length++) {
-      const events = eventsOf({ protocol: recorded.protocol, frames: recorded.frames.slice(0, length) });
+      const events = readEvents({ protocol: recorded.protocol, frames: recorded.frames.slice(0, length) });
       if (events.at(-1)?.type === "finish") continue;
       for (const client of PROTOCOLS) {
-        const frames = written(events, client).map(({ data }) => data);
+        const frames = writeFrames(events, client).map(({ data }) => data);
         const where = at(recorded, ` to ${client} after ${length}`);
         const answer = frames.filter((data) => !(client === "responses" && data === "[DONE]"));
         assertEquals(answer.filter((data) => CLEAN.test(data)), [], where);
         assert(FAILED[client].test(answer.at(-1) ?? ""), where);
         cuts++;
       }
-      assertThrows(() => fold(events));
+      assertThrows(() => aggregateEvents(events));
     }
   }
   assert(cuts > 1_000, `${cuts} cuts`);
@@ -224,7 +224,7 @@ Deno.test("a stream that is cut anywhere is an error to every client, never a cl
 Deno.test("an answer ends for its tools exactly where it has calls, and no call is without arguments", () => {
   const reasons = { chat: "tool_calls", messages: "tool_use", responses: "completed" };
   for (const recorded of RECORDED) {
-    const events = eventsOf(recorded);
+    const events = readEvents(recorded);
     const reply = replyOf(events);
     if (reply === undefined) continue;
     const calls = reply.blocks.filter((block) => block.type === "tool_call");
@@ -236,7 +236,7 @@ Deno.test("an answer ends for its tools exactly where it has calls, and no call 
       assert(call.name.trim() !== "" && call.arguments.trim() !== "", at(recorded));
     }
     for (const client of ["chat", "messages"] as const) {
-      const told = written(events, client).some(({ data }) => data.includes(`_reason":"${reasons[client]}"`));
+      const told = writeFrames(events, client).some(({ data }) => data.includes(`_reason":"${reasons[client]}"`));
       assertEquals(told, byTools, at(recorded, ` to ${client}`));
     }
   }
@@ -244,12 +244,12 @@ Deno.test("an answer ends for its tools exactly where it has calls, and no call 
 
 Deno.test("what a client puts together of a stream is the whole answer", () => {
   for (const recorded of RECORDED) {
-    const events = eventsOf(recorded);
+    const events = readEvents(recorded);
     const reply = replyOf(events);
     // Input that was cut off is put into an object only where the answer is whole.
     if (reply === undefined || reply.finish === "length") continue;
     for (const client of PROTOCOLS) {
-      const frames = written(events, client);
+      const frames = writeFrames(events, client);
       const whole = CLIENTS[client].writeReply(reply, echoOf(client));
       assertEquals(plain(puttingTogether(frames, client)), plain(whole), at(recorded, ` to ${client}`));
     }

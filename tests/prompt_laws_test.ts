@@ -1,13 +1,13 @@
 /** What becomes of all that a client can say. */
 import { assert, assertEquals } from "@std/assert";
 import { z } from "zod";
-import { Dropped } from "../lib/protocols/canonical/dropped.ts";
-import type { Block, Prompt, Protocol } from "../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../lib/protocols/canonical/dropped.ts";
+import type { ContentBlock, Prompt, Protocol } from "../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
 import { checkBody } from "../lib/protocols/fields.ts";
 import type { WriteTarget } from "../lib/protocols/upstream_codec.ts";
-import { adapt } from "../lib/protocols/translate/adapt.ts";
+import { adaptPrompt } from "../lib/protocols/translate/adapt.ts";
 import { UPSTREAM_CODECS } from "../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS, rowOf, sideOf, UPSTREAMS } from "./golden/crossings.ts";
 import { crossRequest } from "./golden/requests.ts";
@@ -126,7 +126,7 @@ function said(prompt: Prompt, protocol: Protocol): Json {
   };
 }
 
-function textOf(block: Block): string[] {
+function textOf(block: ContentBlock): string[] {
   return block.type === "text" || block.type === "refusal" ? [block.text] : [];
 }
 
@@ -152,9 +152,9 @@ Deno.test("random prompts say in every protocol what they said, read by its own 
         row: rowOf("acme/continues"),
         issuer: sideOf(protocol).issuer,
         dialect,
-        dropped: new Dropped(),
+        dropped: new UnsupportedParameters(),
       };
-      const adapted = orRefused(() => adapt(possible(randomPrompt(seed)), { ...target, protocol }).prompt);
+      const adapted = orRefused(() => adaptPrompt(possible(randomPrompt(seed)), { ...target, protocol }).prompt);
       // Nobody takes a conversation in which nothing is said.
       if (adapted === undefined || adapted.messages.every(({ role }) => role === "system")) continue;
       const body = orRefused(() => UPSTREAM_CODECS[protocol].writePrompt(adapted, target));

@@ -1,6 +1,6 @@
 /** What passes a relay is what came, byte for byte, apart from the edits that each protocol documents. */
 import { assert, assertEquals } from "@std/assert";
-import { Dropped } from "../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../lib/protocols/canonical/dropped.ts";
 import type { Protocol } from "../lib/protocols/canonical/types.ts";
 import { targetSchema } from "../lib/catalog/model.ts";
 import { isObject, type JsonObject, parseJson, readJson } from "../lib/json/json.ts";
@@ -13,9 +13,9 @@ import { joinPieces } from "../lib/http1/mod.ts";
 import { relayBody } from "../lib/upstreams/relay_body.ts";
 import type { Step } from "../lib/upstreams/upstream.ts";
 import { CLIENTS, echoOf, PROTOCOLS, rowOf } from "./golden/crossings.ts";
-import { RECORDED, type Recorded } from "./golden/recorded.ts";
+import { RECORDED, type RecordedStream } from "./golden/recorded.ts";
 
-const STREAMS = RECORDED.filter((recorded): recorded is Recorded & { protocol: Protocol } =>
+const STREAMS = RECORDED.filter((recorded): recorded is RecordedStream & { protocol: Protocol } =>
   recorded.protocol !== "gemini"
 );
 
@@ -83,7 +83,7 @@ function objectOf(data: string): JsonObject | undefined {
 }
 
 /** Plays frames one by one through the feed that the pipeline reads. */
-async function play({ protocol, frames }: Recorded & { protocol: Protocol }): Promise<Frame[]> {
+async function play({ protocol, frames }: RecordedStream & { protocol: Protocol }): Promise<Frame[]> {
   const left = [...frames];
   const source = {
     read: () => Promise.resolve(left.length === 0 ? undefined : left.splice(0, 1)),
@@ -156,7 +156,7 @@ function relayedBody(protocol: Protocol, text: string): string {
       target: targetSchema.parse({ upstream: "u", model: "model-x" }),
       countInput: () => Promise.resolve(1),
       signal: new AbortController().signal,
-      dropped: new Dropped(),
+      dropped: new UnsupportedParameters(),
     }, { relay: RELAYS[protocol], mend: {} });
   const { utf8Members: members = [] } = readJson(text);
   const body = relayed(objectText(text));

@@ -4,20 +4,20 @@
  * and Python.
  */
 import { assert, assertEquals } from "@std/assert";
-import type { Event, Protocol } from "../lib/protocols/canonical/types.ts";
+import type { Protocol, ReplyEvent } from "../lib/protocols/canonical/types.ts";
 import { type ErrorKind, GatewayError } from "../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../lib/json/json.ts";
 import type { Frame } from "../lib/protocols/codec.ts";
 import { CLIENTS, PROTOCOLS } from "./golden/crossings.ts";
-import { eventsOf, RECORDED } from "./golden/recorded.ts";
-import { written } from "./golden/trips.ts";
+import { readEvents, RECORDED } from "./golden/recorded.ts";
+import { writeFrames } from "./golden/trips.ts";
 import { accumulate as accumulateResponse } from "./protocols/responses/accumulate.ts";
 import { randomAnswer } from "./protocols/translate/random_prompt.ts";
 
 /** One stream to a client. */
 interface Output {
   where: string;
-  events: readonly Event[];
+  events: readonly ReplyEvent[];
   frames: Frame[];
   /** Data of the frames, `[DONE]` left out. */
   data: JsonObject[];
@@ -31,10 +31,10 @@ function outputs(client: Protocol, request?: JsonObject): Output[] {
   );
   const recorded = RECORDED.map((stream) => ({
     where: `${stream.protocol}: ${stream.name}`,
-    events: eventsOf(stream),
+    events: readEvents(stream),
   }));
   return [...recorded, ...random].map(({ where, events }) => {
-    const frames = written(events, client, request);
+    const frames = writeFrames(events, client, request);
     const data = frames.filter(({ data }) => data !== "[DONE]").map(({ data }) => object(parseJson(data)));
     return { where, events, frames, data, failed: events.at(-1)?.type === "error" };
   });
@@ -156,7 +156,7 @@ Deno.test("messages: there is no event, delta or block that clients do not know"
   const blocks = ["text", "thinking", "redacted_thinking", "tool_use"];
   for (const { data, where, events: from } of MESSAGES) {
     const own = from.flatMap((event) =>
-      event.type === "open" && event.block.type === "foreign" && event.block.from === "messages"
+      event.type === "open" && event.block.type === "vendor_specific" && event.block.from === "messages"
         ? [event.block.value.type]
         : []
     );

@@ -1,5 +1,5 @@
 /** What a request is billed: tokens that can be believed, and what of their cost the customer pays. */
-import type { Usage } from "../protocols/canonical/types.ts";
+import type { TokenUsage } from "../protocols/canonical/types.ts";
 import type { BilledExtra, BilledTokens, PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
 import { costOfExtras, costOfTokens } from "./price.ts";
@@ -14,7 +14,7 @@ export interface UsageReading {
   /** What has to be counted: `prompt` for the input, `completion` and `reasoning` for the output. */
   missing: { input: boolean; output: boolean };
   /** Whether some of it was counted, or estimated, by the gateway already. */
-  counted: NonNullable<Usage["counted"]> | false;
+  counted: NonNullable<TokenUsage["counted"]> | false;
   /** Members that were told and cannot be: for the log. */
   absurd: BilledClass[];
 }
@@ -29,7 +29,7 @@ type BilledClass = keyof BilledTokens;
  * nobody knows what `prompt` holds, and the whole input is missing. Reasoning that is more than the completion it is part
  * of is absurd, too; it has no price of its own, so that it is 0 then, and nothing is missing.
  */
-export function readUsage(usage: Usage): UsageReading {
+export function readUsage(usage: TokenUsage): UsageReading {
   const absurd: BilledClass[] = [];
   const read = (name: BilledClass, most = MOST_TOKENS): number | undefined => {
     const count = usage[name];

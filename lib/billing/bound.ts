@@ -1,7 +1,7 @@
 /** How large a request can become, before anything is known of its answer: what budgets set aside and limits begin with. */
 import { Buffer } from "node:buffer";
 import { imageTypeOf, modalityOf } from "../protocols/canonical/media.ts";
-import { type BlockOf, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
+import { type ContentBlockOf, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import type { Amount } from "./money.ts";
@@ -74,15 +74,15 @@ export function mostTokens(prompt: Prompt, model: InputBounds): TokenBound {
 
 function mostInput(prompt: Prompt, { context_length: limit, infersTypes = false }: InputBounds): number {
   if (mayRunHostedTools(prompt) || prompt.tools.some(({ type }) => type === "hosted")) return limit;
-  let tokens = FRAME + (prompt.tools.length > 0 ? TOOLS_FRAME : 0) + restBytes(prompt);
-  for (const tool of prompt.tools) tokens += restBytes(tool);
+  let tokens = FRAME + (prompt.tools.length > 0 ? TOOLS_FRAME : 0) + unknownMemberBytes(prompt);
+  for (const tool of prompt.tools) tokens += unknownMemberBytes(tool);
   for (const part of fixedParts(prompt)) tokens += mostOf(part, infersTypes);
   for (const message of prompt.messages) {
-    tokens += PART_FRAME + restBytes(message);
+    tokens += PART_FRAME + unknownMemberBytes(message);
     for (const block of message.blocks) {
       // Of a file that the vendor keeps, only its id is here.
-      if (block.type === "foreign" && prompt.vendorState === true) return limit;
-      tokens += restBytes(block);
+      if (block.type === "vendor_specific" && prompt.vendorState === true) return limit;
+      tokens += unknownMemberBytes(block);
     }
     for (const part of blockParts(message.blocks)) tokens += mostOf(part, infersTypes);
     if (tokens >= limit) return limit;
@@ -97,7 +97,7 @@ function mostOf(part: Part, infersTypes: boolean): number {
   return PART_FRAME + (part.type === "sealed" ? part.value.length : mostOfMedia(part, infersTypes));
 }
 
-function mostOfMedia({ media, name }: BlockOf<"media">, infersTypes: boolean): number {
+function mostOfMedia({ media, name }: ContentBlockOf<"media">, infersTypes: boolean): number {
   const modality = modalityOf(media, name);
   if (media.kind === "url") {
     const isImage = modality === "image" &&
@@ -112,8 +112,8 @@ function mostOfMedia({ media, name }: BlockOf<"media">, infersTypes: boolean): n
 }
 
 /** Bytes of what only one vendor knows: some of it is text for the model. */
-function restBytes({ rest }: { rest?: Prompt["rest"] }): number {
-  return rest === undefined ? 0 : Buffer.byteLength(JSON.stringify(rest.members));
+function unknownMemberBytes({ unknownMembers }: { unknownMembers?: Prompt["unknownMembers"] }): number {
+  return unknownMembers === undefined ? 0 : Buffer.byteLength(JSON.stringify(unknownMembers.members));
 }
 
 /** The most that so many tokens cost: all of the input at its dearest class. Exact. */

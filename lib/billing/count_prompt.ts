@@ -10,7 +10,7 @@
  * been scaled down to 1,568 pixels. An image whose size is not known, and anything at a URL, counts 1,600, and so does
  * each page of a PDF. Files of `text/*` count as their UTF-8 text; all others one token for 4 bytes.
  */
-import type { Block, Media, Prompt } from "../protocols/canonical/types.ts";
+import type { ContentBlock, Media, Prompt } from "../protocols/canonical/types.ts";
 import { atOnce, inSlices, turn } from "../scheduler.ts";
 import { pieceDecoder } from "../json/utf8_steps.ts";
 import {
@@ -61,7 +61,7 @@ export async function countMessages(prompt: Prompt, counter: TokenCounter): Prom
 }
 
 /** Tokens of an answer: its texts, and the names and arguments of its tool calls. Nothing is added for its frame. */
-export async function countReply(blocks: Block[], counter: TokenCounter): Promise<ReplyTokens> {
+export async function countReply(blocks: ContentBlock[], counter: TokenCounter): Promise<ReplyTokens> {
   const tally = new Tally(counter);
   const reasoning = await tally.count(blockParts(blocks.filter((block) => block.type === "reasoning")));
   const said = await tally.count(blockParts(blocks.filter((block) => block.type !== "reasoning")));

@@ -1,13 +1,13 @@
 /** What is billed beside the plain price of tokens: dearer service tiers, and calls of hosted tools. */
 import {
-  type Block,
-  type BlockOf,
-  type Event,
+  type ContentBlock,
+  type ContentBlockOf,
   type Extras,
   mayRunHostedTools,
   PLAIN_TIERS,
   type Prompt,
-  type Usage,
+  type ReplyEvent,
+  type TokenUsage,
 } from "../protocols/canonical/types.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { BilledExtra, EntryDetails, PriceSheet } from "../store/ledger.ts";
@@ -15,7 +15,7 @@ import { type Amount, parseFactor, parseUsd, timesFactor } from "./money.ts";
 import { type ExtraPrices, unitPrices } from "./price.ts";
 
 /** What an answer used beside tokens, as far as it is known. */
-export type UsedExtras = Pick<Usage, "tiers" | "hostedCalls">;
+export type UsedExtras = Pick<TokenUsage, "tiers" | "hostedCalls">;
 
 /** Prices of a request, and what it asked for. */
 interface Terms {
@@ -107,18 +107,18 @@ export class HostedCalls {
   }
 
   /** Takes an event of an answer. Chat tells of a search only by what the answer cites. */
-  push(event: Event): void {
-    if (event.type === "open" && event.block.type === "foreign") this.#count(event.block);
+  push(event: ReplyEvent): void {
+    if (event.type === "open" && event.block.type === "vendor_specific") this.#count(event.block);
     else if (event.type === "citation") this.#cited = true;
   }
 
   /** Takes a block of a whole answer. */
-  take(block: Block): void {
-    if (block.type === "foreign") this.#count(block);
+  take(block: ContentBlock): void {
+    if (block.type === "vendor_specific") this.#count(block);
     else if (block.type === "text" && block.citations !== undefined) this.#cited = true;
   }
 
-  #count(block: Pick<BlockOf<"foreign">, "from" | "value">): void {
+  #count(block: Pick<ContentBlockOf<"vendor_specific">, "from" | "value">): void {
     const name = block.from === "responses" ? toolOfItem(block.value) : toolOfBlock(block.value);
     if (name !== undefined && this.#tools.has(name)) this.#counts[name] = (this.#counts[name] ?? 0) + 1;
   }

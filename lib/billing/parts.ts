@@ -1,5 +1,5 @@
 /** What a model reads of a prompt, part by part, and what can be said of a part's size without a tokenizer. */
-import type { Block, BlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Media, Prompt, Tool } from "../protocols/canonical/types.ts";
 import type { JsonObject } from "../json/json.ts";
 import { writeSteps } from "../json/steps.ts";
 import { inSlices } from "../scheduler.ts";
@@ -18,7 +18,7 @@ const TOKENS_OF_UNKNOWN_MEDIA = 1600;
 const BYTES_PER_TOKEN = 4;
 
 /** A text, media that count in their own way, or what only somebody else can read: an issuer its reasoning. */
-export type Part = string | BlockOf<"media"> | { type: "sealed"; value: string };
+export type Part = string | ContentBlockOf<"media"> | { type: "sealed"; value: string };
 
 /** Everything outside the messages. A generator, because writing large JSON takes time: it can pause between parts. */
 export function* fixedParts({ tools, format }: Pick<Prompt, "tools" | "format">): Generator<Part> {
@@ -42,7 +42,7 @@ function* toolParts(tool: Tool): Generator<Part> {
 }
 
 /** What is in the blocks of a message or an answer. */
-export function* blockParts(blocks: readonly Block[]): Generator<Part> {
+export function* blockParts(blocks: readonly ContentBlock[]): Generator<Part> {
   for (const block of blocks) {
     switch (block.type) {
       case "text":
@@ -65,7 +65,7 @@ export function* blockParts(blocks: readonly Block[]): Generator<Part> {
       case "tool_result":
         yield* blockParts(block.blocks);
         break;
-      case "foreign":
+      case "vendor_specific":
         yield json(block.value);
     }
   }
@@ -84,7 +84,7 @@ export async function writeLongParts({ tools, format, messages }: Prompt): Promi
   );
   if (format?.type === "json_schema") values.push(format.schema);
   for (const { blocks } of messages) {
-    for (const block of blocks) if (block.type === "foreign") values.push(block.value);
+    for (const block of blocks) if (block.type === "vendor_specific") values.push(block.value);
   }
   const given = values.filter((value) => value !== undefined);
   if (given.length > 0) await inSlices(writeAll(given));
@@ -100,7 +100,7 @@ export async function countPages({ messages }: Pick<Prompt, "messages">): Promis
   }
 }
 
-function* mediaIn(messages: readonly { blocks: readonly Block[] }[]): Generator<Media> {
+function* mediaIn(messages: readonly { blocks: readonly ContentBlock[] }[]): Generator<Media> {
   for (const { blocks } of messages) {
     for (const part of blockParts(blocks)) if (typeof part !== "string" && part.type === "media") yield part.media;
   }

@@ -7,7 +7,7 @@
  * of symbols, of letters without anything between them) is cut where a token ends that over 1,000 characters after it do
  * not change. That is exact for such runs; a text made for it could gain or lose a token or two at such a cut.
  */
-import type { Block, Event, OpenBlock } from "../protocols/canonical/types.ts";
+import type { ContentBlock, OpenBlock, ReplyEvent } from "../protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "./count_prompt.ts";
 import { turn } from "../scheduler.ts";
 import { COUNTED_AT_ONCE, lastCut, loadTokenCounter, type TokenCounter } from "../o200k/mod.ts";
@@ -47,7 +47,7 @@ export class RunningCount {
    * Takes the next event of the answer.
    * @returns a promise where much waits to be counted: whoever can wait for it bounds the memory
    */
-  push(event: Event): Promise<void> | undefined {
+  push(event: ReplyEvent): Promise<void> | undefined {
     if (this.#stopped) return undefined;
     switch (event.type) {
       case "open":
@@ -90,7 +90,7 @@ export class RunningCount {
       if (block.namespace !== undefined) this.#keep(block.namespace);
     }
     // Blocks that only one vendor knows are whole when they open.
-    if (block.type === "foreign") this.#keep(JSON.stringify(block.value));
+    if (block.type === "vendor_specific") this.#keep(JSON.stringify(block.value));
     else {
       const type = block.type === "reasoning" ? "reasoning" : "text";
       this.#open = { part: { type, deltas: [], size: PART }, block, empty: true };
@@ -137,7 +137,7 @@ export class RunningCount {
   }
 }
 
-function blockOf({ type, deltas }: Part): Block {
+function blockOf({ type, deltas }: Part): ContentBlock {
   return { type, text: deltas.join("") };
 }
 

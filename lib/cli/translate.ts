@@ -1,5 +1,5 @@
 /** `translate`: shows what an upstream would be sent for a request body, and what would be lost. */
-import { Dropped } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import { EFFORTS, type Protocol } from "../protocols/canonical/types.ts";
 import { createCatalog } from "../catalog/catalog.ts";
 import { type Model, modelSchema } from "../catalog/model.ts";
@@ -14,8 +14,8 @@ import { messages } from "../protocols/messages/mod.ts";
 import { responses } from "../protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { modelIssuer } from "../upstreams/http_upstream.ts";
-import { mendFor } from "../protocols/quirks/mend.ts";
-import { MENDS } from "../protocols/quirks/mod.ts";
+import { quirkFor } from "../protocols/quirks/mend.ts";
+import { QUIRKS } from "../protocols/quirks/mod.ts";
 import { translatePrompt } from "../upstreams/translation.ts";
 import { spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../upstreams/vendors.ts";
 import { writeErr, writeOut } from "./output.ts";
@@ -60,16 +60,16 @@ export async function translate({ config, from, to, vendor, bytes }: TranslateOp
     checkBody(codec.schema, body);
     const asked = codec.readPrompt(body);
     const row = createCatalog(config).find(asked.model) ?? anyModel(asked.model);
-    const dropped = new Dropped({ prompt: asked, request: body });
+    const dropped = new UnsupportedParameters({ prompt: asked, request: body });
     const prompt = checkModelRules(asked, row, dropped);
     const model = row.targets[0]?.model ?? asked.model;
-    const mend = MENDS[name as VendorName];
+    const mend = QUIRKS[name as VendorName];
     const written = translatePrompt(prompt, {
       protocol,
       model,
       row,
       issuer: modelIssuer(model, { name, vendor: known, mend }),
-      mend: mendFor(mend, protocol),
+      mend: quirkFor(mend, protocol),
       dropped,
     });
     writeOut(`${JSON.stringify(written.body, null, 2)}\n`);

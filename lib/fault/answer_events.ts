@@ -1,5 +1,5 @@
 /** The answer that a fault disturbs: always the same short text, as canonical events. */
-import type { Event, Prompt, Usage } from "../protocols/canonical/types.ts";
+import type { Prompt, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { type Fault, faultOfModel, type FaultScope, findFault } from "./faults.ts";
 
 /** Number of text pieces without a fault. */
@@ -18,8 +18,8 @@ export function requestedFault(
 }
 
 /** The events of an answer: a start, deltas, a finish. The answer to `endless` never ends. */
-export function* answerEvents(fault: Fault | undefined): Generator<Event, void, undefined> {
-  const usage: Usage = { prompt: 10 };
+export function* answerEvents(fault: Fault | undefined): Generator<ReplyEvent, void, undefined> {
+  const usage: TokenUsage = { prompt: 10 };
   yield { type: "start", ...(fault?.name !== "no-usage" && { usage }) };
   yield { type: "open", index: 0, block: { type: "text" } };
   let count = 0;
@@ -31,7 +31,7 @@ export function* answerEvents(fault: Fault | undefined): Generator<Event, void, 
   yield { type: "finish", reason: "end", usage: usageOf(fault, count) };
 }
 
-function usageOf(fault: Fault | undefined, count: number): Usage {
+function usageOf(fault: Fault | undefined, count: number): TokenUsage {
   switch (fault?.name) {
     case "no-usage":
       return {};

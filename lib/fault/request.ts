@@ -1,6 +1,6 @@
 /** Requests to the fault server, and its answers to them in their protocol, whole and streamed. */
-import { fold } from "../protocols/canonical/fold.ts";
-import type { Event, Protocol } from "../protocols/canonical/types.ts";
+import { aggregateEvents } from "../protocols/canonical/fold.ts";
+import type { Protocol, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../json/json.ts";
 import type { Codec, Echo, Frame } from "../protocols/codec.ts";
@@ -64,10 +64,10 @@ function textRequest(codec: Codec, text: string): FaultRequest {
     model,
     stream: prompt.stream,
     fault: requestedFault(prompt, { model, scope: "wire" }),
-    whole: (fault) => write(writeJson(codec.writeReply(fold(answerEvents(fault)), echo)), fault),
+    whole: (fault) => write(writeJson(codec.writeReply(aggregateEvents(answerEvents(fault)), echo)), fault),
     *steps(fault) {
       const writer = codec.writer(echo);
-      const format = (event: Event) => writer.push(event).map(formatFrame).join("");
+      const format = (event: ReplyEvent) => writer.push(event).map(formatFrame).join("");
       for (const event of answerEvents(fault)) {
         if (event.type === "finish" && fault?.name === "no-end") return;
         yield { text: write(format(event), fault), isPiece: event.type === "delta" };

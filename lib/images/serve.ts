@@ -1,6 +1,6 @@
 /** Serves image requests: body, model, validation, admission, upstream, images, charge, answer. */
 import { requireCaller } from "../access/caller.ts";
-import { Dropped } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { pricingAt } from "../catalog/pricing.ts";
 import { toGatewayError } from "../errors.ts";
@@ -83,7 +83,7 @@ interface Running extends Job {
   /** Headers that name the model and upstream. */
   headers: Record<string, string>;
   tally: ImageUsageCounter;
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
   watch: RequestWatch;
   /** Price per token of uploaded images; absent: they are free. */
   inputImagePrice: string | undefined;
@@ -175,7 +175,7 @@ async function make(job: Job, client: AbortSignal): Promise<Response> {
     await admitImages({ ...most, extras: billedExtras(most, inputImagePrice) }, { meter, model, context, now });
     if (pixels !== undefined) leave = await gateway.pixels.enter(watch.signal, pixels);
     const tally = new ImageUsageCounter(wanted, counting);
-    const dropped = new Dropped();
+    const dropped = new UnsupportedParameters();
     const suited = withoutPngQuality(wanted, dropped);
     const { feed, headers } = await startImages({
       gateway,
@@ -209,7 +209,7 @@ function drainOf({ context, model, under: { meter } }: Job): () => boolean {
 }
 
 /** PNG is lossless, so `output_compression` has no meaning. */
-function withoutPngQuality(wanted: ImageRequest, dropped: Dropped): ImageRequest {
+function withoutPngQuality(wanted: ImageRequest, dropped: UnsupportedParameters): ImageRequest {
   const { compression, ...rest } = wanted;
   if (wanted.format !== "png" || compression === undefined) return wanted;
   if (compression < 100) dropped.add("output_compression");

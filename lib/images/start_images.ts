@@ -1,5 +1,5 @@
 /** Starts an image request at a target and watches its time limit and its client. */
-import { Dropped } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
@@ -19,7 +19,7 @@ export interface ImageJob {
   key: string;
   request: ImageRequest;
   model: Model;
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
   /** Aborts when the client leaves or the time limit is over. */
   signal: AbortSignal;
   /** True once the client has left, even while its images are still made. */
@@ -79,7 +79,7 @@ async function startAt({ target, pass }: Attempt, job: ImageJob): Promise<ImageF
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   meter.attempt(target.upstream);
   // Only the target that starts decides what is dropped.
-  const tried = new Dropped();
+  const tried = new UnsupportedParameters();
   const feed = await upstream.create({ request, model, target, signal, dropped: tried });
   for (const name of tried.names) dropped.add(name);
   return untilAborted(watched(feed, { pass, job }), signal);

@@ -1,5 +1,5 @@
 /** Types of the image pipeline: requests, upstreams and their events. */
-import type { Dropped } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";
@@ -77,7 +77,7 @@ export interface ImageCall {
   target: Target;
   /** Aborts when the client leaves or the time limit is over. */
   signal: AbortSignal;
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
 }
 
 /** A source of images. */

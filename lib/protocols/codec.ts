@@ -1,6 +1,6 @@
 /** What a protocol folder provides. */
 import type { z } from "zod";
-import type { Event, Machine, Prompt, Protocol, Reply, Usage } from "./canonical/types.ts";
+import type { Machine, Prompt, Protocol, Reply, ReplyEvent, TokenUsage } from "./canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
 import type { JsonObject, ParsedJson } from "../json/json.ts";
 import type { ExtrasTable } from "./extras.ts";
@@ -96,16 +96,16 @@ export interface Codec {
   /** Writes a whole answer. */
   writeReply(reply: Reply, echo: Echo): JsonObject;
   /** Writes a streamed answer. `end()` closes the stream the protocol's way. */
-  writer(echo: Echo): Machine<Event, Frame>;
+  writer(echo: Echo): Machine<ReplyEvent, Frame>;
   /** True for the frame of a stream that tells the usage of the whole answer. */
   tellsUsage(frame: Frame): boolean;
   /** The JSON text of a whole answer, or of a frame that tells the usage of one, with this usage in place of its own. */
-  withUsage(text: string, usage: Usage): string;
+  withUsage(text: string, usage: TokenUsage): string;
   /**
    * A frame that tells the usage, made after one that does not; absent where every complete stream has one. For streams
    * whose clients want to be told.
    */
-  usageFrame?(like: Frame, usage: Usage): Frame;
+  usageFrame?(like: Frame, usage: TokenUsage): Frame;
   /** Writes an error that comes before any other byte. */
   writeError(error: GatewayError, requestId: string): ErrorReply;
   /** What to send while there is nothing to say: a comment or the protocol's own ping, as bytes of the stream. */

@@ -3,7 +3,7 @@
  * and state that the vendor keeps. Each protocol has one table of it. The tables are data: who may ask for what is decided
  * by the pipeline.
  */
-import { PLAIN_TIERS, type Usage } from "./canonical/types.ts";
+import { PLAIN_TIERS, type TokenUsage } from "./canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../json/json.ts";
 import type { JsonPath } from "../json/splice.ts";
 
@@ -86,13 +86,13 @@ const OLDER_NAMES: Readonly<Record<string, string>> = { web_search_preview: "web
  * @param asked the tier that the request asks for: only then it matters that the answer was made in the plain one
  */
 export function withReported(
-  usage: Usage,
+  usage: TokenUsage,
   { tier, hostedCalls, asked }: {
     tier?: string | undefined;
     hostedCalls?: Readonly<Record<string, number>> | undefined;
     asked?: string | undefined;
   },
-): Usage {
+): TokenUsage {
   const tells = tier !== undefined && (asked !== undefined || !PLAIN_TIERS.has(tier)) && isName(tier);
   const calls = Object.entries(hostedCalls ?? {}).filter(([name, count]) => count > 0 && isName(name));
   if (!tells && calls.length === 0) return usage;

@@ -1,6 +1,6 @@
 /** A protocol from the upstream's side: prompts are written to it, answers are read from it. Pure, as the client's side. */
-import type { Dropped } from "./canonical/dropped.ts";
-import type { Event, Machine, Prompt, Protocol, Reply } from "./canonical/types.ts";
+import type { UnsupportedParameters } from "./canonical/dropped.ts";
+import type { Machine, Prompt, Protocol, Reply, ReplyEvent } from "./canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { Json, JsonObject } from "../json/json.ts";
@@ -57,7 +57,7 @@ export interface WriteTarget {
   issuer: string;
   dialect: Dialect;
   /** Collects, in the client's words, what the protocol cannot say. */
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
 }
 
 /** Where an answer comes from. */
@@ -87,7 +87,7 @@ export interface UpstreamCodec {
    * Reads a streamed answer: its events obey `checkGrammar`, whatever the upstream does. A stream that is cut short ends
    * in an error event.
    */
-  reader(origin: Origin): Machine<Frame, Event>;
+  reader(origin: Origin): Machine<Frame, ReplyEvent>;
   /** Reads an error answer. Its message may reach the client, so it holds no address and no key. */
   readError(status: number, body: Json | undefined): GatewayError;
 }

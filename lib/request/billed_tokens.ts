@@ -1,5 +1,5 @@
 /** The tokens that an answer in text is charged for. */
-import type { FinishReason, Reply, Usage } from "../protocols/canonical/types.ts";
+import type { FinishReason, Reply, TokenUsage } from "../protocols/canonical/types.ts";
 import { readUsage, type UsageReading } from "../billing/billed.ts";
 import { type HostedCalls, type UsedExtras, usedExtras } from "../billing/extras.ts";
 import { countReply, type ReplyTokens } from "../billing/count_prompt.ts";
@@ -26,7 +26,7 @@ export interface Charged {
 
 /** An answer that is over. */
 export interface Ended {
-  usage: Usage;
+  usage: TokenUsage;
   /** Absent: it was given up. */
   finish?: FinishReason;
   /** What was counted of hosted tools; absent: none could run. */
@@ -46,7 +46,7 @@ export function readTokens({ usage, finish, hostedCalls }: Ended, counts: Counts
 }
 
 function readTokensAlone(
-  { usage, finish }: { usage: Usage; finish: FinishReason | undefined },
+  { usage, finish }: { usage: TokenUsage; finish: FinishReason | undefined },
   counts: Counts,
 ): Charged | Promise<Charged> {
   const reading = readUsage(usage);

@@ -1,6 +1,6 @@
 /** The models that may answer a request: the one it asks for, then those it names to try next. */
 import { requireCaller } from "../access/caller.ts";
-import { Dropped } from "../protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import type { Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
@@ -18,7 +18,7 @@ export interface Candidate {
   /** The prompt, as this model can answer it. */
   prompt: Prompt;
   /** What the model cannot do about it. */
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
   /** What it costs. The price is that of this moment, however long the request takes. */
   sheet: Readonly<PriceSheet>;
   /** What it can be billed beside that; absent: nothing. */
@@ -72,7 +72,7 @@ function candidateOf(
   { context, lost }: { context: RouteContext; lost: readonly string[] },
 ): Candidate {
   const model = id === asked.model ? findModel(id, context) : fallback(id, asked, context);
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   for (const name of lost) dropped.add(name);
   const prompt = checkModelRules(asked, model, dropped);
   const { group } = requireCaller(context.caller);

@@ -1,7 +1,7 @@
 /** Whether what a client was sent of a stream tells what the stream cost. */
-import type { Dropped } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
-import { type Block, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
+import { type ContentBlock, mayRunHostedTools, type Prompt } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { wantsThinking } from "../protocols/quirks/thinking.ts";
 
@@ -11,7 +11,7 @@ export interface SentRequest {
   /** The protocol its upstream speaks; absent: it is no other process. */
   spoken: string | undefined;
   /** What its upstream could not be told. */
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
 }
 
 /** What its stream has shown so far. */
@@ -30,7 +30,7 @@ export interface Shown {
 export function isCountable(prompt: Prompt, asked: SentRequest, shown: Shown): boolean {
   if (!prompt.stream || shown.reasoning || (prompt.n ?? 1) > 1 || mayRunHostedTools(prompt)) return false;
   // Of a prediction, what was rejected is billed and not shown.
-  if (mayReason(prompt, asked) || prompt.rest?.members.prediction !== undefined) return false;
+  if (mayReason(prompt, asked) || prompt.unknownMembers?.members.prediction !== undefined) return false;
   return shown.input || !prompt.messages.some(hasFile);
 }
 
@@ -51,7 +51,7 @@ function mayReason({ reasoning }: Prompt, { model: { reasoning: can }, spoken, d
 }
 
 /** Whether there is a file whose tokens depend on how the vendor reads it. */
-function hasFile({ blocks }: { blocks: readonly Block[] }): boolean {
+function hasFile({ blocks }: { blocks: readonly ContentBlock[] }): boolean {
   return blocks.some((block) => {
     if (block.type === "tool_result") return hasFile(block);
     if (block.type !== "media") return false;

@@ -1,12 +1,12 @@
 /** The response header that names what was not passed on. */
-import type { Dropped } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import type { AnswerHeader } from "../server/router.ts";
 
 /** Most characters of the header: names of unknown members are the client's own words. */
 const MOST = 2_000;
 
 /** `x-sluice-dropped`, or no header where nothing was dropped. What a header cannot hold is written as in an address. */
-export function droppedHeader({ names }: Dropped): AnswerHeader[] {
+export function droppedHeader({ names }: UnsupportedParameters): AnswerHeader[] {
   if (names.length === 0) return [];
   let value = "";
   for (const name of names) {

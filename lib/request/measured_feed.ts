@@ -1,5 +1,5 @@
 /** A streamed answer on its way, and what it tells of its target: how fast it is, and whether it breaks off. */
-import type { Event } from "../protocols/canonical/types.ts";
+import type { ReplyEvent } from "../protocols/canonical/types.ts";
 import type { FrameFeed, Step } from "../upstreams/upstream.ts";
 
 /** Who is told of an answer. */
@@ -26,7 +26,7 @@ export function measuredFeed(
 ): FrameFeed {
   let begun: number | undefined;
 
-  function observe(event: Event): void {
+  function observe(event: ReplyEvent): void {
     if (event.type === "error") {
       if (begun !== undefined) broke(event.error);
     } else if (event.type !== "start" && begun === undefined) {

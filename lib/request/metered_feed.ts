@@ -1,5 +1,5 @@
 /** A streamed answer on its way to the client, and its charge: what ends the answer waits until the charge is durable. */
-import type { Event, FinishReason, Usage } from "../protocols/canonical/types.ts";
+import type { FinishReason, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import type { GatewayError } from "../errors.ts";
 import { spliceMembers } from "../json/splice.ts";
 import type { Afterwork } from "../billing/afterwork.ts";
@@ -57,14 +57,14 @@ export function meteredFeed(
   const count = new RunningCount();
   const countOutput = () => count.finish();
   /** What the steps say that were read and not yet sent. */
-  const unsent: (readonly Event[])[] = [];
+  const unsent: (readonly ReplyEvent[])[] = [];
   /** Counting that the answer has run far ahead of. */
   let behind: Promise<void> | undefined;
   /** The frame that may be the last with a usage, and what came after it. */
   let held: Frame[] = [];
   /** The latest frame that is no mark. */
   let latest: Frame | undefined;
-  let input: Usage = {};
+  let input: TokenUsage = {};
   const shown: Shown = { reasoning: false, input: false };
   let said = false;
   /** Whether the client has got something of the answer. */
@@ -80,13 +80,13 @@ export function meteredFeed(
     if (counting !== undefined) afterwork.add(counting);
   }
 
-  function observe(events: readonly Event[]): void {
+  function observe(events: readonly ReplyEvent[]): void {
     for (const event of events) behind = count.push(event) ?? behind;
     if (hostedCalls !== undefined) { for (const event of events) hostedCalls.push(event); }
   }
 
   /** What is read for nobody counts as sent. */
-  function queue(events: readonly Event[]): void {
+  function queue(events: readonly ReplyEvent[]): void {
     if (gone) observe(events);
     else unsent.push(events);
   }
@@ -111,7 +111,7 @@ export function meteredFeed(
     return holdBack(step);
   }
 
-  function begin(usage: Usage): void {
+  function begin(usage: TokenUsage): void {
     input = usage;
     shown.input = usage.prompt !== undefined && usage.counted === undefined;
   }
@@ -149,7 +149,7 @@ export function meteredFeed(
     await meter.fail(200);
   }
 
-  async function finish(step: Step, { usage, reason }: { usage: Usage; reason: FinishReason }): Promise<Step> {
+  async function finish(step: Step, { usage, reason }: { usage: TokenUsage; reason: FinishReason }): Promise<Step> {
     complete = true;
     for (const events of [...unsent.splice(0), step.events]) observe(events);
     const charged = await read({ usage, finish: reason });

@@ -1,7 +1,7 @@
 /** Rules about a prompt that depend on the model's catalog row and on no protocol. */
-import type { Dropped } from "../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
 import { modalityOf } from "../protocols/canonical/media.ts";
-import type { Block, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
+import type { ContentBlock, Prompt, Protocol, Reasoning } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import { sendContent } from "../protocols/extras.ts";
@@ -39,7 +39,7 @@ const NAMES: Record<Protocol, Record<"maxTokens" | "messages" | "budget" | "mode
  * @returns the prompt that the model can answer
  * @throws {GatewayError} `invalid`
  */
-export function checkModelRules(prompt: Prompt, model: Model, dropped: Dropped): Prompt {
+export function checkModelRules(prompt: Prompt, model: Model, dropped: UnsupportedParameters): Prompt {
   checkMaxTokens(prompt, model);
   checkTools(prompt, model);
   checkMedia(prompt, model);
@@ -49,8 +49,8 @@ export function checkModelRules(prompt: Prompt, model: Model, dropped: Dropped):
     return prompt;
   }
   for (const name of reasoningWishes(prompt.reasoning, prompt.protocol)) dropped.add(name);
-  const { reasoning: _, ...rest } = prompt;
-  return rest;
+  const { reasoning: _, ...unknownMembers } = prompt;
+  return unknownMembers;
 }
 
 function checkMaxTokens({ maxTokens, protocol }: Prompt, { id, top_provider }: Model): void {
@@ -80,7 +80,7 @@ interface AskedOfModel {
   vendorState: boolean;
 }
 
-function checkBlocks(blocks: readonly Block[], asked: AskedOfModel): void {
+function checkBlocks(blocks: readonly ContentBlock[], asked: AskedOfModel): void {
   for (const block of blocks) {
     if (block.type === "tool_result") checkBlocks(block.blocks, asked);
     if (block.type !== "media") continue;

@@ -3,8 +3,8 @@
  * the answer and its charge.
  */
 import { requireCaller } from "../access/caller.ts";
-import { Dropped } from "../protocols/canonical/dropped.ts";
-import { Folder } from "../protocols/canonical/fold.ts";
+import { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import { ReplyAggregator } from "../protocols/canonical/fold.ts";
 import type { Reply } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
@@ -75,7 +75,7 @@ interface Job {
 /** An attempt, and what its target cannot do about the prompt. */
 interface Attempted {
   attempt: Attempt;
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
 }
 
 /** Answers one text request in the protocol it came in. */
@@ -212,7 +212,7 @@ async function answerFrom(attempt: Attempt, job: Job): Promise<Response> {
   if (upstream === undefined) throw new GatewayError("overloaded", `Model "${model.id}" has no upstream`);
   const turning = meter.turn(run.admitted);
   if (turning !== undefined) await turned(turning);
-  const dropped = new Dropped(client.echo);
+  const dropped = new UnsupportedParameters(client.echo);
   for (const name of run.admitted.dropped.names) dropped.add(name);
   const fitting = fitContext(prompt, {
     model,
@@ -318,8 +318,8 @@ function lengthOf({ blocks }: Reply): number {
   return length;
 }
 
-async function collect(feed: EventFeed): Promise<ReturnType<Folder["end"]>> {
-  const folder = new Folder();
+async function collect(feed: EventFeed): Promise<ReturnType<ReplyAggregator["end"]>> {
+  const folder = new ReplyAggregator();
   try {
     for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
       for (const event of events) folder.push(event);

@@ -1,13 +1,13 @@
 /** Events, written in the client's protocol. */
-import type { Event, Machine } from "../protocols/canonical/types.ts";
+import type { Machine, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Frame } from "../protocols/codec.ts";
 import type { EventFeed, FrameFeed, Step } from "../upstreams/upstream.ts";
 
 /** A feed of frames over a feed of events. */
-export function writtenFeed(feed: EventFeed, writer: Machine<Event, Frame>): FrameFeed {
+export function writtenFeed(feed: EventFeed, writer: Machine<ReplyEvent, Frame>): FrameFeed {
   let over = false;
 
-  function write(events: Event[] = []): Step {
+  function write(events: ReplyEvent[] = []): Step {
     const frames: Frame[] = [];
     let said = false;
     over = events.length === 0;

@@ -1,5 +1,5 @@
 /** Counts tokens that the upstream does not report. */
-import type { Block, Event, OpenBlock, Usage } from "../protocols/canonical/types.ts";
+import type { ContentBlock, OpenBlock, ReplyEvent, TokenUsage } from "../protocols/canonical/types.ts";
 import { countReply } from "../billing/count_prompt.ts";
 import { isEstimated } from "../billing/parts.ts";
 import { loadTokenCounter } from "../o200k/mod.ts";
@@ -13,12 +13,12 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
   const said: { block: OpenBlock; pieces: string[] }[] = [];
   let input: number | undefined;
 
-  async function withInput(usage: Usage = {}): Promise<Usage> {
+  async function withInput(usage: TokenUsage = {}): Promise<TokenUsage> {
     if (usage.prompt !== undefined) return usage;
     return { ...usage, prompt: input ??= await countInput(), counted: isEstimated(prompt) ? "estimated" : true };
   }
 
-  async function withOutput(usage: Usage): Promise<Usage> {
+  async function withOutput(usage: TokenUsage): Promise<TokenUsage> {
     if (usage.completion !== undefined) return usage;
     const blocks = said.flatMap(({ block, pieces }) => blockOf(block, pieces.join("")));
     const output = await countReply(blocks, await loadTokenCounter());
@@ -26,7 +26,7 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
   }
 
   /** Completes an event. Only the first and last event may need a count, which is asynchronous. */
-  function estimate(event: Event): Event | Promise<Event> {
+  function estimate(event: ReplyEvent): ReplyEvent | Promise<ReplyEvent> {
     switch (event.type) {
       case "start":
         return prompt.protocol === "messages" && event.usage?.prompt === undefined ? estimateStart(event) : event;
@@ -43,11 +43,11 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
     }
   }
 
-  async function estimateStart(event: Extract<Event, { type: "start" }>): Promise<Event> {
+  async function estimateStart(event: Extract<ReplyEvent, { type: "start" }>): Promise<ReplyEvent> {
     return { ...event, usage: await withInput(event.usage) };
   }
 
-  async function estimateEnd(event: Extract<Event, { type: "finish" }>): Promise<Event> {
+  async function estimateEnd(event: Extract<ReplyEvent, { type: "finish" }>): Promise<ReplyEvent> {
     return { ...event, usage: await withOutput(await withInput(event.usage)) };
   }
 
@@ -67,11 +67,11 @@ export function withEstimates(feed: EventFeed, { prompt, countInput }: Call): Ev
   };
 }
 
-function blockOf(block: OpenBlock, text: string): Block[] {
+function blockOf(block: OpenBlock, text: string): ContentBlock[] {
   switch (block.type) {
     case "tool_call":
       return [{ ...block, arguments: text }];
-    case "foreign":
+    case "vendor_specific":
       return [];
     default:
       return [{ type: block.type, text }];

@@ -1,6 +1,6 @@
 /** An upstream's answer on its way to the client: as frames, as events, or passed through. */
-import { unfold } from "../protocols/canonical/fold.ts";
-import type { Event, Machine, Reply } from "../protocols/canonical/types.ts";
+import { eventsOf } from "../protocols/canonical/fold.ts";
+import type { Machine, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { GatewayError } from "../errors.ts";
 import { sseReader } from "../server/sse.ts";
 import { LONG_TEXT, readLongJson } from "../json/steps.ts";
@@ -10,7 +10,7 @@ import type { RelayMachine } from "../protocols/relay.ts";
 import type { ContentFilter } from "../redact.ts";
 import { wholeEnd } from "../json/surrogates.ts";
 import { ANSWER_LIMITS } from "./answers.ts";
-import type { Mend } from "../protocols/quirks/mend.ts";
+import type { Quirk } from "../protocols/quirks/mend.ts";
 import type { Incoming } from "./transport.ts";
 import type { EventFeed, FrameFeed, Step } from "./upstream.ts";
 
@@ -32,7 +32,7 @@ const PIECE = 262_144;
  */
 export function frameSource(
   incoming: Incoming,
-  { mend, filter }: { mend: Mend; filter?: ContentFilter | undefined },
+  { mend, filter }: { mend: Quirk; filter?: ContentFilter | undefined },
 ): FrameSource {
   const type = incoming.header("content-type") ?? "";
   if (!/^text\/event-stream\b/i.test(type)) {
@@ -92,15 +92,15 @@ async function readLong(frames: Frame[]): Promise<Frame[]> {
 /** Frames through a reader and what `adapt` must undo, until the answer's end. What a long one says comes in pieces. */
 export function eventFeed(
   source: FrameSource,
-  reader: Machine<Frame, Event>,
-  restore: Machine<Event, Event>,
+  reader: Machine<Frame, ReplyEvent>,
+  restore: Machine<ReplyEvent, ReplyEvent>,
 ): EventFeed {
   let over = false;
   /** What a long frame says and was not given yet. */
-  let rest: Generator<Event[], void> | undefined;
+  let rest: Generator<ReplyEvent[], void> | undefined;
 
-  function take(frames: Frame[] | undefined): Event[] {
-    const events: Event[] = [];
+  function take(frames: Frame[] | undefined): ReplyEvent[] {
+    const events: ReplyEvent[] = [];
     for (const frame of frames ?? []) pass(reader.push(frame), events);
     if (frames === undefined) {
       pass(reader.end(), events);
@@ -113,7 +113,7 @@ export function eventFeed(
     return events;
   }
 
-  function pass(read: readonly Event[], out: Event[]): void {
+  function pass(read: readonly ReplyEvent[], out: ReplyEvent[]): void {
     for (const event of read) {
       for (const restored of restore.push(event)) out.push(restored);
     }
@@ -146,8 +146,8 @@ export function eventFeed(
 }
 
 /** The same events in their order, at most one piece of a text at a time. */
-function* inPieces(events: readonly Event[]): Generator<Event[], void> {
-  let piece: Event[] = [];
+function* inPieces(events: readonly ReplyEvent[]): Generator<ReplyEvent[], void> {
+  let piece: ReplyEvent[] = [];
   for (const event of events) {
     if (event.type !== "delta" || event.text.length <= PIECE) {
       piece.push(event);
@@ -166,7 +166,7 @@ function* inPieces(events: readonly Event[]): Generator<Event[], void> {
 }
 
 /** Frames that pass, and the events that they mean. What comes after the answer's end is not read. */
-export function relayFeed(source: FrameSource, reader: Machine<Frame, Event>, machine: RelayMachine): FrameFeed {
+export function relayFeed(source: FrameSource, reader: Machine<Frame, ReplyEvent>, machine: RelayMachine): FrameFeed {
   let over = false;
 
   function take(frame: Frame, step: Step): void {
@@ -225,26 +225,26 @@ function isEmpty({ data }: Frame): boolean {
 }
 
 /** A connection over which a whole answer came is good for another one. */
-function leave(source: FrameSource, events: readonly Event[]): void {
+function leave(source: FrameSource, events: readonly ReplyEvent[]): void {
   if (events.some((event) => event.type === "finish")) source.release();
   else source.cancel();
 }
 
-function isLast(event: Event): boolean {
+function isLast(event: ReplyEvent): boolean {
   return event.type === "finish" || event.type === "error";
 }
 
 /** A whole answer as events, through what `adapt` must undo. */
-export function restored(reply: Reply, restore: Machine<Event, Event>): Event[] {
-  const events: Event[] = [];
-  for (const event of unfold(reply)) events.push(...restore.push(event));
+export function restored(reply: Reply, restore: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
+  const events: ReplyEvent[] = [];
+  for (const event of eventsOf(reply)) events.push(...restore.push(event));
   events.push(...restore.end());
   return events;
 }
 
 /** A whole answer as a feed of one step. */
-export function wholeFeed(answer: Event[]): EventFeed {
-  let events: Event[] | undefined = answer;
+export function wholeFeed(answer: ReplyEvent[]): EventFeed {
+  let events: ReplyEvent[] | undefined = answer;
   return {
     read() {
       const all = events;

@@ -12,12 +12,12 @@ import { relayedReply } from "../protocols/relay.ts";
 import type { Origin, UpstreamProtocol } from "../protocols/upstream_codec.ts";
 import { contentFilter } from "../redact.ts";
 import type { Secret } from "../secret.ts";
-import { NAMES } from "../protocols/translate/target.ts";
+import { PARAMETER_NAMES } from "../protocols/translate/target.ts";
 import { readLongInputs, writeLongInputs } from "./long_inputs.ts";
 import { readFailure, readWhole, type WholeAnswer } from "./answers.ts";
 import { withEstimates } from "./estimates.ts";
 import { eventFeed, frameSource, relayFeed, restored, wholeFeed } from "./feeds.ts";
-import { type Mend, mendFor } from "../protocols/quirks/mend.ts";
+import { type Quirk, quirkFor } from "../protocols/quirks/mend.ts";
 import { cutAtLimit } from "./output_limit.ts";
 import { RELAYS, UPSTREAM_CODECS } from "./protocols.ts";
 import { relayBody } from "./relay_body.ts";
@@ -39,7 +39,7 @@ export interface HttpUpstreamOptions {
   /** The protocols this one speaks, the preferred one first. */
   protocols: readonly [UpstreamProtocol, ...UpstreamProtocol[]];
   key: Secret | undefined;
-  mend: Mend;
+  mend: Quirk;
   /** Issuers of the signatures that the gateway's models make. */
   issuers: ReadonlySet<string>;
   limits: TimeLimits;
@@ -82,7 +82,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
     } catch (error) {
       // Signatures that the vendor no longer accepts would make the conversation fail for ever.
       if (!isSignatureError(error)) throw error;
-      call.dropped.add(NAMES[call.prompt.protocol].signed);
+      call.dropped.add(PARAMETER_NAMES[call.prompt.protocol].signed);
       return await attemptOnce(withoutReasoning(call));
     }
   }
@@ -200,7 +200,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function relayed(call: Call, protocol: UpstreamProtocol): Attempt {
     const { client } = call;
     const relay = relayOf(protocol);
-    const dialect = mendFor(mend, protocol);
+    const dialect = quirkFor(mend, protocol);
     const body = relayBody(call, { relay, mend: dialect });
     const codec = UPSTREAM_CODECS[protocol];
     const origin = originOf(call);
@@ -225,7 +225,7 @@ export function createHttpUpstream(options: HttpUpstreamOptions): Upstream {
   function translated(call: Call, { protocol, prompt }: { protocol: UpstreamProtocol; prompt: Prompt }): Attempt {
     const { target, model: row, dropped } = call;
     const issuer = issuerOf(target);
-    const dialect = mendFor(mend, protocol);
+    const dialect = quirkFor(mend, protocol);
     const { body, restore, limit } = translatePrompt(prompt, {
       protocol,
       model: target.model,

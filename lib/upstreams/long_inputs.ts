@@ -1,7 +1,7 @@
 /**
  * Parses long JSON inside strings (tool arguments and results) in slices, before the synchronous encoder needs it.
  */
-import type { Block, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
+import type { ContentBlock, Prompt, Protocol, Reply } from "../protocols/canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject } from "../json/json.ts";
 import { readLongJson, SHORT_TEXT, writeSteps } from "../json/steps.ts";
 import { inSlices, turn } from "../scheduler.ts";
@@ -61,8 +61,8 @@ function objectsOf(list: Json | undefined): JsonObject[] {
   return Array.isArray(list) ? list.filter(isObject) : [];
 }
 
-type Holder = { blocks: Block[] };
-type TextOf = (block: Block) => string | undefined;
+type Holder = { blocks: ContentBlock[] };
+type TextOf = (block: ContentBlock) => string | undefined;
 
 function lengthOf(holders: readonly Holder[], textOf: TextOf): number {
   let length = 0;
@@ -77,7 +77,7 @@ async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf):
   const all: T[] = [];
   let end = performance.now() + SLICE_MS;
   for (const holder of holders) {
-    const blocks: Block[] = [];
+    const blocks: ContentBlock[] = [];
     for (const block of holder.blocks) {
       const text = textOf(block);
       if (performance.now() > end) {
@@ -92,15 +92,15 @@ async function readAll<T extends Holder>(holders: readonly T[], textOf: TextOf):
 }
 
 /** Tool arguments, which every object protocol needs as an object. */
-function textOfCall(block: Block): string | undefined {
+function textOfCall(block: ContentBlock): string | undefined {
   return block.type === "tool_call" && block.custom !== true ? block.arguments : undefined;
 }
 
-function textOfAny(block: Block): string | undefined {
+function textOfAny(block: ContentBlock): string | undefined {
   return block.type === "tool_result" ? objectText(block) : textOfCall(block);
 }
 
-function withObject(block: Block, object: JsonObject | null): Block {
+function withObject(block: ContentBlock, object: JsonObject | null): ContentBlock {
   if (block.type === "tool_call") return { ...block, input: object };
   return block.type === "tool_result" ? { ...block, output: object } : block;
 }

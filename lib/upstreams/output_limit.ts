@@ -1,6 +1,6 @@
 /** Enforces output limits that are lower than the upstream accepts, by cutting the answer. */
-import { Folder, unfold } from "../protocols/canonical/fold.ts";
-import type { Block, BlockOf, Event, Reply } from "../protocols/canonical/types.ts";
+import { eventsOf, ReplyAggregator } from "../protocols/canonical/fold.ts";
+import type { ContentBlock, ContentBlockOf, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import { loadTokenCounter, type TokenCounter, tokenPieces } from "../o200k/mod.ts";
 import { wholeEnd } from "../json/surrogates.ts";
 import type { EventFeed } from "./upstream.ts";
@@ -14,12 +14,12 @@ const LONGEST_TOKEN = 256;
  * event.
  */
 export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
-  const folder = new Folder();
+  const folder = new ReplyAggregator();
   let room = limit * LONGEST_TOKEN;
   let isTooLong = false;
 
   /** Discards text that is certainly beyond the limit, so that memory stays bounded. */
-  function keep(event: Event): void {
+  function keep(event: ReplyEvent): void {
     if (event.type !== "delta") return folder.push(event);
     const text = event.text.slice(0, wholeEnd(event.text, room));
     room -= text.length;
@@ -27,7 +27,7 @@ export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
     if (text !== "") folder.push({ ...event, text });
   }
 
-  async function end(finish: Event): Promise<Event[]> {
+  async function end(finish: ReplyEvent): Promise<ReplyEvent[]> {
     folder.push(finish);
     const reply = folder.end();
     if (!isTooLong && fits(reply, limit)) return withoutStart(reply);
@@ -37,7 +37,7 @@ export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
   return {
     async read() {
       for (let events = await feed.read(); events !== undefined; events = await feed.read()) {
-        const passed: Event[] = [];
+        const passed: ReplyEvent[] = [];
         for (const event of events) {
           if (event.type === "finish") passed.push(...await end(event));
           else if (event.type === "start" || event.type === "error") passed.push(event);
@@ -51,8 +51,8 @@ export function cutAtLimit(feed: EventFeed, limit: number): EventFeed {
   };
 }
 
-function withoutStart(reply: Reply): Event[] {
-  return unfold(reply).slice(1);
+function withoutStart(reply: Reply): ReplyEvent[] {
+  return eventsOf(reply).slice(1);
 }
 
 /** True if the upstream's count is within the limit. Some hosts report 0 for unknown. */
@@ -65,9 +65,9 @@ function cutReply(reply: Reply, limit: number, counter: TokenCounter): Reply {
   // A tool call cut by the upstream's higher limit is also beyond the client's limit.
   const isBroken = reply.finish === "length" && reply.blocks.at(-1)?.type === "tool_call";
   let isCut = left < 0;
-  const blocks = (isBroken ? reply.blocks.slice(0, -1) : reply.blocks).flatMap((block): Block[] => {
+  const blocks = (isBroken ? reply.blocks.slice(0, -1) : reply.blocks).flatMap((block): ContentBlock[] => {
     // Results of hosted tools are already paid for and are not output text.
-    if (block.type === "foreign") return [block];
+    if (block.type === "vendor_specific") return [block];
     if (isCut) return [];
     const fitted = fitBlock(block, left, counter);
     left -= fitted.tokens;
@@ -87,13 +87,13 @@ function hiddenTokens({ blocks, usage: { reasoning = 0 } }: Reply, counter: Toke
 }
 
 interface Fitted {
-  blocks: Block[];
+  blocks: ContentBlock[];
   tokens: number;
   isWhole: boolean;
 }
 
 /** Cuts a block to the remaining tokens. Tool calls are kept whole or left out. */
-function fitBlock(block: Block, room: number, counter: TokenCounter): Fitted {
+function fitBlock(block: ContentBlock, room: number, counter: TokenCounter): Fitted {
   switch (block.type) {
     case "text":
     case "refusal":
@@ -108,7 +108,7 @@ function fitBlock(block: Block, room: number, counter: TokenCounter): Fitted {
   }
 }
 
-function fitText(block: BlockOf<"text" | "refusal" | "reasoning">, room: number, counter: TokenCounter): Fitted {
+function fitText(block: ContentBlockOf<"text" | "refusal" | "reasoning">, room: number, counter: TokenCounter): Fitted {
   let text = "";
   let tokens = 0;
   for (const piece of tokenPieces(block.text, counter)) {

@@ -10,8 +10,8 @@ import {
   spliceObject,
 } from "../json/splice.ts";
 import type { Relay } from "../protocols/relay.ts";
-import { requireAll } from "../protocols/translate/require_all.ts";
-import type { Mend } from "../protocols/quirks/mend.ts";
+import { requireAllParameters } from "../protocols/translate/require_all.ts";
+import type { Quirk } from "../protocols/quirks/mend.ts";
 import type { Call } from "./upstream.ts";
 import type { ResendableBody } from "./transport.ts";
 
@@ -31,7 +31,7 @@ const NO_LIMITS: JsonLimits = { depth: Infinity, nodes: Infinity, keys: Infinity
  */
 export function relayBody(
   { client, prompt, target, dropped }: Call,
-  { relay, mend }: { relay: Relay; mend: Mend },
+  { relay, mend }: { relay: Relay; mend: Quirk },
 ): ResendableBody {
   const lost = dropped.names.flatMap((name) => SPELLINGS.get(name) ?? [name]);
   const body = lost.length === 0 ? client.body : without(client.body.text, lost);
@@ -39,12 +39,13 @@ export function relayBody(
   const mended = mend.body === undefined
     ? NOTHING
     : mendEdits(sentBody(client.echo.request, { lost, needed }), (body) => mend.body?.(body, prompt, dropped) ?? body);
-  requireAll(prompt, dropped);
+  requireAllParameters(prompt, dropped);
   const edits: Edits = {
     provider: undefined,
     models: undefined,
     // Other members belong to the vendor.
-    ...(prompt.protocol === "messages" && prompt.rest?.members.fallbacks === undefined && { fallbacks: undefined }),
+    ...(prompt.protocol === "messages" && prompt.unknownMembers?.members.fallbacks === undefined &&
+      { fallbacks: undefined }),
     ...needed,
     ...mended,
     model: JSON.stringify(target.model),

@@ -1,13 +1,13 @@
-/** Translates a prompt: adapt to the target's dialect, encode, apply vendor quirks. */
-import type { Dropped } from "../protocols/canonical/dropped.ts";
-import type { Event, Machine, Prompt } from "../protocols/canonical/types.ts";
+/** Translates a prompt: adaptPrompt to the target's dialect, encode, apply vendor quirks. */
+import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { Machine, Prompt, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
 import type { JsonObject } from "../json/json.ts";
 import type { Dialect, UpstreamProtocol, WriteTarget } from "../protocols/upstream_codec.ts";
-import { adapt } from "../protocols/translate/adapt.ts";
-import { requireAll } from "../protocols/translate/require_all.ts";
-import type { Mend } from "../protocols/quirks/mend.ts";
+import { adaptPrompt } from "../protocols/translate/adapt.ts";
+import { requireAllParameters } from "../protocols/translate/require_all.ts";
+import type { Quirk } from "../protocols/quirks/mend.ts";
 import { UPSTREAM_CODECS } from "./protocols.ts";
 
 /** Target of a translation. */
@@ -18,15 +18,15 @@ export interface Destination {
   row: Model;
   /** Issuer of the signatures that the target accepts. */
   issuer: string;
-  mend: Mend;
-  dropped: Dropped;
+  mend: Quirk;
+  dropped: UnsupportedParameters;
 }
 
 /** A request body, and the state machines that reverse the adaptations in the answer. */
 export interface Translation {
   body: JsonObject;
   /** Creates a machine for one answer. */
-  restore: () => Machine<Event, Event>;
+  restore: () => Machine<ReplyEvent, ReplyEvent>;
   /** As `Adapted.limit`. */
   limit?: number;
 }
@@ -47,16 +47,16 @@ export function translatePrompt(
     ...row.features?.prefill !== undefined && { prefill: row.features.prefill },
   };
   const target: WriteTarget = { model, row, issuer, dialect, dropped };
-  const adapted = adapt(oneAnswer(prompt, dropped), { ...target, protocol });
+  const adapted = adaptPrompt(oneAnswer(prompt, dropped), { ...target, protocol });
   const written = codec.writePrompt(adapted.prompt, target);
   const body = mend.body?.(written, adapted.prompt, dropped) ?? written;
-  requireAll(prompt, dropped);
+  requireAllParameters(prompt, dropped);
   const { limit } = adapted;
   return { body, restore: () => adapted.restore(), ...(limit !== undefined && { limit }) };
 }
 
 /** Refuses or drops parameters that the canonical form cannot carry. */
-function oneAnswer(prompt: Prompt, dropped: Dropped): Prompt {
+function oneAnswer(prompt: Prompt, dropped: UnsupportedParameters): Prompt {
   if ((prompt.n ?? 1) > 1) {
     throw new GatewayError("invalid", `Cannot make ${prompt.n} answers: this model gives one per request`, {
       param: "n",

@@ -1,6 +1,6 @@
 /** What an upstream is to the pipeline: a prompt goes in, an answer comes out. */
-import type { Dropped } from "../protocols/canonical/dropped.ts";
-import type { Event, Prompt, Reply } from "../protocols/canonical/types.ts";
+import type { UnsupportedParameters } from "../protocols/canonical/dropped.ts";
+import type { Prompt, Reply, ReplyEvent } from "../protocols/canonical/types.ts";
 import type { Model, Target } from "../catalog/model.ts";
 import type { GatewayError } from "../errors.ts";
 import type { ObjectText } from "../json/splice.ts";
@@ -9,7 +9,7 @@ import type { Echo, Frame } from "../protocols/codec.ts";
 /** Events of one answer, pulled by the reader: nothing is produced before it is asked for. */
 export interface EventFeed {
   /** The next events, at least one; `undefined` after the last. */
-  read(): Promise<Event[] | undefined>;
+  read(): Promise<ReplyEvent[] | undefined>;
   /** Ends the answer early and frees what it holds. Safe to call at any time, more than once. */
   cancel(): void;
 }
@@ -17,7 +17,7 @@ export interface EventFeed {
 /** What one step of a stream brought: what the client gets, and what it means. */
 export interface Step {
   frames: Frame[];
-  events: Event[];
+  events: ReplyEvent[];
   /** How many of the frames there are up to the last that says something of the answer; absent: 0. */
   spoken?: number;
 }
@@ -61,7 +61,7 @@ export interface Call {
   /** Aborted when the client has gone or the time is up. */
   signal: AbortSignal;
   /** Collects what the upstream cannot do with this prompt. Complete when `generate` resolves. */
-  dropped: Dropped;
+  dropped: UnsupportedParameters;
 }
 
 /** A source of answers. */

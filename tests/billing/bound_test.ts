@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Block, Prompt } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Prompt } from "../../lib/protocols/canonical/types.ts";
 import { affordableOutput, estimateTokens, LEAST_OUTPUT, mostCost, mostTokens } from "../../lib/billing/bound.ts";
 import { countPrompt } from "../../lib/billing/count_prompt.ts";
 import { parseUsd } from "../../lib/billing/money.ts";
@@ -15,7 +15,7 @@ const MODEL = {
   top_provider: { context_length: 200_000, max_completion_tokens: 8_000, is_moderated: false },
 };
 
-function prompt(blocks: Block[], members: Partial<Prompt> = {}): Prompt {
+function prompt(blocks: ContentBlock[], members: Partial<Prompt> = {}): Prompt {
   return promptOf([user(...blocks)], members);
 }
 
@@ -46,11 +46,14 @@ Deno.test("mostTokens() bounds the output by what was asked for, or else by the 
 
 Deno.test("mostTokens() and estimateTokens() are never above the context of the model, whatever is sent", () => {
   const text = "x".repeat(300_000);
-  const file: Block = { type: "media", media: { kind: "url", url: "https://a/b.pdf", mediaType: "application/pdf" } };
-  for (const block of [{ type: "text", text } as Block, file]) {
+  const file: ContentBlock = {
+    type: "media",
+    media: { kind: "url", url: "https://a/b.pdf", mediaType: "application/pdf" },
+  };
+  for (const block of [{ type: "text", text } as ContentBlock, file]) {
     assertEquals(mostTokens(prompt([block]), MODEL).input, MODEL.context_length);
   }
-  const long: Block = { type: "text", text: "x".repeat(4 * MODEL.context_length + 100) };
+  const long: ContentBlock = { type: "text", text: "x".repeat(4 * MODEL.context_length + 100) };
   assertEquals(estimateTokens(prompt([long]), { model: MODEL }).input, MODEL.context_length);
   const hosted = prompt([], { tools: [{ type: "hosted", from: "responses", value: { type: "web_search" } }] });
   assertEquals(mostTokens(hosted, MODEL).input, MODEL.context_length);
@@ -60,14 +63,14 @@ Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it s
   const bare = mostTokens(prompt([]), MODEL).input;
   const tool = mostTokens(prompt([], { tools: [{ type: "function", name: "f" }] }), MODEL).input - bare;
   assert(tool > 804, `${tool} for a tool: vendors say how tools are used`);
-  const bytes = (mediaType: string, base64: string): Block => ({
+  const bytes = (mediaType: string, base64: string): ContentBlock => ({
     type: "media",
     media: { kind: "bytes", mediaType, base64 },
   });
-  const result = (block: Block): Block => ({ type: "tool_result", callId: "c", blocks: [block] });
+  const result = (block: ContentBlock): ContentBlock => ({ type: "tool_result", callId: "c", blocks: [block] });
   const signature = { issuer: "a", value: "s".repeat(3000) };
-  const rest = { from: "chat", members: { title: "t".repeat(2000) } } as const;
-  const cases: [block: Block, least: number, most: number][] = [
+  const unknownMembers = { from: "chat", members: { title: "t".repeat(2000) } } as const;
+  const cases: [block: ContentBlock, least: number, most: number][] = [
     [bytes("image/png", btoa("x".repeat(100_000))), 4784, 5100],
     [result(bytes("image/png", "")), 4784, 5100],
     [{ type: "media", media: { kind: "url", url: "https://a/b.png" } }, 4784, 5100],
@@ -75,8 +78,8 @@ Deno.test("mostTokens() bounds each kind of part on its own terms, wherever it s
     [bytes("application/pdf", btoa("x".repeat(30_001))), 30_001, 30_100],
     [bytes("application/pdf", btoa("x")), 4784, 5100],
     [{ type: "reasoning", text: "", hidden: true, signature }, 3000, 3100],
-    [{ type: "text", text: "", rest }, 2000, 2100],
-    [{ type: "foreign", from: "messages", value: { text: "f".repeat(500) } }, 500, 600],
+    [{ type: "text", text: "", unknownMembers }, 2000, 2100],
+    [{ type: "vendor_specific", from: "messages", value: { text: "f".repeat(500) } }, 500, 600],
     [{ type: "text", text: "\ud800".repeat(100) }, 300, 400],
   ];
   for (const [block, least, most] of cases) {
@@ -107,13 +110,21 @@ const OUTSIDE: [place: string, isEstimated: boolean, members: (text: string) => 
   ["a tool's name", true, (name) => ({ tools: [{ type: "function", name }] })],
   ["a tool's description", true, (description) => ({ tools: [{ type: "function", name: "f", description }] })],
   ["its parameters", true, (title) => ({ tools: [{ type: "function", name: "f", parameters: { title } }] })],
-  ["what its vendor knows", false, (title) => ({ tools: [{ type: "function", name: "f", rest: chat({ title }) }] })],
+  [
+    "what its vendor knows",
+    false,
+    (title) => ({ tools: [{ type: "function", name: "f", unknownMembers: chat({ title }) }] }),
+  ],
   ["the answer's form", true, (title) => ({ format: { type: "json_schema", schema: { title } } })],
-  ["what the message's vendor knows", false, (title) => ({ messages: [{ ...user(), rest: chat({ title }) }] })],
-  ["what the prompt's vendor knows", false, (title) => ({ rest: chat({ title }) })],
+  [
+    "what the message's vendor knows",
+    false,
+    (title) => ({ messages: [{ ...user(), unknownMembers: chat({ title }) }] }),
+  ],
+  ["what the prompt's vendor knows", false, (title) => ({ unknownMembers: chat({ title }) })],
 ];
 
-function chat(members: JsonObject): NonNullable<Prompt["rest"]> {
+function chat(members: JsonObject): NonNullable<Prompt["unknownMembers"]> {
   return { from: "chat", members };
 }
 
@@ -128,10 +139,10 @@ Deno.test("mostTokens() takes each byte outside of blocks for a token, estimateT
 });
 
 Deno.test("estimateTokens() adds up all blocks of all messages, media by their size", () => {
-  const text: Block = { type: "text", text: "x".repeat(400) };
-  const image: Block = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
-  const result: Block = { type: "tool_result", callId: "c", blocks: [text, image] };
-  const input = (...messages: Block[][]) =>
+  const text: ContentBlock = { type: "text", text: "x".repeat(400) };
+  const image: ContentBlock = { type: "media", media: { kind: "url", url: "https://a/b.png" } };
+  const result: ContentBlock = { type: "tool_result", callId: "c", blocks: [text, image] };
+  const input = (...messages: ContentBlock[][]) =>
     estimateTokens(promptOf(messages.map((blocks) => user(...blocks))), { model: MODEL }).input;
   const bare = input([]);
   assertEquals([[text], [text, text], [image], [result]].map((blocks) => input(blocks) - bare), [

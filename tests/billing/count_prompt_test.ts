@@ -1,5 +1,5 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Block, Message, Prompt } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Prompt } from "../../lib/protocols/canonical/types.ts";
 import { countMessages, countPrompt, countReply } from "../../lib/billing/count_prompt.ts";
 import { blockParts, fixedParts, writeLongParts } from "../../lib/billing/parts.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -9,7 +9,7 @@ const counter = await loadTokenCounter();
 const tokens = counter.count;
 
 /** Tokens of one user message with these blocks, without its frame. */
-async function blocksTokens(...blocks: Block[]): Promise<number> {
+async function blocksTokens(...blocks: ContentBlock[]): Promise<number> {
   const { messages } = await countMessages(promptOf([{ role: "user", blocks }]), counter);
   return (messages[0] ?? NaN) - 3;
 }
@@ -36,7 +36,7 @@ Deno.test("countPrompt() is 3 for each message, 3 for the answer, and the tokens
 
 Deno.test("countMessages() counts what the model reads of each kind of block", async () => {
   const value = { type: "server_tool_use", name: "web_search", input: { query: "weather" } };
-  const result: Block = {
+  const result: ContentBlock = {
     type: "tool_result",
     callId: "call_1",
     blocks: [{ type: "text", text: "sunny" }, {
@@ -45,7 +45,7 @@ Deno.test("countMessages() counts what the model reads of each kind of block", a
       blocks: [{ type: "text", text: "20 °C" }],
     }],
   };
-  const cases: [Block, number][] = [
+  const cases: [ContentBlock, number][] = [
     [{ type: "text", text: "" }, 0],
     [{ type: "refusal", text: "I cannot help with that" }, tokens("I cannot help with that")],
     [{ type: "reasoning", text: "Let me think", signature: { issuer: "a", value: "AAAA" } }, tokens("Let me think")],
@@ -54,7 +54,7 @@ Deno.test("countMessages() counts what the model reads of each kind of block", a
       tokens("get_weather") + tokens('{"city":"Rome"}'),
     ],
     [result, tokens("sunny") + tokens("20 °C")],
-    [{ type: "foreign", from: "messages", value }, tokens(JSON.stringify(value))],
+    [{ type: "vendor_specific", from: "messages", value }, tokens(JSON.stringify(value))],
   ];
   for (const [block, expected] of cases) assertEquals(await blocksTokens(block), expected, block.type);
 });
@@ -87,15 +87,15 @@ Deno.test("countMessages() counts tools and the form of the answer as fixed", as
 });
 
 Deno.test("countMessages() counts images by their size, others as documented", async () => {
-  const image = (base64: string): Block => ({
+  const image = (base64: string): ContentBlock => ({
     type: "media",
     media: { kind: "bytes", mediaType: "image/png", base64 },
   });
-  const file = (mediaType: string, base64: string): Block => ({
+  const file = (mediaType: string, base64: string): ContentBlock => ({
     type: "media",
     media: { kind: "bytes", mediaType, base64 },
   });
-  const cases: [Block, number][] = [
+  const cases: [ContentBlock, number][] = [
     [image(png(1, 1)), 1],
     [image(png(200, 200)), 54],
     [image(png(1000, 1000)), 1334],
@@ -110,7 +110,7 @@ Deno.test("countMessages() counts images by their size, others as documented", a
     [file("application/zip", ""), 0],
     [file("application/pdf", btoa("<</Type/Page>>".repeat(3))), 3 * 1600],
     [file("application/pdf", ""), 1600],
-    [{ ...file("application/pdf", btoa("1234")), name: "a report.pdf" } as Block, 1600 + tokens("a report.pdf")],
+    [{ ...file("application/pdf", btoa("1234")), name: "a report.pdf" } as ContentBlock, 1600 + tokens("a report.pdf")],
   ];
   for (const [block, expected] of cases) assertEquals(await blocksTokens(block), expected, JSON.stringify(block));
 });
@@ -119,7 +119,10 @@ Deno.test("countMessages() decodes long text files exactly, whatever the borders
   const text = "Größe 你好 👍🏽 ".repeat(10_000);
   let binary = "";
   for (const byte of new TextEncoder().encode(text)) binary += String.fromCharCode(byte);
-  const block: Block = { type: "media", media: { kind: "bytes", mediaType: "text/plain", base64: btoa(binary) } };
+  const block: ContentBlock = {
+    type: "media",
+    media: { kind: "bytes", mediaType: "text/plain", base64: btoa(binary) },
+  };
   assertEquals(await blocksTokens(block), tokens(text));
 });
 
@@ -143,7 +146,7 @@ Deno.test("countPrompt() lets the event loop turn, be it many short texts or one
 });
 
 Deno.test("countReply() includes reasoning in the completion", async () => {
-  const blocks: Block[] = [
+  const blocks: ContentBlock[] = [
     { type: "reasoning", text: "Let me think about it" },
     { type: "text", text: "Hello" },
     { type: "tool_call", id: "1", name: "f", arguments: "{}" },
@@ -160,7 +163,7 @@ Deno.test("what was written beforehand counts as what is not", async () => {
   const odd = { a: '"\ud800'.repeat(40_000), b: [1, { c: null }], __proto__: {} };
   const value = () => ({ type: "x", ...odd });
   const make = () =>
-    promptOf([user({ type: "foreign", from: "messages", value: value() })], {
+    promptOf([user({ type: "vendor_specific", from: "messages", value: value() })], {
       tools: [
         { type: "function", name: "f", parameters: value() },
         { type: "function", name: "none" },

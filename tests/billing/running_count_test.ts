@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import { unfold } from "../../lib/protocols/canonical/fold.ts";
-import type { Block, Event } from "../../lib/protocols/canonical/types.ts";
+import { eventsOf } from "../../lib/protocols/canonical/fold.ts";
+import type { ContentBlock, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { countReply, type ReplyTokens } from "../../lib/billing/count_prompt.ts";
 import { turn } from "../../lib/scheduler.ts";
 import { RunningCount } from "../../lib/billing/running_count.ts";
@@ -12,10 +12,10 @@ const SEED = 31_4159;
 const counter = await loadTokenCounter();
 
 /** The events of an answer with its texts in deltas of random lengths, which part characters, too. */
-function eventsOf(blocks: Block[], random: Random, usual = 200): Event[] {
-  return unfold({ blocks, finish: "end", usage: {} }).flatMap((event): Event[] => {
+function randomEvents(blocks: ContentBlock[], random: Random, usual = 200): ReplyEvent[] {
+  return eventsOf({ blocks, finish: "end", usage: {} }).flatMap((event): ReplyEvent[] => {
     if (event.type !== "delta") return [event];
-    const deltas: Event[] = [];
+    const deltas: ReplyEvent[] = [];
     for (let at = 0; at < event.text.length;) {
       const end = at + 1 + random.below(random.below(20) === 0 ? 50_000 : usual);
       deltas.push({ ...event, text: event.text.slice(at, end) });
@@ -26,7 +26,7 @@ function eventsOf(blocks: Block[], random: Random, usual = 200): Event[] {
 }
 
 /** Counts while the events come in; `slowly`: with time to count between them. */
-async function count(events: Event[], slowly = false): Promise<ReplyTokens> {
+async function count(events: ReplyEvent[], slowly = false): Promise<ReplyTokens> {
   const running = new RunningCount();
   for (const event of events) {
     await running.push(event);
@@ -50,7 +50,7 @@ Deno.test("RunningCount.finish() agrees with countReply() on answers of all kind
   const random = seeded(SEED);
   for (let i = 0; i < 300; i++) {
     const text = () => randomText(random, i % 10 === 0 ? 4000 : 100);
-    const kinds: (() => Block)[] = [
+    const kinds: (() => ContentBlock)[] = [
       () => ({ type: "text", text: text() }),
       () => ({ type: "reasoning", text: text() }),
       () => ({ type: "refusal", text: text() }),
@@ -58,11 +58,18 @@ Deno.test("RunningCount.finish() agrees with countReply() on answers of all kind
       () => ({ type: "tool_call", id: "1", name: text(), arguments: text() }),
       () => ({ type: "tool_call", id: "1", name: text(), arguments: "{}", namespace: text() }),
       () => ({ type: "tool_call", id: "1", name: "f", arguments: "", custom: true }),
-      () => ({ type: "foreign", from: "messages", value: { type: "server_tool_use", input: text().toWellFormed() } }),
+      () => ({
+        type: "vendor_specific",
+        from: "messages",
+        value: { type: "server_tool_use", input: text().toWellFormed() },
+      }),
     ];
-    const blocks = Array.from({ length: random.below(12) }, () => kinds[random.below(kinds.length)]?.() as Block);
+    const blocks = Array.from(
+      { length: random.below(12) },
+      () => kinds[random.below(kinds.length)]?.() as ContentBlock,
+    );
     assertEquals(
-      await count(eventsOf(blocks, random)),
+      await count(randomEvents(blocks, random)),
       await countReply(blocks, counter),
       `answer ${i} of seed ${SEED}`,
     );
@@ -71,7 +78,7 @@ Deno.test("RunningCount.finish() agrees with countReply() on answers of all kind
 
 Deno.test("RunningCount counts a call whose arguments never came as one with an empty object", async () => {
   const block = { type: "tool_call", id: "1", name: "f" } as const;
-  const events: Event[] = [{ type: "start" }, { type: "open", index: 0, block }];
+  const events: ReplyEvent[] = [{ type: "start" }, { type: "open", index: 0, block }];
   assertEquals((await count(events)).completion, 1);
   assertEquals((await count([...events, { type: "close", index: 0 }])).completion, 1 + counter.count("{}"));
 });
@@ -117,8 +124,8 @@ Deno.test("RunningCount is exact over long texts, whatever they are of", async (
   };
   for (const [name, text] of Object.entries(texts)) {
     const type = random.below(2) === 0 ? "text" : "reasoning";
-    const blocks: Block[] = [{ type: "text", text: "before" }, { type, text }, { type: "text", text: "after" }];
-    const events = eventsOf(blocks, random, 20_000);
+    const blocks: ContentBlock[] = [{ type: "text", text: "before" }, { type, text }, { type: "text", text: "after" }];
+    const events = randomEvents(blocks, random, 20_000);
     assertEquals(await count(events, true), await countReply(blocks, counter), name);
   }
 });

@@ -1,16 +1,16 @@
 /** An upstream's words on their way to a client, and a client's on their way to an upstream. */
-import { fold } from "../../lib/protocols/canonical/fold.ts";
-import type { Event, Protocol } from "../../lib/protocols/canonical/types.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
+import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
-import { settleFinish } from "../../lib/protocols/translate/finish.ts";
+import { normalizeFinish } from "../../lib/protocols/translate/finish.ts";
 import { restored } from "../../lib/upstreams/feeds.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf, sideOf } from "../golden/crossings.ts";
-import { eventsOf } from "../golden/recorded.ts";
+import { readEvents } from "../golden/recorded.ts";
 import { crossRequest } from "../golden/requests.ts";
-import { written } from "../golden/trips.ts";
+import { writeFrames } from "../golden/trips.ts";
 
 /** Frames of an upstream's stream: objects as JSON, named by their type where they have one; texts as they stand. */
 export function framesOf(data: readonly Json[]): Frame[] {
@@ -22,13 +22,13 @@ export function framesOf(data: readonly Json[]): Frame[] {
 }
 
 /** Events of an upstream's stream, settled. */
-export function events(from: UpstreamProtocol, data: readonly Json[]): Event[] {
-  return eventsOf({ protocol: from, frames: framesOf(data) });
+export function events(from: UpstreamProtocol, data: readonly Json[]): ReplyEvent[] {
+  return readEvents({ protocol: from, frames: framesOf(data) });
 }
 
 /** What a client gets of an upstream's stream: the data of each frame, as values. */
 export function streamed(from: UpstreamProtocol, data: readonly Json[], client: Protocol): Json[] {
-  return valuesOf(written(events(from, data), client));
+  return valuesOf(writeFrames(events(from, data), client));
 }
 
 /** Data of frames, as values. */
@@ -39,12 +39,12 @@ export function valuesOf(frames: readonly Frame[]): Json[] {
 /** What a client gets of an upstream's whole answer. */
 export function whole(from: UpstreamProtocol, body: JsonObject, client: Protocol): JsonObject {
   const reply = UPSTREAM_CODECS[from].readReply(body, { issuer: sideOf(from).issuer });
-  return CLIENTS[client].writeReply(fold(restored(reply, settleFinish())), echoOf(client));
+  return CLIENTS[client].writeReply(aggregateEvents(restored(reply, normalizeFinish())), echoOf(client));
 }
 
 /** What a client gets of a stream, whole. */
 export function collected(from: UpstreamProtocol, data: readonly Json[], client: Protocol): JsonObject {
-  return CLIENTS[client].writeReply(fold(events(from, data)), echoOf(client));
+  return CLIENTS[client].writeReply(aggregateEvents(events(from, data)), echoOf(client));
 }
 
 /** A request's body at an upstream. */

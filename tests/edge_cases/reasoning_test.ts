@@ -3,7 +3,7 @@ import { writeSignature } from "../../lib/protocols/canonical/signature.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { PROTOCOLS } from "../golden/crossings.ts";
-import { replayed, signatures } from "../golden/trips.ts";
+import { replayBlocks, signatures } from "../golden/trips.ts";
 import { block, chunk, collected, events, framesOf, get, list, lost, message, sent, streamed } from "./play.ts";
 
 const USER = { role: "user", content: "Go" };
@@ -204,5 +204,7 @@ Deno.test("a signature keeps its issuer in the turn that each client sends back"
     finish: "end" as const,
     usage: {},
   };
-  for (const client of PROTOCOLS) assertEquals(signatures(replayed(reply, client)), signatures(reply.blocks), client);
+  for (const client of PROTOCOLS) {
+    assertEquals(signatures(replayBlocks(reply, client)), signatures(reply.blocks), client);
+  }
 });

@@ -4,8 +4,8 @@ import { formatFrame, sseReader } from "../../lib/server/sse.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, PROTOCOLS } from "../golden/crossings.ts";
-import { eventsOf, recorded } from "../golden/recorded.ts";
-import { relayed, written } from "../golden/trips.ts";
+import { readEvents, recordedStream } from "../golden/recorded.ts";
+import { relayed, writeFrames } from "../golden/trips.ts";
 import {
   block,
   chunk,
@@ -52,7 +52,7 @@ Deno.test("usage that is told again replaces what was told, and is not added to 
 });
 
 Deno.test("a prompt that is divided into classes only at the end is not counted twice", () => {
-  const answer = written(eventsOf(recorded("messages", "input_divided_late")), "chat");
+  const answer = writeFrames(readEvents(recordedStream("messages", "input_divided_late")), "chat");
   const usage = get(JSON.parse(answer.at(-2)?.data ?? "null"), "usage") ?? null;
   assertEquals([get(usage, "prompt_tokens"), get(usage, "prompt_tokens_details", "cached_tokens")], [8849, 8831]);
 });
@@ -168,7 +168,7 @@ Deno.test("a responses client always gets one terminal event with the whole resp
     assert(Array.isArray(get(ends[0] ?? null, "response", "output")));
     assertEquals(values.at(-1), "[DONE]");
   }
-  const aborted = written([{ type: "start" }, { type: "error", error }], "responses");
+  const aborted = writeFrames([{ type: "start" }, { type: "error", error }], "responses");
   assertEquals(aborted.at(-2)?.event, "response.failed");
 });
 
@@ -203,5 +203,5 @@ Deno.test("items of one place in a responses stream are told apart by their ids"
 });
 
 function streamOf(name: string): Json[] {
-  return recorded("responses", name).frames.map(({ data }) => JSON.parse(data));
+  return recordedStream("responses", name).frames.map(({ data }) => JSON.parse(data));
 }

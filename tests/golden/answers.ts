@@ -1,12 +1,12 @@
 /** Golden files of answers: each holds an upstream's stream beside what the clients of every other protocol get. */
-import { fold } from "../../lib/protocols/canonical/fold.ts";
-import type { Event, Protocol } from "../../lib/protocols/canonical/types.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
+import type { Protocol, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { CLIENTS, echoOf, PROTOCOLS } from "./crossings.ts";
-import { eventsOf, recorded } from "./recorded.ts";
+import { readEvents, recordedStream } from "./recorded.ts";
 import { formatJson } from "./format_json.ts";
 
 /** Names of golden files, and of the recorded streams that they show. */
@@ -101,13 +101,13 @@ interface ClientAnswer {
   frames: readonly Frame[];
 }
 
-function answerFor(client: Protocol, events: readonly Event[]): ClientAnswer {
+function answerFor(client: Protocol, events: readonly ReplyEvent[]): ClientAnswer {
   const echo = echoOf(client);
   const codec = CLIENTS[client];
   const writer = codec.writer(echo);
   const frames = [...events.flatMap((event) => writer.push(event)), ...writer.end()];
   try {
-    return { reply: codec.writeReply(fold(events), echo), frames };
+    return { reply: codec.writeReply(aggregateEvents(events), echo), frames };
   } catch (error) {
     if (!(error instanceof GatewayError)) throw error;
     const { status, body } = codec.writeError(error, echo.requestId);
@@ -117,7 +117,7 @@ function answerFor(client: Protocol, events: readonly Event[]): ClientAnswer {
 
 /** Whole answers to compare with: one line of text that ends in good order, without usage. */
 const PLAIN_REPLIES = Object.fromEntries(PROTOCOLS.map((client) => {
-  const events: Event[] = [
+  const events: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "Hi" },
@@ -248,8 +248,8 @@ export function answerFiles(): Map<string, string> {
   const files = new Map([["plain_replies.json", formatJson(PLAIN_REPLIES)]]);
   for (const [from, cases] of Object.entries(CASES) as [UpstreamProtocol, Record<string, string>][]) {
     for (const [name, stream] of Object.entries(cases)) {
-      const { frames } = recorded(from, stream);
-      const events = eventsOf({ protocol: from, frames });
+      const { frames } = recordedStream(from, stream);
+      const events = readEvents({ protocol: from, frames });
       const clients = PROTOCOLS.filter((client) => client !== from);
       const described = clients.map((client) => [client, describe(client, answerFor(client, events))]);
       files.set(

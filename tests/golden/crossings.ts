@@ -8,8 +8,8 @@ import { checkBody } from "../../lib/protocols/fields.ts";
 import { messages } from "../../lib/protocols/messages/mod.ts";
 import { responses } from "../../lib/protocols/responses/mod.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
-import { MENDS } from "../../lib/protocols/quirks/mod.ts";
-import type { Mend } from "../../lib/protocols/quirks/mend.ts";
+import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
+import type { Quirk } from "../../lib/protocols/quirks/mend.ts";
 import { type VendorName, vendorOf } from "../../lib/upstreams/vendors.ts";
 
 /** The protocols that clients speak. */
@@ -25,7 +25,7 @@ export const UPSTREAMS: readonly UpstreamProtocol[] = ["chat", "responses", "mes
 export interface Side {
   protocol: UpstreamProtocol;
   issuer: string;
-  mend: Mend;
+  mend: Quirk;
 }
 
 /** Vendors that stand for their protocols, two of chat that keep reasoning, and one with rules for ids. */
@@ -44,7 +44,7 @@ export function sideOf(name: string): Side {
   const found = VENDORS_OF[name];
   if (found === undefined) throw new RangeError(`Cannot cross to "${name}": nobody knows it`);
   const [protocol, vendor] = found;
-  const mend: Mend = MENDS[vendor];
+  const mend: Quirk = QUIRKS[vendor];
   return { protocol, mend, issuer: mend.issuer?.("anthropic/model-x") ?? vendorOf(vendor).issuer ?? vendor };
 }
 

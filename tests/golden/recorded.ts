@@ -1,10 +1,10 @@
 /** All recorded streams of upstreams, and what is read from them. */
 import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
-import type { Event } from "../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import type { UpstreamProtocol } from "../../lib/protocols/upstream_codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { settleFinish } from "../../lib/protocols/translate/finish.ts";
+import { normalizeFinish } from "../../lib/protocols/translate/finish.ts";
 import { framesOf as chatFrames, STREAMS as CHAT } from "../protocols/chat/upstream_streams.ts";
 import { framesOf as geminiFrames, NAMES as GEMINI } from "../protocols/gemini/pieces.ts";
 import { fixtureNames, framesOf as messagesFrames } from "../protocols/messages/upstream_answers.ts";
@@ -12,14 +12,14 @@ import { streamFrames, STREAMS as RESPONSES } from "../protocols/responses/upstr
 import { sideOf } from "./crossings.ts";
 
 /** One stream of an upstream. */
-export interface Recorded {
+export interface RecordedStream {
   protocol: UpstreamProtocol;
   name: string;
   frames: Frame[];
 }
 
 /** Every stream there is. */
-export const RECORDED: readonly Recorded[] = [
+export const RECORDED: readonly RecordedStream[] = [
   ...Object.entries(CHAT).map(([name, stream]) => ({ protocol: "chat" as const, name, frames: chatFrames(stream) })),
   ...Object.keys(RESPONSES).map((name) => ({ protocol: "responses" as const, name, frames: streamFrames(name) })),
   ...await Promise.all((await fixtureNames()).map(async (name) => (
@@ -35,17 +35,17 @@ function framesIn(name: string): Frame[] {
 }
 
 /** A stream by its name. */
-export function recorded(protocol: UpstreamProtocol, name: string): Recorded {
+export function recordedStream(protocol: UpstreamProtocol, name: string): RecordedStream {
   const found = RECORDED.find((stream) => stream.protocol === protocol && stream.name === name);
   if (found === undefined) throw new RangeError(`Cannot play "${name}" of ${protocol}: it is not recorded`);
   return found;
 }
 
 /** The events of a stream as they reach a client's writer; the reader's own are checked against the grammar. */
-export function eventsOf({ protocol, frames }: Pick<Recorded, "protocol" | "frames">): Event[] {
+export function readEvents({ protocol, frames }: Pick<RecordedStream, "protocol" | "frames">): ReplyEvent[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: sideOf(protocol).issuer });
   const grammar = checkGrammar();
   const read = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
-  const restore = settleFinish();
+  const restore = normalizeFinish();
   return [...read.flatMap((event) => grammar.push(event)), ...grammar.end()].flatMap((event) => restore.push(event));
 }

@@ -1,5 +1,5 @@
 /** Golden files of requests: each holds a client's request beside its translation for every other protocol. */
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
 import type { Protocol } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../lib/json/json.ts";
@@ -66,7 +66,7 @@ export function crossRequest(
   checkBody(codec.schema, body);
   const asked = codec.readPrompt(body);
   const row = rowOf(asked.model);
-  const dropped = new Dropped({ prompt: asked, request: body });
+  const dropped = new UnsupportedParameters({ prompt: asked, request: body });
   const prompt = checkModelRules(asked, row, dropped);
   const translation = translatePrompt(prompt, { ...sideOf(to), model: "model-x", row, dropped });
   return { ...translation, dropped: dropped.names };

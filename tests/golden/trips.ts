@@ -1,13 +1,13 @@
 /** Answers on their way to a client and back: what must be the same on both sides of a crossing. */
-import { fold } from "../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
 import type {
-  Block,
-  Event,
+  ContentBlock,
   FinishReason,
   Protocol,
   Reply,
+  ReplyEvent,
   Signature,
-  Usage,
+  TokenUsage,
   UsageClass,
 } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
@@ -16,7 +16,7 @@ import { RELAYS, UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
 import { CLIENTS, echoOf } from "./crossings.ts";
 
 /** What a client of a protocol gets for events. */
-export function written(events: readonly Event[], client: Protocol, request?: JsonObject): Frame[] {
+export function writeFrames(events: readonly ReplyEvent[], client: Protocol, request?: JsonObject): Frame[] {
   const writer = CLIENTS[client].writer(echoOf(client, request));
   return [...events.flatMap((event) => writer.push(event)), ...writer.end()];
 }
@@ -28,13 +28,13 @@ export function relayed(frames: readonly Frame[], protocol: Protocol): Frame[] {
 }
 
 /** A stream to a client, read by the reader of the same protocol. */
-export function readBack(frames: readonly Frame[], client: Protocol): Event[] {
+export function readBack(frames: readonly Frame[], client: Protocol): ReplyEvent[] {
   const reader = UPSTREAM_CODECS[client].reader({ issuer: "gateway" });
   return [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
 }
 
 /** What an answer says, in the order in which every protocol can say it. */
-export interface Said {
+export interface ReplySummary {
   text: string;
   refusal: string;
   thoughts: string[];
@@ -44,7 +44,7 @@ export interface Said {
 }
 
 /** Sums an answer up for a client of a protocol, as far as that can say it. */
-export function said({ blocks, finish, usage }: Reply, client: Protocol): Said {
+export function summarizeReply({ blocks, finish, usage }: Reply, client: Protocol): ReplySummary {
   const texts = (type: "text" | "refusal" | "reasoning") =>
     blocks.flatMap((block) => block.type === type ? [block.text] : []).filter((text) => text !== "");
   // Messages have no words apart for a refusal: the reason says that the text is one.
@@ -68,9 +68,9 @@ export function said({ blocks, finish, usage }: Reply, client: Protocol): Said {
 
 /** Messages have no free-form tools: their text is the `input` of an object. Arguments are compared as values. */
 function callOf(
-  { id, name, arguments: text, custom }: Extract<Block, { type: "tool_call" }>,
+  { id, name, arguments: text, custom }: Extract<ContentBlock, { type: "tool_call" }>,
   client: Protocol,
-): Said["calls"][number] {
+): ReplySummary["calls"][number] {
   const wrapped = custom === true && client === "messages";
   const value = wrapped ? JSON.stringify({ input: text }) : text;
   return { id, name, arguments: spelled(value), custom: custom === true && !wrapped };
@@ -95,7 +95,7 @@ function finishFor({ blocks, finish }: Pick<Reply, "blocks" | "finish">, client:
   return client === "responses" && finish === "refusal" && refused ? "end" : finish;
 }
 
-function totals(usage: Usage): Said["usage"] {
+function totals(usage: TokenUsage): ReplySummary["usage"] {
   const of = (...names: UsageClass[]) => names.reduce((sum, name) => sum + (usage[name] ?? 0), 0);
   return {
     input: of("prompt", "input_cache_read", "input_cache_write_5m", "input_cache_write_1h"),
@@ -106,7 +106,7 @@ function totals(usage: Usage): Said["usage"] {
 }
 
 /** The turn that a client sends back of an answer, as its own prompt reader reads it. */
-export function replayed(reply: Reply, client: Protocol): Block[] {
+export function replayBlocks(reply: Reply, client: Protocol): ContentBlock[] {
   const codec = CLIENTS[client];
   const answer = codec.writeReply(reply, echoOf(client));
   const prompt = codec.readPrompt(nextRequest(answer, client));
@@ -133,7 +133,7 @@ function firstMessage({ choices }: JsonObject): Json {
 }
 
 /** Signatures of an answer or a turn, without the ids that only one protocol has. */
-export function signatures(blocks: readonly Block[]): Pick<Signature, "issuer" | "value">[] {
+export function signatures(blocks: readonly ContentBlock[]): Pick<Signature, "issuer" | "value">[] {
   return blocks.flatMap((block) =>
     block.type === "reasoning" && block.signature !== undefined
       ? [{ issuer: block.signature.issuer, value: block.signature.value }]
@@ -142,8 +142,8 @@ export function signatures(blocks: readonly Block[]): Pick<Signature, "issuer" |
 }
 
 /** The reply that events come to, or nothing where they end in an error. */
-export function replyOf(events: readonly Event[]): Reply | undefined {
-  return events.at(-1)?.type === "error" ? undefined : fold(events);
+export function replyOf(events: readonly ReplyEvent[]): Reply | undefined {
+  return events.at(-1)?.type === "error" ? undefined : aggregateEvents(events);
 }
 
 function list(value: Json | undefined): Json[] {

@@ -7,7 +7,7 @@ import { formatFrame, sseReader } from "../../lib/server/sse.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Frame } from "../../lib/protocols/codec.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { RECORDED, type Recorded } from "../golden/recorded.ts";
+import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
 import { randomText } from "../o200k/random_text.ts";
 import { seeded } from "../random.ts";
 import { type Figure, publish } from "./figures.ts";
@@ -120,7 +120,7 @@ function framesOf(pieces: readonly Uint8Array[]): Frame[] {
   return [...frames, ...reader.push(decoder.decode()), ...reader.end()];
 }
 
-function eventsOf({ protocol }: Recorded, frames: readonly Frame[]): unknown[] {
+function eventsOf({ protocol }: RecordedStream, frames: readonly Frame[]): unknown[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "x" });
   return [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()]
     .map((event) => event.type === "error" ? { kind: event.error.kind, message: event.error.message } : event);

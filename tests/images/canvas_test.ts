@@ -8,7 +8,7 @@ import {
   assertStringIncludes,
 } from "@std/assert";
 import { Buffer } from "node:buffer";
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { type Editing, startEdit } from "../../lib/canvas/edit.ts";
@@ -42,7 +42,7 @@ async function open(parts: Partial<ImageRequest>) {
   if (target === undefined) throw new Error("The model has no target");
   const canvas = createCanvas();
   const stop = new AbortController();
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   const request = imageRequest({ ...USUAL, ...parts });
   const feed = await canvas.create({ request, model: MODEL, target, signal: stop.signal, dropped });
   return { canvas, feed, stop, dropped };

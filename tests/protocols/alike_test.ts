@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
 import { alikeEdit, alikeParser, type Likeness } from "../../lib/protocols/alike.ts";
-import { alikeChunks } from "../../lib/protocols/chat/alike_chunks.ts";
-import { alikeDeltas } from "../../lib/protocols/messages/alike_deltas.ts";
-import { alikeEvents } from "../../lib/protocols/responses/alike_events.ts";
+import { chatTemplateRule } from "../../lib/protocols/chat/alike_chunks.ts";
+import { messagesTemplateRule } from "../../lib/protocols/messages/alike_deltas.ts";
+import { responsesTemplateRule } from "../../lib/protocols/responses/alike_events.ts";
 
 /** What is said, as it stands in JSON: what is spelled in other ways, what is no string, what stands elsewhere, too. */
 const INSIDES = [
@@ -17,45 +17,45 @@ const INSIDES = [
 const FRAMES: readonly { name: string; likeness: Likeness; frame: (inside: string, number: number) => string }[] = [
   {
     name: "chat",
-    likeness: alikeChunks,
+    likeness: chatTemplateRule,
     frame: (inside) =>
       `{"id":"c","created":1,"model":"model","choices":[{"index":0,"delta":{"role":"assistant","content":"${inside}"},` +
       `"logprobs":null,"finish_reason":null}],"usage":null}`,
   },
   {
     name: "chat with padding",
-    likeness: alikeChunks,
+    likeness: chatTemplateRule,
     frame: (inside, number) =>
       ` { "model" : "m\\u006fdel", "choices" : [ {"delta" : {"content" : "${inside}" } } ], "x": 1.0,` +
       ` "obfuscation" : "${"x".repeat(number % 5)}" } `,
   },
   {
     name: "chat with a name twice",
-    likeness: alikeChunks,
+    likeness: chatTemplateRule,
     frame: (inside) => `{"choices":[{"delta":{"content":"${inside}","content":"word"}}],"choices":[]}`,
   },
   {
     name: "chat with reasoning",
-    likeness: alikeChunks,
+    likeness: chatTemplateRule,
     frame: (inside, number) =>
       `{"choices":[{"delta":{"reasoning_content":"${inside}"}}],"created":${number},"usage":{"prompt_tokens":1}}`,
   },
   {
     name: "messages",
-    likeness: alikeDeltas,
+    likeness: messagesTemplateRule,
     frame: (inside, number) =>
       `{"type":"content_block_delta","index":${number % 3},"delta":{"type":"text_delta","text":"${inside}"}}`,
   },
   {
     name: "responses",
-    likeness: alikeEvents,
+    likeness: responsesTemplateRule,
     frame: (inside, number) =>
       `{"type":"response.output_text.delta","sequence_number":${number},"item_id":"i","delta":"${inside}","logprobs":[],` +
       `"obfuscation":"${'\\"'.repeat(number % 3)}"}`,
   },
   {
     name: "responses with odd numbers",
-    likeness: alikeEvents,
+    likeness: responsesTemplateRule,
     frame: (inside, number) =>
       `{"delta":"${inside}","sequence_number":${["1.0", "-1", "01", '"1"', "1e3", "7"][number % 6]}}`,
   },
@@ -117,7 +117,7 @@ Deno.test("frames that are alike are parsed and edited once, and those of no for
     assert(calls < 5 && values.size === 1, `${name}: ${calls} times parsed`);
   }
   let calls = 0;
-  const parse = alikeParser((text) => (calls++, tryParse(text)), alikeDeltas);
+  const parse = alikeParser((text) => (calls++, tryParse(text)), messagesTemplateRule);
   const piece = (at: number): JsonObject => ({ index: at, delta: { type: "text_delta", text: "word" } });
   for (let at = 0; at < 1_000; at++) parse(JSON.stringify(piece(at)));
   assert(calls < 1_010, `${calls} times parsed`);
@@ -127,7 +127,7 @@ Deno.test("a frame that is nested too deeply to be written again is read all the
   for (const depth of [1_000, 3_000, 10_000]) {
     const frame = (word: string) =>
       `{"choices":[{"delta":{"content":"${word}"},"deep":${"[".repeat(depth)}${"]".repeat(depth)}}]}`;
-    const parse = alikeParser((text) => JSON.parse(text), alikeChunks);
+    const parse = alikeParser((text) => JSON.parse(text), chatTemplateRule);
     for (const word of ["one", "two", "three"]) {
       const value = parse(frame(word)) as { choices: { delta: { content: string } }[] };
       assertEquals(value.choices[0]?.delta.content, word);

@@ -1,20 +1,20 @@
 import { assert, assertEquals } from "@std/assert";
-import type { Event } from "../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { isObject, parseJson } from "../../lib/json/json.ts";
 import { UPSTREAM_CODECS } from "../../lib/upstreams/protocols.ts";
-import { RECORDED, type Recorded } from "../golden/recorded.ts";
+import { RECORDED, type RecordedStream } from "../golden/recorded.ts";
 import { WHOLE } from "../upstreams/said.ts";
 
 /** Indices and counts of every protocol; those of citations are passed on as they are. */
 const NUMBERS = /("(?:(?:output_|content_|summary_)?index|\w+_tokens|\w+TokenCount)": ?)(\d+)(?=[,}\]])/g;
 
-function eventsOf({ protocol, frames }: Recorded, spell: (data: string) => string): readonly Event[] {
+function eventsOf({ protocol, frames }: RecordedStream, spell: (data: string) => string): readonly ReplyEvent[] {
   const reader = UPSTREAM_CODECS[protocol].reader({ issuer: "vendor" });
   return [...frames.flatMap((frame) => reader.push({ ...frame, data: spell(frame.data) })), ...reader.end()];
 }
 
 /** Errors by their words: where they came from differs. */
-function said(events: readonly Event[]): unknown {
+function said(events: readonly ReplyEvent[]): unknown {
   return events.map((event) => event.type === "error" ? { ...event, error: event.error.message } : event);
 }
 

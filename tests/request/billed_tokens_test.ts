@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Usage } from "../../lib/protocols/canonical/types.ts";
+import type { TokenUsage } from "../../lib/protocols/canonical/types.ts";
 import { readTokens } from "../../lib/request/billed_tokens.ts";
 import type { UsageSource } from "../../lib/store/ledger.ts";
 import { tokens } from "./world.ts";
@@ -9,7 +9,7 @@ const COUNTED = { prompt: 70, completion: 50, reasoning: 20 };
 Deno.test("tokens that are not told are counted, and so are zeros where the gateway counts some", async () => {
   const told = { prompt: 7, completion: 5 };
   const { prompt, ...output } = COUNTED;
-  const cases: [name: string, usage: Usage, says: string, expected: Usage, source: UsageSource][] = [
+  const cases: [name: string, usage: TokenUsage, says: string, expected: TokenUsage, source: UsageSource][] = [
     ["all told", told, "text", told, "upstream"],
     ["nothing told", {}, "text", COUNTED, "counted"],
     ["all zeros", { prompt: 0, completion: 0 }, "text", COUNTED, "counted"],
@@ -40,7 +40,7 @@ Deno.test("tokens that are not told are counted, and so are zeros where the gate
 
 Deno.test("a refusal of no token is believed, as its words may be the vendor's, unless the prompt has none either", async () => {
   const { prompt, ...output } = COUNTED;
-  const cases: [name: string, usage: Usage, expected: Usage, source: UsageSource][] = [
+  const cases: [name: string, usage: TokenUsage, expected: TokenUsage, source: UsageSource][] = [
     ["an output of zero", { prompt: 7, completion: 0 }, { prompt: 7 }, "upstream"],
     ["an output of some tokens", { prompt: 7, completion: 3 }, { prompt: 7, completion: 3 }, "upstream"],
     ["no word of the output", { prompt: 7 }, { prompt: 7, ...output }, "counted"],
@@ -57,7 +57,7 @@ Deno.test("a refusal of no token is believed, as its words may be the vendor's, 
 });
 
 Deno.test("an input that had to be estimated is named so, and only where it is billed", async () => {
-  const cases: [usage: Usage, source: UsageSource][] = [
+  const cases: [usage: TokenUsage, source: UsageSource][] = [
     [{ completion: 2 }, "estimated"],
     [{}, "estimated"],
     [{ prompt: 7 }, "counted"],

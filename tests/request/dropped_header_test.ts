@@ -1,9 +1,9 @@
 import { assert, assertEquals } from "@std/assert";
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
 import { droppedHeader } from "../../lib/request/dropped_header.ts";
 
 function headerOf(...names: string[]): string | undefined {
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   for (const name of names) dropped.add(name);
   return Object.fromEntries(droppedHeader(dropped))["x-sluice-dropped"];
 }

@@ -1,17 +1,17 @@
 import { assertEquals, assertRejects } from "@std/assert";
-import type { Event } from "../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { measuredFeed } from "../../lib/request/measured_feed.ts";
 
-const OPEN: Event = { type: "open", index: 0, block: { type: "text" } };
-const ERROR: Event = { type: "error", error: new GatewayError("overloaded", "busy") };
+const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };
+const ERROR: ReplyEvent = { type: "error", error: new GatewayError("overloaded", "busy") };
 
-function finish(completion?: number): Event {
+function finish(completion?: number): ReplyEvent {
   return { type: "finish", reason: "end", usage: completion === undefined ? {} : { completion } };
 }
 
 /** What is told of a feed whose steps take half a second each. */
-async function told(steps: (Event[] | Error)[]): Promise<unknown[]> {
+async function told(steps: (ReplyEvent[] | Error)[]): Promise<unknown[]> {
   let now = 0;
   const said: unknown[] = [];
   const feed = measuredFeed({
@@ -38,7 +38,7 @@ async function told(steps: (Event[] | Error)[]): Promise<unknown[]> {
 }
 
 Deno.test("a feed is measured from its first event, and only long answers tell a speed", async () => {
-  const cases: [(Event[] | Error)[], unknown[]][] = [
+  const cases: [(ReplyEvent[] | Error)[], unknown[]][] = [
     [[[{ type: "start" }], [OPEN], [finish(100)]], ["began at 1000", 200]],
     [[[{ type: "start" }], [OPEN], [finish(15)]], ["began at 1000", undefined]],
     [[[{ type: "start" }], [OPEN], [finish()]], ["began at 1000", undefined]],

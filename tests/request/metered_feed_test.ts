@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Event } from "../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createAfterwork } from "../../lib/billing/afterwork.ts";
@@ -13,8 +13,8 @@ import { openMemoryStore } from "../../lib/store/sqlite/memory.ts";
 import type { Step } from "../../lib/upstreams/upstream.ts";
 import { entriesOf } from "./world.ts";
 
-const OPEN: Event = { type: "open", index: 0, block: { type: "text" } };
-const FINISH: Event = { type: "finish", reason: "end", usage: { prompt: 7 } };
+const OPEN: ReplyEvent = { type: "open", index: 0, block: { type: "text" } };
+const FINISH: ReplyEvent = { type: "finish", reason: "end", usage: { prompt: 7 } };
 const BROKEN = new GatewayError("upstream", "Broken");
 
 function says(text: string): Step {

@@ -1,12 +1,12 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import type { Event } from "../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { pump } from "../../lib/request/pump.ts";
 import { turn } from "../../lib/scheduler.ts";
 import type { FrameFeed, Step } from "../../lib/upstreams/upstream.ts";
 
-const START: Event = { type: "start" };
-const DELTA: Event = { type: "delta", index: 0, text: "a" };
+const START: ReplyEvent = { type: "start" };
+const DELTA: ReplyEvent = { type: "delta", index: 0, text: "a" };
 const BUSY = new GatewayError("overloaded", "Busy");
 
 /** A feed of steps that are handed in one by one. */
@@ -38,7 +38,7 @@ function handFed(): {
   };
 }
 
-function step(data: string, ...events: Event[]): Step {
+function step(data: string, ...events: ReplyEvent[]): Step {
   return { frames: data === "" ? [] : [{ data }], events };
 }
 

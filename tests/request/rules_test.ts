@@ -1,5 +1,5 @@
 import { assertEquals, assertStrictEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
 import type { Prompt, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
@@ -29,7 +29,7 @@ const none: Row = {};
 
 /** "ok", or the parameter that is refused; then the names of what was dropped. */
 function check(prompt: Prompt, row: Row): string[] {
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   try {
     const checked = checkModelRules(prompt, model(row), dropped);
     if (row.reasoning === undefined) assertEquals("reasoning" in checked, false);
@@ -89,7 +89,7 @@ Deno.test("checkModelRules() holds reasoning against the row", () => {
 Deno.test("checkModelRules() says what the model takes instead", () => {
   const message = (reasoning: Reasoning, row: Row) =>
     assertThrows(
-      () => checkModelRules(promptOf([], { protocol: "messages", reasoning }), model(row), new Dropped()),
+      () => checkModelRules(promptOf([], { protocol: "messages", reasoning }), model(row), new UnsupportedParameters()),
       GatewayError,
     ).message;
   assertStringIncludes(
@@ -114,7 +114,7 @@ Deno.test("checkModelRules() refuses more output than the model can give", () =>
     assertEquals(check(promptOf([], { protocol, maxTokens: 101 }), none), [param]);
   }
   assertThrows(
-    () => checkModelRules(promptOf([], { protocol: "messages", maxTokens: 101 }), model(), new Dropped()),
+    () => checkModelRules(promptOf([], { protocol: "messages", maxTokens: 101 }), model(), new UnsupportedParameters()),
     GatewayError,
     "max_tokens: 101 > 100, which is the maximum allowed number of output tokens for v/m",
   );

@@ -1,8 +1,8 @@
 import { assert, assertEquals, assertGreater, assertLessOrEqual, assertRejects } from "@std/assert";
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
-import { fold } from "../../lib/protocols/canonical/fold.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
-import type { Block, Message, Prompt, Reply, ToolChoice } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Prompt, Reply, ToolChoice } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { countReply } from "../../lib/billing/count_prompt.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
@@ -13,7 +13,7 @@ import { seeded } from "../random.ts";
 import { callOf, echoFeed, echoModel, eventsOf, png, tool } from "./prompts.ts";
 
 async function replyOf(messages: Message[], more: Partial<Prompt> = {}): Promise<Reply> {
-  return fold(await eventsOf(promptOf(messages, more)));
+  return aggregateEvents(await eventsOf(promptOf(messages, more)));
 }
 
 /** The answer as words: its text, then `name arguments` of each call. */
@@ -86,7 +86,7 @@ Deno.test("echo reasons when asked, and knows its own reasoning again", async ()
 
     const back = [question, assistant(...blocks), user("again")];
     assertEquals((await replyOf(back, { reasoning })).blocks[1], { type: "text", text: "again" });
-    const forged: Block = { ...thought, text: "I will not." };
+    const forged: ContentBlock = { ...thought, text: "I will not." };
     await assertRejects(
       () => replyOf([question, assistant(forged), user("again")]),
       GatewayError,
@@ -101,7 +101,7 @@ Deno.test("echo keeps to the client's limit and to the row's", async () => {
   const cases: [number | undefined, number, number][] = [[3, 100, 3], [100, 4, 4], [undefined, 5, 5], [0, 100, 0]];
   for (const [maxTokens, most, completion] of cases) {
     const prompt = promptOf([long], maxTokens === undefined ? {} : { maxTokens });
-    const { finish, usage } = fold(await eventsOf(prompt, { model: echoModel(most) }));
+    const { finish, usage } = aggregateEvents(await eventsOf(prompt, { model: echoModel(most) }));
     assertEquals([finish, usage.completion], ["length", completion]);
   }
   const stopped = await replyOf([long], { stop: [" four"] });
@@ -118,7 +118,7 @@ Deno.test("echo tells the size of the prompt before it begins, and one event at 
 });
 
 Deno.test("echo names what has no effect", async () => {
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   const sampling = {
     temperature: 0.5,
     topP: 0.5,
@@ -142,7 +142,7 @@ Deno.test("echo names what has no effect", async () => {
     "top_logprobs",
     "tools.web_search_20250305",
   ]);
-  const nothing = new Dropped();
+  const nothing = new UnsupportedParameters();
   const idle = { frequencyPenalty: 0, presencePenalty: 0, logitBias: {}, logprobs: false, topLogprobs: 0 };
   await createEcho().generate(callOf(promptOf([user("hi")], { sampling: idle }), { dropped: nothing }));
   assertEquals(nothing.names, []);
@@ -151,7 +151,7 @@ Deno.test("echo names what has no effect", async () => {
 Deno.test("echo refuses several answers and a tool it cannot force", async () => {
   const several = await assertRejects(() => replyOf([user("hi")], { n: 2 }), GatewayError, "one answer per request");
   assertEquals([several.kind, several.param], ["invalid", "n"]);
-  const toolChoice: ToolChoice = { type: "foreign", from: "responses", value: { type: "file_search" } };
+  const toolChoice: ToolChoice = { type: "vendor_specific", from: "responses", value: { type: "file_search" } };
   const foreign = await assertRejects(() => replyOf([user("hi")], { toolChoice }), GatewayError, "file_search");
   assertEquals([foreign.kind, foreign.param], ["invalid", "tool_choice"]);
 });
@@ -188,7 +188,7 @@ Deno.test("echo lets others have a turn during a very long answer", async () => 
   const timer = setInterval(() => turns++, 1);
   try {
     const prompt = promptOf([user("and so on ".repeat(12_000))]);
-    const { usage } = fold(await eventsOf(prompt));
+    const { usage } = aggregateEvents(await eventsOf(prompt));
     assertEquals(usage.completion, 32_768);
     assertGreater(turns, 10);
   } finally {
@@ -250,7 +250,7 @@ Deno.test("echo obeys the grammar, its limits and itself, whatever the prompt", 
     for (const event of events) grammar.push(event);
     grammar.end();
 
-    const { blocks, finish, usage, stopSequence } = fold(events);
+    const { blocks, finish, usage, stopSequence } = aggregateEvents(events);
     finishes.add(finish);
     assertLessOrEqual(usage.completion, prompt.maxTokens ?? Infinity);
     const counted = await countReply(blocks, counter);
@@ -272,7 +272,8 @@ Deno.test("echo obeys the grammar, its limits and itself, whatever the prompt", 
 });
 
 Deno.test("echo refuses what would leave a part of the conversation elsewhere, in words that clients act upon", async () => {
-  const ask = (members: Record<string, string[]>) => replyOf([user("Hi")], { rest: { from: "messages", members } });
+  const ask = (members: Record<string, string[]>) =>
+    replyOf([user("Hi")], { unknownMembers: { from: "messages", members } });
   for (const [name, code] of [["thread", "thread_unsupported_request"], ["container", undefined]] as const) {
     const error = await assertRejects(() => ask({ [name]: ["x"] }), GatewayError);
     assertEquals([error.kind, error.param, error.code], ["invalid", name, code]);

@@ -1,13 +1,13 @@
 import { assertEquals } from "@std/assert";
-import type { Event, Protocol, Usage } from "../../lib/protocols/canonical/types.ts";
+import type { Protocol, ReplyEvent, TokenUsage } from "../../lib/protocols/canonical/types.ts";
 import type { EventFeed } from "../../lib/upstreams/upstream.ts";
 import { withEstimates } from "../../lib/upstreams/estimates.ts";
 import { promptOf, user } from "../protocols/canonical/messages.ts";
 import { callOf } from "./prompts.ts";
 
 /** Usage at the start and at the end of an answer, of which the upstream told so much. */
-async function usagesOf(protocol: Protocol, told: { start?: Usage; finish: Usage }): Promise<unknown[]> {
-  const events: Event[] = [
+async function usagesOf(protocol: Protocol, told: { start?: TokenUsage; finish: TokenUsage }): Promise<unknown[]> {
+  const events: ReplyEvent[] = [
     { type: "start", ...(told.start !== undefined && { usage: told.start }) },
     { type: "open", index: 0, block: { type: "reasoning" } },
     { type: "delta", index: 0, text: "Hm" },
@@ -23,7 +23,7 @@ async function usagesOf(protocol: Protocol, told: { start?: Usage; finish: Usage
     cancel() {},
   };
   const estimated = withEstimates(feed, callOf(promptOf([user("Hi")], { protocol })));
-  const all: Event[] = [];
+  const all: ReplyEvent[] = [];
   for (let read = await estimated.read(); read !== undefined; read = await estimated.read()) all.push(...read);
   return all.flatMap((event) => event.type === "start" || event.type === "finish" ? [event.usage] : []);
 }

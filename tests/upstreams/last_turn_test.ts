@@ -1,17 +1,22 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Block, Message } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { type LastTurn, readLastTurn } from "../../lib/upstreams/embedded/last_turn.ts";
 import { assistant, call, result, system, user } from "../protocols/canonical/messages.ts";
 import { png } from "./prompts.ts";
 
-const image: Block = { type: "media", media: { kind: "url", url: "https://example.com/a.png" } };
-const report: Block = {
+const image: ContentBlock = { type: "media", media: { kind: "url", url: "https://example.com/a.png" } };
+const report: ContentBlock = {
   type: "media",
   media: { kind: "bytes", mediaType: "application/pdf", base64: "AAAA" },
   name: "report.pdf",
 };
-const failed: Block = { type: "tool_result", callId: "c", blocks: [{ type: "text", text: "no" }], isError: true };
+const failed: ContentBlock = {
+  type: "tool_result",
+  callId: "c",
+  blocks: [{ type: "text", text: "no" }],
+  isError: true,
+};
 
 const cases: [string, Message[], Partial<LastTurn>][] = [
   ["nobody spoke", [], { text: "" }],
@@ -73,11 +78,11 @@ const cases: [string, Message[], Partial<LastTurn>][] = [
   ["old results", [assistant(call("c")), user(result("c", "1")), assistant("1"), user("thanks")], { text: "thanks" }],
   ["unanswered call", [user("q"), assistant(call("c"))], { text: "q", called: true }],
   ["foreign block of the assistant's", [
-    assistant({ type: "foreign", from: "messages", value: { type: "server_tool_use" } }),
+    assistant({ type: "vendor_specific", from: "messages", value: { type: "server_tool_use" } }),
     user("hi"),
   ], { text: "hi" }],
   ["foreign block of an earlier turn", [
-    user({ type: "foreign", from: "messages", value: { type: "container_upload" } }),
+    user({ type: "vendor_specific", from: "messages", value: { type: "container_upload" } }),
     assistant("ok"),
     user("hi"),
   ], { text: "hi" }],
@@ -92,7 +97,7 @@ Deno.test("readLastTurn() reads what the user said last, and results", () => {
 });
 
 Deno.test("readLastTurn() refuses blocks it would have to read and cannot", () => {
-  const foreign: Block = { type: "foreign", from: "messages", value: { type: "container_upload" } };
+  const foreign: ContentBlock = { type: "vendor_specific", from: "messages", value: { type: "container_upload" } };
   for (const messages of [[user("see", foreign)], [assistant(call("c")), user(result("c", foreign))]]) {
     const error = assertThrows(() => readLastTurn({ messages }), GatewayError, '"container_upload"');
     assertEquals([error.kind, error.param], ["invalid", "messages"]);

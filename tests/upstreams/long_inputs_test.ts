@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertGreater, assertStrictEquals } from "@std/assert";
-import type { Block, Message, Protocol } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Protocol } from "../../lib/protocols/canonical/types.ts";
 import { isObject, type JsonObject, writeJson } from "../../lib/json/json.ts";
 import { geminiUpstream } from "../../lib/protocols/gemini/mod.ts";
 import { readLongInputs } from "../../lib/upstreams/long_inputs.ts";
@@ -34,7 +34,7 @@ const ARGUMENTS: readonly [name: string, text: string, isObject: boolean][] = [
   ["a space that is none of JSON's", `\u00a0{"a":"${LONG}"}`, false],
 ];
 
-function called(text: string, more: Partial<Extract<Block, { type: "tool_call" }>> = {}): Message[] {
+function called(text: string, more: Partial<Extract<ContentBlock, { type: "tool_call" }>> = {}): Message[] {
   return [
     said("user", "Hi"),
     said("assistant", "Well", { type: "tool_call", id: "c", name: "f", arguments: text, ...more }),

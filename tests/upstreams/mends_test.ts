@@ -1,5 +1,5 @@
 import { assertEquals, assertStrictEquals } from "@std/assert";
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
 import type { Prompt, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../lib/json/json.ts";
 import { azure } from "../../lib/protocols/quirks/azure.ts";
@@ -8,8 +8,8 @@ import { deepseek } from "../../lib/protocols/quirks/deepseek.ts";
 import { glm } from "../../lib/protocols/quirks/glm.ts";
 import { groq } from "../../lib/protocols/quirks/groq.ts";
 import { kimi } from "../../lib/protocols/quirks/kimi.ts";
-import type { Mend } from "../../lib/protocols/quirks/mend.ts";
-import { MENDS } from "../../lib/protocols/quirks/mod.ts";
+import type { Quirk } from "../../lib/protocols/quirks/mend.ts";
+import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import { mistral } from "../../lib/protocols/quirks/mistral.ts";
 import { ollama } from "../../lib/protocols/quirks/ollama.ts";
 import { openai } from "../../lib/protocols/quirks/openai.ts";
@@ -31,11 +31,11 @@ interface Case {
 
 const CALL = { id: "call_A1", type: "function", function: { name: "add", arguments: "{}" } };
 
-function check(mend: Mend, cases: readonly Case[]): void {
+function check(mend: Quirk, cases: readonly Case[]): void {
   for (const { body, mended, prompt, request, dropped = [] } of cases) {
     const before = structuredClone(body);
     const asked = promptOf([], { protocol: "messages", ...prompt });
-    const names = new Dropped(request && { prompt: asked, request });
+    const names = new UnsupportedParameters(request && { prompt: asked, request });
     assertEquals(mend.body?.(body, asked, names) ?? body, mended);
     assertEquals(names.names, dropped);
     assertEquals(body, before, "a mend changes nothing in place");
@@ -78,8 +78,8 @@ Deno.test("mends give back the same values where there is nothing to reword", ()
     { role: "tool", tool_call_id: "call_A1", content: "1" },
   ];
   const body: JsonObject = { model: "a", messages, tools: [{ type: "function", function: { name: "add" } }] };
-  for (const [name, mend] of Object.entries(MENDS)) {
-    const mended = mend.body?.(body, promptOf([]), new Dropped()) ?? body;
+  for (const [name, mend] of Object.entries(QUIRKS)) {
+    const mended = mend.body?.(body, promptOf([]), new UnsupportedParameters()) ?? body;
     for (const member of Object.keys(body)) assertStrictEquals(mended[member], body[member], `${name} ${member}`);
   }
 });

@@ -1,5 +1,5 @@
 /** A real server that stands for an image host, and calls to it. */
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import type {
@@ -107,7 +107,7 @@ export function imageCall(
     model,
     target,
     signal,
-    dropped: new Dropped(),
+    dropped: new UnsupportedParameters(),
   };
 }
 

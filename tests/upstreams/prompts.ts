@@ -1,6 +1,6 @@
 /** Prompts for tests of the embedded model, and a way to have them answered. */
-import { Dropped } from "../../lib/protocols/canonical/dropped.ts";
-import type { Block, Event, Prompt, Tool } from "../../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../../lib/protocols/canonical/dropped.ts";
+import type { ContentBlock, Prompt, ReplyEvent, Tool } from "../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../lib/catalog/model.ts";
 import { createEcho } from "../../lib/upstreams/embedded/echo.ts";
 import type { Call, EventFeed } from "../../lib/upstreams/upstream.ts";
@@ -38,7 +38,7 @@ export function callOf(prompt: Prompt, more: Partial<Call> = {}): Call {
     target: { upstream: "embedded", model: "echo", priority: 0, weight: 1 },
     countInput: () => Promise.resolve(7),
     signal: new AbortController().signal,
-    dropped: new Dropped(),
+    dropped: new UnsupportedParameters(),
     ...more,
   };
 }
@@ -51,15 +51,15 @@ export async function echoFeed(prompt: Prompt, more: Partial<Call> = {}): Promis
 }
 
 /** All events of the answer to a prompt. */
-export async function eventsOf(prompt: Prompt, more: Partial<Call> = {}): Promise<Event[]> {
+export async function eventsOf(prompt: Prompt, more: Partial<Call> = {}): Promise<ReplyEvent[]> {
   const feed = await echoFeed(prompt, more);
-  const events: Event[] = [];
+  const events: ReplyEvent[] = [];
   for (let read = await feed.read(); read !== undefined; read = await feed.read()) events.push(...read);
   return events;
 }
 
 /** A PNG of the given size: its header is all that is read. */
-export function png(width: number, height: number): Block {
+export function png(width: number, height: number): ContentBlock {
   const bytes = [0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 0x49, 0x48, 0x44, 0x52];
   for (const side of [width, height]) bytes.push(side >>> 24, side >>> 16 & 255, side >>> 8 & 255, side & 255);
   bytes.push(8, 6, 0, 0, 0);

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertLess, assertLessOrEqual } from "@std/assert";
-import { fold } from "../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../lib/protocols/canonical/grammar.ts";
-import type { BlockOf, Event, Reply } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlockOf, Reply, ReplyEvent } from "../../lib/protocols/canonical/types.ts";
 import { loadTokenCounter } from "../../lib/o200k/mod.ts";
 import type { Planned } from "../../lib/upstreams/embedded/answer.ts";
 import { type Limits, spell } from "../../lib/upstreams/embedded/spell.ts";
@@ -9,7 +9,7 @@ import { sign } from "../../lib/upstreams/embedded/thinking.ts";
 
 const counter = await loadTokenCounter();
 
-function eventsOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): Event[] {
+function eventsOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): ReplyEvent[] {
   const steps = spell({ text: "", calls: [], ...planned }, {
     maxTokens: 1_000_000,
     stop: [],
@@ -24,10 +24,10 @@ function eventsOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): Even
 }
 
 function replyOf(planned: Partial<Planned>, limits: Partial<Limits> = {}): Reply {
-  return fold(eventsOf(planned, limits));
+  return aggregateEvents(eventsOf(planned, limits));
 }
 
-function call(name: string, text: string): BlockOf<"tool_call"> {
+function call(name: string, text: string): ContentBlockOf<"tool_call"> {
   return { type: "tool_call", id: `call_${name}`, name, arguments: text };
 }
 
@@ -47,7 +47,7 @@ Deno.test("spell() gives one token in each delta, and counts as the counter does
     const events = eventsOf({ text });
     const deltas = events.flatMap((event) => event.type === "delta" ? [event.text] : []);
     assertEquals(deltas, counter.split(text), text);
-    const { blocks, usage, finish } = fold(events);
+    const { blocks, usage, finish } = aggregateEvents(events);
     assertEquals(blocks, [{ type: "text", text }]);
     assertEquals(usage, { prompt: 3, completion: counter.count(text), reasoning: 0 }, text);
     assertEquals(finish, "end");
@@ -168,7 +168,7 @@ Deno.test("spell() counts a call as its name and arguments, and leaves out what 
 });
 
 Deno.test("spell() writes custom calls and namespaces", () => {
-  const custom: BlockOf<"tool_call"> = { ...call("a", ""), custom: true, namespace: "n" };
+  const custom: ContentBlockOf<"tool_call"> = { ...call("a", ""), custom: true, namespace: "n" };
   const { blocks, usage } = replyOf({ calls: [custom] });
   assertEquals(blocks, [custom]);
   assertEquals(usage.completion, counter.count("a") + counter.count("n"));

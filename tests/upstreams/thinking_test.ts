@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "@std/assert";
-import type { Block, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Protocol, Reasoning } from "../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../lib/errors.ts";
 import { checkThoughts, sign, think, wantsReasoning } from "../../lib/upstreams/embedded/thinking.ts";
 import { assistant } from "../protocols/canonical/messages.ts";
@@ -32,7 +32,7 @@ Deno.test("think() says what the model will do", () => {
   assertStringIncludes(think({ format: "json_schema", results: false, calls: [] }), "schema");
 });
 
-function check(block: Block, protocol: Protocol = "messages"): void {
+function check(block: ContentBlock, protocol: Protocol = "messages"): void {
   checkThoughts({ messages: [assistant("before"), assistant(block)], protocol });
 }
 

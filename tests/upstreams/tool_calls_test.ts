@@ -92,7 +92,7 @@ Deno.test("chooseCalls() refuses a choice that no tool can satisfy", () => {
     [{ type: "tool", name: "get_time" }, tools],
     [{ type: "tool", name: "web_search" }, tools],
     [{ type: "allowed", mode: "required", names: ["get_time"] }, tools],
-    [{ type: "foreign", from: "responses", value: { type: "web_search" } }, tools],
+    [{ type: "vendor_specific", from: "responses", value: { type: "web_search" } }, tools],
   ];
   for (const [toolChoice, tools] of choices) {
     const error = assertThrows(() => called([user("hi")], { toolChoice, tools }), GatewayError, "Cannot obey");

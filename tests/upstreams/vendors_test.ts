@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { MENDS } from "../../lib/protocols/quirks/mod.ts";
+import { QUIRKS } from "../../lib/protocols/quirks/mod.ts";
 import { addressOf, spokenBy, type Vendor, type VendorName, vendorOf, VENDORS } from "../../lib/upstreams/vendors.ts";
 
 const NAMES = Object.keys(VENDORS) as VendorName[];
@@ -75,7 +75,7 @@ Deno.test("every vendor's key is in one header, and its address is https unless 
 });
 
 Deno.test("every vendor has its mend, and speaks first what it is asked in by default", () => {
-  assertEquals(Object.keys(MENDS).sort(), [...NAMES].sort());
+  assertEquals(Object.keys(QUIRKS).sort(), [...NAMES].sort());
   for (const name of NAMES) {
     const vendor: Vendor = vendorOf(name);
     assertEquals(spokenBy(vendor).slice(0, vendor.protocols.length), [...vendor.protocols]);

@@ -40,7 +40,7 @@ const OTHER_NAMES: Readonly<Record<Protocol, ReadonlyMap<string, readonly string
 };
 
 /** What a client calls a member: of several names for it, the one that its body has. */
-export function clientNameOf(name: string, { prompt: { protocol }, request }: NamedRequest): string {
+export function clientParameterName(name: string, { prompt: { protocol }, request }: NamedRequest): string {
   if (has(request, name)) return name;
   const others = OTHER_NAMES[protocol].get(name);
   if (others === undefined || has(request, `messages.${name}`)) return name;

@@ -1,16 +1,16 @@
 /** A whole answer and a stream of events are the same thing: `fold` and `unfold` turn one into the other. */
-import type { Block, Event, OpenBlock, Reply } from "./types.ts";
+import type { ContentBlock, OpenBlock, Reply, ReplyEvent } from "./types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** A fold in progress, for answers that are collected while they arrive. */
-export class Folder {
-  readonly #blocks: Block[] = [];
+export class ReplyAggregator {
+  readonly #blocks: ContentBlock[] = [];
   #text: string[] = [];
   #id: string | undefined;
   #reply: Reply | undefined;
 
   /** Takes the next event. @throws {GatewayError} the error the stream ended with */
-  push(event: Event): void {
+  push(event: ReplyEvent): void {
     switch (event.type) {
       case "start":
         this.#id = event.id;
@@ -48,7 +48,7 @@ export class Folder {
   }
 
   /** Takes several. @throws as `push` */
-  pushAll(events: readonly Event[]): void {
+  pushAll(events: readonly ReplyEvent[]): void {
     for (const event of events) this.push(event);
   }
 
@@ -62,15 +62,15 @@ export class Folder {
 }
 
 /** The answer that a stream of events spells out. @throws {GatewayError} as `Folder` does */
-export function fold(events: Iterable<Event>): Reply {
-  const folder = new Folder();
+export function aggregateEvents(events: Iterable<ReplyEvent>): Reply {
+  const folder = new ReplyAggregator();
   for (const event of events) folder.push(event);
   return folder.end();
 }
 
 /** A stream of events that spells out an answer. */
-export function unfold(reply: Reply): Event[] {
-  const events: Event[] = [{ type: "start", ...(reply.id !== undefined && { id: reply.id }) }];
+export function eventsOf(reply: Reply): ReplyEvent[] {
+  const events: ReplyEvent[] = [{ type: "start", ...(reply.id !== undefined && { id: reply.id }) }];
   reply.blocks.forEach((block, index) => {
     events.push({ type: "open", index, block: openBlock(block) });
     const text = blockText(block);
@@ -90,30 +90,34 @@ export function unfold(reply: Reply): Event[] {
   return events;
 }
 
-function emptyBlock(open: OpenBlock): Block {
+function emptyBlock(open: OpenBlock): ContentBlock {
   switch (open.type) {
     case "tool_call":
       return { ...open, arguments: "" };
-    case "foreign":
+    case "vendor_specific":
       return open;
     default:
       return { ...open, text: "" };
   }
 }
 
-function closeBlock(block: Block, text: string): void {
+function closeBlock(block: ContentBlock, text: string): void {
   if (block.type === "text" || block.type === "reasoning" || block.type === "refusal") block.text = text;
   if (block.type === "tool_call") block.arguments = text === "" && block.custom !== true ? "{}" : text;
 }
 
-function openBlock(block: Block): OpenBlock {
+function openBlock(block: ContentBlock): OpenBlock {
   switch (block.type) {
     case "text":
     case "refusal":
       return { type: block.type };
     case "reasoning": {
-      const { hidden, rest } = block;
-      return { type: "reasoning", ...(hidden !== undefined && { hidden }), ...(rest !== undefined && { rest }) };
+      const { hidden, unknownMembers } = block;
+      return {
+        type: "reasoning",
+        ...(hidden !== undefined && { hidden }),
+        ...(unknownMembers !== undefined && { unknownMembers }),
+      };
     }
     case "tool_call": {
       const { id, name, custom, namespace } = block;
@@ -125,14 +129,14 @@ function openBlock(block: Block): OpenBlock {
         ...(namespace !== undefined && { namespace }),
       };
     }
-    case "foreign":
-      return { type: "foreign", from: block.from, value: block.value };
+    case "vendor_specific":
+      return { type: "vendor_specific", from: block.from, value: block.value };
     default:
       throw new TypeError(`Cannot put a block of type "${block.type}" into an answer`);
   }
 }
 
-function blockText(block: Block): string {
+function blockText(block: ContentBlock): string {
   if (block.type === "tool_call") return block.arguments;
   return block.type === "text" || block.type === "reasoning" || block.type === "refusal" ? block.text : "";
 }

@@ -1,5 +1,5 @@
 /** The grammar that every stream of events obeys. */
-import type { Event, Machine } from "./types.ts";
+import type { Machine, ReplyEvent } from "./types.ts";
 
 /**
  * Passes events on and throws at the first that is out of order: one start; blocks with indices counting from 0, one
@@ -7,12 +7,12 @@ import type { Event, Machine } from "./types.ts";
  * `length` excepted.
  * @returns a machine whose `end()` throws when the stream is cut short
  */
-export function checkGrammar(): Machine<Event, Event> {
+export function checkGrammar(): Machine<ReplyEvent, ReplyEvent> {
   let state: "new" | "idle" | "open" | "over" = "new";
   let index = -1;
   let toolCalls = 0;
 
-  function expect(holds: boolean, event: Event, want: string): void {
+  function expect(holds: boolean, event: ReplyEvent, want: string): void {
     if (!holds) throw new RangeError(`Cannot take event "${event.type}" of block ${index}: expected ${want}`);
   }
 

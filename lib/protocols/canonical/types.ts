@@ -9,7 +9,7 @@ import type { JsonObject, RawNumber } from "../../json/json.ts";
 export type Protocol = "chat" | "responses" | "messages";
 
 /** Members of an object that the canonical form does not model, kept for their own protocol only. */
-export interface Rest {
+export interface UnknownMembers {
   from: Protocol;
   members: JsonObject;
 }
@@ -39,8 +39,8 @@ export interface CacheMark {
 }
 
 /** One thing said in a message. */
-export type Block =
-  & { cache?: CacheMark; rest?: Rest }
+export type ContentBlock =
+  & { cache?: CacheMark; unknownMembers?: UnknownMembers }
   & (
     | { type: "text"; text: string; citations?: Citation[] }
     | { type: "media"; media: Media; name?: string }
@@ -63,29 +63,29 @@ export type Block =
     | {
       type: "tool_result";
       callId: string;
-      blocks: Block[];
+      blocks: ContentBlock[];
       output?: JsonObject | null;
       isError?: boolean;
       custom?: boolean;
     }
     | { type: "refusal"; text: string }
     /** A block of its own protocol that the canonical form does not model, whole. */
-    | { type: "foreign"; from: Protocol; value: JsonObject }
+    | { type: "vendor_specific"; from: Protocol; value: JsonObject }
   );
 
 /** A block of one type. */
-export type BlockOf<T extends Block["type"]> = Extract<Block, { type: T }>;
+export type ContentBlockOf<T extends ContentBlock["type"]> = Extract<ContentBlock, { type: T }>;
 
 /** One turn. Results of tools are blocks of user messages. */
 export interface Message {
   role: "system" | "user" | "assistant";
-  blocks: Block[];
-  rest?: Rest;
+  blocks: ContentBlock[];
+  unknownMembers?: UnknownMembers;
 }
 
 /** A tool the model may call. */
 export type Tool =
-  & { rest?: Rest; cache?: CacheMark }
+  & { unknownMembers?: UnknownMembers; cache?: CacheMark }
   & (
     | {
       type: "function";
@@ -113,7 +113,7 @@ export type ToolChoice =
   /** `auto` or `required` among these tools only. */
   | { type: "allowed"; mode: "auto" | "required"; names: string[] }
   /** A choice of its own protocol, such as a hosted tool. */
-  | { type: "foreign"; from: Protocol; value: JsonObject };
+  | { type: "vendor_specific"; from: Protocol; value: JsonObject };
 
 /** How much to think, least first. */
 export const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
@@ -131,7 +131,7 @@ export interface Reasoning {
   display?: "summarized" | "omitted" | "full";
   /** The signature must come back with the reasoning, even where the protocol leaves it out by default. */
   encrypted?: boolean;
-  rest?: Rest;
+  unknownMembers?: UnknownMembers;
 }
 
 /** The form the answer must have. */
@@ -208,7 +208,7 @@ export interface Prompt {
   extras?: Extras;
   /** The client may name what the vendor keeps; absent: it may not. */
   vendorState?: boolean;
-  rest?: Rest;
+  unknownMembers?: UnknownMembers;
 }
 
 /**
@@ -223,7 +223,7 @@ export function mayRunHostedTools({ extras }: Pick<Prompt, "extras">): boolean {
  * Tokens by price class. Input classes never overlap: what was read from a cache is not in `prompt`.
  * `reasoning` is part of `completion`. Absent means not known, which is not zero.
  */
-export interface Usage {
+export interface TokenUsage {
   prompt?: number;
   input_cache_read?: number;
   input_cache_write_5m?: number;
@@ -239,7 +239,7 @@ export interface Usage {
 }
 
 /** The classes of tokens in a usage. */
-export type UsageClass = Exclude<keyof Usage, "counted" | "tiers" | "hostedCalls">;
+export type UsageClass = Exclude<keyof TokenUsage, "counted" | "tiers" | "hostedCalls">;
 
 /**
  * Why an answer ended. `tool_use` exactly when a complete tool call exists, `length` excepted.
@@ -251,28 +251,28 @@ export type FinishReason = "end" | "stop_sequence" | "length" | "tool_use" | "re
 export interface Reply {
   /** The upstream's id, where it gave one. */
   id?: string;
-  blocks: Block[];
+  blocks: ContentBlock[];
   finish: FinishReason;
   /** The string that ended the answer, with `finish: "stop_sequence"`. */
   stopSequence?: string;
-  usage: Usage;
+  usage: TokenUsage;
 }
 
 /** A block as it opens: everything that is known before its text. */
 export type OpenBlock =
   | { type: "text" }
-  | { type: "reasoning"; hidden?: boolean; rest?: Rest }
+  | { type: "reasoning"; hidden?: boolean; unknownMembers?: UnknownMembers }
   | { type: "tool_call"; id: string; name: string; custom?: boolean; namespace?: string }
   | { type: "refusal" }
-  | { type: "foreign"; from: Protocol; value: JsonObject };
+  | { type: "vendor_specific"; from: Protocol; value: JsonObject };
 
 /**
  * One step of an answer. The order is fixed by `grammar.ts`: one start; blocks opened with indices counting from 0 and
  * closed before the end, one open at a time; then one finish or error, and nothing after it.
  */
-export type Event =
+export type ReplyEvent =
   /** `usage` here is what is known of the input before the answer begins. */
-  | { type: "start"; id?: string; usage?: Usage }
+  | { type: "start"; id?: string; usage?: TokenUsage }
   | { type: "open"; index: number; block: OpenBlock }
   /** A piece of the block's text or arguments. Never empty. */
   | { type: "delta"; index: number; text: string }
@@ -280,7 +280,7 @@ export type Event =
   /** A signature is known only when its block ends. */
   | { type: "close"; index: number; signature?: Signature }
   /** `usage` is of the whole answer, cumulative. */
-  | { type: "finish"; reason: FinishReason; stopSequence?: string; usage: Usage }
+  | { type: "finish"; reason: FinishReason; stopSequence?: string; usage: TokenUsage }
   | { type: "error"; error: GatewayError };
 
 /** A synchronous translator of a stream. `frames.flatMap(m.push)`, then `m.end()`, is its whole use. */

@@ -6,7 +6,7 @@ import type { Likeness, Said } from "../alike.ts";
 const SAID = ["content", "reasoning_content", "reasoning", "thinking", "refusal"] as const;
 
 /** Chunks of one choice whose delta is words: calls, annotations and the like are read one by one. */
-export const alikeChunks: Likeness = {
+export const chatTemplateRule: Likeness = {
   said({ choices }: JsonObject): Said | undefined {
     const [choice, ...others] = Array.isArray(choices) ? choices : [];
     if (!isObject(choice) || others.length > 0 || !isObject(choice.delta)) return undefined;

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../json/json.ts";
 import { numberOf, stringOf } from "../members.ts";
 
 /** A piece of the answer's text, in code points. */
-export interface Span {
+export interface TextRange {
   start: number;
   end: number;
 }
@@ -23,7 +23,7 @@ export function countCodePoints(text: string): number {
  * Writes a citation of a text block that covers `span` of the answer. `undefined` for what chat cannot say: it knows
  * only citations of web pages.
  */
-export function writeAnnotation({ from, value }: Citation, span: Span): JsonObject | undefined {
+export function writeAnnotation({ from, value }: Citation, span: TextRange): JsonObject | undefined {
   if (from === "chat") return value;
   const url = stringOf(value.url);
   if (url === undefined) return undefined;

@@ -2,8 +2,8 @@
  * Blocks of an answer in the order in which they begin. Chat interleaves parallel calls, and never says that a block is
  * over: one that can be is when another follows.
  */
-import { type Lane, Lanes } from "../canonical/lanes.ts";
-import type { Citation, Event, OpenBlock, Signature } from "../canonical/types.ts";
+import { type BlockSequence, BlockSerializer } from "../canonical/lanes.ts";
+import type { Citation, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
 /** Most that waits at a time, in characters. */
@@ -15,7 +15,7 @@ const MAX_BLOCKS = 4_096;
 export interface QueuedBlock {
   readonly block: OpenBlock;
   /** Where its text goes. It has ended when the block is closed. */
-  readonly lane: Lane;
+  readonly lane: BlockSequence;
   /** True when nothing more is expected: the block closes as soon as another one follows. */
   done: boolean;
   /** Goes out when the block closes. */
@@ -24,10 +24,10 @@ export interface QueuedBlock {
 
 /** The blocks of one answer. */
 export class BlockQueue {
-  readonly #lanes = new Lanes((event) => this.#events.push(event));
+  readonly #lanes = new BlockSerializer((event) => this.#events.push(event));
   /** Those that are not closed. */
   readonly #queue: QueuedBlock[] = [];
-  #events: Event[] = [];
+  #events: ReplyEvent[] = [];
   #count = 0;
 
   /** The block that was added last, unless it is closed. */
@@ -45,7 +45,7 @@ export class BlockQueue {
     if (++this.#count > MAX_BLOCKS) {
       throw new GatewayError("upstream", "The model's answer has too many parts", { fault: "oversized" });
     }
-    const lane = this.#lanes.enter();
+    const lane = this.#lanes.addSequence();
     lane.open(block);
     const queued: QueuedBlock = { block, lane, done };
     if (signature !== undefined) queued.signature = signature;
@@ -84,7 +84,7 @@ export class BlockQueue {
   }
 
   /** The events since the last time. */
-  take(): Event[] {
+  take(): ReplyEvent[] {
     const events = this.#events;
     this.#events = [];
     return events;

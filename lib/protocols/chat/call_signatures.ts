@@ -3,7 +3,7 @@
  * signature is missing. In the canonical form only reasoning is signed, so a call's signature is a hidden reasoning block
  * before it, whose signature id names the call. https://ai.google.dev/gemini-api/docs/thought-signatures
  */
-import type { Block, Signature } from "../canonical/types.ts";
+import type { ContentBlock, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { objectOf, stringOf } from "../members.ts";
 
@@ -19,10 +19,10 @@ export function readCallSignature(
 }
 
 /** Parts a turn's blocks: signatures by the ids of their calls, and all the others. Those of other issuers stay there. */
-export function partCallSignatures(
-  blocks: readonly Block[],
+export function separateCallSignatures(
+  blocks: readonly ContentBlock[],
   issuer: string,
-): { signatures: ReadonlyMap<string, string>; others: Block[] } {
+): { signatures: ReadonlyMap<string, string>; others: ContentBlock[] } {
   const ids = new Set(blocks.flatMap((block) => block.type === "tool_call" ? [CALL + block.id] : []));
   const signatures = new Map<string, string>();
   const others = blocks.filter((block) => {

@@ -1,15 +1,15 @@
 /** The message of a streamed answer as it grows: events become the deltas of its chunks. */
-import type { BlockOf, Citation, Event, OpenBlock, Signature } from "../canonical/types.ts";
+import type { Citation, ContentBlockOf, OpenBlock, ReplyEvent, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";
 import { hidesReasoning } from "./reply.ts";
-import { usesFunctions } from "./tools.ts";
+import { usesLegacyFunctions } from "./tools.ts";
 
 /** Turns the events between start and end into deltas. */
 export interface DeltaWriter {
-  push(event: Exclude<Event, { type: "finish" | "error" }>): JsonObject[];
+  push(event: Exclude<ReplyEvent, { type: "finish" | "error" }>): JsonObject[];
   /** The last delta, which goes out with the reason, and what must come before it. */
   finish(): { before: JsonObject[]; last: JsonObject };
 }
@@ -28,7 +28,7 @@ interface Current {
 
 /** Writes the deltas of one message. */
 export function deltaWriter(echo: Echo): DeltaWriter {
-  const legacy = usesFunctions(echo.request);
+  const legacy = usesLegacyFunctions(echo.request);
   const hides = hidesReasoning(echo);
   // Lists go out whole in the last delta: clients that join deltas keep the last list only, or join them wrongly.
   const details: JsonObject[] = [];
@@ -94,14 +94,14 @@ export function deltaWriter(echo: Echo): DeltaWriter {
       case "tool_call":
         return callText(piece, open.block.custom);
       // Blocks of other protocols have no place in a chat message.
-      case "foreign":
+      case "vendor_specific":
         return [];
     }
   }
 
   function close({ block, begun, texts, citations, start }: Current, signature: Signature | undefined): JsonObject[] {
     if (block.type === "reasoning") {
-      const whole: BlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
+      const whole: ContentBlockOf<"reasoning"> = { ...block, text: texts.join(""), ...(signature && { signature }) };
       details.push(...writeDetails(whole, details.length));
     }
     for (const citation of citations) {

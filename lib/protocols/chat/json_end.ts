@@ -1,14 +1,14 @@
 /** Finds the end of a JSON object or array that comes in pieces, without keeping it. */
 
 /** Where a text of JSON stands. */
-export interface JsonEnd {
+export interface JsonEndFinder {
   /** True once the outermost object or array is closed. */
   readonly complete: boolean;
   push(piece: string): void;
 }
 
 /** Follows brackets and strings only: the text may be no JSON at all. */
-export function jsonEnd(): JsonEnd {
+export function jsonEndFinder(): JsonEndFinder {
   let depth = 0;
   let complete = false;
   let inString = false;

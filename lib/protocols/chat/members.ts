@@ -1,5 +1,5 @@
 /** Members of bodies of this protocol: read, left over, spread. */
-import type { CacheMark, Rest } from "../canonical/types.ts";
+import type { CacheMark, UnknownMembers } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { objectOf } from "../members.ts";
 
@@ -22,21 +22,21 @@ export function cacheOf(object: JsonObject): { cache?: CacheMark } {
  * @param read names of the members that were read
  * @param inner names that were read of objects inside the object, by the member that holds them
  */
-export function restOf(
+export function unknownMembersOf(
   object: JsonObject,
   read: readonly string[],
   inner: Readonly<Record<string, readonly string[]>> = NONE,
-): { rest?: Rest } {
+): { unknownMembers?: UnknownMembers } {
   let left: Left | undefined;
   for (const name in object) {
     if (!read.includes(name) && !Object.hasOwn(inner, name)) (left ??= []).push([name, object[name]]);
   }
   for (const name in inner) {
-    const within = restOf(objectOf(object[name]) ?? NONE, inner[name] ?? []).rest;
+    const within = unknownMembersOf(objectOf(object[name]) ?? NONE, inner[name] ?? []).unknownMembers;
     if (within !== undefined) (left ??= []).push([name, within.members]);
   }
   // Made of entries, so that a member called `__proto__` stays a member.
-  return left === undefined ? NONE : { rest: { from: "chat", members: Object.fromEntries(left) } };
+  return left === undefined ? NONE : { unknownMembers: { from: "chat", members: Object.fromEntries(left) } };
 }
 
 /** Members that are left; nearly always there are none. */

@@ -1,10 +1,10 @@
 /** The `messages` of a chat request as turns. One message becomes one turn; nothing changes its place. */
-import type { Block, Message, Rest } from "../canonical/types.ts";
+import type { ContentBlock, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
-import { cacheOf, restOf } from "./members.ts";
+import { cacheOf, unknownMembersOf } from "./members.ts";
 import { readContent } from "./parts.ts";
 import { readReasoning, REASONING_MEMBERS } from "./reasoning_details.ts";
 
@@ -44,30 +44,33 @@ function readUsual(message: JsonObject): Message | undefined {
 function readAny(message: JsonObject, index: number, calls: Calls): Message {
   switch (message.role) {
     case "assistant":
-      return turn("assistant", message, readAssistant(message, index, calls), ASSISTANT);
+      return messageOf("assistant", message, readAssistant(message, index, calls), ASSISTANT);
     case "tool": {
       const callId = stringOf(message.tool_call_id) ?? "";
-      const result: Block = {
+      const result: ContentBlock = {
         type: "tool_result",
         callId,
         blocks: contentOf(message, index, calls),
         ...(calls.custom.has(callId) && { custom: true }),
       };
-      return turn("user", message, [result], RESULT);
+      return messageOf("user", message, [result], RESULT);
     }
     case "function": {
       const name = stringOf(message.name) ?? "";
       const callId = calls.functions.get(name) ?? functionCallId(name, index);
       const blocks = contentOf(message, index, calls);
-      return turn("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT);
+      return messageOf("user", message, [{ type: "tool_result", callId, blocks }], FUNCTION_RESULT);
     }
     case "developer": {
-      const system = turn("system", message, contentOf(message, index, calls), USUAL);
-      const rest: Rest = { from: "chat", members: { role: "developer", ...system.rest?.members } };
-      return { ...system, rest };
+      const system = messageOf("system", message, contentOf(message, index, calls), USUAL);
+      const unknownMembers: UnknownMembers = {
+        from: "chat",
+        members: { role: "developer", ...system.unknownMembers?.members },
+      };
+      return { ...system, unknownMembers };
     }
     default:
-      return turn(
+      return messageOf(
         message.role === "system" ? "system" : "user",
         message,
         contentOf(message, index, calls),
@@ -77,17 +80,17 @@ function readAny(message: JsonObject, index: number, calls: Calls): Message {
 }
 
 /** Most content is one text, and needs no name of its place. */
-function contentOf({ content }: JsonObject, index: number, { permits }: Calls): Block[] {
+function contentOf({ content }: JsonObject, index: number, { permits }: Calls): ContentBlock[] {
   return readContent(content, typeof content === "string" ? "" : `messages[${index}].content`, permits);
 }
 
 /** A mark on the message stands for one on its last block; without a block it has no place but the rest. */
-function turn(role: Message["role"], message: JsonObject, blocks: Block[], read: Members): Message {
+function messageOf(role: Message["role"], message: JsonObject, blocks: ContentBlock[], read: Members): Message {
   const { cache } = cacheOf(message);
   const last = blocks.at(-1);
   if (last !== undefined && cache !== undefined) last.cache ??= cache;
-  const { rest } = restOf(message, last === undefined ? read.bare : read.marked);
-  return rest === undefined ? { role, blocks } : { role, blocks, rest };
+  const { unknownMembers } = unknownMembersOf(message, last === undefined ? read.bare : read.marked);
+  return unknownMembers === undefined ? { role, blocks } : { role, blocks, unknownMembers };
 }
 
 /** Members of a message that are read: where its mark has no place, and where it has one. */
@@ -107,7 +110,7 @@ const RESULT = membersWith("tool_call_id");
 const FUNCTION_RESULT = membersWith("name");
 
 /** Chat has no order among what an assistant message holds: reasoning, then words, then calls. */
-function readAssistant(message: JsonObject, index: number, calls: Calls): Block[] {
+function readAssistant(message: JsonObject, index: number, calls: Calls): ContentBlock[] {
   if (objectOf(message.audio) !== undefined) {
     throw new GatewayError("invalid", "Cannot use recorded audio: its id belongs to one vendor's account", {
       param: `messages[${index}].audio`,
@@ -123,7 +126,7 @@ function readAssistant(message: JsonObject, index: number, calls: Calls): Block[
   return blocks;
 }
 
-function readCall(call: JsonObject, calls: Calls): Block {
+function readCall(call: JsonObject, calls: Calls): ContentBlock {
   const id = stringOf(call.id) ?? "";
   if (call.type === "custom") {
     const custom = objectOf(call.custom) ?? {};
@@ -135,7 +138,7 @@ function readCall(call: JsonObject, calls: Calls): Block {
       arguments: stringOf(custom.input) ?? "",
       custom: true,
       ...cacheOf(call),
-      ...restOf(call, ["id", "type", "cache_control"], { custom: ["name", "input"] }),
+      ...unknownMembersOf(call, ["id", "type", "cache_control"], { custom: ["name", "input"] }),
     };
   }
   const inner = objectOf(call.function) ?? {};
@@ -145,11 +148,11 @@ function readCall(call: JsonObject, calls: Calls): Block {
     name: stringOf(inner.name) ?? "",
     arguments: stringOf(inner.arguments) ?? "",
     ...cacheOf(call),
-    ...restOf(call, ["id", "type", "cache_control"], { function: ["name", "arguments"] }),
+    ...unknownMembersOf(call, ["id", "type", "cache_control"], { function: ["name", "arguments"] }),
   };
 }
 
-function readFunctionCall(call: JsonObject, index: number, calls: Calls): Block {
+function readFunctionCall(call: JsonObject, index: number, calls: Calls): ContentBlock {
   const name = stringOf(call.name) ?? "";
   const id = functionCallId(name, index);
   calls.functions.set(name, id);
@@ -158,7 +161,7 @@ function readFunctionCall(call: JsonObject, index: number, calls: Calls): Block 
     id,
     name,
     arguments: stringOf(call.arguments) ?? "",
-    ...restOf(call, ["name", "arguments"]),
+    ...unknownMembersOf(call, ["name", "arguments"]),
   };
 }
 

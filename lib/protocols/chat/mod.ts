@@ -7,7 +7,7 @@ import { chatExtras } from "./extras.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { chatRequest } from "./schema.ts";
-import { writer } from "./stream.ts";
+import { streamWriter } from "./stream.ts";
 import { writeUsage } from "./usage.ts";
 
 /** The member of that name, also where its letters are escaped. Quotes inside a text are: it can be nothing else. */
@@ -20,7 +20,7 @@ export const chat: Codec = {
   readPrompt,
   extras: chatExtras,
   writeReply,
-  writer,
+  writer: streamWriter,
   tellsUsage: ({ data }) => USAGE.test(data),
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   usageFrame: (like, usage) => ({

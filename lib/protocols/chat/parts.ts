@@ -1,12 +1,12 @@
 /** The content of chat messages: a string, or an array of parts. */
 import { readMediaUrl } from "../canonical/media.ts";
-import type { Block, Media } from "../canonical/types.ts";
+import type { ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { sendContent } from "../extras.ts";
 import { objectOf, objectsOf, stringOf } from "../members.ts";
-import { cacheOf, optional, restOf } from "./members.ts";
+import { cacheOf, optional, unknownMembersOf } from "./members.ts";
 
 /**
  * Reads content. An empty string says nothing and becomes no block; parts stay as they are.
@@ -14,47 +14,47 @@ import { cacheOf, optional, restOf } from "./members.ts";
  * @param permits what the content may name; absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for pictures and files that cannot be read
  */
-export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): Block[] {
+export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
   if (typeof content === "string") return content === "" ? [] : [{ type: "text", text: content }];
   return objectsOf(content).map((part, index) => readPart(part, `${path}[${index}]`, permits));
 }
 
-function readPart(part: JsonObject, path: string, permits: Permits | undefined): Block {
+function readPart(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
   switch (part.type) {
     case "text":
       return {
         type: "text",
         text: stringOf(part.text) ?? "",
         ...cacheOf(part),
-        ...restOf(part, ["type", "text", "cache_control"]),
+        ...unknownMembersOf(part, ["type", "text", "cache_control"]),
       };
     case "refusal":
       return {
         type: "refusal",
         text: stringOf(part.refusal) ?? "",
         ...cacheOf(part),
-        ...restOf(part, ["type", "refusal", "cache_control"]),
+        ...unknownMembersOf(part, ["type", "refusal", "cache_control"]),
       };
     case "image_url":
       return {
         type: "media",
         media: readUrl(stringOf(objectOf(part.image_url)?.url) ?? "", `${path}.image_url.url`),
         ...cacheOf(part),
-        ...restOf(part, ["type", "cache_control"], { image_url: ["url"] }),
+        ...unknownMembersOf(part, ["type", "cache_control"], { image_url: ["url"] }),
       };
     case "file":
       return readFile(part, `${path}.file`, permits);
     default:
       permits?.checkItem(part, path);
-      return { type: "foreign", from: "chat", value: part, ...cacheOf(part) };
+      return { type: "vendor_specific", from: "chat", value: part, ...cacheOf(part) };
   }
 }
 
-function readFile(part: JsonObject, path: string, permits: Permits | undefined): Block {
+function readFile(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
   const file = objectOf(part.file) ?? {};
   const data = stringOf(file.file_data);
   if (stringOf(file.file_id) !== undefined) {
-    if (permits?.vendorState === true) return { type: "foreign", from: "chat", value: part, ...cacheOf(part) };
+    if (permits?.vendorState === true) return { type: "vendor_specific", from: "chat", value: part, ...cacheOf(part) };
     throw new GatewayError("invalid", `Cannot use a file id: ${sendContent("file_data")}`, {
       param: `${path}.file_id`,
     });
@@ -75,7 +75,7 @@ function readFile(part: JsonObject, path: string, permits: Permits | undefined):
     media: readUrl(data, `${path}.file_data`),
     ...optional("name", stringOf(file.filename)),
     ...cacheOf(part),
-    ...restOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
+    ...unknownMembersOf(part, ["type", "cache_control"], { file: ["filename", "file_data", "file_id"] }),
   };
 }
 

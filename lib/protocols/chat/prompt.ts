@@ -1,14 +1,14 @@
 /** A chat request as a prompt. */
-import type { Block, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
+import type { ContentBlock, Message, OutputFormat, Prompt, Sampling } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isInteger, type Json, type JsonObject } from "../../json/json.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, objectOf, present, stringOf, textsOf } from "../members.ts";
-import { optional, restOf } from "./members.ts";
+import { optional, unknownMembersOf } from "./members.ts";
 import { readMessages } from "./messages.ts";
 import { readReasoningOptions } from "./reasoning_options.ts";
-import { readToolChoice, readTools, usesFunctions } from "./tools.ts";
+import { readToolChoice, readTools, usesLegacyFunctions } from "./tools.ts";
 
 /** Members of the body that the canonical form models. */
 const MODELLED = [
@@ -59,7 +59,7 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
     ...present({
       toolChoice: readToolChoice(body, tools),
       // The old manner knows one call per answer and has no place for a second.
-      parallelToolCalls: usesFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
+      parallelToolCalls: usesLegacyFunctions(body) ? false : booleanOf(body.parallel_tool_calls),
       maxTokens: numberOf(body.max_completion_tokens) ?? numberOf(body.max_tokens),
       reasoning: readReasoningOptions(body),
       format: readFormat(body.response_format),
@@ -76,7 +76,7 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
     stop: typeof body.stop === "string" ? [body.stop] : textsOf(body.stop),
     sampling: readSampling(body),
     stream,
-    ...restOf(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
+    ...unknownMembersOf(body, endUser === undefined ? MODELLED_USER : MODELLED, OPTIONS),
   };
 }
 
@@ -154,7 +154,7 @@ function limitImages(messages: readonly Message[]): void {
   }
 }
 
-function countMedia(blocks: readonly Block[]): number {
+function countMedia(blocks: readonly ContentBlock[]): number {
   let media = 0;
   for (const block of blocks) {
     if (block.type === "tool_result") media += countMedia(block.blocks);

@@ -1,29 +1,29 @@
 /** The message of an answer, from deltas. A whole message is one delta. */
-import type { Event, FinishReason } from "../canonical/types.ts";
+import type { FinishReason, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { BlockQueue, type QueuedBlock } from "./block_queue.ts";
-import { CallReader } from "./read_calls.ts";
+import { ToolCallReader } from "./read_calls.ts";
 import { settledReason } from "./read_finish.ts";
-import { ThoughtReader } from "./read_thoughts.ts";
+import { ReasoningReader } from "./read_thoughts.ts";
 
 /** Most white space that waits for a text to begin. */
 const MAX_BLANK = 65_536;
 
 /** Reads one answer. */
-export class AnswerReader {
+export class ChatReplyReader {
   readonly #queue = new BlockQueue();
-  readonly #calls: CallReader;
-  readonly #thoughts = new ThoughtReader(this.#queue);
+  readonly #calls: ToolCallReader;
+  readonly #thoughts = new ReasoningReader(this.#queue);
   #text: QueuedBlock | undefined;
   #refusal: QueuedBlock | undefined;
   /** White space before a text: alone it would be an empty block, which vendors refuse when it comes back. */
   #blank = "";
 
   constructor({ issuer }: Origin) {
-    this.#calls = new CallReader(this.#queue, issuer);
+    this.#calls = new ToolCallReader(this.#queue, issuer);
   }
 
   /** True once there is anything in the answer. */
@@ -66,7 +66,7 @@ export class AnswerReader {
   }
 
   /** The events since the last time. */
-  take(): Event[] {
+  take(): ReplyEvent[] {
     return this.#queue.take();
   }
 

@@ -4,7 +4,7 @@ import { type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import { COUNTS } from "../fields.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { readCallSignature } from "./call_signatures.ts";
-import { type JsonEnd, jsonEnd } from "./json_end.ts";
+import { type JsonEndFinder, jsonEndFinder } from "./json_end.ts";
 import type { BlockQueue, QueuedBlock } from "./block_queue.ts";
 
 /** Most characters of arguments that come before the name of their tool. */
@@ -18,13 +18,13 @@ interface Call {
   /** In the lane once the name is known: a call without a name cannot be carried out, and never gets there. */
   block: QueuedBlock | undefined;
   early: string;
-  end: JsonEnd;
+  end: JsonEndFinder;
   /** True once anything but white space has come. */
   begun: boolean;
 }
 
 /** Reads the calls of one answer into a lane. */
-export class CallReader {
+export class ToolCallReader {
   readonly #queue: BlockQueue;
   readonly #issuer: string;
   readonly #calls: Call[] = [];
@@ -104,7 +104,7 @@ export class CallReader {
       custom: entry.type === "custom" || objectOf(entry.custom) !== undefined,
       block: undefined,
       early: "",
-      end: jsonEnd(),
+      end: jsonEndFinder(),
       begun: false,
     };
     this.#calls.push(call);

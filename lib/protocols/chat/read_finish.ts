@@ -5,7 +5,7 @@ import type { JsonObject } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
 
 /** A reason, with the string that was met where the upstream names it. */
-export interface Finish {
+export interface ChatFinish {
   reason: FinishReason;
   stopSequence?: string;
 }
@@ -31,7 +31,7 @@ const FAILURES: ReadonlySet<string> = new Set(["error", "abort", "insufficient_s
  * Reads the reason of a choice; `undefined` while there is none. Words nobody knows are the ordinary end.
  * @throws {GatewayError} `upstream`, where the reason is a failure
  */
-export function readFinish(choice: JsonObject): Finish | undefined {
+export function readFinish(choice: JsonObject): ChatFinish | undefined {
   const word = stringOf(choice.finish_reason);
   if (!word) return undefined;
   if (FAILURES.has(word)) throw new GatewayError("upstream", "The model failed in the middle of its answer");

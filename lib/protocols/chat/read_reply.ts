@@ -1,17 +1,17 @@
 /** A whole answer of a chat upstream. It is read as a stream of one chunk, so that both are read the same. */
-import { Folder } from "../canonical/fold.ts";
-import type { Event, Reply } from "../canonical/types.ts";
+import { ReplyAggregator } from "../canonical/fold.ts";
+import type { Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { AnswerReader } from "./read_answer.ts";
+import { ChatReplyReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
-import { type Finish, readFinish, settledReason } from "./read_finish.ts";
+import { type ChatFinish, readFinish, settledReason } from "./read_finish.ts";
 import { firstChoice, idOf, isFailure, usageOf } from "./read_stream.ts";
 
-const END: Finish = { reason: "end" };
+const END: ChatFinish = { reason: "end" };
 
 /** Reads a `chat.completion` object. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
 export function readReply(body: JsonObject, origin: Origin): Reply {
@@ -33,11 +33,11 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     if (reason === "stop_sequence" && finish.stopSequence !== undefined) reply.stopSequence = finish.stopSequence;
     return reply;
   }
-  const answer = new AnswerReader(origin);
+  const answer = new ChatReplyReader(origin);
   answer.push(message, id);
   const reason = answer.end(finish.reason);
-  const folder = new Folder();
-  const events: Event[] = [
+  const folder = new ReplyAggregator();
+  const events: ReplyEvent[] = [
     { type: "start", ...(id !== "" && { id }) },
     ...answer.take(),
     {

@@ -1,18 +1,18 @@
 /** A streamed answer of a chat upstream as events. */
-import type { Event, Machine, Usage } from "../canonical/types.ts";
+import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../json/json.ts";
 import { parsePlain } from "../../json/plain.ts";
 import type { Frame } from "../codec.ts";
 import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";
-import { alikeChunks } from "./alike_chunks.ts";
+import { chatTemplateRule } from "./alike_chunks.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
 import { withReported } from "../extras.ts";
-import { AnswerReader } from "./read_answer.ts";
+import { ChatReplyReader } from "./read_answer.ts";
 import { readError } from "./read_error.ts";
-import { type Finish, readFinish } from "./read_finish.ts";
+import { type ChatFinish, readFinish } from "./read_finish.ts";
 import { readUsage } from "./read_usage.ts";
 
 /** Longest id that is taken over. */
@@ -22,30 +22,30 @@ const MAX_ID = 256;
  * Reads a stream of chunks. Usage may come on any of them, the last one counts. The answer is over with `[DONE]`, or with
  * the stream where a reason was given; what comes later is ignored.
  */
-export function reader(origin: Origin): Machine<Frame, Event> {
-  const answer = new AnswerReader(origin);
-  const parse = alikeParser(readChunk, alikeChunks);
+export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
+  const answer = new ChatReplyReader(origin);
+  const parse = alikeParser(readChunk, chatTemplateRule);
   let over = false;
   let started = false;
   let id = "";
-  let usage: Usage | undefined;
+  let usage: TokenUsage | undefined;
   let served: string | undefined;
-  let finish: Finish | undefined;
+  let finish: ChatFinish | undefined;
 
-  function start(): Event[] {
+  function start(): ReplyEvent[] {
     if (started) return [];
     started = true;
     const input = inputOf(usage);
     return [{ type: "start", ...(id !== "" && { id }), ...(input !== undefined && { usage: input }) }];
   }
 
-  function fail(error: GatewayError): Event[] {
+  function fail(error: GatewayError): ReplyEvent[] {
     over = true;
     // Nothing was sent yet where nothing was started, and the error can still have a status of its own.
     return [...(started ? answer.take() : []), { type: "error", error }];
   }
 
-  function close(marked: boolean): Event[] {
+  function close(marked: boolean): ReplyEvent[] {
     // The mark alone is an end too, if there is a whole answer before it.
     const end = finish ?? (marked && answer.begun && !answer.cut ? { reason: "end" as const } : undefined);
     if (end === undefined) return fail(new GatewayError("upstream", "The model's answer ended before it was complete"));
@@ -60,7 +60,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
     }];
   }
 
-  function take(chunk: JsonObject): Event[] {
+  function take(chunk: JsonObject): ReplyEvent[] {
     const choice = firstChoice(chunk);
     usage = usageOf(chunk) ?? usage;
     if (chunk.service_tier !== undefined) served = stringOf(chunk.service_tier) ?? served;
@@ -115,7 +115,7 @@ export function idOf(body: JsonObject): string {
 }
 
 /** Usage at the usual place; in the choice, as Moonshot has it; or in Groq's own member. */
-export function usageOf(body: JsonObject): Usage | undefined {
+export function usageOf(body: JsonObject): TokenUsage | undefined {
   return readUsage(body.usage) ?? readUsage(firstChoice(body)?.usage) ?? readUsage(objectOf(body.x_groq)?.usage);
 }
 
@@ -125,7 +125,7 @@ export function isFailure(body: JsonObject, event?: string): boolean {
 }
 
 /** What is known of the input before the answer begins. */
-function inputOf(usage: Usage | undefined): Usage | undefined {
+function inputOf(usage: TokenUsage | undefined): TokenUsage | undefined {
   if (usage === undefined) return undefined;
   const { completion: _, reasoning: __, ...input } = usage;
   return Object.keys(input).length === 0 ? undefined : input;

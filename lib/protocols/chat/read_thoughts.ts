@@ -22,7 +22,7 @@ interface Detail {
 }
 
 /** Reads the reasoning of one answer into a lane. */
-export class ThoughtReader {
+export class ReasoningReader {
   readonly #queue: BlockQueue;
   /** Which of the two came first: the other repeats it. Details give their signatures either way. */
   #lead: "plain" | "details" | undefined;
@@ -62,7 +62,7 @@ export class ThoughtReader {
         return this.#seal(entry, first);
       default:
         if (stringOf(entry.type) !== undefined) {
-          this.#queue.add({ type: "foreign", from: "chat", value: entry }, { done: true });
+          this.#queue.add({ type: "vendor_specific", from: "chat", value: entry }, { done: true });
         }
     }
   }

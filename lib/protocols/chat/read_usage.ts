@@ -1,5 +1,5 @@
 /** Usage as the many chat upstreams report it. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { countOf, objectOf } from "../members.ts";
 
@@ -10,10 +10,10 @@ const MAX_TOKENS = 1_000_000_000;
  * Reads the usage of an answer. Counts that are no counts (text, null, negative, absurd) are absent.
  * @returns undefined where there is nothing to learn
  */
-export function readUsage(value: Json | undefined): Usage | undefined {
+export function readUsage(value: Json | undefined): TokenUsage | undefined {
   const usage = objectOf(value);
   if (usage === undefined) return undefined;
-  const read: Usage = {};
+  const read: TokenUsage = {};
   readInput(usage, read);
   readOutput(usage, read);
   const searches = readSearches(usage);
@@ -28,7 +28,7 @@ function readSearches(usage: JsonObject): number {
     countOf(usage.num_sources_used) ?? 0;
 }
 
-function readInput(usage: JsonObject, read: Usage): void {
+function readInput(usage: JsonObject, read: TokenUsage): void {
   const details = objectOf(usage.prompt_tokens_details) ?? {};
   const all = tokensOf(usage.prompt_tokens);
   // DeepSeek and Moonshot report what was read from their caches beside the details.
@@ -52,7 +52,7 @@ function excludesCache(usage: JsonObject, apart: number): boolean {
   return apart > 0 && total !== undefined && total === sum + apart;
 }
 
-function readOutput(usage: JsonObject, read: Usage): void {
+function readOutput(usage: JsonObject, read: TokenUsage): void {
   const completion = tokensOf(usage.completion_tokens);
   const reasoning = tokensOf(objectOf(usage.completion_tokens_details)?.reasoning_tokens);
   if (completion !== undefined) read.completion = completion;

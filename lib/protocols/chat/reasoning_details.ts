@@ -3,12 +3,12 @@
  * `reasoning_details` carries each block whole, so that a client that sends it back keeps the signatures.
  */
 import { readSignature, writeSignature } from "../canonical/signature.ts";
-import type { Block, BlockOf, Signature } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { objectsOf, stringOf } from "../members.ts";
 import { optional } from "./members.ts";
 
-type ReasoningBlock = BlockOf<"reasoning">;
+type ReasoningBlock = ContentBlockOf<"reasoning">;
 
 const ANTHROPIC = "anthropic-claude-v1";
 const OPENAI = "openai-responses-v1";
@@ -30,7 +30,7 @@ export const REASONING_MEMBERS = ["reasoning_details", "thinking_blocks", "reaso
  * Reads the reasoning of an assistant message from the first member that has any; the others repeat it with less.
  * Entries that are no reasoning stay foreign blocks.
  */
-export function readReasoning(message: JsonObject): Block[] {
+export function readReasoning(message: JsonObject): ContentBlock[] {
   if (Array.isArray(message.reasoning_details)) {
     const details = readDetails(objectsOf(message.reasoning_details));
     if (details.length > 0) return details;
@@ -63,8 +63,8 @@ export function writeDetails({ text, hidden, signature }: ReasoningBlock, index:
   return [{ type: "reasoning.text", text, signature: value ?? null, ...common }];
 }
 
-function readDetails(entries: readonly JsonObject[]): Block[] {
-  const blocks: Block[] = [];
+function readDetails(entries: readonly JsonObject[]): ContentBlock[] {
+  const blocks: ContentBlock[] = [];
   // A summary whose encrypted half may follow in the next entry.
   let summary: { block: ReasoningBlock; id: string | undefined } | undefined;
   for (const entry of entries) {
@@ -97,7 +97,7 @@ function readDetails(entries: readonly JsonObject[]): Block[] {
         break;
       }
       default:
-        blocks.push({ type: "foreign", from: "chat", value: entry });
+        blocks.push({ type: "vendor_specific", from: "chat", value: entry });
     }
   }
   return blocks;

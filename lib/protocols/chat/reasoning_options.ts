@@ -3,7 +3,7 @@ import { type Effort, EFFORTS, type Reasoning } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { booleanOf, numberOf, objectOf, stringOf } from "../members.ts";
-import { optional, restOf } from "./members.ts";
+import { optional, unknownMembersOf } from "./members.ts";
 
 /**
  * Reads the request's wishes about reasoning; `undefined` where it has none.
@@ -30,7 +30,7 @@ export function readReasoningOptions(body: JsonObject): Reasoning | undefined {
     ...optional("budgetTokens", budgetTokens),
     ...optional("effort", effort),
     ...optional("display", readDisplay(body, options)),
-    ...restOf(options, ["effort", "max_tokens", "enabled", "exclude"]),
+    ...unknownMembersOf(options, ["effort", "max_tokens", "enabled", "exclude"]),
   };
   return Object.keys(reasoning).length === 0 ? undefined : reasoning;
 }

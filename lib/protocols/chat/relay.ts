@@ -3,8 +3,8 @@ import { type Member, type ObjectText, objectText, spliceMembers, spliceObject, 
 import { alikeEdit } from "../alike.ts";
 import type { Echo, Frame } from "../codec.ts";
 import type { Relay } from "../relay.ts";
-import { alikeChunks } from "./alike_chunks.ts";
-import { writer } from "./stream.ts";
+import { chatTemplateRule } from "./alike_chunks.ts";
+import { streamWriter } from "./stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
@@ -15,7 +15,7 @@ export const chatRelay: Relay = {
     return { stream_options: spliceMembers(asked?.startsWith("{") ? asked : "{}", { include_usage: "true" }) };
   },
   machine(echo) {
-    const edit = alikeEdit((data) => editChunk(objectText(data), echo), alikeChunks);
+    const edit = alikeEdit((data) => editChunk(objectText(data), echo), chatTemplateRule);
     return {
       push({ data, read }) {
         if (data === DONE.data) return [];
@@ -25,7 +25,7 @@ export const chatRelay: Relay = {
         return edited === undefined ? [] : [{ data: edited }];
       },
       end: () => [DONE],
-      fail: (error) => writer(echo).push({ type: "error", error }),
+      fail: (error) => streamWriter(echo).push({ type: "error", error }),
     };
   },
 };

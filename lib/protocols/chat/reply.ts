@@ -1,10 +1,10 @@
 /** A whole answer as a chat completion. */
-import type { BlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { countCodePoints, writeAnnotation } from "./annotations.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import { usesFunctions } from "./tools.ts";
+import { usesLegacyFunctions } from "./tools.ts";
 import { writeUsage } from "./usage.ts";
 
 /** Writes an answer as one `chat.completion` object. */
@@ -39,7 +39,7 @@ export function writeFinish(reason: FinishReason, echo: Echo): string {
     case "length":
       return "length";
     case "tool_use":
-      return usesFunctions(echo.request) ? "function_call" : "tool_calls";
+      return usesLegacyFunctions(echo.request) ? "function_call" : "tool_calls";
     case "refusal":
       return "content_filter";
   }
@@ -51,7 +51,7 @@ export function hidesReasoning(echo: Echo): boolean {
 }
 
 /** A call as an entry of `tool_calls`. A function without arguments is called with an empty object. */
-function writeCall({ id, name, custom, arguments: input }: BlockOf<"tool_call">): JsonObject {
+function writeCall({ id, name, custom, arguments: input }: ContentBlockOf<"tool_call">): JsonObject {
   return custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input || "{}" } };
@@ -101,6 +101,6 @@ function writeMessage(reply: Reply, echo: Echo): JsonObject {
     ...(details.length > 0 && { reasoning_details: details }),
     ...(annotations.length > 0 && { annotations }),
     ...(calls.length > 0 &&
-      (usesFunctions(echo.request) ? { function_call: calls[0]?.function } : { tool_calls: calls })),
+      (usesLegacyFunctions(echo.request) ? { function_call: calls[0]?.function } : { tool_calls: calls })),
   };
 }

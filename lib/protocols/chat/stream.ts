@@ -1,5 +1,5 @@
 /** An answer as a stream of chat completion chunks. */
-import type { Event, Machine, Usage } from "../canonical/types.ts";
+import type { Machine, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo, Frame } from "../codec.ts";
@@ -9,13 +9,13 @@ import { completionId, writeFinish } from "./reply.ts";
 import { writeUsage } from "./usage.ts";
 
 /** Writes a streamed answer. A stream that is cut short ends with an error and without `[DONE]`. */
-export function writer(echo: Echo): Machine<Event, Frame> {
+export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const chunks = chunkWriter(echo);
   const message = deltaWriter(echo);
   const includeUsage = echo.prompt.includeUsage === true;
   let over = false;
 
-  function finish({ reason, usage }: Extract<Event, { type: "finish" }>): Frame[] {
+  function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): Frame[] {
     over = true;
     const { before, last } = message.finish();
     return [
@@ -52,7 +52,7 @@ export function writer(echo: Echo): Machine<Event, Frame> {
 /** Puts deltas into chunks. What surrounds a delta is the same in all of them, so its text is made once. */
 function chunkWriter(echo: Echo): {
   delta(delta: JsonObject, finish?: string): Frame;
-  usage(usage: Usage): Frame;
+  usage(usage: TokenUsage): Frame;
 } {
   const head = JSON.stringify({
     id: completionId(echo),

@@ -3,10 +3,10 @@ import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { booleanOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { cacheOf, optional, restOf } from "./members.ts";
+import { cacheOf, optional, unknownMembersOf } from "./members.ts";
 
 /** True for a request in the old manner: `functions` instead of `tools`. Its answers hold a `function_call`. */
-export function usesFunctions(body: JsonObject): boolean {
+export function usesLegacyFunctions(body: JsonObject): boolean {
   return Array.isArray(body.functions);
 }
 
@@ -15,7 +15,7 @@ export function usesFunctions(body: JsonObject): boolean {
  * @throws {GatewayError} `invalid`, where there are both
  */
 export function readTools(body: JsonObject): Tool[] {
-  if (!usesFunctions(body)) return objectsOf(body.tools).map(readTool);
+  if (!usesLegacyFunctions(body)) return objectsOf(body.tools).map(readTool);
   if (objectsOf(body.tools).length > 0) {
     throw new GatewayError("invalid", "Cannot use functions together with tools", { param: "functions" });
   }
@@ -46,12 +46,12 @@ function readFunctionTool(tool: JsonObject): Tool {
     ...functionOf(inner),
     ...cacheOf(inner),
     ...cacheOf(tool),
-    ...restOf(tool, ["type", "cache_control"], { function: [...FUNCTION, "cache_control"] }),
+    ...unknownMembersOf(tool, ["type", "cache_control"], { function: [...FUNCTION, "cache_control"] }),
   };
 }
 
 function readFunction(value: JsonObject): Tool {
-  return { ...functionOf(value), ...restOf(value, FUNCTION) };
+  return { ...functionOf(value), ...unknownMembersOf(value, FUNCTION) };
 }
 
 const FUNCTION = ["name", "description", "parameters", "strict"];
@@ -74,7 +74,7 @@ function readCustom(tool: JsonObject): Tool {
     ...optional("description", stringOf(inner.description)),
     ...optional("format", formatOf(objectOf(inner.format))),
     ...cacheOf(tool),
-    ...restOf(tool, ["type", "cache_control"], { custom: ["name", "description", "format"] }),
+    ...unknownMembersOf(tool, ["type", "cache_control"], { custom: ["name", "description", "format"] }),
   };
 }
 

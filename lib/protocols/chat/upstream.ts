@@ -2,7 +2,7 @@
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
 import { readReply } from "./read_reply.ts";
-import { reader } from "./read_stream.ts";
+import { streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The chat protocol as upstreams speak it. Entries of `reasoning_details` name their issuers themselves. */
@@ -24,6 +24,6 @@ export const chatUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
-  reader,
+  reader: streamReader,
   readError,
 };

@@ -1,12 +1,12 @@
 /** Usage as chat clients read it. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 
 /**
  * Writes the tokens of an answer. `prompt_tokens` has all input classes, `completion_tokens` has the reasoning. The
  * members are required, so what is not known is 0.
  */
-export function writeUsage(usage: Usage): JsonObject {
+export function writeUsage(usage: TokenUsage): JsonObject {
   const cached = usage.input_cache_read ?? 0;
   const written = (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);
   const prompt = (usage.prompt ?? 0) + cached + written;

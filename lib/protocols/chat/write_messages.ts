@@ -1,14 +1,14 @@
 /** The turns of a prompt as the `messages` of a chat request. */
-import type { Block, BlockOf, Message } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
-import { partCallSignatures, writeCallSignature } from "./call_signatures.ts";
-import { isPlain, writeCache, writeContent, writePart, type Writing } from "./write_parts.ts";
+import { separateCallSignatures, writeCallSignature } from "./call_signatures.ts";
+import { type ChatWriteContext, isPlain, writeCache, writeContent, writePart } from "./write_parts.ts";
 import { writePastReasoning } from "./write_reasoning.ts";
-import { ownRest, withRest } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
 
 /** Writes the conversation. Results of tools become messages of their own, before what else their turn says. */
-export function writeMessages(writing: Writing): JsonObject[] {
+export function writeMessages(writing: ChatWriteContext): JsonObject[] {
   return writing.prompt.messages.flatMap((message) => {
     if (message.role === "assistant") return [writeAssistant(message, writing)];
     return message.role === "user" ? writeUser(message, writing) : [writeSystem(message, writing)];
@@ -16,23 +16,23 @@ export function writeMessages(writing: Writing): JsonObject[] {
 }
 
 /** A `developer` message of the client's is one again, by its rest. */
-function writeSystem({ blocks, rest }: Message, writing: Writing): JsonObject {
+function writeSystem({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject {
   const content = writeContent(blocks, writing);
-  return withRest({ role: "system", content }, ownRest(rest, writing.target.dropped));
+  return withUnknownMembers({ role: "system", content }, ownUnknownMembers(unknownMembers, writing.target.dropped));
 }
 
-function writeUser({ blocks, rest }: Message, writing: Writing): JsonObject[] {
-  const own = ownRest(rest, writing.target.dropped);
+function writeUser({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject[] {
+  const own = ownUnknownMembers(unknownMembers, writing.target.dropped);
   const results = blocks.filter((block) => block.type === "tool_result");
   const others = blocks.filter((block) => block.type !== "tool_result");
   const messages = results.map((result) => writeResult(result, writing));
   // A lone result was a message of its own, and what it said beside is its own too.
-  if (messages.length === 1 && others.length === 0) return messages.map((message) => withRest(message, own));
+  if (messages.length === 1 && others.length === 0) return messages.map((message) => withUnknownMembers(message, own));
   if (messages.length > 0 && others.length === 0 && Object.keys(own).length === 0) return messages;
-  return [...messages, withRest({ role: "user", content: writeContent(others, writing) }, own)];
+  return [...messages, withUnknownMembers({ role: "user", content: writeContent(others, writing) }, own)];
 }
 
-function writeResult(result: BlockOf<"tool_result">, writing: Writing): JsonObject {
+function writeResult(result: ContentBlockOf<"tool_result">, writing: ChatWriteContext): JsonObject {
   const { target } = writing;
   const parts = result.blocks.flatMap((block) => writePart(block, writing));
   const plain = parts.every(isPlain);
@@ -46,17 +46,17 @@ function writeResult(result: BlockOf<"tool_result">, writing: Writing): JsonObje
     content: !plain ? marked : said === "" ? mark.trimEnd() : mark + said,
     ...writeCache(result.cache, target),
   };
-  return withRest(message, ownRest(result.rest, target.dropped));
+  return withUnknownMembers(message, ownUnknownMembers(result.unknownMembers, target.dropped));
 }
 
 /** One message for the whole turn: chat has no order between words and calls. */
-function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject {
+function writeAssistant({ blocks, unknownMembers }: Message, writing: ChatWriteContext): JsonObject {
   const { target } = writing;
-  const said: Block[] = [];
+  const said: ContentBlock[] = [];
   const refusals: string[] = [];
   const calls: JsonObject[] = [];
-  const reasoning: Block[] = [];
-  const { signatures, others } = partCallSignatures(blocks, target.issuer);
+  const reasoning: ContentBlock[] = [];
+  const { signatures, others } = separateCallSignatures(blocks, target.issuer);
   for (const block of others) {
     if (block.type === "tool_call") calls.push(writeCall(block, signatures.get(block.id), writing));
     else if (block.type === "refusal") refusals.push(block.text);
@@ -74,21 +74,25 @@ function writeAssistant({ blocks, rest }: Message, writing: Writing): JsonObject
     ...(refusals.length > 0 && { refusal: refusals.join("\n") }),
     ...(calls.length > 0 && { tool_calls: calls }),
   };
-  return withRest(message, ownRest(rest, target.dropped));
+  return withUnknownMembers(message, ownUnknownMembers(unknownMembers, target.dropped));
 }
 
 /** True for an entry of `reasoning_details` that is no reasoning: it goes back to where it was. */
-function isDetail(block: Block): boolean {
-  return block.type === "foreign" && block.from === "chat" &&
+function isDetail(block: ContentBlock): boolean {
+  return block.type === "vendor_specific" && block.from === "chat" &&
     stringOf(block.value.type)?.startsWith("reasoning.") === true;
 }
 
-function writeCall(call: BlockOf<"tool_call">, signature: string | undefined, { target }: Writing): JsonObject {
+function writeCall(
+  call: ContentBlockOf<"tool_call">,
+  signature: string | undefined,
+  { target }: ChatWriteContext,
+): JsonObject {
   const { id, name, custom, arguments: input } = call;
   if (call.namespace !== undefined) target.dropped.add("namespace");
   const written = custom === true
     ? { id, type: "custom", custom: { name, input } }
     : { id, type: "function", function: { name, arguments: input.trim() === "" ? "{}" : input } };
   const signed = { ...written, ...writeCallSignature(signature), ...writeCache(call.cache, target) };
-  return withRest(signed, ownRest(call.rest, target.dropped));
+  return withUnknownMembers(signed, ownUnknownMembers(call.unknownMembers, target.dropped));
 }

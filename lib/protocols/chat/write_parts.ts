@@ -1,20 +1,20 @@
 /** Content of the messages that go to an upstream: a string where it is one plain text, else parts. */
 import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
-import type { Block, BlockOf, CacheMark, Prompt } from "../canonical/types.ts";
+import type { CacheMark, ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { ownRest, withRest } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
 
 /** What is being written, and where to. */
-export interface Writing {
+export interface ChatWriteContext {
   prompt: Prompt;
   target: WriteTarget;
 }
 
 /** Writes content. Some servers take nothing but a string, so a plain text alone is one. */
-export function writeContent(blocks: readonly Block[], writing: Writing): Json {
+export function writeContent(blocks: readonly ContentBlock[], writing: ChatWriteContext): Json {
   const parts = blocks.flatMap((block) => writePart(block, writing));
   const [only] = parts;
   if (only === undefined) return "";
@@ -27,10 +27,13 @@ export function isPlain(part: JsonObject): boolean {
 }
 
 /** Writes one part; none for what content cannot hold, which is then named. */
-export function writePart(block: Block, { prompt, target }: Writing): JsonObject[] {
+export function writePart(block: ContentBlock, { prompt, target }: ChatWriteContext): JsonObject[] {
   const { dropped } = target;
   const finish = (part: JsonObject) => [
-    withRest({ ...part, ...writeCache(block.cache, target) }, ownRest(block.rest, dropped)),
+    withUnknownMembers(
+      { ...part, ...writeCache(block.cache, target) },
+      ownUnknownMembers(block.unknownMembers, dropped),
+    ),
   ];
   switch (block.type) {
     case "text":
@@ -41,7 +44,7 @@ export function writePart(block: Block, { prompt, target }: Writing): JsonObject
       return finish({ type: "text", text: block.text });
     case "media":
       return finish(writeMedia(block, { prompt, target }));
-    case "foreign":
+    case "vendor_specific":
       if (block.from === "chat") return [{ ...block.value }];
       dropped.add(stringOf(block.value.type) ?? "content");
       return [];
@@ -70,7 +73,7 @@ const AUDIO: ReadonlyMap<string, string> = new Map([
   ["audio/mp3", "mp3"],
 ]);
 
-function writeMedia({ media, name }: BlockOf<"media">, { prompt, target }: Writing): JsonObject {
+function writeMedia({ media, name }: ContentBlockOf<"media">, { prompt, target }: ChatWriteContext): JsonObject {
   const modality = modalityOf(media, name);
   // A picture that a chat client sends as a file is a file to its model too; elsewhere only its name says so.
   if (modality === "image" && (name === undefined || prompt.protocol !== "chat")) {

@@ -5,9 +5,9 @@ import type { Json, JsonObject } from "../../json/json.ts";
 import { objectOf, stringOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import type { Writing } from "./write_parts.ts";
+import type { ChatWriteContext } from "./write_parts.ts";
 import { writeEffort } from "./write_reasoning.ts";
-import { ownRest, withRest } from "./write_rest.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
 import { writeTools } from "./write_tools.ts";
 
 /**
@@ -43,9 +43,9 @@ const MAX_USER = 64;
  * @throws {GatewayError} `invalid`, for a file that only has a URL
  */
 export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
-  const writing: Writing = { prompt, target };
-  const { stream_options, user, ...rest } = ownRest(prompt.rest, target.dropped);
-  return withRest(
+  const writing: ChatWriteContext = { prompt, target };
+  const { stream_options, user, ...unknownMembers } = ownUnknownMembers(prompt.unknownMembers, target.dropped);
+  return withUnknownMembers(
     {
       model: target.model,
       messages: writeMessages(writing),
@@ -58,7 +58,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
       ...writeStream(prompt.stream, stream_options),
       ...writeUser(prompt.user, user),
     },
-    listed(rest, writing),
+    listed(unknownMembers, writing),
   );
 }
 
@@ -79,7 +79,7 @@ function writeSampling({ sampling, stop }: Prompt): JsonObject {
 }
 
 /** Leaves out, and names, the knobs that the model does not have. A knob that is null was not touched. */
-function listed(members: JsonObject, { target }: Writing): JsonObject {
+function listed(members: JsonObject, { target }: ChatWriteContext): JsonObject {
   const { supported_parameters } = target.row;
   return Object.fromEntries(
     Object.entries(members).filter(([name, value]) => {

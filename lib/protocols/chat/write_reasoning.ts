@@ -1,11 +1,11 @@
 /** Reasoning on its way to an upstream: how much is wanted, and what was thought in past turns. */
-import { type Block, type Effort, EFFORTS, type Protocol, type Reasoning } from "../canonical/types.ts";
+import { type ContentBlock, type Effort, EFFORTS, type Protocol, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { objectsOf } from "../members.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeDetails } from "./reasoning_details.ts";
-import type { Writing } from "./write_parts.ts";
-import { ownRest } from "./write_rest.ts";
+import type { ChatWriteContext } from "./write_parts.ts";
+import { ownUnknownMembers } from "./write_rest.ts";
 
 /** What the clients' protocols call a wish about depth, and reasoning they send back. */
 const WORDS: Readonly<Record<Protocol, { effort: string; off: string; past: string }>> = {
@@ -26,11 +26,13 @@ export function effortOfBudget(tokens: number): Effort {
  * Writes the wish as `reasoning_effort`, the one word chat has for it: for spreading. A budget becomes an effort. How
  * much of the reasoning to show is the gateway's own matter.
  */
-export function writeEffort({ prompt, target }: Writing): JsonObject {
+export function writeEffort({ prompt, target }: ChatWriteContext): JsonObject {
   const { reasoning, protocol } = prompt;
   if (reasoning === undefined) return {};
   const { dropped, row, dialect } = target;
-  for (const name of Object.keys(ownRest(reasoning.rest, dropped))) dropped.add(`reasoning.${name}`);
+  for (const name of Object.keys(ownUnknownMembers(reasoning.unknownMembers, dropped))) {
+    dropped.add(`reasoning.${name}`);
+  }
   if (reasoning.encrypted === true && dialect.reasoningDetails !== true) dropped.add("include");
   const wanted = wantedEffort(reasoning);
   if (wanted === undefined) return {};
@@ -68,7 +70,7 @@ function fitEffort(wanted: Effort, known: readonly Effort[]): Effort | undefined
  * Writes what was thought in a past turn, for spreading: signed blocks as `reasoning_details` where the upstream can read
  * them, plain text as `reasoning_content` where it wants it back. All else is named.
  */
-export function writePastReasoning(blocks: readonly Block[], { prompt, target }: Writing): JsonObject {
+export function writePastReasoning(blocks: readonly ContentBlock[], { prompt, target }: ChatWriteContext): JsonObject {
   const { dialect, issuer, dropped } = target;
   const details: JsonObject[] = [];
   const texts: string[] = [];
@@ -87,15 +89,15 @@ export function writePastReasoning(blocks: readonly Block[], { prompt, target }:
   };
 }
 
-function isReadable(block: Block, issuer: WriteTarget["issuer"]): boolean {
-  return block.type === "foreign" || (block.type === "reasoning" && block.signature?.issuer === issuer);
+function isReadable(block: ContentBlock, issuer: WriteTarget["issuer"]): boolean {
+  return block.type === "vendor_specific" || (block.type === "reasoning" && block.signature?.issuer === issuer);
 }
 
 /** Formats name their issuers, see `readReasoning`; what such an issuer signed goes back without an envelope. */
 const FORMAT = /^[a-z-]+-v\d+$/;
 
-function writeDetail(block: Block, { index }: { index: number }): JsonObject[] {
-  if (block.type === "foreign") return objectsOf([block.value]);
+function writeDetail(block: ContentBlock, { index }: { index: number }): JsonObject[] {
+  if (block.type === "vendor_specific") return objectsOf([block.value]);
   if (block.type !== "reasoning") return [];
   const { signature, text, hidden } = block;
   if (signature === undefined || !FORMAT.test(signature.issuer)) return writeDetails(block, index);

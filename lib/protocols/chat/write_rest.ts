@@ -1,19 +1,22 @@
 /** Members that the canonical form does not model, on their way back to an upstream. */
-import type { Dropped } from "../canonical/dropped.ts";
-import type { Rest } from "../canonical/types.ts";
+import type { UnsupportedParameters } from "../canonical/dropped.ts";
+import type { UnknownMembers } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 
 /** The members that chat itself has kept. Those of another protocol are named instead. */
-export function ownRest(rest: Rest | undefined, dropped: Dropped): JsonObject {
-  if (rest === undefined || rest.from === "chat") return rest?.members ?? {};
-  for (const name of Object.keys(rest.members)) dropped.add(name);
+export function ownUnknownMembers(
+  unknownMembers: UnknownMembers | undefined,
+  dropped: UnsupportedParameters,
+): JsonObject {
+  if (unknownMembers === undefined || unknownMembers.from === "chat") return unknownMembers?.members ?? {};
+  for (const name of Object.keys(unknownMembers.members)) dropped.add(name);
   return {};
 }
 
 /** Puts kept members back where they were read: beside what is written, and inside objects that are written. */
-export function withRest(written: JsonObject, rest: JsonObject): JsonObject {
+export function withUnknownMembers(written: JsonObject, unknownMembers: JsonObject): JsonObject {
   const members = new Map<string, Json | undefined>(Object.entries(written));
-  for (const [name, value] of Object.entries(rest)) {
+  for (const [name, value] of Object.entries(unknownMembers)) {
     const had = members.get(name);
     members.set(name, isObject(had) && isObject(value) ? { ...had, ...value } : value);
   }

@@ -1,11 +1,11 @@
 /** Tools, and the choice among them, as a chat request has them. */
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
-import { writeCache, type Writing } from "./write_parts.ts";
-import { ownRest, withRest } from "./write_rest.ts";
+import { type ChatWriteContext, writeCache } from "./write_parts.ts";
+import { ownUnknownMembers, withUnknownMembers } from "./write_rest.ts";
 
 /** Writes everything about tools, for spreading. Without tools there is nothing: vendors refuse a choice among none. */
-export function writeTools(writing: Writing): JsonObject {
+export function writeTools(writing: ChatWriteContext): JsonObject {
   const { prompt, target } = writing;
   const tools = prompt.tools.flatMap((tool) => writeTool(tool, writing));
   if (tools.length === 0) {
@@ -25,7 +25,7 @@ function isDemand(choice: ToolChoice | undefined): boolean {
   return choice !== undefined && choice.type !== "auto" && choice.type !== "none";
 }
 
-function writeTool(tool: Tool, { target }: Writing): JsonObject[] {
+function writeTool(tool: Tool, { target }: ChatWriteContext): JsonObject[] {
   const { dropped } = target;
   if (tool.type === "hosted") {
     if (tool.from === "chat") return [tool.value];
@@ -45,7 +45,12 @@ function writeTool(tool: Tool, { target }: Writing): JsonObject[] {
         ...(tool.strict !== undefined && { strict: tool.strict }),
       },
     };
-  return [withRest({ ...written, ...writeCache(tool.cache, target) }, ownRest(tool.rest, dropped))];
+  return [
+    withUnknownMembers(
+      { ...written, ...writeCache(tool.cache, target) },
+      ownUnknownMembers(tool.unknownMembers, dropped),
+    ),
+  ];
 }
 
 /** Chat nests a grammar one level deeper than the flat form. */
@@ -55,7 +60,7 @@ function nestFormat(format: JsonObject): JsonObject {
   return { type, ...others, grammar: { syntax, definition } };
 }
 
-function writeChoice(choice: ToolChoice, { prompt, target }: Writing): Json | undefined {
+function writeChoice(choice: ToolChoice, { prompt, target }: ChatWriteContext): Json | undefined {
   switch (choice.type) {
     case "auto":
     case "none":
@@ -68,7 +73,7 @@ function writeChoice(choice: ToolChoice, { prompt, target }: Writing): Json | un
       const tools = choice.names.map((name) => named(name, custom.has(name)));
       return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools } };
     }
-    case "foreign":
+    case "vendor_specific":
       if (choice.from === "chat") return choice.value;
       target.dropped.add("tool_choice");
       return undefined;

@@ -1,15 +1,15 @@
 /** Reads answers, in pieces or as a whole: each piece of a stream has the form of an answer of its own. */
-import { fold } from "../canonical/fold.ts";
-import type { Event, Machine, OpenBlock, Reply, Signature, Usage } from "../canonical/types.ts";
+import { aggregateEvents } from "../canonical/fold.ts";
+import type { Machine, OpenBlock, Reply, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { countOf, numberOf, objectsOf, textsOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { CallReader } from "./calls.ts";
+import { FunctionCallReader } from "./calls.ts";
 import { errorIn } from "./errors.ts";
 import { readFinish } from "./finish.ts";
-import { objectOf, wordsOf } from "./members.ts";
+import { nonEmptyStringOf, objectOf } from "./members.ts";
 import { callSignatureId, TEXT, TEXT_BEFORE } from "./signatures.ts";
 import { inputUsage, readUsage } from "./usage.ts";
 
@@ -28,8 +28,8 @@ const COUNTS = [
 
 /** Reads a whole answer. @throws {GatewayError} `upstream`, or the error that came inside a 200 */
 export function readReply(body: JsonObject, origin: Origin): Reply {
-  const reader = answerReader(origin);
-  return fold([...reader.push(body), ...reader.end()]);
+  const reader = replyReader(origin);
+  return aggregateEvents([...reader.push(body), ...reader.end()]);
 }
 
 /**
@@ -38,8 +38,8 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
  *
  * The answer ends with the stream, not with `finishReason`, which some models repeat on every piece.
  */
-export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Event> {
-  const calls = new CallReader();
+export function replyReader({ issuer, texts }: Origin): Machine<JsonObject, ReplyEvent> {
+  const calls = new FunctionCallReader();
   let isStarted = false;
   let isOver = false;
   let id: string | undefined;
@@ -51,48 +51,48 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
   /** Searches that the answer is grounded in. */
   let searches = 0;
 
-  function openBlock(block: OpenBlock): Event[] {
+  function openBlock(block: OpenBlock): ReplyEvent[] {
     const events = closeBlock();
     open = block.type;
     events.push({ type: "open", index: ++index, block });
     return events;
   }
 
-  function closeBlock(signature?: Signature): Event[] {
+  function closeBlock(signature?: Signature): ReplyEvent[] {
     if (open === undefined) return [];
     open = undefined;
     return [{ type: "close", index, ...(signature !== undefined && { signature }) }];
   }
 
-  function say(type: "text" | "reasoning", text: string): Event[] {
+  function say(type: "text" | "reasoning", text: string): ReplyEvent[] {
     if (text === "") return [];
     const events = open === type ? [] : openBlock({ type });
     events.push({ type: "delta", index, text });
     return events;
   }
 
-  function hidden(value: string, id?: string): Event[] {
+  function hidden(value: string, id?: string): ReplyEvent[] {
     return [
       ...openBlock({ type: "reasoning", hidden: true }),
       ...closeBlock({ issuer, value, ...(id !== undefined && { id }) }),
     ];
   }
 
-  function readText(text: string, signature: string | undefined): Event[] {
+  function readText(text: string, signature: string | undefined): ReplyEvent[] {
     if (signature === undefined) return say("text", text);
     // A text that is under way is not parted in the middle of a sentence: its signature follows it.
     if (open === "text") return [...say("text", text), ...hidden(signature, TEXT_BEFORE)];
     return [...hidden(signature, TEXT), ...say("text", text)];
   }
 
-  function readThought(text: string, signature: string | undefined): Event[] {
+  function readThought(text: string, signature: string | undefined): ReplyEvent[] {
     if (signature === undefined) return say("reasoning", text);
     if (text === "" && open !== "reasoning") return hidden(signature);
     const events = say("reasoning", text);
     return [...events, ...closeBlock({ issuer, value: signature })];
   }
 
-  function readCall(functionCall: JsonObject, signature: string | undefined): Event[] {
+  function readCall(functionCall: JsonObject, signature: string | undefined): ReplyEvent[] {
     const call = calls.read(functionCall, {
       ...(id !== undefined && { responseId: id }),
       ...(signature !== undefined && { signature }),
@@ -107,8 +107,8 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
     return events;
   }
 
-  function readPart(part: JsonObject): Event[] {
-    const signature = wordsOf(part.thoughtSignature);
+  function readPart(part: JsonObject): ReplyEvent[] {
+    const signature = nonEmptyStringOf(part.thoughtSignature);
     if (part.functionCall !== undefined && part.functionCall !== null) {
       return readCall(objectOf(part.functionCall), signature);
     }
@@ -117,11 +117,11 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
     return part.thought === true ? readThought(text, signature) : readText(text, signature);
   }
 
-  function usage(): Usage {
+  function usage(): TokenUsage {
     return withReported(readUsage(counts), { hostedCalls: { web_search: searches } });
   }
 
-  function read(piece: JsonObject): Event[] {
+  function read(piece: JsonObject): ReplyEvent[] {
     const error = errorIn(piece);
     if (error !== undefined) throw error;
     const metadata = objectOf(piece.usageMetadata);
@@ -129,26 +129,26 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
       const count = countOf(metadata[name]);
       if (count !== undefined) counts[name] = count;
     }
-    const events: Event[] = [];
+    const events: ReplyEvent[] = [];
     if (!isStarted) {
       isStarted = true;
-      const given = wordsOf(piece.responseId);
+      const given = nonEmptyStringOf(piece.responseId);
       if (given !== undefined && given.length <= ID_LENGTH) id = given;
       events.push({ type: "start", ...(id !== undefined && { id }), usage: inputUsage(usage()) });
     }
-    const blockReason = wordsOf(objectOf(piece.promptFeedback).blockReason);
+    const blockReason = nonEmptyStringOf(objectOf(piece.promptFeedback).blockReason);
     isBlocked ||= blockReason !== undefined && blockReason !== "BLOCKED_REASON_UNSPECIFIED";
     // Only one answer is ever asked for.
     const candidate = objectsOf(piece.candidates).find(({ index = 0 }) => numberOf(index) === 0) ?? {};
     for (const part of objectsOf(objectOf(candidate.content).parts)) events.push(...readPart(part));
     const grounding = candidate.groundingMetadata;
     if (grounding !== undefined) searches = textsOf(objectOf(grounding).webSearchQueries).length || searches;
-    const reason = wordsOf(candidate.finishReason);
+    const reason = nonEmptyStringOf(candidate.finishReason);
     if (reason !== undefined && reason !== "FINISH_REASON_UNSPECIFIED") finishReason = reason;
     return events;
   }
 
-  function finish(): Event[] {
+  function finish(): ReplyEvent[] {
     const said = { blocks: index + 1, calls: calls.count };
     const reason = finishReason ?? (isBlocked ? "SAFETY" : undefined);
     if (reason === undefined) throw new GatewayError("upstream", "The model's answer ended before it was complete");
@@ -156,7 +156,7 @@ export function answerReader({ issuer, texts }: Origin): Machine<JsonObject, Eve
   }
 
   /** Events of a step that may fail. After a failure there is nothing more. */
-  function attempt(step: () => Event[]): Event[] {
+  function attempt(step: () => ReplyEvent[]): ReplyEvent[] {
     if (isOver) return [];
     try {
       return step();

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, writeJson } from "../../json/json.ts";
 import type { Texts } from "../codec.ts";
-import { wordsOf } from "./members.ts";
+import { nonEmptyStringOf } from "./members.ts";
 
 /** Most calls of one answer. */
 const MAX_CALLS = 1_024;
@@ -18,7 +18,7 @@ const SEED_LENGTH = 65_536;
 const HASH_LENGTH = 16;
 
 /** A call as the canonical form has it. */
-export interface Call {
+export interface FunctionCall {
   id: string;
   name: string;
   /** JSON text. */
@@ -26,7 +26,7 @@ export interface Call {
 }
 
 /** Reads the calls of one answer and gives each an id of its own. */
-export class CallReader {
+export class FunctionCallReader {
   readonly #ids = new Set<string>();
 
   /** How many calls were read. */
@@ -42,8 +42,8 @@ export class CallReader {
   read(
     call: JsonObject,
     { responseId, signature, texts }: { responseId?: string; signature?: string; texts?: Texts },
-  ): Call {
-    const name = wordsOf(call.name);
+  ): FunctionCall {
+    const name = nonEmptyStringOf(call.name);
     if (name === undefined) throw new GatewayError("upstream", "The model called a tool without a name");
     if (this.count === MAX_CALLS) {
       throw new GatewayError("upstream", `The model made more than ${MAX_CALLS} calls in one answer`, {
@@ -52,7 +52,7 @@ export class CallReader {
     }
     const text = (isObject(call.args) ? texts?.get(call.args) : undefined) ?? writeJson(call.args ?? {});
     const id = this.#freeId(
-      wordsOf(call.id),
+      nonEmptyStringOf(call.id),
       () => writeJson([responseId ?? null, signature ?? null, name, ...seedOf(text)]),
     );
     this.#ids.add(id);

@@ -1,5 +1,5 @@
 /** Writes the turns of a conversation. */
-import type { Block, BlockOf, Message, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
@@ -61,7 +61,7 @@ function writeParts({ role, blocks }: Message, writing: Writing): JsonObject[] {
   return writeModelParts(blocks, writing);
 }
 
-function writeUserParts(blocks: readonly Block[], writing: Writing): JsonObject[] {
+function writeUserParts(blocks: readonly ContentBlock[], writing: Writing): JsonObject[] {
   const { prompt, target: { dropped } } = writing;
   return blocks.flatMap((block): JsonObject[] => {
     if (block.cache !== undefined) dropped.add("cache_control");
@@ -74,7 +74,7 @@ function writeUserParts(blocks: readonly Block[], writing: Writing): JsonObject[
         return [writeMedia(block.media)];
       case "tool_result":
         return [writeResult(block, writing)];
-      case "foreign":
+      case "vendor_specific":
         dropped.add(NAMES[prompt.protocol].messages);
         return [];
       default:
@@ -83,7 +83,7 @@ function writeUserParts(blocks: readonly Block[], writing: Writing): JsonObject[
   });
 }
 
-function writeResult(block: BlockOf<"tool_result">, { prompt, names }: Writing): JsonObject {
+function writeResult(block: ContentBlockOf<"tool_result">, { prompt, names }: Writing): JsonObject {
   const name = names?.get(block.callId);
   if (name === undefined) {
     throw new GatewayError("invalid", `Cannot send the result of call "${block.callId}": there is no such call`, {

@@ -3,7 +3,7 @@ import { type ErrorKind, GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import { redactShapes } from "../../redact.ts";
 import { countOf, objectsOf } from "../members.ts";
-import { objectOf, wordsOf } from "./members.ts";
+import { nonEmptyStringOf, objectOf } from "./members.ts";
 
 /** Kinds by the name of the status, which is more exact than its number. */
 const KINDS: ReadonlyMap<string, ErrorKind> = new Map<string, ErrorKind>([
@@ -60,8 +60,8 @@ export function errorIn({ error }: JsonObject): GatewayError | undefined {
 
 function toError(error: JsonObject, status: number): GatewayError {
   const details = objectsOf(error.details);
-  const name = wordsOf(error.status);
-  const message = wordsOf(error.message) ?? "";
+  const name = nonEmptyStringOf(error.status);
+  const message = nonEmptyStringOf(error.message) ?? "";
   // A bad key is a bad argument here; only the reason tells.
   const isRefusedKey = details.some(({ reason }) => reason === "API_KEY_INVALID");
   const isKey = isRefusedKey || /\bAPI key\b/i.test(message);
@@ -92,7 +92,7 @@ function kindOf(status: number): ErrorKind {
 /** The wait of a `RetryInfo`, such as `34.07s`, in milliseconds. */
 function readDelay(details: readonly JsonObject[]): number | undefined {
   for (const { retryDelay } of details) {
-    const seconds = /^(\d{1,6}(?:\.\d{1,9})?)s$/.exec(wordsOf(retryDelay) ?? "")?.[1];
+    const seconds = /^(\d{1,6}(?:\.\d{1,9})?)s$/.exec(nonEmptyStringOf(retryDelay) ?? "")?.[1];
     if (seconds !== undefined) return Math.ceil(Number(seconds) * 1_000);
   }
   return undefined;

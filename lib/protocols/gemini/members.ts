@@ -2,7 +2,7 @@
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 
 /** The value where it is a string with something in it: empty strings say what absent members say. */
-export function wordsOf(value: Json | undefined): string | undefined {
+export function nonEmptyStringOf(value: Json | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 

@@ -3,7 +3,7 @@ import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readReply } from "./answer.ts";
 import { readError } from "./errors.ts";
 import { writePrompt } from "./prompt.ts";
-import { reader } from "./stream.ts";
+import { streamReader } from "./stream.ts";
 
 /** The codec for `models/{model}:generateContent` and `:streamGenerateContent?alt=sse`. */
 export const geminiUpstream: UpstreamCodec = {
@@ -23,6 +23,6 @@ export const geminiUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
-  reader,
+  reader: streamReader,
   readError,
 };

@@ -1,5 +1,5 @@
 /** Writes the model's own turns. */
-import type { Block, BlockOf, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMedia } from "./media.ts";
@@ -20,7 +20,7 @@ interface TextSignature {
  * stand: chat has no order between reasoning and calls.
  */
 export function writeModelParts(
-  blocks: readonly Block[],
+  blocks: readonly ContentBlock[],
   { prompt, target }: { prompt: Prompt; target: WriteTarget },
 ): JsonObject[] {
   const parts: JsonObject[] = [];
@@ -51,7 +51,7 @@ export function writeModelParts(
         else if (signedCallId(id) === undefined) parts.push({ text, thought: true, thoughtSignature: value });
         break;
       }
-      case "foreign":
+      case "vendor_specific":
         target.dropped.add(NAMES[prompt.protocol].messages);
         break;
     }
@@ -61,11 +61,11 @@ export function writeModelParts(
   return parts;
 }
 
-function isSigned({ signature }: BlockOf<"reasoning">, issuer: string): boolean {
+function isSigned({ signature }: ContentBlockOf<"reasoning">, issuer: string): boolean {
   return signature?.issuer === issuer && signature.value !== "";
 }
 
-function callSignatures(blocks: readonly Block[], issuer: string): Map<string, string> {
+function callSignatures(blocks: readonly ContentBlock[], issuer: string): Map<string, string> {
   const values = new Map<string, string>();
   for (const block of blocks) {
     if (block.type !== "reasoning" || !isSigned(block, issuer)) continue;

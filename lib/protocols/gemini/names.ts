@@ -2,7 +2,7 @@
 import type { Protocol } from "../canonical/types.ts";
 
 /** A client's words for what it asked, by protocol. */
-export interface Names {
+export interface ParameterNames {
   stop: string;
   n: string;
   /** The first place that the end user's id is read from: the second stays among the unknown members. */
@@ -19,7 +19,7 @@ export interface Names {
 }
 
 /** Where a name has no place in a protocol, that protocol cannot ask for the thing. */
-export const NAMES: Readonly<Record<Protocol, Names>> = {
+export const NAMES: Readonly<Record<Protocol, ParameterNames>> = {
   chat: {
     stop: "stop",
     n: "n",

@@ -18,7 +18,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
     throw new GatewayError("invalid", `Cannot give ${prompt.n} answers: ${prompt.model} gives one`, { param: names.n });
   }
   if (prompt.user !== undefined) target.dropped.add(names.user);
-  for (const name of Object.keys(prompt.rest?.members ?? {})) target.dropped.add(name);
+  for (const name of Object.keys(prompt.unknownMembers?.members ?? {})) target.dropped.add(name);
   const { system, contents } = writeContents(prompt, target);
   const generationConfig = writeGeneration(prompt, target);
   return {

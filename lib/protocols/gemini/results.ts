@@ -1,10 +1,10 @@
 /** Results of tools, and the objects that tool input and output are here. */
-import type { BlockOf } from "../canonical/types.ts";
+import type { ContentBlockOf } from "../canonical/types.ts";
 import { isObject, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
 import { writeMedia } from "./media.ts";
 
 /** What a `functionResponse` has beside id and name: its text as an object, and its media. */
-export function writeResponse(result: BlockOf<"tool_result">): JsonObject {
+export function writeResponse(result: ContentBlockOf<"tool_result">): JsonObject {
   const { blocks, isError, output } = result;
   const text = textOf(result);
   const media = blocks.flatMap((block) => block.type === "media" ? [writeMedia(block.media, block.name)] : []);
@@ -14,17 +14,17 @@ export function writeResponse(result: BlockOf<"tool_result">): JsonObject {
 }
 
 /** The text of a result that may say an object; undefined where it says none. */
-export function objectText(result: BlockOf<"tool_result">): string | undefined {
+export function objectText(result: ContentBlockOf<"tool_result">): string | undefined {
   const text = result.isError === true ? "" : textOf(result);
   return mayBeObject(text) ? text : undefined;
 }
 
-function textOf({ blocks }: BlockOf<"tool_result">): string {
+function textOf({ blocks }: ContentBlockOf<"tool_result">): string {
   return blocks.flatMap((block) => block.type === "text" || block.type === "refusal" ? [block.text] : []).join("\n");
 }
 
 /** A call's arguments as an object. Text that is no object, such as arguments that were cut off, goes under `_raw`. */
-export function writeArgs(call: BlockOf<"tool_call">): JsonObject {
+export function writeArgs(call: ContentBlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
   if (call.arguments.trim() === "") return {};
   const input = call.input === undefined ? parseObject(call.arguments) : call.input;

@@ -1,27 +1,27 @@
 /** Reads streamed answers: each event is a piece of the answer, and the end of the stream is the end of the answer. */
-import type { Event, Machine } from "../canonical/types.ts";
+import type { Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, parseJson } from "../../json/json.ts";
 import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { answerReader } from "./answer.ts";
+import { replyReader } from "./answer.ts";
 import { readError } from "./errors.ts";
 
 /** Not the vendor's, but what servers that speak like it may close a stream with. */
 const DONE = "[DONE]";
 
 /** Reads a stream with `alt=sse`. Whatever comes, the events obey the grammar. */
-export function reader(origin: Origin): Machine<Frame, Event> {
-  const answer = answerReader(origin);
+export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
+  const answer = replyReader(origin);
   let isOver = false;
 
-  function fail(error: GatewayError): Event[] {
+  function fail(error: GatewayError): ReplyEvent[] {
     isOver = true;
     return [{ type: "error", error }];
   }
 
-  function readPiece(piece: Json): Event[] {
+  function readPiece(piece: Json): ReplyEvent[] {
     if (isOver) return [];
     if (!isObject(piece)) return fail(new GatewayError("upstream", "The upstream sent a piece that is no object"));
     const events = answer.push(piece);

@@ -54,7 +54,7 @@ function writeChoice(choice: ToolChoice): JsonObject | undefined {
     case "allowed":
       // The mode for text or one of these calls; AUTO takes no names.
       return { mode: choice.mode === "required" ? "ANY" : "VALIDATED", allowedFunctionNames: choice.names };
-    case "foreign":
+    case "vendor_specific":
       return undefined;
   }
 }

@@ -1,5 +1,5 @@
 /** Reads what an answer cost. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { countOf } from "../members.ts";
 
@@ -8,7 +8,7 @@ import { countOf } from "../members.ts";
  * back; the count of the candidates does not include the thoughts. Zeros are often left out, so that a missing count of
  * candidates is what the total leaves for it.
  */
-export function readUsage(metadata: JsonObject): Usage {
+export function readUsage(metadata: JsonObject): TokenUsage {
   const prompt = countOf(metadata.promptTokenCount);
   const cached = countOf(metadata.cachedContentTokenCount);
   const fedBack = countOf(metadata.toolUsePromptTokenCount) ?? 0;
@@ -29,6 +29,6 @@ export function readUsage(metadata: JsonObject): Usage {
 }
 
 /** The part of the usage that is known before the answer. */
-export function inputUsage({ prompt, input_cache_read }: Usage): Usage {
+export function inputUsage({ prompt, input_cache_read }: TokenUsage): TokenUsage {
   return { ...(prompt !== undefined && { prompt }), ...(input_cache_read !== undefined && { input_cache_read }) };
 }

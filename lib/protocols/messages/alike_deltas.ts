@@ -6,7 +6,7 @@ import type { Likeness, Said } from "../alike.ts";
 const SAID = ["text", "thinking", "partial_json"] as const;
 
 /** Pieces of text, of thinking and of input. */
-export const alikeDeltas: Likeness = {
+export const messagesTemplateRule: Likeness = {
   said(event: JsonObject): Said | undefined {
     const { delta, ...others } = event;
     if (!isObject(delta) || hasObject(others) || hasObject(delta)) return undefined;

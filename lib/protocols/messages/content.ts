@@ -1,13 +1,21 @@
 /** Reads messages and their content blocks. */
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
 import { readSignature } from "../canonical/signature.ts";
-import type { Block, Media, Message } from "../canonical/types.ts";
+import type { ContentBlock, Media, Message } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import { sendContent } from "../extras.ts";
 import { booleanOf, stringOf } from "../members.ts";
-import { FOREIGN_TYPES } from "./content_schema.ts";
-import { defined, readArray, readCache, readObject, readRest, readString, type Tally } from "./members.ts";
+import { VENDOR_SPECIFIC_TYPES } from "./content_schema.ts";
+import {
+  readArray,
+  readCache,
+  type ReadContext,
+  readObject,
+  readString,
+  readUnknownMembers,
+  withoutUndefined,
+} from "./members.ts";
 import { readRedacted } from "./redacted.ts";
 
 const MESSAGE = new Set(["role", "content"]);
@@ -17,17 +25,17 @@ const DOCUMENT = new Set(["type", "source", "title", "cache_control"]);
 const TOOL_USE = new Set(["type", "id", "name", "input", "cache_control"]);
 const TOOL_RESULT = new Set(["type", "tool_use_id", "content", "is_error", "cache_control"]);
 const THINKING = new Set(["type", "thinking", "signature"]);
-const FOREIGN: ReadonlySet<string> = new Set(FOREIGN_TYPES);
+const FOREIGN: ReadonlySet<string> = new Set(VENDOR_SPECIFIC_TYPES);
 
 /** Reads the system prompt as the message it is: none where it says nothing. */
-export function readSystem(value: Json | undefined, tally: Tally): Message[] {
+export function readSystem(value: Json | undefined, tally: ReadContext): Message[] {
   if (value === undefined || value === null || value === "") return [];
   const blocks = readContent(value, "system", tally);
   return blocks.every(isVoid) ? [] : [{ role: "system", blocks }];
 }
 
 /** Reads the conversation, in its order. @throws {GatewayError} `invalid` */
-export function readMessages(value: Json | undefined, tally: Tally): Message[] {
+export function readMessages(value: Json | undefined, tally: ReadContext): Message[] {
   return readArray(value, "messages").map((item, index) => {
     const path = `messages[${index}]`;
     const message = readObject(item, path);
@@ -35,10 +43,10 @@ export function readMessages(value: Json | undefined, tally: Tally): Message[] {
     if (role !== "user" && role !== "assistant" && role !== "system") {
       throw new GatewayError("invalid", 'Input should be "user", "assistant" or "system"', { param: `${path}.role` });
     }
-    return defined({
+    return withoutUndefined({
       role,
       blocks: readContent(message.content, `${path}.content`, tally),
-      rest: readRest(message, MESSAGE),
+      unknownMembers: readUnknownMembers(message, MESSAGE),
     });
   });
 }
@@ -47,7 +55,7 @@ export function readMessages(value: Json | undefined, tally: Tally): Message[] {
  * Reads a string or blocks. Blocks that say nothing are dropped: the vendor refuses empty text, yet its answers may hold
  * it, and clients send it back. A message that would lose its last block keeps it.
  */
-function readContent(value: Json | undefined, path: string, tally: Tally): Block[] {
+function readContent(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
   if (typeof value === "string") return [{ type: "text", text: value }];
   const blocks = readArray(value, path).map((item, index) => {
     const blockPath = `${path}[${index}]`;
@@ -58,36 +66,36 @@ function readContent(value: Json | undefined, path: string, tally: Tally): Block
 }
 
 /** True for empty text and for thinking that has neither text nor signature. */
-function isVoid(block: Block): boolean {
+function isVoid(block: ContentBlock): boolean {
   if (block.type === "text") return block.text === "";
   return block.type === "reasoning" && block.text === "" && block.signature === undefined;
 }
 
-function readBlock(block: JsonObject, path: string, tally: Tally): Block {
+function readBlock(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   switch (block.type) {
     case "text":
       return readText(block, path, tally);
     case "image":
       tally.images++;
       if (isVendorFile(block, tally)) return foreign(block, path, tally);
-      return defined({
+      return withoutUndefined({
         type: "media",
         media: readSource(readObject(block.source, `${path}.source`), `${path}.source`),
         cache: readCache(block, tally),
-        rest: readRest(block, IMAGE),
+        unknownMembers: readUnknownMembers(block, IMAGE),
       });
     case "document":
       return readDocument(block, path, tally);
     case "tool_use":
       return readToolUse(block, path, tally);
     case "tool_result":
-      return defined({
+      return withoutUndefined({
         type: "tool_result",
         callId: readString(block.tool_use_id, `${path}.tool_use_id`),
         blocks: readResult(block.content, `${path}.content`, tally),
         isError: booleanOf(block.is_error),
         cache: readCache(block, tally),
-        rest: readRest(block, TOOL_RESULT),
+        unknownMembers: readUnknownMembers(block, TOOL_RESULT),
       });
     case "thinking":
       return readThinking(block, path);
@@ -102,25 +110,25 @@ function readBlock(block: JsonObject, path: string, tally: Tally): Block {
 }
 
 /** A file by its id, where the client may name it. */
-function isVendorFile({ source }: JsonObject, { permits }: Tally): boolean {
+function isVendorFile({ source }: JsonObject, { permits }: ReadContext): boolean {
   return permits?.vendorState === true && isObject(source) && source.type === "file";
 }
 
-function readToolUse(block: JsonObject, path: string, tally: Tally): Block {
+function readToolUse(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   const id = readString(block.id, `${path}.id`);
   const name = readString(block.name, `${path}.name`);
   const input = readObject(block.input, `${path}.input`);
-  return defined({
+  return withoutUndefined({
     type: "tool_call",
     id,
     name,
     arguments: tally.texts?.get(input) ?? writeJson(input),
     cache: readCache(block, tally),
-    rest: readRest(block, TOOL_USE),
+    unknownMembers: readUnknownMembers(block, TOOL_USE),
   });
 }
 
-function readText(block: JsonObject, path: string, tally: Tally): Block {
+function readText(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   const text = readString(block.text, `${path}.text`);
   const cache = readCache(block, tally);
   if (text === "" && cache !== undefined) {
@@ -129,34 +137,34 @@ function readText(block: JsonObject, path: string, tally: Tally): Block {
     });
   }
   const citations = Array.isArray(block.citations) ? block.citations.filter(isObject) : [];
-  return defined({
+  return withoutUndefined({
     type: "text",
     text,
     citations: citations.length === 0 ? undefined : citations.map((value) => ({ from: "messages", value })),
     cache,
-    rest: readRest(block, TEXT),
+    unknownMembers: readUnknownMembers(block, TEXT),
   });
 }
 
-function readThinking(block: JsonObject, path: string): Block {
+function readThinking(block: JsonObject, path: string): ContentBlock {
   const text = readString(block.thinking, `${path}.thinking`);
   const signature = readString(block.signature ?? "", `${path}.signature`);
-  return defined({
+  return withoutUndefined({
     type: "reasoning",
     text,
     hidden: text === "" && signature !== "" ? true : undefined,
     // We send an empty signature with thinking that nobody signed, and take it back.
     signature: signature === "" ? undefined : readSignature(signature, "anthropic"),
-    rest: readRest(block, THINKING),
+    unknownMembers: readUnknownMembers(block, THINKING),
   });
 }
 
-function readResult(value: Json | undefined, path: string, tally: Tally): Block[] {
+function readResult(value: Json | undefined, path: string, tally: ReadContext): ContentBlock[] {
   if (value === undefined || value === null) return [];
   return readContent(value, path, tally).filter((block) => !isVoid(block));
 }
 
-function readDocument(block: JsonObject, path: string, tally: Tally): Block {
+function readDocument(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   const source = readObject(block.source, `${path}.source`);
   if (isVendorFile(block, tally)) return foreign(block, path, tally);
   // Blocks inside a document can be cited one by one; nothing else has that.
@@ -164,12 +172,12 @@ function readDocument(block: JsonObject, path: string, tally: Tally): Block {
     checkInnerFiles(source.content, `${path}.source.content`, tally);
     return foreign(block, path, tally);
   }
-  return defined({
+  return withoutUndefined({
     type: "media",
     media: readDocumentSource(source, `${path}.source`),
     name: stringOf(block.title),
     cache: readCache(block, tally),
-    rest: readRest(block, DOCUMENT),
+    unknownMembers: readUnknownMembers(block, DOCUMENT),
   });
 }
 
@@ -208,13 +216,13 @@ function readSource(source: JsonObject, path: string): Media {
   }
 }
 
-function readForeign(block: JsonObject, path: string, tally: Tally): Block {
+function readForeign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   if (typeof block.type === "string" && FOREIGN.has(block.type)) return foreign(block, path, tally);
   throw new GatewayError("invalid", "Unexpected content block type", { param: `${path}.type` });
 }
 
 /** A block kept whole. Its cache mark stays inside it and is counted. */
-function foreign(block: JsonObject, path: string, tally: Tally): Block {
+function foreign(block: JsonObject, path: string, tally: ReadContext): ContentBlock {
   readCache(block, tally);
   if (block.type === "tool_addition") checkAddition(block, path, tally);
   else if (Array.isArray(block.tool_changes)) {
@@ -223,16 +231,16 @@ function foreign(block: JsonObject, path: string, tally: Tally): Block {
     }
   }
   tally.permits?.checkItem(block, path);
-  return { type: "foreign", from: "messages", value: block };
+  return { type: "vendor_specific", from: "messages", value: block };
 }
 
 /** A tool may also be defined in the middle of a conversation. */
-function checkAddition({ tool }: JsonObject, path: string, { permits }: Tally): void {
+function checkAddition({ tool }: JsonObject, path: string, { permits }: ReadContext): void {
   if (isObject(tool) && isObject(tool.definition)) permits?.checkTool(tool.definition, `${path}.tool.definition`);
 }
 
 /** Pictures inside a document are not read one by one. */
-function checkInnerFiles(content: Json | undefined, path: string, { permits }: Tally): void {
+function checkInnerFiles(content: Json | undefined, path: string, { permits }: ReadContext): void {
   if (!Array.isArray(content) || permits?.vendorState === true) return;
   for (const [index, part] of content.entries()) {
     if (isObject(part) && isObject(part.source) && part.source.type === "file") {

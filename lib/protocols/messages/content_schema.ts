@@ -6,7 +6,7 @@ import { COUNTS, objectField, toolNameField, unknownType } from "../fields.ts";
  * Block types that only this protocol knows: halves of calls that run at the vendor, search results, marks of beta
  * features. They are kept whole.
  */
-export const FOREIGN_TYPES = [
+export const VENDOR_SPECIFIC_TYPES = [
   "search_result",
   "server_tool_use",
   "web_search_tool_result",
@@ -82,7 +82,7 @@ const documentBlock = z.looseObject({
   cache_control: cacheField,
 });
 
-const foreignBlock = z.looseObject({ type: z.enum(FOREIGN_TYPES), cache_control: cacheField });
+const foreignBlock = z.looseObject({ type: z.enum(VENDOR_SPECIFIC_TYPES), cache_control: cacheField });
 const uploadBlock = z.looseObject({ type: z.literal("container_upload"), file_id: z.string() });
 
 const toolResultBlock = z.looseObject({

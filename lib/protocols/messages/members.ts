@@ -1,12 +1,12 @@
 /** Small readers of a body's members. The schema has checked them; what it could not check is refused here. */
-import type { CacheMark, Rest } from "../canonical/types.ts";
+import type { CacheMark, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { present } from "../members.ts";
 
 /** What is counted over a whole request while it is read, and what was written of it before. */
-export interface Tally {
+export interface ReadContext {
   /** Places with a `cache_control` mark. */
   cacheMarks: number;
   images: number;
@@ -33,12 +33,12 @@ export function readString(value: Json | undefined, param: string): string {
 }
 
 /** An object without its undefined members. */
-export function defined<T extends object>(members: T): T {
+export function withoutUndefined<T extends object>(members: T): T {
   return present(members) as T;
 }
 
 /** The members of an object that are not among those named, for the `rest` of what is read from it. */
-export function readRest(object: JsonObject, modelled: ReadonlySet<string>): Rest | undefined {
+export function readUnknownMembers(object: JsonObject, modelled: ReadonlySet<string>): UnknownMembers | undefined {
   let left: [string, Json | undefined][] | undefined;
   for (const name in object) {
     if (!modelled.has(name)) (left ??= []).push([name, object[name]]);
@@ -48,7 +48,7 @@ export function readRest(object: JsonObject, modelled: ReadonlySet<string>): Res
 }
 
 /** The cache mark of an object, which is counted. */
-export function readCache({ cache_control: mark }: JsonObject, tally: Tally): CacheMark | undefined {
+export function readCache({ cache_control: mark }: JsonObject, tally: ReadContext): CacheMark | undefined {
   if (!isObject(mark)) return undefined;
   tally.cacheMarks++;
   return { ttl: mark.ttl === "1h" ? "1h" : "5m" };

@@ -7,7 +7,7 @@ import { messagesExtras } from "./extras.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
-import { writer } from "./stream.ts";
+import { streamWriter } from "./stream.ts";
 import { writeInputs } from "./tool_input.ts";
 import { writeUsage } from "./usage.ts";
 import { checkVersion } from "./version.ts";
@@ -27,7 +27,7 @@ export const messages: Codec = {
   readPrompt,
   extras: messagesExtras,
   writeReply,
-  writer,
+  writer: streamWriter,
   tellsUsage: ({ event }) => event === "message_delta",
   withUsage: (text, usage) => spliceMembers(text, { usage: JSON.stringify(writeUsage(usage)) }),
   writeError: anthropicErrorReply,

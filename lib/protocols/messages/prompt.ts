@@ -1,12 +1,19 @@
 /** Reads the bodies of `/v1/messages` and `/v1/messages/count_tokens`. */
-import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type Rest } from "../canonical/types.ts";
+import { EFFORTS, type OutputFormat, type Prompt, type Reasoning, type UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, numberOf, stringOf } from "../members.ts";
 import { readMessages, readSystem } from "./content.ts";
-import { defined, readArray, readObject, readRest, readString, type Tally } from "./members.ts";
+import {
+  readArray,
+  type ReadContext,
+  readObject,
+  readString,
+  readUnknownMembers,
+  withoutUndefined,
+} from "./members.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 
 const CACHE_MARKS = 4;
@@ -39,20 +46,20 @@ export function readPrompt(body: JsonObject, texts?: Texts, permits?: Permits): 
   const prompt = readCountPrompt(body, texts, permits);
   const maxTokens = numberOf(body.max_tokens);
   checkBudget(prompt.reasoning?.budgetTokens, maxTokens);
-  return defined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
+  return withoutUndefined({ ...prompt, maxTokens, stream: booleanOf(body.stream) ?? false });
 }
 
 /** Reads a request to count the input: the same without `max_tokens` and `stream`. @throws {GatewayError} `invalid` */
 export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permits): Prompt {
-  const tally: Tally = { cacheMarks: 0, images: 0, texts, permits };
-  const prompt: Prompt = defined({
+  const tally: ReadContext = { cacheMarks: 0, images: 0, texts, permits };
+  const prompt: Prompt = withoutUndefined({
     protocol: "messages",
     model: readString(body.model, "model"),
     messages: [...readSystem(body.system, tally), ...readMessages(body.messages, tally)],
     tools: readTools(body.tools, tally),
     ...readToolChoice(body.tool_choice),
     stop: readStrings(body.stop_sequences, "stop_sequences") ?? [],
-    sampling: defined({
+    sampling: withoutUndefined({
       temperature: numberOf(body.temperature),
       topP: numberOf(body.top_p),
       topK: numberOf(body.top_k),
@@ -63,7 +70,7 @@ export function readCountPrompt(body: JsonObject, texts?: Texts, permits?: Permi
     provider: isObject(body.provider) ? body.provider : undefined,
     fallbacks: readFallbacks(body),
     user: isObject(body.metadata) ? stringOf(body.metadata.user_id) : undefined,
-    rest: readTopRest(body),
+    unknownMembers: readTopRest(body),
   });
   checkTally(tally);
   return prompt;
@@ -79,11 +86,11 @@ function readReasoning({ thinking, output_config: config }: JsonObject): Reasoni
     effort,
     display: display === "summarized" || display === "omitted" ? display : undefined,
   };
-  const unmodelled = readRest(thinking, THINKING)?.members ?? {};
+  const unmodelled = readUnknownMembers(thinking, THINKING)?.members ?? {};
   // Between tools the model reports progress but does not think: elsewhere that is `off`, here it keeps its name.
   if (type === "between_tools") unmodelled.type = type;
   if (typeof display === "string" && reasoning.display === undefined) unmodelled.display = display;
-  return defined({ ...reasoning, rest: restOf(unmodelled) });
+  return withoutUndefined({ ...reasoning, unknownMembers: restOf(unmodelled) });
 }
 
 function readFormat({ output_config: config, output_format: older }: JsonObject): OutputFormat | undefined {
@@ -99,18 +106,18 @@ function readFormat({ output_config: config, output_format: older }: JsonObject)
 }
 
 /** Unmodelled members, also those of the objects of which only some members are modelled. */
-function readTopRest(body: JsonObject): Rest | undefined {
-  const members = readRest(body, MODELLED)?.members ?? {};
+function readTopRest(body: JsonObject): UnknownMembers | undefined {
+  const members = readUnknownMembers(body, MODELLED)?.members ?? {};
   if (isOurs(members.fallbacks)) delete members.fallbacks;
   const { output_config: config, metadata } = body;
-  const configRest = isObject(config) ? readRest(config, OUTPUT_CONFIG) : undefined;
+  const configRest = isObject(config) ? readUnknownMembers(config, OUTPUT_CONFIG) : undefined;
   if (configRest !== undefined) members.output_config = configRest.members;
-  const metadataRest = isObject(metadata) ? readRest(metadata, METADATA) : undefined;
+  const metadataRest = isObject(metadata) ? readUnknownMembers(metadata, METADATA) : undefined;
   if (metadataRest !== undefined) members.metadata = metadataRest.members;
   return restOf(members);
 }
 
-function restOf(members: JsonObject): Rest | undefined {
+function restOf(members: JsonObject): UnknownMembers | undefined {
   return Object.keys(members).length === 0 ? undefined : { from: "messages", members };
 }
 
@@ -150,7 +157,7 @@ function checkBudget(budget: number | undefined, maxTokens: number | undefined):
   );
 }
 
-function checkTally({ cacheMarks, images }: Tally): void {
+function checkTally({ cacheMarks, images }: ReadContext): void {
   if (cacheMarks > CACHE_MARKS) {
     throw new GatewayError(
       "invalid",

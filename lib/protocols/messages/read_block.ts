@@ -1,13 +1,13 @@
 /** Reads one content block of an answer, from its beginning over its pieces to its end. */
-import type { Lane } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/lanes.ts";
 import type { Signature } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { Texts } from "../codec.ts";
-import { redactedRest, redactedSignature } from "./redacted.ts";
+import { redactedMembers, redactedSignature } from "./redacted.ts";
 import { parseInput } from "./tool_input.ts";
 
 /** What a block needs to know of its answer. */
-export interface AnswerContext {
+export interface BlockContext {
   /** Issuer of its signatures. */
   issuer: string;
   /** As in `Origin`. */
@@ -27,7 +27,7 @@ export interface BlockReader {
 }
 
 /** Begins a block. @returns undefined for one that cannot be used: a call of no tool, or no block at all */
-export function readBlock(start: JsonObject, lane: Lane, context: AnswerContext): BlockReader | undefined {
+export function readBlock(start: JsonObject, lane: BlockSequence, context: BlockContext): BlockReader | undefined {
   switch (start.type) {
     case "text":
       return readText(start, lane);
@@ -43,7 +43,7 @@ export function readBlock(start: JsonObject, lane: Lane, context: AnswerContext)
 }
 
 /** Text opens with the first it says: upstreams begin blocks that stay empty. */
-function readText(start: JsonObject, lane: Lane): BlockReader {
+function readText(start: JsonObject, lane: BlockSequence): BlockReader {
   function open(): void {
     if (!lane.opened) lane.open({ type: "text" });
   }
@@ -74,7 +74,7 @@ function readText(start: JsonObject, lane: Lane): BlockReader {
 }
 
 /** Thinking opens with its text. If it ends with a signature and no text, the text was withheld. */
-function readThinking(start: JsonObject, lane: Lane, { issuer, keep }: AnswerContext): BlockReader {
+function readThinking(start: JsonObject, lane: BlockSequence, { issuer, keep }: BlockContext): BlockReader {
   let signature: Signature | undefined;
 
   function write(text: Json | undefined): void {
@@ -106,14 +106,18 @@ function readThinking(start: JsonObject, lane: Lane, { issuer, keep }: AnswerCon
   };
 }
 
-function readRedacted({ data }: JsonObject, lane: Lane, { issuer }: AnswerContext): BlockReader {
+function readRedacted({ data }: JsonObject, lane: BlockSequence, { issuer }: BlockContext): BlockReader {
   const signature = typeof data === "string" && data !== "" ? redactedSignature(issuer, data) : undefined;
-  if (signature !== undefined) lane.open({ type: "reasoning", hidden: true, rest: redactedRest() });
+  if (signature !== undefined) lane.open({ type: "reasoning", hidden: true, unknownMembers: redactedMembers() });
   return { delta: () => false, stop: () => lane.end(signature) };
 }
 
 /** Input comes in pieces. Where none came, it is what the block began with, as servers send it that do not stream it. */
-function readToolUse(start: JsonObject, lane: Lane, { callId, keep, texts }: AnswerContext): BlockReader | undefined {
+function readToolUse(
+  start: JsonObject,
+  lane: BlockSequence,
+  { callId, keep, texts }: BlockContext,
+): BlockReader | undefined {
   const { id, name, input } = start;
   if (typeof name !== "string" || name === "") return undefined;
   const whole = isObject(input) && Object.keys(input).length > 0 ? texts?.get(input) ?? writeJson(input) : "";
@@ -136,7 +140,7 @@ function readToolUse(start: JsonObject, lane: Lane, { callId, keep, texts }: Ans
 }
 
 /** A block of the protocol's own is kept whole, so it opens when it is. */
-function readForeign(start: JsonObject, lane: Lane, { keep }: AnswerContext): BlockReader {
+function readForeign(start: JsonObject, lane: BlockSequence, { keep }: BlockContext): BlockReader {
   const pieces: string[] = [];
   const block = { ...start };
   keep(writeJson(start).length);
@@ -152,7 +156,7 @@ function readForeign(start: JsonObject, lane: Lane, { keep }: AnswerContext): Bl
       const text = pieces.join("");
       if (block.type === "compaction" && text !== "") block.content = text;
       else if (text.trim() !== "") block.input = parseInput(text) ?? { _raw: text };
-      lane.open({ type: "foreign", from: "messages", value: block });
+      lane.open({ type: "vendor_specific", from: "messages", value: block });
       lane.end();
     },
   };

@@ -1,5 +1,5 @@
 /** Reads whole answers: as the stream that they would have been, so that both say the same. */
-import { Folder } from "../canonical/fold.ts";
+import { ReplyAggregator } from "../canonical/fold.ts";
 import type { Reply } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
@@ -14,7 +14,7 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     throw new GatewayError("upstream", "Cannot read the upstream's answer: it has no content");
   }
   const machine = eventReader(origin);
-  const folder = new Folder();
+  const folder = new ReplyAggregator();
   for (const said of streamOf(body, body.content)) folder.pushAll(machine.push(said));
   folder.pushAll(machine.end());
   return folder.end();

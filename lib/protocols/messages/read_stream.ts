@@ -1,6 +1,6 @@
 /** Reads streamed answers. */
-import { Lanes } from "../canonical/lanes.ts";
-import type { Event, FinishReason, Machine } from "../canonical/types.ts";
+import { BlockSerializer } from "../canonical/lanes.ts";
+import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError, toGatewayError } from "../../errors.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
 import type { Frame } from "../codec.ts";
@@ -8,8 +8,8 @@ import { alikeParser } from "../alike.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { alikeDeltas } from "./alike_deltas.ts";
-import { type AnswerContext, type BlockReader, readBlock } from "./read_block.ts";
+import { messagesTemplateRule } from "./alike_deltas.ts";
+import { type BlockContext, type BlockReader, readBlock } from "./read_block.ts";
 import { errorOf } from "./read_error.ts";
 import { usageReader } from "./read_usage.ts";
 
@@ -32,9 +32,9 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map<string, FinishReason>
 const STOP_MEMBERS = ["stop_reason", "stop_sequence", "stop_details"] as const;
 
 /** Reads frames. Whatever comes, the events are in legal order, and the last one is a finish or an error. */
-export function reader(origin: Origin): Machine<Frame, Event> {
+export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   const machine = eventReader(origin);
-  const parse = alikeParser(tryParse, alikeDeltas);
+  const parse = alikeParser(tryParse, messagesTemplateRule);
   return {
     push(frame) {
       const { event, data } = frame;
@@ -60,8 +60,8 @@ function tryParse(data: string): Json | undefined {
 }
 
 /** Reads the protocol's events, already parsed. `undefined` stands for one that could not be. */
-export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, Event> {
-  let out: Event[] = [];
+export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | undefined, ReplyEvent> {
+  let out: ReplyEvent[] = [];
   let kept = 0;
   let blocks = 0;
   let calls = 0;
@@ -70,18 +70,18 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   let over = false;
   const stop: { [name in typeof STOP_MEMBERS[number]]?: Json | undefined } = {};
   const usage = usageReader(tier);
-  const lanes = new Lanes(emit);
+  const lanes = new BlockSerializer(emit);
   /** Blocks that are open, by the upstream's index. */
   const open = new Map<number, BlockReader>();
   let lastIndex = -1;
-  const context: AnswerContext = {
+  const context: BlockContext = {
     issuer,
     ...(texts !== undefined && { texts }),
     keep,
     callId: () => `call_${(id ?? "").replace(/[^A-Za-z0-9_-]/g, "").slice(0, 48)}_${blocks}`,
   };
 
-  function emit(event: Event): void {
+  function emit(event: ReplyEvent): void {
     if (event.type === "open" && event.block.type === "tool_call") calls++;
     out.push(event);
   }
@@ -112,7 +112,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     stopBlock(index);
     lastIndex = index;
     if (++blocks > MOST_BLOCKS) throw broken("it has too many blocks").with({ fault: "oversized" });
-    const lane = lanes.enter();
+    const lane = lanes.addSequence();
     const block = isObject(value) ? readBlock(value, lane, context) : undefined;
     // What is said in a block that cannot be used is not taken for another block's.
     open.set(index, block ?? { delta: () => true, stop: () => lane.end() });
@@ -149,7 +149,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
     const { stop_reason, stop_sequence, stop_details } = stop;
     const explanation = isObject(stop_details) ? stop_details.explanation : undefined;
     if (stop_reason === "refusal" && typeof explanation === "string" && explanation !== "") {
-      const lane = lanes.enter();
+      const lane = lanes.addSequence();
       lane.open({ type: "refusal" });
       lane.delta(explanation);
       lane.end();
@@ -192,7 +192,7 @@ export function eventReader({ issuer, texts, tier }: Origin): Machine<Json | und
   }
 
   /** Runs a step; whatever goes wrong in it is the last thing to be said. */
-  function run(step: (body: Json | undefined) => void, body?: Json): Event[] {
+  function run(step: (body: Json | undefined) => void, body?: Json): ReplyEvent[] {
     try {
       if (!over) step(body);
       if (kept + lanes.waiting > MOST_KEPT) throw broken("it is too long");

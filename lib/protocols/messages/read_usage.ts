@@ -1,5 +1,5 @@
 /** Reads token counts. */
-import { PLAIN_TIERS, type Usage, type UsageClass } from "../canonical/types.ts";
+import { PLAIN_TIERS, type TokenUsage, type UsageClass } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
 import { spelledCountOf } from "../members.ts";
@@ -11,14 +11,14 @@ export interface UsageReader {
   /** Takes the counts so far: they are of the whole answer, so they replace what was known. */
   update(usage: Json | undefined): void;
   /** What is known of the input. */
-  input(): Usage;
+  input(): TokenUsage;
   /** What is known of the whole answer. */
-  total(): Usage;
+  total(): TokenUsage;
 }
 
-type Input = Pick<Usage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
+type Input = Pick<TokenUsage, "prompt" | "input_cache_read" | "input_cache_write_5m" | "input_cache_write_1h">;
 
-const NOTHING: Usage = {};
+const NOTHING: TokenUsage = {};
 
 /**
  * Counts of one answer, whatever order they come in.
@@ -26,7 +26,7 @@ const NOTHING: Usage = {};
  */
 export function usageReader(asked?: string): UsageReader {
   let input: Input = {};
-  let output: Pick<Usage, "completion" | "reasoning"> = {};
+  let output: Pick<TokenUsage, "completion" | "reasoning"> = {};
   let compaction = NOTHING;
   let tier: string | undefined;
   let hostedCalls: Record<string, number> | undefined;
@@ -128,7 +128,7 @@ function readWrites(usage: JsonObject, before: Input): Input {
   return { input_cache_write_5m: total - kept, input_cache_write_1h: kept };
 }
 
-function readOutput(usage: JsonObject): Pick<Usage, "completion" | "reasoning"> {
+function readOutput(usage: JsonObject): Pick<TokenUsage, "completion" | "reasoning"> {
   const completion = spelledCountOf(usage.output_tokens);
   const details = isObject(usage.output_tokens_details) ? usage.output_tokens_details : {};
   const reasoning = spelledCountOf(details.thinking_tokens);
@@ -136,7 +136,7 @@ function readOutput(usage: JsonObject): Pick<Usage, "completion" | "reasoning"> 
 }
 
 /** Reasoning is part of the completion. */
-function clampReasoning(usage: Usage): Usage {
+function clampReasoning(usage: TokenUsage): TokenUsage {
   const { completion, reasoning } = usage;
   return completion === undefined || reasoning === undefined || reasoning <= completion
     ? usage
@@ -144,15 +144,15 @@ function clampReasoning(usage: Usage): Usage {
 }
 
 /** Rounds in which the vendor made the conversation shorter are billed, and not in the sums. */
-function readCompaction(iterations: Json | undefined): Usage {
+function readCompaction(iterations: Json | undefined): TokenUsage {
   if (!Array.isArray(iterations)) return NOTHING;
   return iterations.filter(isObject).filter(({ type }) => type === "compaction")
-    .reduce((usage: Usage, round) => add(usage, { ...readInput(round, {}), ...readOutput(round) }), {});
+    .reduce((usage: TokenUsage, round) => add(usage, { ...readInput(round, {}), ...readOutput(round) }), {});
 }
 
-function add(first: Usage, second: Usage): Usage {
+function add(first: TokenUsage, second: TokenUsage): TokenUsage {
   if (second === NOTHING) return first;
-  const result: Usage = { ...first };
+  const result: TokenUsage = { ...first };
   for (const [name, value] of Object.entries(second) as [UsageClass, number][]) {
     result[name] = (result[name] ?? 0) + value;
   }

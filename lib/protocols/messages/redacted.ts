@@ -1,6 +1,6 @@
 /** Reasoning that the vendor encrypted as a whole has a block type of its own in this protocol. */
 import { readSignature } from "../canonical/signature.ts";
-import type { BlockOf, Rest, Signature } from "../canonical/types.ts";
+import type { ContentBlockOf, Signature, UnknownMembers } from "../canonical/types.ts";
 
 const TYPE = "redacted_thinking";
 
@@ -14,7 +14,7 @@ const NATIVE = "anthropic";
 const SIGNATURE_ID = "redacted";
 
 /** Reads the data of a `redacted_thinking` block: hidden reasoning whose `rest` names the type. */
-export function readRedacted(data: string): BlockOf<"reasoning"> {
+export function readRedacted(data: string): ContentBlockOf<"reasoning"> {
   const signature = readSignature(data, NATIVE);
   return {
     type: "reasoning",
@@ -22,7 +22,7 @@ export function readRedacted(data: string): BlockOf<"reasoning"> {
     hidden: true,
     // In an envelope there may be another vendor's signature, which has an id of its own.
     signature: signature.issuer === NATIVE ? { ...signature, id: SIGNATURE_ID } : signature,
-    rest: redactedRest(),
+    unknownMembers: redactedMembers(),
   };
 }
 
@@ -37,7 +37,7 @@ export function isRedactedSignature({ id }: Signature): boolean {
 }
 
 /** What marks reasoning as `redacted_thinking`. */
-export function redactedRest(): Rest {
+export function redactedMembers(): UnknownMembers {
   return { from: "messages", members: { type: TYPE } };
 }
 
@@ -45,7 +45,10 @@ export function redactedRest(): Rest {
  * True for reasoning that goes out as `redacted_thinking`: it came as such, or in another protocol, which keeps no more of
  * it than the vendor's own signature with its id.
  */
-export function isRedacted({ rest }: { rest?: Rest }, signature: Signature | undefined): boolean {
-  if (rest?.from === "messages" && rest.members.type === TYPE) return true;
+export function isRedacted(
+  { unknownMembers }: { unknownMembers?: UnknownMembers },
+  signature: Signature | undefined,
+): boolean {
+  if (unknownMembers?.from === "messages" && unknownMembers.members.type === TYPE) return true;
   return signature?.issuer === NATIVE && isRedactedSignature(signature);
 }

@@ -5,7 +5,7 @@
 import type { Frame } from "../codec.ts";
 import { findInFrame } from "../long_frame.ts";
 import { type Relay, withModel } from "../relay.ts";
-import { writer } from "./stream.ts";
+import { streamWriter } from "./stream.ts";
 
 const START = "message_start";
 const STOP: Frame = { event: "message_stop", data: '{"type":"message_stop"}' };
@@ -27,7 +27,7 @@ export const messagesRelay: Relay = {
         return [{ ...named, data: withModel(frame, ["message", "model"], echo.model) }];
       },
       end: () => stopped ? [] : [STOP],
-      fail: (error) => writer(echo).push({ type: "error", error }),
+      fail: (error) => streamWriter(echo).push({ type: "error", error }),
     };
   },
 };

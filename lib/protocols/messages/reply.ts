@@ -1,6 +1,6 @@
 /** Writes whole answers. */
 import { writeSignature } from "../canonical/signature.ts";
-import type { Block, BlockOf, FinishReason, Reply } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, FinishReason, Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { isRedacted } from "./redacted.ts";
@@ -50,7 +50,7 @@ export function omitsThinking({ prompt }: Echo): boolean {
 }
 
 /** A block, if it says anything: empty blocks would be sent back by the client and refused by the vendor. */
-function writeBlock(block: Block, omitted: boolean): JsonObject | undefined {
+function writeBlock(block: ContentBlock, omitted: boolean): JsonObject | undefined {
   switch (block.type) {
     case "text":
       return writeText(block);
@@ -60,7 +60,7 @@ function writeBlock(block: Block, omitted: boolean): JsonObject | undefined {
       return writeReasoning(block, omitted);
     case "tool_call":
       return { type: "tool_use", id: block.id, name: block.name, input: writeInput(block) };
-    case "foreign":
+    case "vendor_specific":
       return block.from === "messages" ? block.value : undefined;
     default:
       return undefined;
@@ -68,13 +68,13 @@ function writeBlock(block: Block, omitted: boolean): JsonObject | undefined {
 }
 
 /** Citations are the vendor's own objects: those of another protocol have no form here. */
-function writeText({ text, citations = [] }: BlockOf<"text">): JsonObject | undefined {
+function writeText({ text, citations = [] }: ContentBlockOf<"text">): JsonObject | undefined {
   const own = citations.filter(({ from }) => from === "messages").map(({ value }) => value);
   if (text === "" && own.length === 0) return undefined;
   return own.length === 0 ? { type: "text", text } : { type: "text", text, citations: own };
 }
 
-function writeReasoning(block: BlockOf<"reasoning">, omitted: boolean): JsonObject | undefined {
+function writeReasoning(block: ContentBlockOf<"reasoning">, omitted: boolean): JsonObject | undefined {
   const signature = block.signature === undefined ? "" : writeSignature(block.signature, "anthropic");
   if (isRedacted(block, block.signature)) {
     return signature === "" ? undefined : { type: "redacted_thinking", data: signature };

@@ -1,6 +1,6 @@
 /** Writes streamed answers. */
 import { writeSignature } from "../canonical/signature.ts";
-import type { Event, Machine, OpenBlock, Signature, Usage } from "../canonical/types.ts";
+import type { Machine, OpenBlock, ReplyEvent, Signature, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo, Frame } from "../codec.ts";
@@ -19,7 +19,7 @@ const PING = frame("ping", {});
  * Writes an answer as the protocol's events. Text and thinking blocks begin with their first content, so that no empty
  * block goes out and indices have no gap.
  */
-export function writer(echo: Echo): Machine<Event, Frame> {
+export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
   const omitted = omitsThinking(echo);
   let over = false;
   let refused = false;
@@ -43,7 +43,7 @@ export function writer(echo: Echo): Machine<Event, Frame> {
     block = opened;
     started = false;
     hasInput = false;
-    if (opened.type === "foreign") return opened.from === "messages" ? start(opened.value) : [];
+    if (opened.type === "vendor_specific") return opened.from === "messages" ? start(opened.value) : [];
     if (opened.type !== "tool_call") return [];
     const { id, name, custom } = opened;
     return [...start({ type: "tool_use", id, name, input: {} }), input(custom === true ? CUSTOM_HEAD : "")];
@@ -138,7 +138,7 @@ export function writer(echo: Echo): Machine<Event, Frame> {
 }
 
 /** The message as it begins. SDKs fail without a usage object, so it is there even when nothing is known yet. */
-function writeStart(echo: Echo, usage: Usage = {}): JsonObject {
+function writeStart(echo: Echo, usage: TokenUsage = {}): JsonObject {
   return { ...writeHead(echo), content: [], stop_reason: null, stop_sequence: null, usage: writeStartUsage(usage) };
 }
 

@@ -1,5 +1,5 @@
 /** Tool input is an object in this protocol, and JSON text in the canonical form. */
-import type { BlockOf } from "../canonical/types.ts";
+import type { ContentBlockOf } from "../canonical/types.ts";
 import { isObject, type Json, JsonError, type JsonObject, parseJson } from "../../json/json.ts";
 import { writeSteps } from "../../json/steps.ts";
 import type { Texts } from "../codec.ts";
@@ -8,7 +8,7 @@ import type { Texts } from "../codec.ts";
  * A call's arguments as the object they are. No text at all is no argument; text that is no object, such as arguments
  * that were cut off, goes under `_raw`.
  */
-export function writeInput(call: BlockOf<"tool_call">): JsonObject {
+export function writeInput(call: ContentBlockOf<"tool_call">): JsonObject {
   if (call.custom === true) return { input: call.arguments };
   if (call.arguments.trim() === "") return {};
   const input = call.input === undefined ? parseInput(call.arguments) : call.input;

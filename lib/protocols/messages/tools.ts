@@ -3,12 +3,20 @@ import type { Tool, ToolChoice } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import { booleanOf, stringOf } from "../members.ts";
-import { defined, readArray, readCache, readObject, readRest, readString, type Tally } from "./members.ts";
+import {
+  readArray,
+  readCache,
+  type ReadContext,
+  readObject,
+  readString,
+  readUnknownMembers,
+  withoutUndefined,
+} from "./members.ts";
 
 const TOOL = new Set(["type", "name", "description", "input_schema", "strict", "cache_control"]);
 
 /** Reads the tools. A tool with a type other than `custom` is the vendor's own and kept whole. */
-export function readTools(value: Json | undefined, tally: Tally): Tool[] {
+export function readTools(value: Json | undefined, tally: ReadContext): Tool[] {
   if (value === undefined || value === null) return [];
   return readArray(value, "tools").map((item, index) => {
     const path = `tools[${index}]`;
@@ -17,14 +25,14 @@ export function readTools(value: Json | undefined, tally: Tally): Tool[] {
     if (typeof tool.type === "string" && tool.type !== "custom") {
       return { type: "hosted", from: "messages", value: tool };
     }
-    return defined({
+    return withoutUndefined({
       type: "function",
       name: readString(tool.name, `${path}.name`),
       description: stringOf(tool.description),
       parameters: readObject(tool.input_schema, `${path}.input_schema`),
       strict: booleanOf(tool.strict),
       cache,
-      rest: readRest(tool, TOOL),
+      unknownMembers: readUnknownMembers(tool, TOOL),
     });
   });
 }
@@ -33,7 +41,10 @@ export function readTools(value: Json | undefined, tally: Tally): Tool[] {
 export function readToolChoice(value: Json | undefined): { toolChoice?: ToolChoice; parallelToolCalls?: boolean } {
   if (!isObject(value)) return {};
   const single = booleanOf(value.disable_parallel_tool_use);
-  return defined({ toolChoice: readChoice(value), parallelToolCalls: single === undefined ? undefined : !single });
+  return withoutUndefined({
+    toolChoice: readChoice(value),
+    parallelToolCalls: single === undefined ? undefined : !single,
+  });
 }
 
 function readChoice(value: JsonObject): ToolChoice {

@@ -3,7 +3,7 @@ import { COUNTS } from "../fields.ts";
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
 import { readReply } from "./read_reply.ts";
-import { reader } from "./read_stream.ts";
+import { streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** The messages protocol from the upstream's side. Its dialect is Anthropic's. */
@@ -25,6 +25,6 @@ export const messagesUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
-  reader,
+  reader: streamReader,
   readError,
 };

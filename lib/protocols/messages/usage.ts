@@ -1,12 +1,12 @@
 /** Writes token counts in the words of the messages protocol. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 
 /**
  * Token counts. Clients add the input classes and the output up, so these are numbers even where nothing is known; how
  * many tokens were thought is left out then.
  */
-export function writeUsage(usage: Usage): JsonObject {
+export function writeUsage(usage: TokenUsage): JsonObject {
   const short = usage.input_cache_write_5m ?? 0;
   const long = usage.input_cache_write_1h ?? 0;
   return {
@@ -24,7 +24,7 @@ export function writeUsage(usage: Usage): JsonObject {
  * Token counts before the answer begins. How cache writes divide is said only where it is known: SDKs take the later
  * counts over these, but not that division.
  */
-export function writeStartUsage(usage: Usage): JsonObject {
+export function writeStartUsage(usage: TokenUsage): JsonObject {
   const known = usage.input_cache_write_5m !== undefined || usage.input_cache_write_1h !== undefined;
   return known ? writeUsage(usage) : { ...writeUsage(usage), cache_creation: null };
 }

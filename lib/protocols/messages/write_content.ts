@@ -1,5 +1,5 @@
 /** Writes content blocks. */
-import type { Block, BlockOf, CacheMark, Rest } from "../canonical/types.ts";
+import type { CacheMark, ContentBlock, ContentBlockOf, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { isRedacted, isRedactedSignature } from "./redacted.ts";
@@ -9,13 +9,13 @@ import { mediaText, writeMedia } from "./write_media.ts";
 const NOTHING: JsonObject = {};
 
 /** Content: a string where there is nothing but text, which every server of this protocol takes; else blocks. */
-export type Content = string | JsonObject[];
+export type WrittenContent = string | JsonObject[];
 
 /**
  * Writes blocks. Those that say nothing are left out: the vendor refuses empty text.
  * @throws {GatewayError} `invalid`, for media that the protocol cannot hold
  */
-export function writeBlocks(blocks: readonly Block[]): JsonObject[] {
+export function writeBlocks(blocks: readonly ContentBlock[]): JsonObject[] {
   const [only] = blocks;
   // Most messages have one. A list that is begun empty takes room for seventeen.
   if (blocks.length === 1 && only !== undefined) {
@@ -34,7 +34,7 @@ export function writeBlocks(blocks: readonly Block[]): JsonObject[] {
  * Writes the blocks of a system message: text, and whole blocks of the protocol's own.
  * @throws {GatewayError} `invalid`, for anything else
  */
-export function writeSystemBlocks(blocks: readonly Block[]): JsonObject[] {
+export function writeSystemBlocks(blocks: readonly ContentBlock[]): JsonObject[] {
   return writeBlocks(blocks.map((block) => {
     if (block.type !== "media") return block;
     const text = mediaText(block);
@@ -44,7 +44,7 @@ export function writeSystemBlocks(blocks: readonly Block[]): JsonObject[] {
 }
 
 /** Content in its shortest form. */
-export function shorten(blocks: JsonObject[]): Content {
+export function shortestContent(blocks: JsonObject[]): WrittenContent {
   const first = blocks[0];
   if (blocks.length !== 1 || first?.type !== "text" || typeof first.text !== "string") return blocks;
   for (const name in first) if (name !== "type" && name !== "text") return blocks;
@@ -58,23 +58,23 @@ export function cacheControl(cache: CacheMark | undefined): JsonObject {
 }
 
 /** The unmodelled members of the protocol's own. */
-export function ownRest({ rest }: { rest?: Rest | undefined }): JsonObject {
-  return rest?.from === "messages" ? rest.members : NOTHING;
+export function ownUnknownMembers({ unknownMembers }: { unknownMembers?: UnknownMembers | undefined }): JsonObject {
+  return unknownMembers?.from === "messages" ? unknownMembers.members : NOTHING;
 }
 
-function writeBlock(block: Block): JsonObject | undefined {
+function writeBlock(block: ContentBlock): JsonObject | undefined {
   switch (block.type) {
     case "text":
       return writeText(block);
     case "refusal":
       return writeText({ ...block, type: "text" });
     case "media":
-      return { ...ownRest(block), ...writeMedia(block), ...cacheControl(block.cache) };
+      return { ...ownUnknownMembers(block), ...writeMedia(block), ...cacheControl(block.cache) };
     case "reasoning":
       return writeReasoning(block);
     case "tool_call":
       return {
-        ...ownRest(block),
+        ...ownUnknownMembers(block),
         type: "tool_use",
         id: block.id,
         name: block.name,
@@ -83,19 +83,21 @@ function writeBlock(block: Block): JsonObject | undefined {
       };
     case "tool_result":
       return writeResult(block);
-    case "foreign":
+    case "vendor_specific":
       return block.from === "messages" ? block.value : undefined;
   }
 }
 
-function writeText(block: BlockOf<"text">): JsonObject | undefined {
+function writeText(block: ContentBlockOf<"text">): JsonObject | undefined {
   if (block.text === "") return undefined;
   const { text, citations, cache } = block;
   // Most texts are nothing else.
-  if (block.rest === undefined && citations === undefined && cache === undefined) return { type: "text", text };
+  if (block.unknownMembers === undefined && citations === undefined && cache === undefined) {
+    return { type: "text", text };
+  }
   const own = (citations ?? []).filter(({ from }) => from === "messages").map(({ value }) => value);
   return {
-    ...ownRest(block),
+    ...ownUnknownMembers(block),
     type: "text",
     text,
     ...(own.length > 0 && { citations: own }),
@@ -104,22 +106,22 @@ function writeText(block: BlockOf<"text">): JsonObject | undefined {
 }
 
 /** Reasoning has no cache mark of its own in this protocol. Text that nobody signed has an empty signature. */
-function writeReasoning(block: BlockOf<"reasoning">): JsonObject | undefined {
+function writeReasoning(block: ContentBlockOf<"reasoning">): JsonObject | undefined {
   const { text, signature } = block;
   if (text === "" && signature === undefined) return undefined;
   if (signature !== undefined && (isRedacted(block, signature) || isRedactedSignature(signature))) {
     return { type: "redacted_thinking", data: signature.value };
   }
-  return { ...ownRest(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };
+  return { ...ownUnknownMembers(block), type: "thinking", thinking: text, signature: signature?.value ?? "" };
 }
 
-function writeResult(block: BlockOf<"tool_result">): JsonObject {
+function writeResult(block: ContentBlockOf<"tool_result">): JsonObject {
   const content = writeBlocks(block.blocks);
   return {
-    ...ownRest(block),
+    ...ownUnknownMembers(block),
     type: "tool_result",
     tool_use_id: block.callId,
-    ...(content.length > 0 && { content: shorten(content) }),
+    ...(content.length > 0 && { content: shortestContent(content) }),
     ...(block.isError !== undefined && { is_error: block.isError }),
     ...cacheControl(block.cache),
   };

@@ -1,6 +1,6 @@
 /** Writes pictures and files as the blocks this protocol has for them. */
 import { modalityOf, normalizeMediaType } from "../canonical/media.ts";
-import type { BlockOf, Media } from "../canonical/types.ts";
+import type { ContentBlockOf, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 
@@ -26,12 +26,12 @@ const BEGINNINGS: readonly [beginning: RegExp, type: string][] = [
  * Writes media as an image or a document.
  * @throws {GatewayError} `invalid`, for types that the protocol cannot hold
  */
-export function writeMedia({ media, name }: BlockOf<"media">): JsonObject {
+export function writeMedia({ media, name }: ContentBlockOf<"media">): JsonObject {
   return media.kind === "url" ? writeUrl(media, name) : writeBytes(media, name);
 }
 
 /** The text of a file that is text; undefined for every other. @throws {GatewayError} `invalid`, where it is not UTF-8 */
-export function mediaText({ media }: BlockOf<"media">): string | undefined {
+export function mediaText({ media }: ContentBlockOf<"media">): string | undefined {
   return media.kind === "bytes" && TEXT_TYPE.test(media.mediaType) ? decodeText(media) : undefined;
 }
 

@@ -2,13 +2,19 @@
 import type { Message, Prompt } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { type Content, ownRest, shorten, writeBlocks, writeSystemBlocks } from "./write_content.ts";
+import {
+  ownUnknownMembers,
+  shortestContent,
+  writeBlocks,
+  writeSystemBlocks,
+  type WrittenContent,
+} from "./write_content.ts";
 
 /** A turn while it is composed. */
 interface Turn {
   role: Message["role"];
   content: JsonObject[];
-  rest: JsonObject;
+  unknownMembers: JsonObject;
 }
 
 /**
@@ -20,21 +26,21 @@ interface Turn {
 export function writeMessages(
   prompt: Prompt,
   { target, lines }: { target: WriteTarget; lines: readonly string[] },
-): { system?: Content; messages: JsonObject[] } {
+): { system?: WrittenContent; messages: JsonObject[] } {
   const first = prompt.messages.findIndex(({ role }) => role !== "system");
   const leading = first < 0 ? prompt.messages.length : first;
   const system = prompt.messages.slice(0, leading).flatMap(({ blocks }) => writeSystemBlocks(blocks));
   system.push(...lines.map((text) => ({ type: "text", text })));
   const turns = joinTurns(prompt.messages.slice(leading), target.row.features?.system_messages === true);
   return {
-    ...(system.length > 0 && { system: shorten(system) }),
+    ...(system.length > 0 && { system: shortestContent(system) }),
     messages: turns.map(writeJoined),
   };
 }
 
-function writeJoined({ role, content, rest }: Turn): JsonObject {
-  const written = { role, content: shorten(content) };
-  return Object.keys(rest).length === 0 ? written : { ...rest, ...written };
+function writeJoined({ role, content, unknownMembers }: Turn): JsonObject {
+  const written = { role, content: shortestContent(content) };
+  return Object.keys(unknownMembers).length === 0 ? written : { ...unknownMembers, ...written };
 }
 
 /** Turns that alternate. What the model takes as a system message it takes after a user's turn only. */
@@ -52,11 +58,11 @@ function joinTurns(messages: readonly Message[], takesSystem: boolean): Turn[] {
   return turns;
 }
 
-function writeTurn({ role, blocks, rest }: Message): Turn {
+function writeTurn({ role, blocks, unknownMembers }: Message): Turn {
   return {
     role,
     content: role === "system" ? writeSystemBlocks(blocks) : writeBlocks(blocks),
-    rest: ownRest({ rest }),
+    unknownMembers: ownUnknownMembers({ unknownMembers }),
   };
 }
 
@@ -67,7 +73,7 @@ function asUser({ content }: Turn): Turn {
     content: content.map((block) =>
       typeof block.text === "string" ? { ...block, text: `<system>\n${block.text}\n</system>` } : block
     ),
-    rest: {},
+    unknownMembers: {},
   };
 }
 
@@ -78,6 +84,6 @@ function join(first: Turn, second: Turn): Turn {
   return {
     role: first.role,
     content: [...content.filter(isResult), ...content.filter((block) => !isResult(block))],
-    rest: { ...first.rest, ...second.rest },
+    unknownMembers: { ...first.unknownMembers, ...second.unknownMembers },
   };
 }

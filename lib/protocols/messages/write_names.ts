@@ -34,6 +34,6 @@ const NAMES: Readonly<Record<Protocol, Readonly<Record<Thing, string>>>> = {
 };
 
 /** The name of a thing in a client's protocol. */
-export function nameOf(thing: Thing, protocol: Protocol): string {
+export function parameterName(thing: Thing, protocol: Protocol): string {
   return NAMES[protocol][thing];
 }

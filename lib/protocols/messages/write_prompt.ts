@@ -5,7 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject, writeJson } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { writeMessages } from "./write_messages.ts";
-import { nameOf } from "./write_names.ts";
+import { parameterName } from "./write_names.ts";
 import { writeSampling, writeStop } from "./write_sampling.ts";
 import { isThinking, writeThinking } from "./write_thinking.ts";
 import { enforcesSchemas, writeTools } from "./write_tools.ts";
@@ -22,7 +22,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
       param: "n",
     });
   }
-  const own = prompt.rest?.from === "messages" ? prompt.rest.members : {};
+  const own = prompt.unknownMembers?.from === "messages" ? prompt.unknownMembers.members : {};
   const most = target.row.top_provider.max_completion_tokens;
   const maxTokens = Math.min(prompt.maxTokens ?? defaultMaxTokens(target.row), most);
   const { thinking, effort } = writeThinking(prompt, { target, maxTokens });
@@ -67,7 +67,7 @@ function writeFormat(prompt: Prompt, target: WriteTarget): { format?: JsonObject
       return { lines: ["Answer with one JSON object and nothing else."] };
     case "json_schema": {
       if (!enforcesSchemas(target)) {
-        target.dropped.add(nameOf("format", protocol));
+        target.dropped.add(parameterName("format", protocol));
         return { lines: [schemaLine(format)] };
       }
       // The protocol has no other place for what the client says about the answer as a whole.

@@ -2,7 +2,7 @@
 import type { Prompt, Sampling } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { nameOf } from "./write_names.ts";
+import { parameterName } from "./write_names.ts";
 
 /** The protocol's highest temperature. Scaling would change what 1 means, so higher ones become this one. */
 const HOTTEST = 1;
@@ -16,7 +16,9 @@ export function writeSampling(
   { target, thinking }: { target: WriteTarget; thinking: boolean },
 ): JsonObject {
   const { row, dropped } = target;
-  for (const name of unknownNames(sampling)) dropped.add(name === "logprobs" ? nameOf("logprobs", protocol) : name);
+  for (const name of unknownNames(sampling)) {
+    dropped.add(name === "logprobs" ? parameterName("logprobs", protocol) : name);
+  }
   const members: JsonObject = {};
 
   function write(name: string, value: number | undefined): void {
@@ -42,7 +44,7 @@ export function writeSampling(
 /** Writes the stop sequences. Those of nothing but white space have no effect at the vendor, which refuses them. */
 export function writeStop({ stop, protocol }: Prompt, { row, dropped }: WriteTarget): JsonObject {
   const usable = row.supported_parameters.includes("stop") ? stop.filter((text) => text.trim() !== "") : [];
-  if (usable.length < stop.length) dropped.add(nameOf("stop", protocol));
+  if (usable.length < stop.length) dropped.add(parameterName("stop", protocol));
   return usable.length === 0 ? {} : { stop_sequences: usable };
 }
 

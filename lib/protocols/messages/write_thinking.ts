@@ -2,7 +2,7 @@
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { nameOf } from "./write_names.ts";
+import { parameterName } from "./write_names.ts";
 
 /** The least budget of thinking tokens the vendor takes. */
 const LEAST_BUDGET = 1024;
@@ -22,7 +22,7 @@ const SHARES: Readonly<Record<Effort, number>> = {
 };
 
 /** `thinking` and `output_config.effort`, each absent where there is nothing to say. */
-export interface Thinking {
+export interface WrittenThinking {
   thinking?: JsonObject;
   effort?: Effort;
 }
@@ -40,7 +40,7 @@ export function isThinking(thinking: JsonObject | undefined): boolean {
 }
 
 /** Writes what the client asked about reasoning. What the model cannot do about it is named as dropped. */
-export function writeThinking(prompt: Prompt, limits: ThinkingLimits): Thinking {
+export function writeThinking(prompt: Prompt, limits: ThinkingLimits): WrittenThinking {
   if (prompt.reasoning === undefined || limits.target.row.reasoning === undefined) return {};
   return prompt.protocol === "messages"
     ? writeOwn(prompt.reasoning, { ...limits, prompt })
@@ -50,9 +50,11 @@ export function writeThinking(prompt: Prompt, limits: ThinkingLimits): Thinking 
 type Context = ThinkingLimits & { prompt: Prompt };
 
 /** In this protocol the client says itself how the model is to think. */
-function writeOwn(reasoning: Reasoning, context: Context): Thinking {
+function writeOwn(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, display, effort } = reasoning;
-  const { type, display: otherDisplay, ...others } = reasoning.rest?.from === "messages" ? reasoning.rest.members : {};
+  const { type, display: otherDisplay, ...others } = reasoning.unknownMembers?.from === "messages"
+    ? reasoning.unknownMembers.members
+    : {};
   const shown = display === "full" ? "summarized" : display ?? otherDisplay;
   const members = { ...others, ...(shown !== undefined && { display: shown }) };
   const depth = effort === undefined ? {} : writeEffort(effort, context);
@@ -69,14 +71,14 @@ function writeOwn(reasoning: Reasoning, context: Context): Thinking {
 }
 
 /** In the other protocols the client says only how deep; the way there depends on the model. */
-function writeAsked(reasoning: Reasoning, context: Context): Thinking {
+function writeAsked(reasoning: Reasoning, context: Context): WrittenThinking {
   const { mode, effort, budgetTokens, display } = reasoning;
   const adaptive = context.target.row.reasoning?.modes.includes("adaptive") === true;
   if (mode === "off" || effort === "none") return switchOff(context);
   if (budgetTokens !== undefined && context.target.row.reasoning?.modes.includes("manual") === true) {
     return budget(budgetTokens, context);
   }
-  if (budgetTokens !== undefined) context.target.dropped.add(nameOf("budget", context.prompt.protocol));
+  if (budgetTokens !== undefined) context.target.dropped.add(parameterName("budget", context.prompt.protocol));
   const wanted = mode !== undefined || effort !== undefined;
   // A summary asked for and nothing else still asks for something to summarize.
   if (!wanted && (!adaptive || display === undefined || display === "omitted")) return {};
@@ -94,10 +96,10 @@ function showsReasoning({ protocol, reasoning }: Prompt): boolean {
 }
 
 /** Switches thinking off. A model that cannot is asked for as little as it can. */
-function switchOff(context: Context, members: JsonObject = {}): Thinking {
+function switchOff(context: Context, members: JsonObject = {}): WrittenThinking {
   const { row, dropped } = context.target;
   if (row.reasoning?.mandatory !== true) return { thinking: { ...members, type: "disabled" } };
-  dropped.add(nameOf("thinking", context.prompt.protocol));
+  dropped.add(parameterName("thinking", context.prompt.protocol));
   const effort = nearest("low", row.reasoning.efforts);
   return effort === undefined ? {} : { effort };
 }
@@ -109,21 +111,21 @@ function switchOff(context: Context, members: JsonObject = {}): Thinking {
 function budget(
   tokens: number,
   { target, prompt, maxTokens, share, members = {} }: Context & { share?: boolean; members?: JsonObject },
-): Thinking {
+): WrittenThinking {
   const { dropped } = target;
   if (maxTokens <= LEAST_BUDGET) {
     const byEffort = share === true && prompt.reasoning?.effort !== undefined;
-    dropped.add(nameOf(byEffort ? "effort" : "thinking", prompt.protocol));
+    dropped.add(parameterName(byEffort ? "effort" : "thinking", prompt.protocol));
     return {};
   }
   const fitted = Math.min(Math.max(Math.floor(tokens), LEAST_BUDGET), maxTokens - 1);
-  if (share !== true && fitted !== tokens) dropped.add(nameOf("budget", prompt.protocol));
+  if (share !== true && fitted !== tokens) dropped.add(parameterName("budget", prompt.protocol));
   return { thinking: { ...members, type: "enabled", budget_tokens: fitted } };
 }
 
-function writeEffort(effort: Effort, { target, prompt }: Context): Thinking {
+function writeEffort(effort: Effort, { target, prompt }: Context): WrittenThinking {
   const supported = nearest(effort, target.row.reasoning?.efforts ?? []);
-  if (supported !== effort) target.dropped.add(nameOf("effort", prompt.protocol));
+  if (supported !== effort) target.dropped.add(parameterName("effort", prompt.protocol));
   return supported === undefined ? {} : { effort: supported };
 }
 

@@ -5,7 +5,7 @@ import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 import { cacheControl } from "./write_content.ts";
-import { nameOf } from "./write_names.ts";
+import { parameterName } from "./write_names.ts";
 
 /** What a tool without parameters takes. */
 const NOTHING: JsonObject = { type: "object", properties: {} };
@@ -26,10 +26,10 @@ export function writeTools(prompt: Prompt, target: WriteTarget): JsonObject {
 
 function writeTool(tool: Tool, { prompt, target }: { prompt: Prompt; target: WriteTarget }): JsonObject | undefined {
   if (tool.type === "hosted") return tool.from === "messages" ? tool.value : undefined;
-  const own = tool.rest?.from === "messages" ? tool.rest.members : {};
+  const own = tool.unknownMembers?.from === "messages" ? tool.unknownMembers.members : {};
   const wanted = tool.type === "function" && tool.strict === true;
   const strict = wanted && enforcesSchemas(target);
-  if (wanted && !strict) target.dropped.add(nameOf("strict", prompt.protocol));
+  if (wanted && !strict) target.dropped.add(parameterName("strict", prompt.protocol));
   const schema = tool.type === "custom" ? TEXT : tool.parameters ?? NOTHING;
   return {
     ...own,
@@ -64,7 +64,7 @@ function writeChoice(choice: Prompt["toolChoice"]): JsonObject | undefined {
       return { type: "tool", name: choice.name };
     case "allowed":
       return { type: choice.mode === "required" ? "any" : "auto" };
-    case "foreign":
+    case "vendor_specific":
       throw new GatewayError("invalid", "Cannot use this tool_choice with this model", { param: "tool_choice" });
   }
 }

@@ -1,17 +1,17 @@
 /** Servers that follow OpenAI's older words: nearly everybody else. */
-import type { Dropped } from "../canonical/dropped.ts";
+import type { UnsupportedParameters } from "../canonical/dropped.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
-import { mapMessages, type Mend, omit, rename } from "./mend.ts";
+import { mapMessages, omit, type Quirk, rename } from "./mend.ts";
 
 /** What all OpenAI-compatible servers have in common. Other mends build on it. */
-export const compatible: Mend = {
+export const compatible: Quirk = {
   // Free-form tools exist nowhere else.
   dialect: { customTools: false },
   body: (body, _prompt, dropped) => compatibleBody(body, dropped),
 };
 
 /** Words that came after the servers were written, put back into the older ones. */
-export function compatibleBody(body: JsonObject, dropped: Dropped): JsonObject {
+export function compatibleBody(body: JsonObject, dropped: UnsupportedParameters): JsonObject {
   // The newer word takes the place of the older one.
   const { safety_identifier: id, user } = body;
   if (typeof id === "string" && typeof user === "string" && id !== user) dropped.add("user");

@@ -1,10 +1,10 @@
 /** GLM, by Z.ai. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Mend } from "./mend.ts";
-import { switchThinking } from "./thinking.ts";
+import type { Quirk } from "./mend.ts";
+import { writeThinkingSwitch } from "./thinking.ts";
 
 /** GLM has one switch for thinking. */
-export const glm: Mend = {
+export const glm: Quirk = {
   dialect: compatible.dialect,
-  body: (body, prompt, dropped) => switchThinking(compatibleBody(body, dropped), prompt.reasoning),
+  body: (body, prompt, dropped) => writeThinkingSwitch(compatibleBody(body, dropped), prompt.reasoning),
 };

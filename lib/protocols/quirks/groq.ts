@@ -1,10 +1,10 @@
 /** Groq. Its answers have `reasoning`, and usage in `x_groq` too; both are read everywhere. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Mend } from "./mend.ts";
+import type { Quirk } from "./mend.ts";
 import { wantsThinking } from "./thinking.ts";
 
 /** By default some of its models think aloud inside `<think>` tags in their text. */
-export const groq: Mend = {
+export const groq: Quirk = {
   dialect: compatible.dialect,
   body(body, prompt, dropped) {
     const wanted = typeof body.reasoning_effort === "string" && wantsThinking(prompt.reasoning) === true;

@@ -1,10 +1,11 @@
 /** Kimi, by Moonshot. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import type { Mend } from "./mend.ts";
-import { returnReasoning, switchThinking } from "./thinking.ts";
+import type { Quirk } from "./mend.ts";
+import { restoreReasoningContent, writeThinkingSwitch } from "./thinking.ts";
 
 /** Kimi wants its reasoning back with tool calls, as DeepSeek does, and has the same switch. */
-export const kimi: Mend = {
+export const kimi: Quirk = {
   dialect: { ...compatible.dialect, unsignedReasoning: true },
-  body: (body, prompt, dropped) => switchThinking(returnReasoning(compatibleBody(body, dropped)), prompt.reasoning),
+  body: (body, prompt, dropped) =>
+    writeThinkingSwitch(restoreReasoningContent(compatibleBody(body, dropped)), prompt.reasoning),
 };

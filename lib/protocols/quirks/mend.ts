@@ -1,12 +1,12 @@
 /** What one vendor says differently from OpenAI, whose words a chat request is written in. */
-import type { Dropped } from "../canonical/dropped.ts";
+import type { UnsupportedParameters } from "../canonical/dropped.ts";
 import type { Prompt } from "../canonical/types.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import type { Frame } from "../codec.ts";
 import type { Dialect, UpstreamProtocol } from "../upstream_codec.ts";
 
 /** The differences of one vendor. Pure. */
-export interface Mend {
+export interface Quirk {
   /** What the vendor's dialect can say, where that differs from the protocol's own. */
   dialect?: Partial<Dialect>;
   /** Whose signatures a model of this vendor reads, where it sells the models of others. */
@@ -15,13 +15,13 @@ export interface Mend {
    * Rewords a request body: one that was written in OpenAI's words, or a client's own. What it has to leave out is named
    * in `dropped`. A member that needs no other words is given back as the same value, so that its text can stay.
    */
-  body?(body: JsonObject, prompt: Prompt, dropped: Dropped): JsonObject;
+  body?(body: JsonObject, prompt: Prompt, dropped: UnsupportedParameters): JsonObject;
   /** Rewords a frame of the answer; `undefined` leaves it out. */
   frame?(frame: Frame): Frame | undefined;
 }
 
 /** What a vendor's mend is for a protocol. Vendors differ in chat only: the others are spoken by their own vendors. */
-export function mendFor(mend: Mend, protocol: UpstreamProtocol): Mend {
+export function quirkFor(mend: Quirk, protocol: UpstreamProtocol): Quirk {
   return protocol === "chat" ? mend : {};
 }
 

@@ -1,10 +1,10 @@
 /** Mistral. Its content arrays with thinking are read everywhere. */
 import type { JsonObject } from "../../json/json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
-import { mapMessages, type Mend, omit, rename } from "./mend.ts";
+import { mapMessages, omit, type Quirk, rename } from "./mend.ts";
 
 /** Mistral checks requests strictly: members it does not know are refused with 422 ("Extra inputs are not permitted"). */
-export const mistral: Mend = {
+export const mistral: Quirk = {
   dialect: {
     ...compatible.dialect,
     // Ids have exactly nine letters and digits.

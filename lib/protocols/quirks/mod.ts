@@ -6,7 +6,7 @@ import { deepseek } from "./deepseek.ts";
 import { glm } from "./glm.ts";
 import { groq } from "./groq.ts";
 import { kimi } from "./kimi.ts";
-import type { Mend } from "./mend.ts";
+import type { Quirk } from "./mend.ts";
 import { mistral } from "./mistral.ts";
 import { ollama } from "./ollama.ts";
 import { openai } from "./openai.ts";
@@ -16,10 +16,10 @@ import { vllm } from "./vllm.ts";
 import { xai } from "./xai.ts";
 
 /** Vendors that speak their protocol as its own folder does. */
-const NONE: Mend = {};
+const NONE: Quirk = {};
 
 /** What each vendor says differently. */
-export const MENDS: Readonly<Record<VendorName, Mend>> = {
+export const QUIRKS: Readonly<Record<VendorName, Quirk>> = {
   openai,
   anthropic: NONE,
   gemini: NONE,

@@ -2,10 +2,10 @@
 import type { Prompt, Reasoning } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
 import { compatible, compatibleBody } from "./compatible.ts";
-import { type Mend, omit } from "./mend.ts";
+import { omit, type Quirk } from "./mend.ts";
 
 /** OpenRouter takes signed reasoning back, prompt-cache marks, begun answers, and a `reasoning` object of its own. */
-export const openrouter: Mend = {
+export const openrouter: Quirk = {
   dialect: { ...compatible.dialect, reasoningDetails: true, cacheMarks: true, prefill: true },
   issuer: openrouterIssuer,
   body(body, prompt, dropped) {

@@ -1,13 +1,13 @@
 /** Qwen at Alibaba's Model Studio. */
 import { compatible, compatibleBody } from "./compatible.ts";
-import { type Mend, omit } from "./mend.ts";
-import { EFFORTS, wantsThinking } from "./thinking.ts";
+import { omit, type Quirk } from "./mend.ts";
+import { EFFORT_MEMBERS, wantsThinking } from "./thinking.ts";
 
 /** Qwen has a switch for thinking, and a budget beside it, at the top of the request. */
-export const qwen: Mend = {
+export const qwen: Quirk = {
   dialect: compatible.dialect,
   body(body, { reasoning }, dropped) {
-    const others = omit(compatibleBody(body, dropped), EFFORTS);
+    const others = omit(compatibleBody(body, dropped), EFFORT_MEMBERS);
     const wanted = wantsThinking(reasoning);
     if (wanted === undefined || others.enable_thinking !== undefined) return others;
     const budget = wanted ? reasoning?.budgetTokens : undefined;

@@ -4,7 +4,7 @@ import type { JsonObject } from "../../json/json.ts";
 import { mapMessages, omit } from "./mend.ts";
 
 /** Members that say how much to think; a switch takes their place. */
-export const EFFORTS: readonly string[] = ["reasoning_effort", "reasoning"];
+export const EFFORT_MEMBERS: readonly string[] = ["reasoning_effort", "reasoning"];
 
 /** Whether reasoning was asked for or declined; `undefined` where nothing was said. */
 export function wantsThinking(reasoning: Reasoning | undefined): boolean | undefined {
@@ -15,9 +15,9 @@ export function wantsThinking(reasoning: Reasoning | undefined): boolean | undef
 }
 
 /** `reasoning_effort` as `thinking: {type}`. A `thinking` of the client's own stays. */
-export function switchThinking(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
+export function writeThinkingSwitch(body: JsonObject, reasoning: Reasoning | undefined): JsonObject {
   const wanted = wantsThinking(reasoning);
-  const others = omit(body, EFFORTS);
+  const others = omit(body, EFFORT_MEMBERS);
   if (wanted === undefined || body.thinking !== undefined) return others;
   return { ...others, thinking: { type: wanted ? "enabled" : "disabled" } };
 }
@@ -26,7 +26,7 @@ export function switchThinking(body: JsonObject, reasoning: Reasoning | undefine
  * `reasoning_content` on every assistant message that calls tools, even if it is empty: thinking models refuse a history
  * where it is missing (400 "reasoning_content must be passed back").
  */
-export function returnReasoning(body: JsonObject): JsonObject {
+export function restoreReasoningContent(body: JsonObject): JsonObject {
   return mapMessages(body, (message) => {
     const calls = message.role === "assistant" && Array.isArray(message.tool_calls) && message.tool_calls.length > 0;
     if (!calls || typeof message.reasoning_content === "string") return message;

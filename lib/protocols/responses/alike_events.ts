@@ -3,7 +3,7 @@ import { isObject, type JsonObject } from "../../json/json.ts";
 import type { Likeness, Said } from "../alike.ts";
 
 /** Pieces of text, of reasoning and of arguments. */
-export const alikeEvents: Likeness = {
+export const responsesTemplateRule: Likeness = {
   said(event: JsonObject): Said | undefined {
     if (Object.values(event).some(isObject)) return undefined;
     return typeof event.delta === "string" && event.delta !== "" ? { holder: event, name: "delta" } : undefined;

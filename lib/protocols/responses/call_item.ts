@@ -2,14 +2,14 @@
 import type { OpenBlock } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import {
+  emptyItem,
   itemAdded,
   itemDone,
   itemId,
-  type ItemPlace,
+  type ItemPosition,
   type ItemStatus,
   type OutputItem,
-  silentItem,
-  type WireEvent,
+  type ResponsesEvent,
 } from "./output_item.ts";
 
 type Call = Extract<OpenBlock, { type: "tool_call" }>;
@@ -33,7 +33,7 @@ const CUSTOM = {
 } as const;
 
 /** A call. The arguments of a function are never empty: one without parameters is called with `{}`. */
-export function callItem(call: Call, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
+export function callItem(call: Call, place: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const custom = call.custom === true;
   const { type, prefix, member, onDelta, onDone } = custom ? CUSTOM : FUNCTION;
   const at = { item_id: itemId(prefix, place), output_index: place.index };
@@ -51,13 +51,13 @@ export function callItem(call: Call, place: ItemPlace): { item: OutputItem; even
     };
   }
 
-  function delta(piece: string): WireEvent[] {
+  function delta(piece: string): ResponsesEvent[] {
     text += piece;
     return [{ type: onDelta, members: { ...at, delta: piece } }];
   }
 
   const item: OutputItem = {
-    ...silentItem(),
+    ...emptyItem(),
     delta,
     done(status) {
       const events = text === "" && !custom ? delta("{}") : [];

@@ -6,7 +6,7 @@ import { readSignature, writeSignature } from "../canonical/signature.ts";
 import type { Signature } from "../canonical/types.ts";
 
 /** The issuer whose values the protocol carries bare. */
-export const NATIVE = "openai";
+export const NATIVE_ISSUER = "openai";
 
 /** Ends the issuer's name in the envelope of a hidden block: items have no other place to say it. */
 const HIDDEN = "#hidden";
@@ -17,8 +17,10 @@ const HIDDEN = "#hidden";
  * @param hidden whether the block's text was withheld by the issuer, not only by this answer
  */
 export function writeEncrypted(signature: Signature, hidden: boolean): string {
-  if (signature.issuer === NATIVE) return writeSignature(signature, signature.id === undefined ? NATIVE : "");
-  return writeSignature(hidden ? { ...signature, issuer: signature.issuer + HIDDEN } : signature, NATIVE);
+  if (signature.issuer === NATIVE_ISSUER) {
+    return writeSignature(signature, signature.id === undefined ? NATIVE_ISSUER : "");
+  }
+  return writeSignature(hidden ? { ...signature, issuer: signature.issuer + HIDDEN } : signature, NATIVE_ISSUER);
 }
 
 /**
@@ -26,7 +28,7 @@ export function writeEncrypted(signature: Signature, hidden: boolean): string {
  * @param id id of the item it came in, which OpenAI's bare values belong to
  */
 export function readEncrypted(encrypted: string, id: string | undefined): { signature: Signature; hidden: boolean } {
-  const signature = readSignature(encrypted, NATIVE);
+  const signature = readSignature(encrypted, NATIVE_ISSUER);
   if (signature.value === encrypted) {
     return { signature: id === undefined ? signature : { ...signature, id }, hidden: false };
   }

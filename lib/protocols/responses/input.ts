@@ -1,11 +1,11 @@
 /** Input items, read into messages. */
-import type { Block, BlockOf, Message, Rest } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { NATIVE, readEncrypted } from "./encrypted.ts";
-import { restOf } from "./members.ts";
+import { NATIVE_ISSUER, readEncrypted } from "./encrypted.ts";
+import { unknownMembersOf } from "./members.ts";
 import { readContent } from "./parts.ts";
 
 /**
@@ -15,7 +15,7 @@ import { readContent } from "./parts.ts";
 type Turn = "assistant" | "results" | "user" | "system";
 
 /** Items that only this protocol knows, and the turn they stand in: halves of calls that run at the vendor, mostly. */
-export const FOREIGN_ITEMS = {
+export const VENDOR_SPECIFIC_ITEMS = {
   web_search_call: "assistant",
   file_search_call: "assistant",
   code_interpreter_call: "assistant",
@@ -49,8 +49,8 @@ const REASONING = new Set(["type", "id", "summary", "content", "encrypted_conten
 
 interface Piece {
   turn: Turn;
-  blocks: Block[];
-  rest?: Rest;
+  blocks: ContentBlock[];
+  unknownMembers?: UnknownMembers;
 }
 
 /**
@@ -75,7 +75,7 @@ export function readInput(input: Json | undefined, permits?: Permits): Message[]
     last = {
       role: turn === "results" ? "user" : turn,
       blocks: piece.blocks,
-      ...(piece.rest !== undefined && { rest: piece.rest }),
+      ...(piece.unknownMembers !== undefined && { unknownMembers: piece.unknownMembers }),
     };
     messages.push(last);
   });
@@ -129,13 +129,15 @@ function readItem(item: JsonObject, path: string, permits: Permits | undefined):
         throw new GatewayError("invalid", `Cannot read item type ${JSON.stringify(type)}`, { param: `${path}.type` });
       }
       permits?.checkItem(item, path);
-      return { turn, blocks: [{ type: "foreign", from: "responses", value: item }] };
+      return { turn, blocks: [{ type: "vendor_specific", from: "responses", value: item }] };
     }
   }
 }
 
 function foreignTurn(type: string): Turn | undefined {
-  return Object.hasOwn(FOREIGN_ITEMS, type) ? FOREIGN_ITEMS[type as keyof typeof FOREIGN_ITEMS] : undefined;
+  return Object.hasOwn(VENDOR_SPECIFIC_ITEMS, type)
+    ? VENDOR_SPECIFIC_ITEMS[type as keyof typeof VENDOR_SPECIFIC_ITEMS]
+    : undefined;
 }
 
 function readMessage(item: JsonObject, path: string, permits: Permits | undefined): Piece {
@@ -144,12 +146,15 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
     case "assistant":
       return { turn: "assistant", blocks: markItem(blocks, item) };
     case "user":
-      return { turn: "user", blocks, ...restOf(item, { modelled: MESSAGE }) };
+      return { turn: "user", blocks, ...unknownMembersOf(item, { modelled: MESSAGE }) };
     default:
       return {
         turn: "system",
         blocks,
-        ...restOf(item, { modelled: MESSAGE, more: { role: item.role === "system" ? undefined : item.role } }),
+        ...unknownMembersOf(item, {
+          modelled: MESSAGE,
+          more: { role: item.role === "system" ? undefined : item.role },
+        }),
       };
   }
 }
@@ -158,15 +163,15 @@ function readMessage(item: JsonObject, path: string, permits: Permits | undefine
  * One assistant message holds several items, so what belongs to an item and not to its parts (`id`, `status`, `phase`) is
  * kept with its first block, as the member `item`.
  */
-function markItem(blocks: Block[], item: JsonObject): Block[] {
-  const { rest } = restOf(item, { modelled: MESSAGE });
+function markItem(blocks: ContentBlock[], item: JsonObject): ContentBlock[] {
+  const { unknownMembers } = unknownMembersOf(item, { modelled: MESSAGE });
   const [first, ...others] = blocks;
-  if (rest === undefined || first === undefined) return blocks;
-  const members = { ...first.rest?.members, item: rest.members };
-  return [{ ...first, rest: { from: "responses", members } }, ...others];
+  if (unknownMembers === undefined || first === undefined) return blocks;
+  const members = { ...first.unknownMembers?.members, item: unknownMembers.members };
+  return [{ ...first, unknownMembers: { from: "responses", members } }, ...others];
 }
 
-function readCall(item: JsonObject): BlockOf<"tool_call"> {
+function readCall(item: JsonObject): ContentBlockOf<"tool_call"> {
   const namespace = stringOf(item.namespace);
   return {
     type: "tool_call",
@@ -174,11 +179,11 @@ function readCall(item: JsonObject): BlockOf<"tool_call"> {
     name: stringOf(item.name) ?? "",
     arguments: stringOf(item.arguments) ?? "",
     ...(namespace !== undefined && { namespace }),
-    ...restOf(item, { modelled: CALL }),
+    ...unknownMembersOf(item, { modelled: CALL }),
   };
 }
 
-function readCustomCall(item: JsonObject): BlockOf<"tool_call"> {
+function readCustomCall(item: JsonObject): ContentBlockOf<"tool_call"> {
   const namespace = stringOf(item.namespace);
   return {
     type: "tool_call",
@@ -187,29 +192,29 @@ function readCustomCall(item: JsonObject): BlockOf<"tool_call"> {
     arguments: stringOf(item.input) ?? "",
     custom: true,
     ...(namespace !== undefined && { namespace }),
-    ...restOf(item, { modelled: CUSTOM_CALL }),
+    ...unknownMembersOf(item, { modelled: CUSTOM_CALL }),
   };
 }
 
-function readResult(item: JsonObject, path: string, permits: Permits | undefined): BlockOf<"tool_result"> {
+function readResult(item: JsonObject, path: string, permits: Permits | undefined): ContentBlockOf<"tool_result"> {
   return {
     type: "tool_result",
     callId: stringOf(item.call_id) ?? "",
     blocks: item.output === "" ? [] : readContent(item.output, `${path}.output`, permits),
     ...(item.type === "custom_tool_call_output" && { custom: true }),
-    ...restOf(item, { modelled: RESULT }),
+    ...unknownMembersOf(item, { modelled: RESULT }),
   };
 }
 
 /** Raw text (`content`) tells more than a summary. What the one text cannot hold of both stays in `rest`. */
-function readReasoning(item: JsonObject): BlockOf<"reasoning"> {
+function readReasoning(item: JsonObject): ContentBlockOf<"reasoning"> {
   const id = stringOf(item.id);
   const summary = texts(item.summary);
   const content = texts(item.content);
   const encrypted = stringOf(item.encrypted_content);
   const read = encrypted === undefined || encrypted === "" ? undefined : readEncrypted(encrypted, id);
   const text = (content.length > 0 ? content : summary).join("\n\n");
-  const hidden = read !== undefined && (read.hidden || (text === "" && read.signature.issuer === NATIVE));
+  const hidden = read !== undefined && (read.hidden || (text === "" && read.signature.issuer === NATIVE_ISSUER));
   const more = {
     id: read?.signature.id === id ? undefined : id,
     summary: content.length > 0 || summary.length > 1 ? item.summary : undefined,
@@ -220,7 +225,7 @@ function readReasoning(item: JsonObject): BlockOf<"reasoning"> {
     text,
     ...(hidden && { hidden }),
     ...(read !== undefined && { signature: read.signature }),
-    ...restOf(item, { modelled: REASONING, more }),
+    ...unknownMembersOf(item, { modelled: REASONING, more }),
   };
 }
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { COUNTS, objectField, unknownType } from "../fields.ts";
 import { cacheField } from "./cache_schema.ts";
-import { FOREIGN_ITEMS } from "./input.ts";
+import { VENDOR_SPECIFIC_ITEMS } from "./input.ts";
 import { toolsField } from "./tool_schema.ts";
 
 const textParts = (["input_text", "output_text", "text"] as const).map((type) =>
@@ -63,7 +63,7 @@ const reasoning = z.looseObject({
   encrypted_content: z.string().nullish().describe("Opaque; send it back as it came"),
 });
 
-const foreignTypes = Object.keys(FOREIGN_ITEMS) as (keyof typeof FOREIGN_ITEMS)[];
+const foreignTypes = Object.keys(VENDOR_SPECIFIC_ITEMS) as (keyof typeof VENDOR_SPECIFIC_ITEMS)[];
 
 const item = z.discriminatedUnion("type", [
   message,

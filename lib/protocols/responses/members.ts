@@ -1,5 +1,5 @@
 /** Members of bodies of this protocol that are left over. */
-import type { Rest } from "../canonical/types.ts";
+import type { UnknownMembers } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 
 /**
@@ -7,10 +7,10 @@ import type { Json, JsonObject } from "../../json/json.ts";
  * none.
  * @param more members to keep that the wire has elsewhere
  */
-export function restOf(
+export function unknownMembersOf(
   value: JsonObject,
   { modelled, more = {} }: { modelled: ReadonlySet<string>; more?: JsonObject },
-): { rest?: Rest } {
+): { unknownMembers?: UnknownMembers } {
   let left: [string, Json | undefined][] | undefined;
   for (const name in value) {
     if (!modelled.has(name)) (left ??= []).push([name, value[name]]);
@@ -19,5 +19,5 @@ export function restOf(
     if (more[name] !== undefined) (left ??= []).push([name, more[name]]);
   }
   // Made of entries, so that a member called `__proto__` stays a member.
-  return left === undefined ? {} : { rest: { from: "responses", members: Object.fromEntries(left) } };
+  return left === undefined ? {} : { unknownMembers: { from: "responses", members: Object.fromEntries(left) } };
 }

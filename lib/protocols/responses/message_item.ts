@@ -6,10 +6,10 @@ import {
   itemAdded,
   itemDone,
   itemId,
-  type ItemPlace,
+  type ItemPosition,
   type ItemStatus,
   type OutputItem,
-  type WireEvent,
+  type ResponsesEvent,
 } from "./output_item.ts";
 
 type Kind = "text" | "refusal";
@@ -25,7 +25,7 @@ interface Part {
  * A message. Adjacent text blocks are one part. The item and its parts open with their first text, so that a model that
  * only clears its throat leaves no empty message; a refusal counts even without words.
  */
-export function messageItem(kind: Kind, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
+export function messageItem(kind: Kind, place: ItemPosition): { item: OutputItem; events: ResponsesEvent[] } {
   const id = itemId("msg", place);
   const output_index = place.index;
   const content: JsonObject[] = [];
@@ -38,11 +38,11 @@ export function messageItem(kind: Kind, place: ItemPlace): { item: OutputItem; e
 
   const at = () => ({ item_id: id, output_index, content_index: content.length });
 
-  function endPart(): WireEvent[] {
+  function endPart(): ResponsesEvent[] {
     if (part === undefined) return [];
     const { kind, text } = part;
     const value = writePart(part);
-    const events: WireEvent[] = [
+    const events: ResponsesEvent[] = [
       kind === "text"
         ? { type: "response.output_text.done", members: { ...at(), text, logprobs: [] } }
         : { type: "response.refusal.done", members: { ...at(), refusal: text } },
@@ -54,9 +54,9 @@ export function messageItem(kind: Kind, place: ItemPlace): { item: OutputItem; e
   }
 
   /** The part that the block writes into, opened where it is not. */
-  function openPart(): { part: Part; events: WireEvent[] } {
+  function openPart(): { part: Part; events: ResponsesEvent[] } {
     if (part?.kind === current) return { part, events: [] };
-    const events: WireEvent[] = endPart();
+    const events: ResponsesEvent[] = endPart();
     if (!started) events.push(itemAdded(output_index, { ...writeMessage("in_progress"), content: [] }));
     started = true;
     part = { kind: current, text: "", annotations: [] };
@@ -65,7 +65,7 @@ export function messageItem(kind: Kind, place: ItemPlace): { item: OutputItem; e
     return { part, events };
   }
 
-  function open(kind: Kind): WireEvent[] {
+  function open(kind: Kind): ResponsesEvent[] {
     current = kind;
     begin = part?.kind === kind ? part.text.length : 0;
     return kind === "refusal" ? openPart().events : [];

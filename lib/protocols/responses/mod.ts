@@ -7,7 +7,7 @@ import { responsesExtras } from "./extras.ts";
 import { readPrompt } from "./prompt.ts";
 import { writeReply } from "./reply.ts";
 import { schema } from "./schema.ts";
-import { writer } from "./stream.ts";
+import { streamWriter } from "./stream.ts";
 import { writeUsage } from "./usage.ts";
 
 const ENDS: ReadonlySet<string> = new Set(["response.completed", "response.incomplete"]);
@@ -19,7 +19,7 @@ export const responses: Codec = {
   readPrompt,
   extras: responsesExtras,
   writeReply,
-  writer,
+  writer: streamWriter,
   tellsUsage: ({ event, data }) =>
     event === undefined ? /"type"\s*:\s*"response\.(completed|incomplete)"/.test(data) : ENDS.has(event),
   withUsage(text, usage) {

@@ -1,13 +1,13 @@
 /** Content parts of input items, read into blocks. */
 import { readBase64, readMediaUrl } from "../canonical/media.ts";
-import type { Block, CacheMark, Citation, Media } from "../canonical/types.ts";
+import type { CacheMark, Citation, ContentBlock, Media } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits } from "../codec.ts";
 import { COUNTS } from "../fields.ts";
 import { sendContent } from "../extras.ts";
 import { listOf, objectOf, objectsOf, stringOf } from "../members.ts";
-import { restOf } from "./members.ts";
+import { unknownMembersOf } from "./members.ts";
 
 const TEXT = new Set(["type", "text", "annotations", "cache_control"]);
 const REFUSAL = new Set(["type", "refusal", "cache_control"]);
@@ -20,11 +20,13 @@ const FILE = new Set(["type", "file_data", "file_url", "filename", "cache_contro
  * @param permits what the content may name; absent: no files that the vendor keeps
  * @throws {GatewayError} `invalid`, for parts that cannot be passed to a model
  */
-export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): Block[] {
+export function readContent(content: Json | undefined, path: string, permits: Permits | undefined): ContentBlock[] {
   if (typeof content === "string") return [{ type: "text", text: content }];
   return objectsOf(content).map((part, index) => {
     const isFile = permits?.vendorState === true && stringOf(part.file_id) !== undefined;
-    return isFile ? { type: "foreign", from: "responses", value: part } : readPart(part, `${path}[${index}]`, permits);
+    return isFile
+      ? { type: "vendor_specific", from: "responses", value: part }
+      : readPart(part, `${path}[${index}]`, permits);
   });
 }
 
@@ -46,7 +48,7 @@ export function checkImages(input: Json | undefined): void {
   }
 }
 
-function readPart(part: JsonObject, path: string, permits: Permits | undefined): Block {
+function readPart(part: JsonObject, path: string, permits: Permits | undefined): ContentBlock {
   const cache = readCache(part);
   switch (part.type) {
     case "input_text":
@@ -58,13 +60,18 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         text: stringOf(part.text) ?? "",
         ...(citations.length > 0 && { citations }),
         ...cache,
-        ...restOf(part, { modelled: TEXT }),
+        ...unknownMembersOf(part, { modelled: TEXT }),
       };
     }
     case "refusal":
-      return { type: "refusal", text: stringOf(part.refusal) ?? "", ...cache, ...restOf(part, { modelled: REFUSAL }) };
+      return {
+        type: "refusal",
+        text: stringOf(part.refusal) ?? "",
+        ...cache,
+        ...unknownMembersOf(part, { modelled: REFUSAL }),
+      };
     case "input_image":
-      return { type: "media", media: readImage(part, path), ...cache, ...restOf(part, { modelled: IMAGE }) };
+      return { type: "media", media: readImage(part, path), ...cache, ...unknownMembersOf(part, { modelled: IMAGE }) };
     case "input_file": {
       const media = readFile(part, path);
       const name = stringOf(part.filename) ?? (media.kind === "url" ? fileName(media.url) : undefined);
@@ -73,12 +80,12 @@ function readPart(part: JsonObject, path: string, permits: Permits | undefined):
         media,
         ...(name !== undefined && { name }),
         ...cache,
-        ...restOf(part, { modelled: FILE }),
+        ...unknownMembersOf(part, { modelled: FILE }),
       };
     }
     case "input_audio":
       permits?.checkItem(part, path);
-      return { type: "foreign", from: "responses", value: part };
+      return { type: "vendor_specific", from: "responses", value: part };
     default:
       throw new GatewayError("invalid", `Cannot read content part type ${JSON.stringify(part.type)}`, {
         param: `${path}.type`,

@@ -12,7 +12,7 @@ import type { Json, JsonObject } from "../../json/json.ts";
 import type { Permits, Texts } from "../codec.ts";
 import { booleanOf, listOf, numberOf, objectOf, present, stringOf } from "../members.ts";
 import { readInput, readInstructions } from "./input.ts";
-import { restOf } from "./members.ts";
+import { unknownMembersOf } from "./members.ts";
 import { checkImages } from "./parts.ts";
 import { readToolChoice, readTools } from "./tools.ts";
 
@@ -85,7 +85,7 @@ export function readPrompt(body: JsonObject, _texts?: Texts, permits?: Permits):
       fallbacks: fallbacks.length > 0 ? fallbacks : undefined,
       user: stringOf(body.user) ?? stringOf(body.safety_identifier),
     }),
-    ...restOf(body, { modelled: BODY, more: { include: otherIncludes(body), text: otherText(body) } }),
+    ...unknownMembersOf(body, { modelled: BODY, more: { include: otherIncludes(body), text: otherText(body) } }),
   };
 }
 
@@ -130,7 +130,7 @@ function readReasoning(body: JsonObject): Reasoning | undefined {
       display: summary === undefined ? undefined : "summarized" as const,
       encrypted: listOf(body.include).includes(ENCRYPTED) || undefined,
     }),
-    ...restOf(withoutNulls(value), {
+    ...unknownMembersOf(withoutNulls(value), {
       modelled: REASONING,
       // `auto` is what a summary is where nothing more is said.
       more: { summary: summary === "auto" ? undefined : summary },

@@ -1,6 +1,6 @@
 /** Gathers the items of an answer, whoever names them how. */
-import { Lanes } from "../canonical/lanes.ts";
-import type { Event, FinishReason, Usage } from "../canonical/types.ts";
+import { BlockSerializer } from "../canonical/lanes.ts";
+import type { FinishReason, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { withReported } from "../extras.ts";
@@ -18,15 +18,15 @@ const ITEMS = 4_096;
 const HELD_CHARACTERS = 16 * 1024 * 1024;
 
 /** An answer that is being read. No method throws; an answer that fails ends in an error event. */
-export interface Answer {
+export interface ResponseItems {
   /** An item begins. */
-  added(item: JsonObject, index: number | undefined): Event[];
+  added(item: JsonObject, index: number | undefined): ReplyEvent[];
   /** An item is over. */
-  done(item: JsonObject, index: number | undefined): Event[];
+  done(item: JsonObject, index: number | undefined): ReplyEvent[];
   /** An event about an item. @param name its type without `response.`; @param type type of the item */
-  event(name: string, event: JsonObject, type: string): Event[];
+  event(name: string, event: JsonObject, type: string): ReplyEvent[];
   /** The answer is over. @param end how the last event put it */
-  end(response: JsonObject, end: string): Event[];
+  end(response: JsonObject, end: string): ReplyEvent[];
 }
 
 /** An item that has been heard of. */
@@ -51,9 +51,9 @@ interface Place {
 }
 
 /** Reads an answer from what is said about its items. @param answerId id of the answer, as far as it is known */
-export function answerReader({ issuer, tier: asked }: Origin, answerId: () => string | undefined): Answer {
-  const lanes = new Lanes(emit);
-  let out: Event[] = [];
+export function responseItems({ issuer, tier: asked }: Origin, answerId: () => string | undefined): ResponseItems {
+  const lanes = new BlockSerializer(emit);
+  let out: ReplyEvent[] = [];
   const entries: Entry[] = [];
   const byId = new Map<string, Entry>();
   const byPlace = new Map<string, Entry>();
@@ -65,7 +65,7 @@ export function answerReader({ issuer, tier: asked }: Origin, answerId: () => st
   let worded = false;
 
   function create(type: string, { id, index }: Place): Entry {
-    const reader = itemReader(type, lanes.enter(), {
+    const reader = itemReader(type, lanes.addSequence(), {
       issuer,
       answer: answerId(),
       number: entries.length,
@@ -156,7 +156,7 @@ export function answerReader({ issuer, tier: asked }: Origin, answerId: () => st
   }
 
   /** Takes an event that can go out, and sees what the end depends on. */
-  function emit(event: Event): void {
+  function emit(event: ReplyEvent): void {
     if (event.type === "delta" && event.index === refusal) worded = true;
     if (event.type === "open") {
       if (event.block.type === "tool_call") calls++;
@@ -165,7 +165,7 @@ export function answerReader({ issuer, tier: asked }: Origin, answerId: () => st
     out.push(event);
   }
 
-  function take(): Event[] {
+  function take(): ReplyEvent[] {
     const events = out;
     out = [];
     if (held + lanes.waiting <= HELD_CHARACTERS && entries.length <= ITEMS) return events;
@@ -234,7 +234,7 @@ export function answerReader({ issuer, tier: asked }: Origin, answerId: () => st
   };
 }
 
-function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string | undefined): Usage {
+function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string | undefined): TokenUsage {
   const searches = countOf(objectOf(objectOf(tool_usage)?.web_search)?.num_requests);
   return withReported(readUsage(usage), {
     tier: stringOf(service_tier),
@@ -243,7 +243,7 @@ function usageOf({ usage, service_tier, tool_usage }: JsonObject, asked: string 
   });
 }
 
-function tooMuch(what: string): Event {
+function tooMuch(what: string): ReplyEvent {
   const message = `Cannot read the model's answer: ${what}`;
   return { type: "error", error: new GatewayError("upstream", message, { fault: "oversized" }) };
 }

@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, writeJson } from "../../json/json
 import { stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
 import { messageReader } from "./read_message.ts";
-import type { Lane } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/lanes.ts";
 import { reasoningReader } from "./read_reasoning.ts";
 
 /** What a reader needs to know beside the item. */
@@ -17,7 +17,7 @@ export interface ItemOrigin {
 }
 
 /** A reader for items of a type. */
-export function itemReader(type: string, lane: Lane, origin: ItemOrigin): ItemReader {
+export function itemReader(type: string, lane: BlockSequence, origin: ItemOrigin): ItemReader {
   switch (type) {
     case "message":
       return messageReader(lane);
@@ -34,7 +34,7 @@ export function itemReader(type: string, lane: Lane, origin: ItemOrigin): ItemRe
 
 /** A call opens once it has a name: without one there is nothing to call. */
 function callReader(
-  lane: Lane,
+  lane: BlockSequence,
   { member, origin }: { member: "arguments" | "input"; origin: ItemOrigin },
 ): ItemReader {
   const custom = member === "input";
@@ -99,7 +99,7 @@ function textOf(value: Json | undefined): string | undefined {
 }
 
 /** An item that only this protocol knows passes whole. */
-function foreignReader(lane: Lane): ItemReader {
+function foreignReader(lane: BlockSequence): ItemReader {
   let begun: JsonObject | undefined;
   return {
     added(item) {
@@ -107,7 +107,7 @@ function foreignReader(lane: Lane): ItemReader {
     },
     event() {},
     done(item = begun) {
-      if (item !== undefined) lane.open({ type: "foreign", from: "responses", value: item });
+      if (item !== undefined) lane.open({ type: "vendor_specific", from: "responses", value: item });
       lane.end();
     },
   };

@@ -2,7 +2,7 @@
 import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { Lane } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/lanes.ts";
 
 type Kind = "text" | "refusal";
 
@@ -18,7 +18,7 @@ interface Part {
 }
 
 /** A reader of messages. A part opens with its first text; a refusal counts even without words. */
-export function messageReader(lane: Lane): ItemReader {
+export function messageReader(lane: BlockSequence): ItemReader {
   const parts = new Map<string, Part>();
   let open: Part | undefined;
 

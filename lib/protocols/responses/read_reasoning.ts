@@ -3,13 +3,13 @@ import type { Signature } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf, stringOf } from "../members.ts";
 import { type ItemReader, remainder } from "./item_reader.ts";
-import type { Lane } from "../canonical/lanes.ts";
+import type { BlockSequence } from "../canonical/lanes.ts";
 
 /** Where reasoning text stands: told again for display, or as it was thought. */
 type Source = "summary" | "content";
 
 /** A reader of reasoning. The block's text is that of one source, its parts with a blank line between them. */
-export function reasoningReader(lane: Lane, issuer: string): ItemReader {
+export function reasoningReader(lane: BlockSequence, issuer: string): ItemReader {
   const texts = new Map<number, string>();
   let begun: JsonObject = {};
   let source: Source | undefined;

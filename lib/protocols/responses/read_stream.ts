@@ -1,6 +1,6 @@
 /** Answers, streamed and whole. */
-import { fold } from "../canonical/fold.ts";
-import type { Event, Machine, Reply } from "../canonical/types.ts";
+import { aggregateEvents } from "../canonical/fold.ts";
+import type { Machine, Reply, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../json/json.ts";
 import { alikeParser } from "../alike.ts";
@@ -8,8 +8,8 @@ import type { Frame } from "../codec.ts";
 import { valueOf } from "../long_frame.ts";
 import { numberOf, objectOf, stringOf } from "../members.ts";
 import type { Origin } from "../upstream_codec.ts";
-import { alikeEvents } from "./alike_events.ts";
-import { answerReader, typeOf } from "./read_answer.ts";
+import { responsesTemplateRule } from "./alike_events.ts";
+import { responseItems, typeOf } from "./read_answer.ts";
 import { readInnerError } from "./read_error.ts";
 
 const PREFIX = "response.";
@@ -35,27 +35,27 @@ const ITEM_TYPES = new Map([
  * Reads a stream. `[DONE]` is neither needed nor minded, comments in the place of data are skipped, events of types that
  * are not known are let pass. Only a terminal event makes the answer whole.
  */
-export function reader(origin: Origin): Machine<Frame, Event> {
+export function streamReader(origin: Origin): Machine<Frame, ReplyEvent> {
   let id: string | undefined;
   let state: "new" | "open" | "over" = "new";
-  const answer = answerReader(origin, () => id);
+  const answer = responseItems(origin, () => id);
   /** Most events are of the type of the one before. */
   let latest = eventType(PREFIX);
-  const parse = alikeParser(tryParse, alikeEvents);
+  const parse = alikeParser(tryParse, responsesTemplateRule);
 
-  function start(): Event[] {
+  function start(): ReplyEvent[] {
     if (state !== "new") return [];
     state = "open";
     return [{ type: "start", ...(id !== undefined && { id }) }];
   }
 
-  function fail(error: GatewayError): Event[] {
+  function fail(error: GatewayError): ReplyEvent[] {
     state = "over";
     return [{ type: "error", error }];
   }
 
   /** Passes events on, up to the last one. */
-  function pass(events: Event[]): Event[] {
+  function pass(events: ReplyEvent[]): ReplyEvent[] {
     const last = events.at(-1)?.type;
     // An answer that only failed never began.
     const begun = state === "new" && last === "error" && events.length === 1 ? [] : start();
@@ -63,7 +63,7 @@ export function reader(origin: Origin): Machine<Frame, Event> {
     return begun.length === 0 ? events : [...begun, ...events];
   }
 
-  function read({ name, item: type }: EventType, event: JsonObject): Event[] {
+  function read({ name, item: type }: EventType, event: JsonObject): ReplyEvent[] {
     if (type !== undefined) {
       const isReasoning = objectOf(event.part)?.type === "reasoning_text";
       return pass(answer.event(name, event, isReasoning ? "reasoning" : type));
@@ -129,8 +129,8 @@ export function readReply(body: JsonObject, origin: Origin): Reply {
     throw new GatewayError("upstream", `Cannot read the model's answer: it is still "${status}"`);
   }
   const id = stringOf(body.id);
-  const start: Event = { type: "start", ...(id !== undefined && { id }) };
-  return fold([start, ...answerReader(origin, () => id).end(body, "done")]);
+  const start: ReplyEvent = { type: "start", ...(id !== undefined && { id }) };
+  return aggregateEvents([start, ...responseItems(origin, () => id).end(body, "done")]);
 }
 
 function tryParse(data: string): JsonObject | undefined {

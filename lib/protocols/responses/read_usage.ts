@@ -1,5 +1,5 @@
 /** Token counts as upstreams of this protocol report them. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { Json } from "../../json/json.ts";
 import { objectOf, present, spelledCountOf } from "../members.ts";
 
@@ -7,7 +7,7 @@ import { objectOf, present, spelledCountOf } from "../members.ts";
  * Reads token counts into classes that do not overlap. The protocol counts cached tokens as input and reasoning as
  * output; servers that count them beside these are told by their own total. What is not reported stays unknown.
  */
-export function readUsage(value: Json | undefined): Usage {
+export function readUsage(value: Json | undefined): TokenUsage {
   const usage = objectOf(value);
   if (usage === undefined) return {};
   const inside = objectOf(usage.input_tokens_details) ?? objectOf(usage.prompt_tokens_details) ?? {};

@@ -3,14 +3,14 @@ import type { Signature } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { writeEncrypted } from "./encrypted.ts";
 import {
+  emptyItem,
   itemAdded,
   itemDone,
   itemId,
-  type ItemPlace,
+  type ItemPosition,
   type ItemStatus,
   type OutputItem,
-  silentItem,
-  type WireEvent,
+  type ResponsesEvent,
 } from "./output_item.ts";
 
 /** What is shown of a reasoning block. */
@@ -24,7 +24,10 @@ export interface ReasoningView {
 }
 
 /** A reasoning item. Its one summary part opens with the first text, so hidden reasoning has none. */
-export function reasoningItem(view: ReasoningView, place: ItemPlace): { item: OutputItem; events: WireEvent[] } {
+export function reasoningItem(
+  view: ReasoningView,
+  place: ItemPosition,
+): { item: OutputItem; events: ResponsesEvent[] } {
   const id = itemId("rs", place);
   const output_index = place.index;
   const at = { item_id: id, output_index, summary_index: 0 };
@@ -45,10 +48,10 @@ export function reasoningItem(view: ReasoningView, place: ItemPlace): { item: Ou
   }
 
   const item: OutputItem = {
-    ...silentItem(),
+    ...emptyItem(),
     delta(piece) {
       if (!view.summary) return [];
-      const events: WireEvent[] = [];
+      const events: ResponsesEvent[] = [];
       if (text === "") events.push({ type: "response.reasoning_summary_part.added", members: { ...at, part: part() } });
       text += piece;
       events.push({ type: "response.reasoning_summary_text.delta", members: { ...at, delta: piece } });
@@ -59,7 +62,7 @@ export function reasoningItem(view: ReasoningView, place: ItemPlace): { item: Ou
       return [];
     },
     done(status) {
-      const events: WireEvent[] = [];
+      const events: ResponsesEvent[] = [];
       if (text !== "") {
         events.push(
           { type: "response.reasoning_summary_text.done", members: { ...at, text } },

@@ -2,7 +2,7 @@
 import { findValue, replaceSpan } from "../../json/splice.ts";
 import type { Frame } from "../codec.ts";
 import { type Relay, withModel } from "../relay.ts";
-import { writer } from "./stream.ts";
+import { streamWriter } from "./stream.ts";
 
 const DONE: Frame = { data: "[DONE]" };
 
@@ -25,7 +25,7 @@ export const responsesRelay: Relay = {
       end: () => [DONE],
       fail(error) {
         let last = sequenceNumber(numbered) ?? -1;
-        return writer(echo).push({ type: "error", error })
+        return streamWriter(echo).push({ type: "error", error })
           .filter(({ event }) => last < 0 || event === undefined || !OPENING.has(event))
           .map((frame) => last < 0 ? frame : renumbered(frame, () => ++last));
       },

@@ -1,15 +1,15 @@
 /** A whole answer as one response object. */
-import { unfold } from "../canonical/fold.ts";
+import { eventsOf } from "../canonical/fold.ts";
 import type { Reply } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf } from "../members.ts";
-import { composer } from "./stream.ts";
+import { outputItemWriter } from "./stream.ts";
 
 /** Writes a whole answer: the response that its stream would end with. */
 export function writeReply(reply: Reply, echo: Echo): JsonObject {
-  const machine = composer(echo);
-  const last = unfold(reply).flatMap((event) => machine.push(event)).at(-1);
+  const machine = outputItemWriter(echo);
+  const last = eventsOf(reply).flatMap((event) => machine.push(event)).at(-1);
   const response = objectOf(last?.members.response);
   if (response === undefined) throw new RangeError("Cannot write the reply: its events have no end");
   return response;

@@ -1,26 +1,26 @@
 /** The response object: everything but the output repeats the request. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import type { Echo } from "../codec.ts";
 import { objectOf, objectsOf } from "../members.ts";
 import { writeUsage } from "./usage.ts";
 
 /** What of a response object changes while it is made. */
-export interface Progress {
+export interface ResponseProgress {
   status: "in_progress" | "completed" | "incomplete" | "failed";
   output: readonly JsonObject[];
   /** Why the status is `incomplete`. */
   incomplete?: "max_output_tokens" | "content_filter";
   /** Why the status is `failed`. */
   error?: { code: string; message: string };
-  usage?: Usage;
+  usage?: TokenUsage;
 }
 
 /**
  * A function that writes the response object as it stands. It has every member that official clients and the Open
  * Responses suite ask for, in each of its states.
  */
-export function responder(echo: Echo): (progress: Progress) => JsonObject {
+export function responseWriter(echo: Echo): (progress: ResponseProgress) => JsonObject {
   const { request } = echo;
   const text = objectOf(request.text) ?? {};
   const reasoning = objectOf(request.reasoning) ?? {};

@@ -1,5 +1,5 @@
 /** An answer as the events of this protocol. */
-import type { Event, FinishReason, Machine, OpenBlock } from "../canonical/types.ts";
+import type { FinishReason, Machine, OpenBlock, ReplyEvent } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { Echo, Frame } from "../codec.ts";
@@ -7,15 +7,15 @@ import { openaiError } from "../error_bodies.ts";
 import { callItem } from "./call_item.ts";
 import { messageItem } from "./message_item.ts";
 import {
-  type ItemPlace,
+  emptyItem,
+  type ItemPosition,
   type ItemStatus,
   type OutputItem,
-  silentItem,
+  type ResponsesEvent,
   wholeItem,
-  type WireEvent,
 } from "./output_item.ts";
 import { reasoningItem } from "./reasoning_item.ts";
-import { type Progress, responder } from "./response.ts";
+import { type ResponseProgress, responseWriter } from "./response.ts";
 
 const TERMINAL = new Set(["response.completed", "response.incomplete", "response.failed"]);
 
@@ -23,11 +23,11 @@ const TERMINAL = new Set(["response.completed", "response.incomplete", "response
  * Writes an answer as a stream: numbered events, the last of which holds the whole response, then `[DONE]`. OpenAI's own
  * stream has no such mark, but others' clients wait for it and its own clients let it pass.
  */
-export function writer(echo: Echo): Machine<Event, Frame> {
-  const machine = composer(echo);
+export function streamWriter(echo: Echo): Machine<ReplyEvent, Frame> {
+  const machine = outputItemWriter(echo);
   let number = 0;
 
-  function frames(events: WireEvent[]): Frame[] {
+  function frames(events: ResponsesEvent[]): Frame[] {
     return events.flatMap(({ type, members }) => {
       const frame = { event: type, data: JSON.stringify({ type, sequence_number: number++, ...members }) };
       return TERMINAL.has(type) ? [frame, { data: "[DONE]" }] : [frame];
@@ -41,21 +41,21 @@ export function writer(echo: Echo): Machine<Event, Frame> {
  * Composes an answer from items, one open at a time. The events of an item that end it wait for what follows: only the
  * end of the answer says whether its last item is complete.
  */
-export function composer(echo: Echo): Machine<Event, WireEvent> {
-  const respond = responder(echo);
+export function outputItemWriter(echo: Echo): Machine<ReplyEvent, ResponsesEvent> {
+  const respond = responseWriter(echo);
   const output: JsonObject[] = [];
   let item: OutputItem | undefined;
   let state: "new" | "open" | "over" = "new";
   let refused = false;
 
-  function start(): WireEvent[] {
+  function start(): ResponsesEvent[] {
     if (state !== "new") return [];
     state = "open";
     const members = { response: respond({ status: "in_progress", output }) };
     return [{ type: "response.created", members }, { type: "response.in_progress", members }];
   }
 
-  function leave(status: ItemStatus): WireEvent[] {
+  function leave(status: ItemStatus): ResponsesEvent[] {
     const events = item?.done(status) ?? [];
     const value = item?.value(status);
     if (value !== undefined) output.push(value);
@@ -63,7 +63,7 @@ export function composer(echo: Echo): Machine<Event, WireEvent> {
     return events;
   }
 
-  function enter(block: OpenBlock): WireEvent[] {
+  function enter(block: OpenBlock): ResponsesEvent[] {
     if (block.type === "refusal") refused = true;
     const joined = item?.join(block);
     if (joined !== undefined) return joined;
@@ -73,11 +73,11 @@ export function composer(echo: Echo): Machine<Event, WireEvent> {
     return [...events, ...opened.events];
   }
 
-  function finish({ reason, usage }: Extract<Event, { type: "finish" }>): WireEvent[] {
+  function finish({ reason, usage }: Extract<ReplyEvent, { type: "finish" }>): ResponsesEvent[] {
     const incomplete = incompleteReason(reason, refused);
     const status = incomplete === undefined ? "completed" : "incomplete";
     const events = leave(status);
-    const progress: Progress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
+    const progress: ResponseProgress = { status, output, usage, ...(incomplete !== undefined && { incomplete }) };
     return [...events, { type: `response.${status}`, members: { response: respond(progress) } }];
   }
 
@@ -85,7 +85,7 @@ export function composer(echo: Echo): Machine<Event, WireEvent> {
    * Published types have the error's members at the top, the live service and Open Responses have them under `error`:
    * both are written. Clients that know neither still see the failed response, with what there is of the output.
    */
-  function fail(thrown: GatewayError): WireEvent[] {
+  function fail(thrown: GatewayError): ResponsesEvent[] {
     const events = start();
     const error = openaiError(thrown);
     const { code, message, param } = error;
@@ -133,8 +133,8 @@ export function composer(echo: Echo): Machine<Event, WireEvent> {
 
 function openItem(
   block: OpenBlock,
-  { echo, place }: { echo: Echo; place: ItemPlace },
-): { item: OutputItem; events: WireEvent[] } {
+  { echo, place }: { echo: Echo; place: ItemPosition },
+): { item: OutputItem; events: ResponsesEvent[] } {
   switch (block.type) {
     case "text":
     case "refusal":
@@ -144,17 +144,17 @@ function openItem(
     case "reasoning": {
       const { reasoning } = echo.prompt;
       // The first item of an answer is its message, unless the client asked for reasoning.
-      if (reasoning === undefined) return { item: silentItem(), events: [] };
+      if (reasoning === undefined) return { item: emptyItem(), events: [] };
       const summary = reasoning.display === "summarized" || reasoning.display === "full";
       return reasoningItem({ summary, encrypted: reasoning.encrypted === true, hidden: block.hidden === true }, place);
     }
-    case "foreign":
-      return block.from === "responses" ? wholeItem(block.value, place) : { item: silentItem(), events: [] };
+    case "vendor_specific":
+      return block.from === "responses" ? wholeItem(block.value, place) : { item: emptyItem(), events: [] };
   }
 }
 
 /** A refusal that says nothing would look like an answer, were it not marked. */
-function incompleteReason(reason: FinishReason, refused: boolean): Progress["incomplete"] {
+function incompleteReason(reason: FinishReason, refused: boolean): ResponseProgress["incomplete"] {
   if (reason === "length") return "max_output_tokens";
   return reason === "refusal" && !refused ? "content_filter" : undefined;
 }

@@ -4,7 +4,7 @@ import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { COUNTS } from "../fields.ts";
 import { booleanOf, objectOf, objectsOf, present, stringOf } from "../members.ts";
-import { restOf } from "./members.ts";
+import { unknownMembersOf } from "./members.ts";
 import { readCache } from "./parts.ts";
 
 const FUNCTION = new Set(["type", "name", "description", "parameters", "strict", "cache_control"]);
@@ -56,7 +56,7 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
           namespace,
         }),
         ...readCache(tool),
-        ...restOf(tool, { modelled: FUNCTION, more }),
+        ...unknownMembersOf(tool, { modelled: FUNCTION, more }),
       }];
     case "custom":
       return [{
@@ -64,11 +64,11 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
         name,
         ...present({ description, format: objectOf(tool.format), namespace }),
         ...readCache(tool),
-        ...restOf(tool, { modelled: CUSTOM, more }),
+        ...unknownMembersOf(tool, { modelled: CUSTOM, more }),
       }];
     case "namespace": {
-      const { rest } = restOf(tool, { modelled: NAMESPACE });
-      const inside = { ...more, ...(rest !== undefined && { namespace: rest.members }) };
+      const { unknownMembers } = unknownMembersOf(tool, { modelled: NAMESPACE });
+      const inside = { ...more, ...(unknownMembers !== undefined && { namespace: unknownMembers.members }) };
       return objectsOf(tool.tools).flatMap((inner) => readTool(inner, { namespace: name, more: inside }));
     }
     default:
@@ -76,7 +76,7 @@ function readTool(tool: JsonObject, outside: Outside = {}): Tool[] {
         type: "hosted",
         from: "responses",
         value: tool,
-        ...restOf({}, { modelled: FUNCTION, more: more ?? {} }),
+        ...unknownMembersOf({}, { modelled: FUNCTION, more: more ?? {} }),
       }];
   }
 }
@@ -95,5 +95,5 @@ export function readToolChoice({ tool_choice: value }: JsonObject): { toolChoice
     // A hosted tool among them has no name, and the choice then means something only to its vendor.
     if (names.every((named) => named !== undefined)) return { toolChoice: { type: "allowed", mode, names } };
   }
-  return { toolChoice: { type: "foreign", from: "responses", value: choice } };
+  return { toolChoice: { type: "vendor_specific", from: "responses", value: choice } };
 }

@@ -1,7 +1,7 @@
 /** The responses protocol, from the upstream's side. */
 import type { UpstreamCodec } from "../upstream_codec.ts";
 import { readError } from "./read_error.ts";
-import { reader, readReply } from "./read_stream.ts";
+import { readReply, streamReader } from "./read_stream.ts";
 import { writePrompt } from "./write_prompt.ts";
 
 /** OpenAI's responses protocol, spoken without state: nothing is stored, every request carries its whole conversation. */
@@ -25,6 +25,6 @@ export const responsesUpstream: UpstreamCodec = {
   },
   writePrompt,
   readReply,
-  reader,
+  reader: streamReader,
   readError,
 };

@@ -1,12 +1,12 @@
 /** Token counts as this protocol writes them. */
-import type { Usage } from "../canonical/types.ts";
+import type { TokenUsage } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 
 /**
  * Writes token counts. Here the cached tokens are part of the input. Clients refuse an answer without the two totals, so
  * what is not known is written as 0.
  */
-export function writeUsage(usage: Usage): JsonObject {
+export function writeUsage(usage: TokenUsage): JsonObject {
   const cached = usage.input_cache_read ?? 0;
   const written = (usage.input_cache_write_5m ?? 0) + (usage.input_cache_write_1h ?? 0);
   const input = (usage.prompt ?? 0) + cached + written;

@@ -1,10 +1,10 @@
 /** What every piece of a written prompt has to know about the whole. */
-import type { Block, Prompt, Protocol, Rest } from "../canonical/types.ts";
+import type { ContentBlock, Prompt, Protocol, UnknownMembers } from "../canonical/types.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
 
 /** A prompt on its way to an upstream. */
-export interface WriteContext {
+export interface ResponsesWriteContext {
   /** The client speaks this protocol too: what it said goes out as it said it. */
   own: boolean;
   target: WriteTarget;
@@ -56,7 +56,7 @@ const NAMES: Readonly<Record<Protocol, Names>> = {
 };
 
 /** The context of a prompt. */
-export function contextOf(prompt: Prompt, target: WriteTarget): WriteContext {
+export function writeContextOf(prompt: Prompt, target: WriteTarget): ResponsesWriteContext {
   const calls = prompt.messages.flatMap(({ blocks }) => blocks).filter((block) => block.type === "tool_call");
   return {
     own: prompt.protocol === "responses",
@@ -67,12 +67,12 @@ export function contextOf(prompt: Prompt, target: WriteTarget): WriteContext {
 }
 
 /** Members that came from this protocol and go back into it. */
-export function ownMembers(rest: Rest | undefined): JsonObject {
-  return rest?.from === "responses" ? rest.members : {};
+export function ownMembers(unknownMembers: UnknownMembers | undefined): JsonObject {
+  return unknownMembers?.from === "responses" ? unknownMembers.members : {};
 }
 
 /** Prompt-cache marks are an extension: they go back to where they came from, elsewhere they are named. */
-export function writeCache({ cache }: Pick<Block, "cache">, { own, target }: WriteContext): JsonObject {
+export function writeCache({ cache }: Pick<ContentBlock, "cache">, { own, target }: ResponsesWriteContext): JsonObject {
   if (cache === undefined) return {};
   // Five minutes is what a mark means that says nothing more.
   if (own) return { cache_control: { type: "ephemeral", ...(cache.ttl === "1h" && { ttl: cache.ttl }) } };

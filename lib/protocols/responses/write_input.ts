@@ -1,9 +1,9 @@
 /** Messages as instructions and input items. */
-import type { Block, BlockOf, Message } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { objectOf } from "../members.ts";
-import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
-import { isPart, type Speaker, writePart } from "./write_parts.ts";
+import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
+import { isPart, type MessageAuthor, writePart } from "./write_parts.ts";
 
 /** Stands before the output of a tool that failed: outputs have no flag for it. */
 const ERROR_MARK = "[tool error]";
@@ -15,7 +15,7 @@ const ERROR_MARK = "[tool error]";
  */
 export function splitInstructions(
   messages: readonly Message[],
-  context: WriteContext,
+  context: ResponsesWriteContext,
 ): { instructions?: string; others: readonly Message[] } {
   let count = 0;
   while (count < (context.own ? 1 : messages.length)) {
@@ -38,26 +38,26 @@ export function splitInstructions(
  * Writes messages as items, each block in its place.
  * @throws {GatewayError} `invalid`, for media that the protocol cannot say
  */
-export function writeInput(messages: readonly Message[], context: WriteContext): JsonObject[] {
+export function writeInput(messages: readonly Message[], context: ResponsesWriteContext): JsonObject[] {
   return messages.flatMap((message) => writeMessage(message, context));
 }
 
-function isPlain({ role, blocks, rest }: Message, { own }: WriteContext): boolean {
+function isPlain({ role, blocks, unknownMembers }: Message, { own }: ResponsesWriteContext): boolean {
   if (role !== "system") return false;
   if (!own) return blocks.every((block) => block.type === "text" && block.citations === undefined);
   const [block] = blocks;
-  return rest === undefined && blocks.length === 1 && block?.type === "text" && isBare(block);
+  return unknownMembers === undefined && blocks.length === 1 && block?.type === "text" && isBare(block);
 }
 
 /** True for text that a string says whole. */
-function isBare(block: Block): boolean {
-  return block.type === "text" && block.rest === undefined && block.cache === undefined &&
+function isBare(block: ContentBlock): boolean {
+  return block.type === "text" && block.unknownMembers === undefined && block.cache === undefined &&
     block.citations === undefined;
 }
 
 /** Adjacent parts are one message, unless a part says that another one begins. */
-function writeMessage(message: Message, context: WriteContext): JsonObject[] {
-  const speaker: Speaker = message.role === "assistant" ? "model" : "others";
+function writeMessage(message: Message, context: ResponsesWriteContext): JsonObject[] {
+  const speaker: MessageAuthor = message.role === "assistant" ? "model" : "others";
   const items: JsonObject[] = [];
   let content: JsonObject[] | undefined;
   for (const block of message.blocks) {
@@ -67,11 +67,17 @@ function writeMessage(message: Message, context: WriteContext): JsonObject[] {
       continue;
     }
     const parts = writePart(block, speaker, context);
-    const mark = objectOf(ownMembers(block.rest).item);
+    const mark = objectOf(ownMembers(block.unknownMembers).item);
     if (content === undefined || mark !== undefined) {
       if (parts.length === 0) continue;
       content = [];
-      items.push({ ...ownMembers(message.rest), ...mark, type: "message", role: roleOf(message, context), content });
+      items.push({
+        ...ownMembers(message.unknownMembers),
+        ...mark,
+        type: "message",
+        role: roleOf(message, context),
+        content,
+      });
     }
     content.push(...parts);
   }
@@ -79,12 +85,12 @@ function writeMessage(message: Message, context: WriteContext): JsonObject[] {
 }
 
 /** Models of today take the system's words from the role `developer`. */
-function roleOf({ role, rest }: Message, { own }: WriteContext): Json {
+function roleOf({ role, unknownMembers }: Message, { own }: ResponsesWriteContext): Json {
   if (role !== "system") return role;
-  return own ? ownMembers(rest).role ?? role : "developer";
+  return own ? ownMembers(unknownMembers).role ?? role : "developer";
 }
 
-function writeItem(block: Block, context: WriteContext): JsonObject[] {
+function writeItem(block: ContentBlock, context: ResponsesWriteContext): JsonObject[] {
   switch (block.type) {
     case "tool_call":
       return [writeCall(block, context)];
@@ -92,7 +98,7 @@ function writeItem(block: Block, context: WriteContext): JsonObject[] {
       return [writeResult(block, context)];
     case "reasoning":
       return writeReasoning(block, context);
-    case "foreign":
+    case "vendor_specific":
       if (block.from === "responses") return [block.value];
       context.target.dropped.add(String(block.value.type));
       return [];
@@ -101,11 +107,11 @@ function writeItem(block: Block, context: WriteContext): JsonObject[] {
   }
 }
 
-function writeCall(block: BlockOf<"tool_call">, context: WriteContext): JsonObject {
+function writeCall(block: ContentBlockOf<"tool_call">, context: ResponsesWriteContext): JsonObject {
   const { id, name, namespace, custom, arguments: input } = block;
   writeCache(block, context);
   return {
-    ...ownMembers(block.rest),
+    ...ownMembers(block.unknownMembers),
     ...(custom === true
       ? { type: "custom_tool_call", call_id: id, name, input }
       : { type: "function_call", call_id: id, name, arguments: context.own || input.trim() !== "" ? input : "{}" }),
@@ -113,12 +119,12 @@ function writeCall(block: BlockOf<"tool_call">, context: WriteContext): JsonObje
   };
 }
 
-function writeResult(block: BlockOf<"tool_result">, context: WriteContext): JsonObject {
+function writeResult(block: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): JsonObject {
   // Other protocols do not tell the results of the two kinds of calls apart.
   const custom = block.custom === true || (!context.own && context.customCalls.has(block.callId));
   writeCache(block, context);
   return {
-    ...ownMembers(block.rest),
+    ...ownMembers(block.unknownMembers),
     type: custom ? "custom_tool_call_output" : "function_call_output",
     call_id: block.callId,
     output: writeOutput(block, context),
@@ -126,7 +132,7 @@ function writeResult(block: BlockOf<"tool_result">, context: WriteContext): Json
 }
 
 /** One string wherever that says it all: not every upstream takes parts here. */
-function writeOutput({ blocks, isError }: BlockOf<"tool_result">, context: WriteContext): Json {
+function writeOutput({ blocks, isError }: ContentBlockOf<"tool_result">, context: ResponsesWriteContext): Json {
   if (context.own) {
     const [first] = blocks;
     if (first === undefined) return "";
@@ -145,14 +151,14 @@ function writeOutput({ blocks, isError }: BlockOf<"tool_result">, context: Write
  * A reasoning item goes back as it came, to the issuer that signed it and to no other: without the token it has nothing
  * in it for the model, and is refused where its id is not known.
  */
-function writeReasoning(block: BlockOf<"reasoning">, context: WriteContext): JsonObject[] {
+function writeReasoning(block: ContentBlockOf<"reasoning">, context: ResponsesWriteContext): JsonObject[] {
   const { own, target } = context;
   const { signature } = block;
   if (signature === undefined ? !target.dialect.unsignedReasoning : signature.issuer !== target.issuer) {
     target.dropped.add(context.names.reasoning);
     return [];
   }
-  const { id: itemId, summary, content, ...members } = ownMembers(block.rest);
+  const { id: itemId, summary, content, ...members } = ownMembers(block.unknownMembers);
   const id = signature?.id ?? itemId;
   const raw = signature === undefined && !own && block.text !== ""
     ? [{ type: "reasoning_text", text: block.text }]

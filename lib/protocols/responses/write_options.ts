@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { type Effort, EFFORTS, type Prompt, type Reasoning } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { listOf, objectOf, present } from "../members.ts";
-import { ownMembers, type WriteContext } from "./write_context.ts";
+import { ownMembers, type ResponsesWriteContext } from "./write_context.ts";
 
 const ENCRYPTED = "reasoning.encrypted_content";
 const LOGPROBS = "message.output_text.logprobs";
@@ -20,7 +20,7 @@ const BUDGETS: readonly (readonly [below: number, effort: Effort])[] = [
 ];
 
 /** Sampling knobs that the protocol and the model have; the others are named. */
-export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: WriteContext): JsonObject {
+export function writeSampling({ sampling, stop }: Prompt, { own, target, names }: ResponsesWriteContext): JsonObject {
   const { temperature, topP, topK, frequencyPenalty, presencePenalty, seed, logitBias, topLogprobs } = sampling;
   const { dropped, row } = target;
   const taken = (name: string): boolean => {
@@ -51,7 +51,10 @@ export function writeSampling({ sampling, stop }: Prompt, { own, target, names }
  * What the answer is to hold beside its text. Nothing is stored, so reasoning must come with its token; a model that
  * does not reason refuses to be asked for it.
  */
-export function writeInclude({ sampling, reasoning, rest }: Prompt, { own, target }: WriteContext): JsonObject {
+export function writeInclude(
+  { sampling, reasoning, unknownMembers }: Prompt,
+  { own, target }: ResponsesWriteContext,
+): JsonObject {
   const encrypted = own ? reasoning?.encrypted === true : target.row.reasoning !== undefined;
   const logprobs = sampling.logprobs === true;
   const known = !logprobs || target.row.supported_parameters.includes("logprobs");
@@ -59,13 +62,17 @@ export function writeInclude({ sampling, reasoning, rest }: Prompt, { own, targe
   const include: Json[] = [
     ...(encrypted ? [ENCRYPTED] : []),
     ...(logprobs && known ? [LOGPROBS] : []),
-    ...listOf(ownMembers(rest).include),
+    ...listOf(ownMembers(unknownMembers).include),
   ];
   return include.length === 0 ? {} : { include };
 }
 
 /** How much to think, and whether to show it. */
-export function writeReasoning(reasoning: Reasoning | undefined, prompt: Prompt, context: WriteContext): JsonObject {
+export function writeReasoning(
+  reasoning: Reasoning | undefined,
+  prompt: Prompt,
+  context: ResponsesWriteContext,
+): JsonObject {
   if (reasoning === undefined) return {};
   if (!context.own && context.target.row.reasoning === undefined) {
     // A model that cannot think is not thinking already.
@@ -80,8 +87,11 @@ export function writeReasoning(reasoning: Reasoning | undefined, prompt: Prompt,
 }
 
 /** The form of the answer, and how wordy it is. */
-export function writeText({ format, rest }: Prompt, { own, target, names }: WriteContext): JsonObject {
-  const text: JsonObject = { ...objectOf(ownMembers(rest).text) };
+export function writeText(
+  { format, unknownMembers }: Prompt,
+  { own, target, names }: ResponsesWriteContext,
+): JsonObject {
+  const text: JsonObject = { ...objectOf(ownMembers(unknownMembers).text) };
   if (typeof text.verbosity === "string" && !target.row.supported_parameters.includes("verbosity")) {
     target.dropped.add(names.verbosity);
     delete text.verbosity;
@@ -100,26 +110,26 @@ export function writeText({ format, rest }: Prompt, { own, target, names }: Writ
  * Who asks. The protocol limits ids in length: longer ones are hashed, the same to the same. The one id that messages
  * clients send names their session, which is what prompts share a cache by.
  */
-export function writeUser({ user, protocol, rest }: Prompt, { own }: WriteContext): JsonObject {
+export function writeUser({ user, protocol, unknownMembers }: Prompt, { own }: ResponsesWriteContext): JsonObject {
   if (user === undefined) return {};
   // The client may have said the same under the newer name only, and that one is in the rest.
-  if (own) return ownMembers(rest).safety_identifier === user ? {} : { user };
+  if (own) return ownMembers(unknownMembers).safety_identifier === user ? {} : { user };
   const id = user.length <= USER_CHARACTERS ? user : createHash("sha256").update(user).digest("hex");
   return { safety_identifier: id, ...(protocol === "messages" && { prompt_cache_key: id }) };
 }
 
 /** Members of this protocol that the canonical form does not model. Those of another one mean nothing here. */
-export function writeRest({ rest }: Prompt, { target }: WriteContext): JsonObject {
-  if (rest === undefined) return {};
-  if (rest.from !== "responses") {
-    for (const name of Object.keys(rest.members)) target.dropped.add(name);
+export function writeUnknownMembers({ unknownMembers }: Prompt, { target }: ResponsesWriteContext): JsonObject {
+  if (unknownMembers === undefined) return {};
+  if (unknownMembers.from !== "responses") {
+    for (const name of Object.keys(unknownMembers.members)) target.dropped.add(name);
     return {};
   }
-  const { include: _include, text: _text, ...members } = rest.members;
+  const { include: _include, text: _text, ...members } = unknownMembers.members;
   return members;
 }
 
-function writeOwnReasoning({ mode, budgetTokens, effort, display, rest }: Reasoning): JsonObject {
+function writeOwnReasoning({ mode, budgetTokens, effort, display, unknownMembers }: Reasoning): JsonObject {
   return {
     ...present({
       enabled: mode === "off" ? false : undefined,
@@ -127,7 +137,7 @@ function writeOwnReasoning({ mode, budgetTokens, effort, display, rest }: Reason
       effort,
       summary: display === undefined ? undefined : "auto",
     }),
-    ...ownMembers(rest),
+    ...ownMembers(unknownMembers),
   };
 }
 
@@ -142,7 +152,10 @@ function showsReasoning({ mode, effort, display }: Reasoning, { protocol }: Prom
  * that the model does not have becomes the next one below it, else its least. Thinking less than asked is one thing, not
  * thinking at all another.
  */
-function writeEffort({ mode, budgetTokens, effort }: Reasoning, { target, names }: WriteContext): Effort | undefined {
+function writeEffort(
+  { mode, budgetTokens, effort }: Reasoning,
+  { target, names }: ResponsesWriteContext,
+): Effort | undefined {
   const wanted = mode === "off"
     ? "none"
     : effort ?? (budgetTokens === undefined ? undefined : BUDGETS.find(([below]) => budgetTokens < below)?.[1]);

@@ -1,28 +1,28 @@
 /** Blocks of a message as content parts. */
 import { modalityOf, writeMediaUrl } from "../canonical/media.ts";
-import type { Block, BlockOf } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import { fileName } from "./parts.ts";
-import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
+import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
 /** Who says it: what the model said has part types of its own. */
-export type Speaker = "model" | "others";
+export type MessageAuthor = "model" | "others";
 
 /** Parts that are kept whole: sound, and files that the vendor keeps. */
 const PARTS: ReadonlySet<string> = new Set(["input_audio", "input_image", "input_file"]);
 
 /** True for blocks that are parts of a message, and not items. */
-export function isPart(block: Block): boolean {
+export function isPart(block: ContentBlock): boolean {
   return block.type === "text" || block.type === "refusal" || block.type === "media" ||
-    (block.type === "foreign" && block.from === "responses" && PARTS.has(String(block.value.type)));
+    (block.type === "vendor_specific" && block.from === "responses" && PARTS.has(String(block.value.type)));
 }
 
 /**
  * Writes a block as a content part; nothing where it has no place here, which is then named.
  * @throws {GatewayError} `invalid`, for media that the protocol cannot say
  */
-export function writePart(block: Block, speaker: Speaker, context: WriteContext): JsonObject[] {
+export function writePart(block: ContentBlock, speaker: MessageAuthor, context: ResponsesWriteContext): JsonObject[] {
   switch (block.type) {
     case "text":
       return [writeText(block, speaker, context)];
@@ -34,14 +34,14 @@ export function writePart(block: Block, speaker: Speaker, context: WriteContext)
         return [];
       }
       return [{ ...writeMedia(block, context), ...writeCache(block, context) }];
-    case "foreign":
+    case "vendor_specific":
       return [block.value];
     default:
       throw new TypeError(`Cannot write a block of type "${block.type}" as a content part`);
   }
 }
 
-function writeText(block: BlockOf<"text">, speaker: Speaker, context: WriteContext): JsonObject {
+function writeText(block: ContentBlockOf<"text">, speaker: MessageAuthor, context: ResponsesWriteContext): JsonObject {
   const annotations = (block.citations ?? []).filter(({ from }) => from === "responses").map(({ value }) => value);
   if (annotations.length < (block.citations?.length ?? 0)) context.target.dropped.add(context.names.citations);
   return {
@@ -54,12 +54,12 @@ function writeText(block: BlockOf<"text">, speaker: Speaker, context: WriteConte
 }
 
 /** The first part of a message of the model's also keeps the members of its item, which stand elsewhere. */
-function partMembers({ rest }: Block): JsonObject {
-  const { item: _item, ...members } = ownMembers(rest);
+function partMembers({ unknownMembers }: ContentBlock): JsonObject {
+  const { item: _item, ...members } = ownMembers(unknownMembers);
   return members;
 }
 
-function writeMedia(block: BlockOf<"media">, context: WriteContext): JsonObject {
+function writeMedia(block: ContentBlockOf<"media">, context: ResponsesWriteContext): JsonObject {
   const { media, name } = block;
   const modality = modalityOf(media, name);
   if (modality === "audio" || modality === "video") {

@@ -3,9 +3,16 @@ import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import type { JsonObject } from "../../json/json.ts";
 import type { WriteTarget } from "../upstream_codec.ts";
-import { contextOf } from "./write_context.ts";
+import { writeContextOf } from "./write_context.ts";
 import { splitInstructions, writeInput } from "./write_input.ts";
-import { writeInclude, writeReasoning, writeRest, writeSampling, writeText, writeUser } from "./write_options.ts";
+import {
+  writeInclude,
+  writeReasoning,
+  writeSampling,
+  writeText,
+  writeUnknownMembers,
+  writeUser,
+} from "./write_options.ts";
 import { hasTools, insertTools, writeToolChoice, writeTools } from "./write_tools.ts";
 
 /**
@@ -21,7 +28,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
       param: "n",
     });
   }
-  const context = contextOf(prompt, target);
+  const context = writeContextOf(prompt, target);
   const { own } = context;
   const { instructions, others } = splitInstructions(prompt.messages, context);
   const { tools, added } = writeTools(prompt.tools, context);
@@ -30,7 +37,7 @@ export function writePrompt(prompt: Prompt, target: WriteTarget): JsonObject {
   const chooses = own || hasTools(tools, added);
   const choice = toolChoice === undefined || !chooses ? undefined : writeToolChoice(toolChoice, prompt.tools);
   return {
-    ...writeRest(prompt, context),
+    ...writeUnknownMembers(prompt, context),
     model: target.model,
     ...(instructions !== undefined && { instructions }),
     input: insertTools(writeInput(others, context), added),

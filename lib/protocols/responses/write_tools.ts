@@ -2,7 +2,7 @@
 import type { Tool, ToolChoice } from "../canonical/types.ts";
 import type { Json, JsonObject } from "../../json/json.ts";
 import { numberOf, objectOf, objectsOf } from "../members.ts";
-import { ownMembers, writeCache, type WriteContext } from "./write_context.ts";
+import { ownMembers, type ResponsesWriteContext, writeCache } from "./write_context.ts";
 
 /** An item that brings tools, and where in the input it stands. */
 export interface AddedTools {
@@ -13,12 +13,12 @@ export interface AddedTools {
 /** Writes tools: those of the request, and those that stand in items of the input. */
 export function writeTools(
   tools: readonly Tool[],
-  context: WriteContext,
+  context: ResponsesWriteContext,
 ): { tools: JsonObject[]; added: AddedTools[] } {
   const top: Tool[] = [];
   const places = new Map<number, { members: JsonObject; tools: Tool[] }>();
   for (const tool of tools) {
-    const { index, ...members } = objectOf(ownMembers(tool.rest).additional_tools) ?? {};
+    const { index, ...members } = objectOf(ownMembers(tool.unknownMembers).additional_tools) ?? {};
     const at = numberOf(index);
     if (at === undefined) {
       top.push(tool);
@@ -56,19 +56,19 @@ export function writeToolChoice(choice: ToolChoice, tools: readonly Tool[]): Jso
       const named = choice.names.map((name) => ({ type: custom.has(name) ? "custom" : "function", name }));
       return { type: "allowed_tools", mode: choice.mode, tools: named };
     }
-    case "foreign":
+    case "vendor_specific":
       return choice.from === "responses" ? choice.value : undefined;
   }
 }
 
 /** Adjacent tools of one namespace stand inside it. */
-function nest(tools: readonly Tool[], context: WriteContext): JsonObject[] {
+function nest(tools: readonly Tool[], context: ResponsesWriteContext): JsonObject[] {
   const written: JsonObject[] = [];
   let open: { name: string; members: string; tools: JsonObject[] } | undefined;
   for (const tool of tools) {
     const value = writeTool(tool, context);
     if (value === undefined) continue;
-    const about = objectOf(ownMembers(tool.rest).namespace);
+    const about = objectOf(ownMembers(tool.unknownMembers).namespace);
     const members = JSON.stringify(about ?? {});
     // A hosted tool does not know the name of its namespace, only what else is said of it.
     const name = tool.type !== "hosted" ? tool.namespace : about === undefined ? undefined : open?.name;
@@ -85,9 +85,9 @@ function nest(tools: readonly Tool[], context: WriteContext): JsonObject[] {
   return written;
 }
 
-function writeTool(tool: Tool, context: WriteContext): JsonObject | undefined {
+function writeTool(tool: Tool, context: ResponsesWriteContext): JsonObject | undefined {
   const { own, target } = context;
-  const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool.rest);
+  const { additional_tools: _place, namespace: _namespace, ...members } = ownMembers(tool.unknownMembers);
   const cache = writeCache(tool, context);
   switch (tool.type) {
     case "function": {

@@ -3,49 +3,49 @@ import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { fitCacheMarks } from "./cache_marks.ts";
 import { legalizeCallIds } from "./call_ids.ts";
-import { chain } from "./chain.ts";
+import { chainMachines } from "./chain.ts";
 import { dropEmpty, flattenContent } from "./content.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "./custom_tools.ts";
-import { settleFinish } from "./finish.ts";
-import { leaveOutLateSignatures } from "./late_signatures.ts";
-import { shareLimit } from "./least_tokens.ts";
-import { moveMediaOut } from "./media.ts";
-import { dropForeignReasoning, settleReasoning } from "./reasoning.ts";
-import { dropRest } from "./rest.ts";
+import { normalizeFinish } from "./finish.ts";
+import { dropTrailingSignatures } from "./late_signatures.ts";
+import { splitTokenLimit } from "./least_tokens.ts";
+import { moveMediaOutOfResults } from "./media.ts";
+import { dropUnreadableReasoning, fitReasoning } from "./reasoning.ts";
+import { dropUnknownMembers } from "./rest.ts";
 import { fitSchemas } from "./schemas.ts";
-import { enforceStops, shareStops } from "./stops.ts";
-import type { Adapted, AdaptTarget } from "./target.ts";
+import { enforceStopSequences, splitStopSequences } from "./stops.ts";
+import type { AdaptedPrompt, AdaptTarget } from "./target.ts";
 import { renameTools } from "./tool_names.ts";
 import { selectTools } from "./tools.ts";
-import { orderTurns } from "./turns.ts";
+import { orderMessages } from "./turns.ts";
 
 /**
  * Fits a prompt to its target. Deterministic, and nothing is left to do for a prompt that was fitted before. What the
  * target cannot say is named in `target.dropped`.
  * @throws {GatewayError} `invalid`, where leaving something out would change the meaning
  */
-export function adapt(prompt: Prompt, target: AdaptTarget): Adapted {
+export function adaptPrompt(prompt: Prompt, target: AdaptTarget): AdaptedPrompt {
   const { dialect } = target;
   checkLength(prompt, target);
-  const local = dropRest(flattenContent(prompt, target), target);
+  const local = dropUnknownMembers(flattenContent(prompt, target), target);
   const { prompt: renamed, restore: restoreNames } = renameTools(selectTools(local, target), dialect);
   const wrapped = dialect.customTools ? renamed : wrapCustomTools(renamed);
-  const spoken = dropEmpty(dropForeignReasoning(wrapped, target), target);
-  const paired = legalizeCallIds(orderTurns(spoken, target), dialect.callId);
-  const placed = dialect.mediaInResults ? paired : moveMediaOut(paired);
-  const fitted = fitSchemas(fitCacheMarks(settleReasoning(placed, target), target), target);
-  const { prompt: limited, ours: limit } = shareLimit(fitted, target);
-  const { prompt: adapted, ours } = shareStops(limited, target);
+  const spoken = dropEmpty(dropUnreadableReasoning(wrapped, target), target);
+  const paired = legalizeCallIds(orderMessages(spoken, target), dialect.callId);
+  const placed = dialect.mediaInResults ? paired : moveMediaOutOfResults(paired);
+  const fitted = fitSchemas(fitCacheMarks(fitReasoning(placed, target), target), target);
+  const { prompt: limited, ours: limit } = splitTokenLimit(fitted, target);
+  const { prompt: adapted, ours } = splitStopSequences(limited, target);
   return {
     prompt: adapted,
     ...(limit !== undefined && { limit }),
     restore: () =>
-      chain([
+      chainMachines([
         restoreNames(),
         ...(dialect.customTools ? [] : [unwrapCustomCalls()]),
-        ...(ours.length === 0 ? [] : [enforceStops(ours)]),
-        settleFinish(),
-        ...(prompt.protocol === "messages" ? [leaveOutLateSignatures()] : []),
+        ...(ours.length === 0 ? [] : [enforceStopSequences(ours)]),
+        normalizeFinish(),
+        ...(prompt.protocol === "messages" ? [dropTrailingSignatures()] : []),
       ]),
   };
 }

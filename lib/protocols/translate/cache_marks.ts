@@ -1,5 +1,5 @@
 /** Prompt-cache marks, within what Anthropic takes. */
-import type { Block, CacheMark, Message, Prompt, Tool } from "../canonical/types.ts";
+import type { CacheMark, ContentBlock, Message, Prompt, Tool } from "../canonical/types.ts";
 import { isObject, type JsonObject } from "../../json/json.ts";
 import type { AdaptTarget } from "./target.ts";
 
@@ -35,12 +35,12 @@ export function fitCacheMarks(prompt: Prompt, target: AdaptTarget): Prompt {
     return bare as T;
   }
 
-  function fitBlock(block: Block): Block {
+  function fitBlock(block: ContentBlock): ContentBlock {
     if (block.type === "tool_result") {
       const blocks = block.blocks.map(fitBlock);
       return fit({ ...block, blocks });
     }
-    if (block.type === "foreign") passForeign(block.value);
+    if (block.type === "vendor_specific") passForeign(block.value);
     return fit(block, takesMark(block));
   }
 
@@ -69,23 +69,23 @@ function rank(message: Message | undefined): number {
   return message?.role === "system" ? 0 : 1;
 }
 
-function takesMark(block: Block): boolean {
+function takesMark(block: ContentBlock): boolean {
   return block.type !== "reasoning" && !(block.type === "text" && block.text === "");
 }
 
 /** Whether there is any mark, counted or not. */
 function hasMarks({ tools, messages }: Prompt): boolean {
-  const isMarked = (block: Block): boolean =>
+  const isMarked = (block: ContentBlock): boolean =>
     block.cache !== undefined || (block.type === "tool_result" && block.blocks.some(isMarked));
   return tools.some(({ cache }) => cache !== undefined) || messages.some(({ blocks }) => blocks.some(isMarked));
 }
 
 /** Marks that count. */
 function countMarks({ tools, messages }: Prompt): number {
-  const count = (blocks: readonly Block[]): number =>
+  const count = (blocks: readonly ContentBlock[]): number =>
     blocks.reduce((sum, block) => {
       const inner = block.type === "tool_result" ? count(block.blocks) : 0;
-      const foreign = block.type === "foreign" && isObject(block.value.cache_control);
+      const foreign = block.type === "vendor_specific" && isObject(block.value.cache_control);
       const own = block.cache !== undefined && takesMark(block);
       return sum + inner + Number(foreign) + Number(own);
     }, 0);

@@ -1,5 +1,5 @@
 /** Ids of tool calls that an upstream would refuse are replaced, the same way in the call and in its result. */
-import type { Block, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, Prompt } from "../canonical/types.ts";
 import type { TextRule } from "../upstream_codec.ts";
 import { hashText, isLegal } from "./hash.ts";
 import { mapPrompt } from "./map_blocks.ts";
@@ -10,7 +10,7 @@ const HASH_LENGTH = 24;
 
 /** Makes every call id legal. An id that is legal already stays; nobody needs to remember the others. */
 export function legalizeCallIds(prompt: Prompt, rule: TextRule): Prompt {
-  const legalize = (block: Block): Block => {
+  const legalize = (block: ContentBlock): ContentBlock => {
     switch (block.type) {
       case "tool_call":
         return { ...block, id: legalCallId(block.id, rule) };

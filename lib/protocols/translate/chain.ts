@@ -1,20 +1,20 @@
 /** Machines one after the other. */
-import type { Event, Machine } from "../canonical/types.ts";
+import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
 /**
  * One machine of several: what one gives, the next one gets. After a finish or an error it gives nothing more, and takes
  * nothing more in.
  */
-export function chain(machines: readonly Machine<Event, Event>[]): Machine<Event, Event> {
+export function chainMachines(machines: readonly Machine<ReplyEvent, ReplyEvent>[]): Machine<ReplyEvent, ReplyEvent> {
   let over = false;
 
-  function run(events: Event[], from: number): Event[] {
+  function run(events: ReplyEvent[], from: number): ReplyEvent[] {
     let passed = events;
     for (let at = from; at < machines.length && passed.length > 0; at++) passed = through(machines[at], passed);
     return passed;
   }
 
-  function cut(events: Event[]): Event[] {
+  function cut(events: ReplyEvent[]): ReplyEvent[] {
     const last = events.findIndex(isLast);
     if (last < 0) return events;
     over = true;
@@ -27,7 +27,7 @@ export function chain(machines: readonly Machine<Event, Event>[]): Machine<Event
   };
 }
 
-function through(machine: Machine<Event, Event> | undefined, events: Event[]): Event[] {
+function through(machine: Machine<ReplyEvent, ReplyEvent> | undefined, events: ReplyEvent[]): ReplyEvent[] {
   if (machine === undefined) return events;
   const [event] = events;
   // Mostly there is one.
@@ -35,6 +35,6 @@ function through(machine: Machine<Event, Event> | undefined, events: Event[]): E
   return events.flatMap((event) => machine.push(event));
 }
 
-function isLast({ type }: Event): boolean {
+function isLast({ type }: ReplyEvent): boolean {
   return type === "finish" || type === "error";
 }

@@ -1,6 +1,6 @@
 /** Blocks that the target can say: foreign ones flattened or left out, empty ones too. */
-import type { Block, Message, Prompt } from "../canonical/types.ts";
-import { flattenForeign } from "./foreign.ts";
+import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
+import { flattenVendorSpecific } from "./foreign.ts";
 import { mapPrompt, withMessages } from "./map_blocks.ts";
 import type { AdaptTarget } from "./target.ts";
 
@@ -9,9 +9,9 @@ import type { AdaptTarget } from "./target.ts";
  * @throws {GatewayError} `invalid`, where the model would have to read what cannot be said
  */
 export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
-  const flatten = (block: Block, role: Message["role"]): Block | Block[] =>
-    block.type === "foreign" && block.from !== target.protocol
-      ? flattenForeign(block, { role, protocol: prompt.protocol, dropped: target.dropped })
+  const flatten = (block: ContentBlock, role: Message["role"]): ContentBlock | ContentBlock[] =>
+    block.type === "vendor_specific" && block.from !== target.protocol
+      ? flattenVendorSpecific(block, { role, protocol: prompt.protocol, dropped: target.dropped })
       : block;
   return mapPrompt(prompt, flatten);
 }
@@ -22,7 +22,7 @@ export function flattenContent(prompt: Prompt, target: AdaptTarget): Prompt {
  */
 export function dropEmpty(prompt: Prompt, { protocol }: AdaptTarget): Prompt {
   const isEmpty = (text: string) => (protocol === "messages" ? text.trim() : text) === "";
-  const keep = (block: Block): Block | Block[] =>
+  const keep = (block: ContentBlock): ContentBlock | ContentBlock[] =>
     (block.type === "text" || block.type === "refusal") && isEmpty(block.text) ? [] : block;
   const kept = mapPrompt(prompt, keep);
   const isSilent = kept.messages.some(({ blocks }) => blocks.length === 0);

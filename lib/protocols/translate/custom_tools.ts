@@ -1,12 +1,12 @@
 /** Tools that take free text, for upstreams whose tools take JSON: a function with one argument, `input`. */
-import type { Block, Event, Machine, OpenBlock, Prompt, Tool } from "../canonical/types.ts";
+import type { ContentBlock, Machine, OpenBlock, Prompt, ReplyEvent, Tool } from "../canonical/types.ts";
 import { type JsonObject, writeJson } from "../../json/json.ts";
 import { inputDecoder } from "./input_decoder.ts";
 import { mapPrompt } from "./map_blocks.ts";
 
 /** Wraps custom tools, their past calls and results, and a choice of one. */
 export function wrapCustomTools(prompt: Prompt): Prompt {
-  const wrapBlock = (block: Block): Block => {
+  const wrapBlock = (block: ContentBlock): ContentBlock => {
     if (block.type === "tool_call" && block.custom === true) {
       const { custom: _, ...call } = block;
       const input = { input: block.arguments };
@@ -53,7 +53,7 @@ function describeInput({ type, syntax, definition }: JsonObject = {}): string {
  * Unwraps the calls that are marked `custom`: the text inside `{"input":"…"}` is passed on piece by piece. What the model
  * sends instead of such an object is passed on as it is.
  */
-export function unwrapCustomCalls(): Machine<Event, Event> {
+export function unwrapCustomCalls(): Machine<ReplyEvent, ReplyEvent> {
   let decoder: ReturnType<typeof inputDecoder> | undefined;
   return {
     push(event) {
@@ -73,6 +73,6 @@ function isCustom(block: OpenBlock): boolean {
   return block.type === "tool_call" && block.custom === true;
 }
 
-function delta(index: number, text: string): Event[] {
+function delta(index: number, text: string): ReplyEvent[] {
   return text === "" ? [] : [{ type: "delta", index, text }];
 }

@@ -1,5 +1,5 @@
 /** What holds at the end of every answer, whatever its upstream says. */
-import type { Event, FinishReason, Machine } from "../canonical/types.ts";
+import type { FinishReason, Machine, ReplyEvent } from "../canonical/types.ts";
 
 /**
  * Sets an answer right: the reason is `tool_use` exactly when there is a tool call, `length` excepted; a call without a
@@ -8,7 +8,7 @@ import type { Event, FinishReason, Machine } from "../canonical/types.ts";
  * A call that `length` cut short passes with what there is of its arguments: in a stream they went out before anybody
  * could know.
  */
-export function settleFinish(): Machine<Event, Event> {
+export function normalizeFinish(): Machine<ReplyEvent, ReplyEvent> {
   let calls = 0;
   /** Blocks left out so far: the others move up. */
   let left = 0;
@@ -44,7 +44,7 @@ export function settleFinish(): Machine<Event, Event> {
         case "close": {
           if (skipping) return [];
           const index = event.index - left;
-          const empty: Event[] = blank === undefined ? [] : [{ type: "delta", index, text: "{}" }];
+          const empty: ReplyEvent[] = blank === undefined ? [] : [{ type: "delta", index, text: "{}" }];
           blank = undefined;
           return [...empty, { ...event, index }];
         }

@@ -1,10 +1,10 @@
 /** Blocks of one protocol for upstreams of another: what the model must read becomes text and media. */
-import type { Dropped } from "../canonical/dropped.ts";
+import type { UnsupportedParameters } from "../canonical/dropped.ts";
 import { normalizeMediaType, readBase64, readMediaUrl } from "../canonical/media.ts";
-import type { Block, BlockOf, CacheMark, Media, Message, Protocol } from "../canonical/types.ts";
+import type { CacheMark, ContentBlock, ContentBlockOf, Media, Message, Protocol } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
-import { NAMES } from "./target.ts";
+import { PARAMETER_NAMES } from "./target.ts";
 
 /** Halves of what ran at a vendor, or about it: the words around them tell what came of it. */
 const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
@@ -52,14 +52,14 @@ const REPLAYS: Readonly<Record<Protocol, ReadonlySet<string>>> = {
  * What a block becomes: text and media, or nothing, and then its type is named.
  * @throws {GatewayError} `invalid`, for what the model would have to read and cannot
  */
-export function flattenForeign(
-  { from, value, cache }: BlockOf<"foreign">,
-  { role, protocol, dropped }: { role: Message["role"]; protocol: Protocol; dropped: Dropped },
-): Block[] {
+export function flattenVendorSpecific(
+  { from, value, cache }: ContentBlockOf<"vendor_specific">,
+  { role, protocol, dropped }: { role: Message["role"]; protocol: Protocol; dropped: UnsupportedParameters },
+): ContentBlock[] {
   const type = typeof value.type === "string" ? value.type : "unknown";
   // Chat keeps entries of reasoning_details that it does not know in the assistant's turn; so may others.
   if (REPLAYS[from].has(type) || (from === "chat" && role === "assistant")) {
-    dropped.add(from === "chat" ? NAMES.chat.signed : type);
+    dropped.add(from === "chat" ? PARAMETER_NAMES.chat.signed : type);
     return [];
   }
   const blocks = from === "messages" ? flattenBlock(value, { type, dropped }) : undefined;
@@ -69,7 +69,7 @@ export function flattenForeign(
       "invalid",
       `Cannot pass on content of type "${type}": the model's upstream does not take it`,
       {
-        param: NAMES[protocol].messages,
+        param: PARAMETER_NAMES[protocol].messages,
       },
     );
   }
@@ -78,7 +78,10 @@ export function flattenForeign(
 }
 
 /** A block of the messages protocol; nothing or undefined for what has no words. */
-function flattenBlock(value: JsonObject, { type, dropped }: { type: string; dropped: Dropped }): Block[] | undefined {
+function flattenBlock(
+  value: JsonObject,
+  { type, dropped }: { type: string; dropped: UnsupportedParameters },
+): ContentBlock[] | undefined {
   switch (type) {
     case "search_result": {
       const head = [line("Title", value.title), line("Source", value.source)].filter((text) => text !== "");
@@ -101,10 +104,10 @@ function flattenBlock(value: JsonObject, { type, dropped }: { type: string; drop
   }
 }
 
-function flattenDocument({ title, context, source }: JsonObject): Block[] | undefined {
+function flattenDocument({ title, context, source }: JsonObject): ContentBlock[] | undefined {
   const content = isObject(source) && Array.isArray(source.content) ? source.content.filter(isObject) : [];
   const head = [line("Document", title), line("Context", context)].filter((text) => text !== "");
-  const blocks: Block[] = head.length === 0 ? [] : [{ type: "text", text: head.join("\n") }];
+  const blocks: ContentBlock[] = head.length === 0 ? [] : [{ type: "text", text: head.join("\n") }];
   for (const part of content) {
     const media = part.type === "image" && isObject(part.source) ? readImage(part.source) : undefined;
     if (part.type === "text") blocks.push({ type: "text", text: textOf(part.text) });
@@ -125,7 +128,7 @@ function readImage({ type, url, data, media_type: mediaType }: JsonObject): Medi
   }
 }
 
-function nameCitations({ citations }: JsonObject, dropped: Dropped): void {
+function nameCitations({ citations }: JsonObject, dropped: UnsupportedParameters): void {
   if (isObject(citations) && citations.enabled === true) dropped.add("citations");
 }
 

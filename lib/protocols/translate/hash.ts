@@ -21,7 +21,7 @@ export function isLegal(text: string, rule: TextRule): boolean {
 }
 
 /** A text with something else in place of every character that a rule does not allow. */
-export function keepLegal(text: string, { legal }: TextRule, instead: string): string {
+export function replaceIllegalCharacters(text: string, { legal }: TextRule, instead: string): string {
   const one = stateless(legal);
   return Array.from(text, (character) => one.test(character) ? character : instead).join("");
 }

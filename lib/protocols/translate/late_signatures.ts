@@ -1,5 +1,5 @@
 /** Signatures that come when all is said. */
-import type { Event, Machine } from "../canonical/types.ts";
+import type { Machine, ReplyEvent } from "../canonical/types.ts";
 
 /**
  * For clients of the messages protocol: leaves out hidden reasoning that follows the last text of an answer without tool
@@ -7,12 +7,12 @@ import type { Event, Machine } from "../canonical/types.ts";
  * it prints the last block. What is lost is what the vendor of this protocol leaves out itself: reasoning from before the
  * user's next message.
  */
-export function leaveOutLateSignatures(): Machine<Event, Event> {
+export function dropTrailingSignatures(): Machine<ReplyEvent, ReplyEvent> {
   let hasText = false;
   let hasCalls = false;
   /** Index of the hidden block that is open. */
   let hidden: number | undefined;
-  let held: Event[] = [];
+  let held: ReplyEvent[] = [];
 
   return {
     push(event) {

@@ -3,14 +3,17 @@ import type { Prompt } from "../canonical/types.ts";
 import type { AdaptTarget } from "./target.ts";
 
 /** A prompt with a limit that its upstream takes, and the client's own where that is left to the gateway. */
-export interface SharedLimit {
+export interface SplitTokenLimit {
   prompt: Prompt;
   /** Most tokens of the answer that the client gets; absent: the upstream keeps to the limit. */
   ours?: number;
 }
 
 /** Raises a limit to the target's minimum, and names it: the client pays for what the minimum costs. */
-export function shareLimit(prompt: Prompt, { dialect: { leastTokens = 0 }, dropped }: AdaptTarget): SharedLimit {
+export function splitTokenLimit(
+  prompt: Prompt,
+  { dialect: { leastTokens = 0 }, dropped }: AdaptTarget,
+): SplitTokenLimit {
   const { maxTokens } = prompt;
   if (maxTokens === undefined || maxTokens >= leastTokens) return { prompt };
   dropped.add("max_completion_tokens");

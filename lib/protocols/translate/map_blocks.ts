@@ -1,8 +1,8 @@
 /** Walks over the blocks of a conversation. */
-import type { Block, BlockOf, Message, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 
 /** What a step makes of one block: the same block where it stays what it is, another one, or several or none in a list. */
-export type MapBlock = (block: Block, role: Message["role"]) => Block | readonly Block[];
+export type MapBlock = (block: ContentBlock, role: Message["role"]) => ContentBlock | readonly ContentBlock[];
 
 /**
  * The prompt with every block replaced by what the step makes of it; blocks inside tool results come before the result
@@ -47,8 +47,8 @@ function mapMessages(messages: Message[], map: MapBlock): Message[] {
 }
 
 /** The same list where every block stays what it is. */
-function mapBlocks({ role, blocks }: Pick<Message, "role" | "blocks">, map: MapBlock): Block[] {
-  let mapped: Block[] | undefined;
+function mapBlocks({ role, blocks }: Pick<Message, "role" | "blocks">, map: MapBlock): ContentBlock[] {
+  let mapped: ContentBlock[] | undefined;
   let index = 0;
   for (const block of blocks) {
     const made = map(block.type === "tool_result" ? withMappedResult(block, { role, map }) : block, role);
@@ -63,13 +63,13 @@ function mapBlocks({ role, blocks }: Pick<Message, "role" | "blocks">, map: MapB
 }
 
 function withMappedResult(
-  block: BlockOf<"tool_result">,
+  block: ContentBlockOf<"tool_result">,
   { role, map }: { role: Message["role"]; map: MapBlock },
-): Block {
+): ContentBlock {
   const blocks = mapBlocks({ role, blocks: block.blocks }, map);
   return blocks === block.blocks ? block : { ...block, blocks };
 }
 
-function isBlock(made: Block | readonly Block[]): made is Block {
+function isBlock(made: ContentBlock | readonly ContentBlock[]): made is ContentBlock {
   return !Array.isArray(made);
 }

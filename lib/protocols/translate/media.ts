@@ -1,17 +1,17 @@
 /** Pictures and files out of tool results, for upstreams whose results are text. */
-import type { Block, Message, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, Message, Prompt } from "../canonical/types.ts";
 
 /**
  * Moves media from tool results to the user's turn, directly after the last result of that turn. A line of text stands in
  * both places, so that the model can tell which belongs where.
  */
-export function moveMediaOut(prompt: Prompt): Prompt {
-  let moved: Block[] = [];
+export function moveMediaOutOfResults(prompt: Prompt): Prompt {
+  let moved: ContentBlock[] = [];
   let count = 0;
 
-  function takeOut(block: Block): Block {
+  function takeOut(block: ContentBlock): ContentBlock {
     if (block.type !== "tool_result") return block;
-    const blocks = block.blocks.map((inner): Block => {
+    const blocks = block.blocks.map((inner): ContentBlock => {
       if (inner.type !== "media") return inner;
       const label = `[Attachment ${++count} of the tool results${inner.name === undefined ? "" : `: ${inner.name}`}]`;
       moved.push({ type: "text", text: label }, inner);

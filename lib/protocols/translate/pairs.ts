@@ -1,5 +1,5 @@
 /** Which result belongs to which call. */
-import type { Block, Message } from "../canonical/types.ts";
+import type { ContentBlock, Message } from "../canonical/types.ts";
 import { hashText } from "./hash.ts";
 
 const ORPHAN = "Result of a tool call that is no longer part of this conversation:";
@@ -18,7 +18,7 @@ export function pairCalls(messages: readonly Message[]): Message[] {
     if (message.role === "assistant" && answered) open = new Map();
     if (message.role !== "system") answered = message.role === "user";
     if (!message.blocks.some(isPaired)) return message;
-    const blocks = message.blocks.flatMap((block): Block[] => {
+    const blocks = message.blocks.flatMap((block): ContentBlock[] => {
       if (block.type === "tool_call") {
         const id = ids(block.id);
         if (block.id !== "") open.set(block.id, [...open.get(block.id) ?? [], id]);
@@ -33,7 +33,7 @@ export function pairCalls(messages: readonly Message[]): Message[] {
 }
 
 /** Whether a block is a call or a result. */
-export function isPaired({ type }: Block): boolean {
+export function isPaired({ type }: ContentBlock): boolean {
   return type === "tool_call" || type === "tool_result";
 }
 

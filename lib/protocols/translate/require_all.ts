@@ -1,5 +1,5 @@
 /** `provider.require_parameters`: what cannot be passed on whole is not passed on at all. */
-import type { Dropped } from "../canonical/dropped.ts";
+import type { UnsupportedParameters } from "../canonical/dropped.ts";
 import type { Prompt } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 
@@ -8,7 +8,7 @@ import { GatewayError } from "../../errors.ts";
  * has been adapted and written.
  * @throws {GatewayError} `invalid`, naming everything that was dropped
  */
-export function requireAll({ provider }: Prompt, { names }: Dropped): void {
+export function requireAllParameters({ provider }: Prompt, { names }: UnsupportedParameters): void {
   const [first] = names;
   if (provider?.require_parameters !== true || first === undefined) return;
   throw new GatewayError(

@@ -1,6 +1,6 @@
 /** Members that only the client's own protocol knows: carried where the target has the same, else named. */
-import type { Dropped } from "../canonical/dropped.ts";
-import type { Block, Message, Prompt, Protocol, Reasoning, Rest, Tool } from "../canonical/types.ts";
+import type { UnsupportedParameters } from "../canonical/dropped.ts";
+import type { ContentBlock, Message, Prompt, Protocol, Reasoning, Tool, UnknownMembers } from "../canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, type Json, type JsonObject } from "../../json/json.ts";
 import { mapEach, mapPrompt, withMessages } from "./map_blocks.ts";
@@ -48,44 +48,46 @@ const SILENT = new Set([
  * Leaves out what belongs to another protocol than the target's: members nobody models, and sources of quoted text.
  * @throws {GatewayError} `invalid`, for members without which the answer would be another
  */
-export function dropRest(prompt: Prompt, target: RestTarget): Prompt {
+export function dropUnknownMembers(prompt: Prompt, target: RestTarget): Prompt {
   const { dropped } = target;
-  const { rest, reasoning } = prompt;
-  const local = <T extends { rest?: Rest }>(thing: T): T => localize(thing, target);
-  const localBlock = (block: Block): Block => dropCitations(local(block), target);
-  const body = rest === undefined || rest.from === target.protocol ? rest : carryBody(rest, target);
+  const { unknownMembers, reasoning } = prompt;
+  const local = <T extends { unknownMembers?: UnknownMembers }>(thing: T): T => localize(thing, target);
+  const localBlock = (block: ContentBlock): ContentBlock => dropCitations(local(block), target);
+  const body = unknownMembers === undefined || unknownMembers.from === target.protocol
+    ? unknownMembers
+    : carryBody(unknownMembers, target);
   const thinking = reasoning && localReasoning(reasoning, target);
   const said = mapPrompt(prompt, localBlock);
   const messages = mapEach<Message>(said.messages, local);
   const tools = mapEach<Tool>(said.tools, local);
-  if (thinking === reasoning && body === rest && tools === said.tools) return withMessages(said, messages);
-  const { rest: _, reasoning: __, ...others } = said;
+  if (thinking === reasoning && body === unknownMembers && tools === said.tools) return withMessages(said, messages);
+  const { unknownMembers: _, reasoning: __, ...others } = said;
   return {
     ...others,
     messages,
     tools,
     ...(thinking !== undefined && { reasoning: thinking }),
-    ...(body !== undefined && { rest: body }),
+    ...(body !== undefined && { unknownMembers: body }),
   };
 
   function localReasoning(reasoning: Reasoning, { protocol }: RestTarget): Reasoning {
-    if (reasoning.rest === undefined || reasoning.rest.from === protocol) return reasoning;
-    const { rest, ...kept } = reasoning;
-    for (const [name, value] of Object.entries(rest.members)) {
-      if (!isNothing(value)) dropped.add(`${rest.from === "messages" ? "thinking" : "reasoning"}.${name}`);
+    if (reasoning.unknownMembers === undefined || reasoning.unknownMembers.from === protocol) return reasoning;
+    const { unknownMembers, ...kept } = reasoning;
+    for (const [name, value] of Object.entries(unknownMembers.members)) {
+      if (!isNothing(value)) dropped.add(`${unknownMembers.from === "messages" ? "thinking" : "reasoning"}.${name}`);
     }
     return kept;
   }
 }
 
-function localize<T extends { rest?: Rest }>(thing: T, { protocol, dropped }: RestTarget): T {
-  if (thing.rest === undefined || thing.rest.from === protocol) return thing;
-  const { rest: _, ...kept } = thing;
-  nameMembers(thing.rest.members, dropped);
+function localize<T extends { unknownMembers?: UnknownMembers }>(thing: T, { protocol, dropped }: RestTarget): T {
+  if (thing.unknownMembers === undefined || thing.unknownMembers.from === protocol) return thing;
+  const { unknownMembers: _, ...kept } = thing;
+  nameMembers(thing.unknownMembers.members, dropped);
   return kept as T;
 }
 
-function nameMembers(members: JsonObject, dropped: Dropped): void {
+function nameMembers(members: JsonObject, dropped: UnsupportedParameters): void {
   for (const [name, value] of Object.entries(members)) {
     if (isNothing(value) || SILENT.has(name)) continue;
     if (WRAPPERS.has(name) && isObject(value)) nameMembers(value, dropped);
@@ -93,7 +95,7 @@ function nameMembers(members: JsonObject, dropped: Dropped): void {
   }
 }
 
-function dropCitations(block: Block, { protocol, dropped }: RestTarget): Block {
+function dropCitations(block: ContentBlock, { protocol, dropped }: RestTarget): ContentBlock {
   if (block.type !== "text" || block.citations === undefined) return block;
   const { citations, ...text } = block;
   const own = citations.filter(({ from }) => from === protocol);
@@ -104,22 +106,22 @@ function dropCitations(block: Block, { protocol, dropped }: RestTarget): Block {
 }
 
 /** Members of the body in the target's spelling. */
-function carryBody(rest: Rest, { protocol, dropped }: RestTarget): Rest | undefined {
+function carryBody(unknownMembers: UnknownMembers, { protocol, dropped }: RestTarget): UnknownMembers | undefined {
   if (protocol === "gemini") {
-    nameBody(rest, Object.keys(rest.members), dropped);
+    nameBody(unknownMembers, Object.keys(unknownMembers.members), dropped);
     return undefined;
   }
   const members: JsonObject = {};
-  const lost = Object.entries(rest.members).filter(([name, value]) => {
-    const carried = carry({ name, value, from: rest.from, to: protocol });
+  const lost = Object.entries(unknownMembers.members).filter(([name, value]) => {
+    const carried = carry({ name, value, from: unknownMembers.from, to: protocol });
     if (carried !== undefined) Object.assign(members, carried);
     return carried === undefined;
   });
-  nameBody(rest, lost.map(([name]) => name), dropped);
+  nameBody(unknownMembers, lost.map(([name]) => name), dropped);
   return Object.keys(members).length === 0 ? undefined : { from: protocol, members };
 }
 
-function nameBody({ from, members }: Rest, names: readonly string[], dropped: Dropped): void {
+function nameBody({ from, members }: UnknownMembers, names: readonly string[], dropped: UnsupportedParameters): void {
   for (const name of names) {
     const value = members[name];
     // Nothing is ever stored, so not to store it is no wish that is lost.

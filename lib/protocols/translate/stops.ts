@@ -1,10 +1,10 @@
 /** Stop sequences that the upstream is not given are enforced here. */
-import type { Event, Machine, Prompt, Usage } from "../canonical/types.ts";
+import type { Machine, Prompt, ReplyEvent, TokenUsage } from "../canonical/types.ts";
 import { isHighSurrogate } from "../../json/surrogates.ts";
-import { type AdaptTarget, NAMES } from "./target.ts";
+import { type AdaptTarget, PARAMETER_NAMES } from "./target.ts";
 
 /** A prompt with the stop sequences its upstream takes, and those that are left to us. */
-export interface SharedStops {
+export interface SplitStopSequences {
   prompt: Prompt;
   ours: string[];
 }
@@ -13,11 +13,14 @@ export interface SharedStops {
  * Parts the stop sequences: the upstream gets as many as it takes, in their order. Empty ones, and those with half a
  * character, stop nothing.
  */
-export function shareStops(prompt: Prompt, { dialect, protocol, row, dropped }: AdaptTarget): SharedStops {
+export function splitStopSequences(
+  prompt: Prompt,
+  { dialect, protocol, row, dropped }: AdaptTarget,
+): SplitStopSequences {
   if (prompt.stop.length === 0) return { prompt, ours: [] };
   const all = [...new Set(prompt.stop)];
   const stops = all.filter((stop) => stop !== "" && stop.isWellFormed());
-  if (stops.length < all.length) dropped.add(NAMES[prompt.protocol].stop);
+  if (stops.length < all.length) dropped.add(PARAMETER_NAMES[prompt.protocol].stop);
   const most = row.supported_parameters.includes("stop") ? dialect.stops : 0;
   // Anthropic takes none that are only white space.
   const usable = stops.filter((stop) => protocol !== "messages" || stop.trim() !== "");
@@ -34,14 +37,14 @@ export function shareStops(prompt: Prompt, { dialect, protocol, row, dropped }: 
  * its start told of the input.
  * @param stops texts of one or more whole characters
  */
-export function enforceStops(stops: readonly string[]): Machine<Event, Event> {
+export function enforceStopSequences(stops: readonly string[]): Machine<ReplyEvent, ReplyEvent> {
   const longest = Math.max(...stops.map((stop) => stop.length));
-  let known: Usage = {};
+  let known: TokenUsage = {};
   /** Text that is held back; undefined outside of text blocks. */
   let held: string | undefined;
   let over = false;
 
-  function search(index: number, text: string): Event[] {
+  function search(index: number, text: string): ReplyEvent[] {
     const match = firstMatch(text, stops);
     if (match === undefined) {
       const end = wholeCharacters(text, Math.max(0, text.length - longest + 1));
@@ -107,6 +110,6 @@ function wholeCharacters(text: string, end: number): number {
   return isHighSurrogate(text.charCodeAt(end - 1)) ? end - 1 : end;
 }
 
-function delta(index: number, text: string): Event[] {
+function delta(index: number, text: string): ReplyEvent[] {
   return text === "" ? [] : [{ type: "delta", index, text }];
 }

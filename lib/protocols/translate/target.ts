@@ -1,5 +1,5 @@
 /** What the steps between a client's prompt and an upstream's dialect share. */
-import type { Event, Machine, Prompt, Protocol } from "../canonical/types.ts";
+import type { Machine, Prompt, Protocol, ReplyEvent } from "../canonical/types.ts";
 import type { UpstreamProtocol, WriteTarget } from "../upstream_codec.ts";
 
 /** Where a prompt goes, and in which protocol it will be written. */
@@ -8,20 +8,20 @@ export interface AdaptTarget extends WriteTarget {
 }
 
 /** A prompt fitted to its target, and the way back. */
-export interface Adapted {
+export interface AdaptedPrompt {
   prompt: Prompt;
   /**
    * A fresh machine for one answer to the prompt. It undoes the renaming and wrapping, enforces the stop sequences that
    * the upstream was not given, and sets the finish reason right. After its finish or error it gives nothing more: the
    * answer is then over, whatever the upstream still says, and its feed can be cancelled.
    */
-  restore: () => Machine<Event, Event>;
+  restore: () => Machine<ReplyEvent, ReplyEvent>;
   /** Most tokens of the answer, where the upstream takes no limit as low: its answer has to be cut. */
   limit?: number;
 }
 
 /** What each protocol calls the things that are dropped or refused here. */
-export const NAMES: Readonly<
+export const PARAMETER_NAMES: Readonly<
   Record<Protocol, Record<"messages" | "stop" | "reasoning" | "effort" | "signed" | "unsigned", string>>
 > = {
   chat: {

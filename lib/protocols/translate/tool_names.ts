@@ -1,9 +1,17 @@
 /** Names of tools that an upstream takes, and the way back to the client's. */
-import type { Block, BlockOf, Event, Machine, Prompt, Tool, ToolChoice } from "../canonical/types.ts";
+import type {
+  ContentBlock,
+  ContentBlockOf,
+  Machine,
+  Prompt,
+  ReplyEvent,
+  Tool,
+  ToolChoice,
+} from "../canonical/types.ts";
 import type { Dialect, TextRule } from "../upstream_codec.ts";
-import { hashText, isLegal, keepLegal } from "./hash.ts";
+import { hashText, isLegal, replaceIllegalCharacters } from "./hash.ts";
 import { mapPrompt } from "./map_blocks.ts";
-import { isNamed } from "./tools.ts";
+import { isToolNamed } from "./tools.ts";
 
 /** What a tool is to the client. */
 interface Original {
@@ -13,10 +21,10 @@ interface Original {
 }
 
 /** A prompt whose tools have legal names, and what they were before. */
-export interface Renamed {
+export interface RenamedTools {
   prompt: Prompt;
   /** Gives tool calls of an answer the client's names again. Names it does not know pass. */
-  restore: () => Machine<Event, Event>;
+  restore: () => Machine<ReplyEvent, ReplyEvent>;
 }
 
 const HASH_LENGTH = 8;
@@ -25,14 +33,14 @@ const HASH_LENGTH = 8;
  * Makes the name of every tool legal and unique: of the tools, of past calls, and in the choice. Where the upstream has no
  * namespaces, `ns` and `name` become `ns__name`. A name that is legal and free stays.
  */
-export function renameTools(prompt: Prompt, dialect: Dialect): Renamed {
+export function renameTools(prompt: Prompt, dialect: Dialect): RenamedTools {
   const names = new WireNames(dialect);
   for (const tool of prompt.tools) names.reserve(tool);
   const tools = prompt.tools.map((tool): Tool =>
     tool.type === "hosted" ? tool : rename(tool, names.of(originalOf(tool)))
   );
   let callable: Map<string, Original[]> | undefined;
-  const renameBlock = (block: Block): Block => {
+  const renameBlock = (block: ContentBlock): ContentBlock => {
     if (block.type !== "tool_call") return block;
     callable ??= byName(prompt.tools);
     return rename(block, names.of(calledTool(block, callable.get(block.name))));
@@ -63,7 +71,7 @@ function byName(tools: readonly Tool[]): Map<string, Original[]> {
  * The tool that a past call means, of those that have its name. Clients may leave out its namespace, or its kind: the first
  * that fits best is meant.
  */
-function calledTool(call: BlockOf<"tool_call">, named: readonly Original[] = []): Original {
+function calledTool(call: ContentBlockOf<"tool_call">, named: readonly Original[] = []): Original {
   let called: Original = call;
   let best = -1;
   for (const original of named) {
@@ -96,14 +104,14 @@ function renameChoice(
     matching.flatMap((tool) => tool.type === "hosted" ? [] : [names.of(originalOf(tool)).name]);
   switch (choice.type) {
     case "tool": {
-      const named = tools.filter((tool) => isNamed(tool, choice.name));
+      const named = tools.filter((tool) => isToolNamed(tool, choice.name));
       const sameKind = named.filter((tool) => (tool.type === "custom") === (choice.custom === true));
       const [name] = wireNames(sameKind.length > 0 ? sameKind : named);
       return name === undefined ? choice : { ...choice, name };
     }
     case "allowed": {
       const all = choice.names.flatMap((name) => {
-        const wire = wireNames(tools.filter((tool) => isNamed(tool, name)));
+        const wire = wireNames(tools.filter((tool) => isToolNamed(tool, name)));
         return wire.length === 0 ? [name] : wire;
       });
       return { ...choice, names: [...new Set(all)] };
@@ -153,7 +161,7 @@ class WireNames {
     return wire;
   }
 
-  restore(event: Event): Event {
+  restore(event: ReplyEvent): ReplyEvent {
     if (event.type !== "open" || event.block.type !== "tool_call") return event;
     const original = this.#originals.get(wireKey(event.block));
     return original === undefined ? event : { ...event, block: { ...event.block, ...original } };
@@ -164,7 +172,7 @@ class WireNames {
     const taken = (name: string) => this.#originals.has(wireKey({ name, namespace: kept }));
     if (isLegal(name, this.#rule) && !taken(name)) return name;
     const line = isLegal("_", this.#rule) ? "_" : "";
-    const clean = keepLegal(name, this.#rule, line);
+    const clean = replaceIllegalCharacters(name, this.#rule, line);
     for (let salt = 0;; salt++) {
       const suffix = `${line}${hashText(salt === 0 ? key : `${key}${salt}`, HASH_LENGTH)}`;
       const candidate = clean.slice(0, Math.max(0, this.#rule.max - suffix.length)) + suffix;

@@ -18,7 +18,7 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
     if (!known) target.dropped.add(`tools.${hostedType(tool)}`);
     return known;
   });
-  const { toolChoice, parallelToolCalls, ...rest } = prompt;
+  const { toolChoice, parallelToolCalls, ...unknownMembers } = prompt;
   // Where the client gave no tools itself, a choice means nothing, but one that forces is a wish.
   const isVoid = prompt.tools.length === 0;
   if (isVoid && toolChoice !== undefined && toolChoice.type !== "auto" && toolChoice.type !== "none") {
@@ -26,7 +26,7 @@ export function selectTools(prompt: Prompt, target: AdaptTarget): Prompt {
   }
   const chosen = isVoid ? { tools } : choose({ ...prompt, tools }, target);
   return {
-    ...rest,
+    ...unknownMembers,
     ...chosen,
     // It says something about tools only; some upstreams refuse it alone.
     ...(parallelToolCalls !== undefined && chosen.tools.length > 0 && { parallelToolCalls }),
@@ -39,7 +39,7 @@ function hostedType({ value }: Extract<Tool, { type: "hosted" }>): string {
 }
 
 /** True where a choice that gives this name means the tool. Some clients write the namespace before the name. */
-export function isNamed(tool: Tool, name: string): boolean {
+export function isToolNamed(tool: Tool, name: string): boolean {
   if (tool.type === "hosted") return tool.value.name === name;
   return tool.name === name || (tool.namespace !== undefined && `${tool.namespace}.${tool.name}` === name);
 }
@@ -59,11 +59,11 @@ function choose(
       return { tools, toolChoice };
     case "tool": {
       const { name } = toolChoice;
-      if (!tools.some((tool) => isNamed(tool, name))) throw refusal(`the model is given no tool called "${name}"`);
+      if (!tools.some((tool) => isToolNamed(tool, name))) throw refusal(`the model is given no tool called "${name}"`);
       return { tools, toolChoice };
     }
     case "allowed": {
-      const allowed = tools.filter((tool) => toolChoice.names.some((name) => isNamed(tool, name)));
+      const allowed = tools.filter((tool) => toolChoice.names.some((name) => isToolNamed(tool, name)));
       if (allowed.length === 0 && toolChoice.mode === "required") throw refusal("no tool that it allows is there");
       if (tools.length === 0) return { tools };
       if (protocol === target.protocol) return { tools, toolChoice };
@@ -71,7 +71,7 @@ function choose(
       if (allowed.length === 0) return { tools, toolChoice: { type: "none" } };
       return { tools: allowed, toolChoice: { type: toolChoice.mode } };
     }
-    case "foreign":
+    case "vendor_specific":
       if (toolChoice.from !== target.protocol) throw refusal("only another vendor's models know what it names");
       return { tools, toolChoice };
   }

@@ -2,7 +2,7 @@
  * The order of turns. A round is what the assistant says and what answers it; every call of a round gets exactly one
  * result, directly after it.
  */
-import type { Block, BlockOf, Message, Prompt } from "../canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../canonical/types.ts";
 import { isPaired, pairCalls } from "./pairs.ts";
 import type { AdaptTarget } from "./target.ts";
 
@@ -19,7 +19,7 @@ const CONTINUE =
  *   A conversation that does not begin with the user begins with a `.` of theirs.
  * - An assistant's text at the end, where the upstream cannot continue it, is followed by the user's wish to continue it.
  */
-export function orderTurns(prompt: Prompt, target: AdaptTarget): Prompt {
+export function orderMessages(prompt: Prompt, target: AdaptTarget): Prompt {
   if (isOrdered(prompt.messages)) return prompt;
   const { alternates } = target.dialect;
   const [head, rounds] = splitRounds(pairCalls(prompt.messages));
@@ -72,13 +72,13 @@ function mergeRound(round: readonly Message[]): Message[] {
 function merge(messages: readonly Message[]): Message | undefined {
   const [first] = messages;
   if (first === undefined || messages.length === 1) return first;
-  const rests = messages.flatMap(({ rest }) => rest === undefined ? [] : [rest]);
-  const [rest] = rests;
+  const rests = messages.flatMap(({ unknownMembers }) => unknownMembers === undefined ? [] : [unknownMembers]);
+  const [unknownMembers] = rests;
   return {
     role: first.role,
     blocks: messages.flatMap(({ blocks }) => blocks),
-    ...(rest !== undefined && {
-      rest: { from: rest.from, members: Object.assign({}, ...rests.map(({ members }) => members)) },
+    ...(unknownMembers !== undefined && {
+      unknownMembers: { from: unknownMembers.from, members: Object.assign({}, ...rests.map(({ members }) => members)) },
     }),
   };
 }
@@ -128,7 +128,7 @@ function resultMessages(results: readonly Result[], begun: Map<Message, Message>
 }
 
 interface Result {
-  block: BlockOf<"tool_result">;
+  block: ContentBlockOf<"tool_result">;
   /** The client's message it came in; undefined where there was none. */
   source: Message | undefined;
 }
@@ -142,11 +142,11 @@ function resultsFor(
   for (const source of users) {
     for (const block of source.blocks) if (block.type === "tool_result") results.set(block.callId, { block, source });
   }
-  const calls = assistants.flatMap(({ blocks }) => blocks).filter((block: Block) => block.type === "tool_call");
+  const calls = assistants.flatMap(({ blocks }) => blocks).filter((block: ContentBlock) => block.type === "tool_call");
   return calls.map((call) => results.get(call.id) ?? { block: missingResult(call), source: undefined });
 }
 
-function missingResult({ id, custom }: BlockOf<"tool_call">): BlockOf<"tool_result"> {
+function missingResult({ id, custom }: ContentBlockOf<"tool_call">): ContentBlockOf<"tool_result"> {
   return {
     type: "tool_result",
     callId: id,

@@ -1,6 +1,6 @@
 /** What the echo model answers, before limits cut it. */
 import { smallestInstance } from "../../protocols/canonical/json_schema.ts";
-import type { BlockOf, Prompt } from "../../protocols/canonical/types.ts";
+import type { ContentBlockOf, Prompt } from "../../protocols/canonical/types.ts";
 import { isInstance } from "../../protocols/canonical/json_schema_instance.ts";
 import { type Json, JSON_LIMITS, parseJson, writeJson } from "../../json/json.ts";
 import { readLastTurn } from "./last_turn.ts";
@@ -12,7 +12,7 @@ export interface Planned {
   reasoning?: { text: string; hidden: boolean };
   /** "" for none. */
   text: string;
-  calls: BlockOf<"tool_call">[];
+  calls: ContentBlockOf<"tool_call">[];
 }
 
 /** An answer comes back inside the next request, some levels deep. */

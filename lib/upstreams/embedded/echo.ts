@@ -2,13 +2,13 @@
  * The embedded model `echo`: no network and no randomness, and no clock but where a pace was asked for.
  * `docs/embedded-models.md` says what it does.
  */
-import type { Dropped } from "../../protocols/canonical/dropped.ts";
+import type { UnsupportedParameters } from "../../protocols/canonical/dropped.ts";
 import type { Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { turn } from "../../scheduler.ts";
 import { loadTokenCounter } from "../../o200k/mod.ts";
-import { requireAll } from "../../protocols/translate/require_all.ts";
-import { dropRest } from "../../protocols/translate/rest.ts";
+import { requireAllParameters } from "../../protocols/translate/require_all.ts";
+import { dropUnknownMembers } from "../../protocols/translate/rest.ts";
 import type { EventFeed, Upstream } from "../upstream.ts";
 import { answer } from "./answer.ts";
 import { type Pace, readPace } from "./pace.ts";
@@ -31,9 +31,9 @@ export function createEcho(): Upstream {
       const { echo } = call.client;
       checkVendorRules(echo.prompt, echo.request);
       // No protocol's own members mean anything here, as at Gemini.
-      dropRest(prompt, { protocol: "gemini", dropped });
+      dropUnknownMembers(prompt, { protocol: "gemini", dropped });
       nameLosses(prompt, dropped);
-      requireAll(prompt, dropped);
+      requireAllParameters(prompt, dropped);
       checkThoughts(prompt);
       const planned = answer(prompt);
       const counter = await loadTokenCounter();
@@ -82,7 +82,7 @@ function createFeed(
 }
 
 /** Names what has no effect here, in the client's words. A knob at the value that changes nothing is no loss. */
-function nameLosses({ n, sampling, tools }: Prompt, dropped: Dropped): void {
+function nameLosses({ n, sampling, tools }: Prompt, dropped: UnsupportedParameters): void {
   if (n !== undefined && n > 1) {
     throw new GatewayError("invalid", "Cannot give several answers: this model supports one answer per request", {
       param: "n",

@@ -1,5 +1,5 @@
 /** The embedded model `fault`: misbehaves as the last user text asks. `docs/rehearsals.md` says how. */
-import type { Event } from "../../protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../protocols/canonical/types.ts";
 import { ownTimeouts } from "../../catalog/timeouts.ts";
 import { GatewayError, type LatePhase, upstreamTimeout } from "../../errors.ts";
 import { answerEvents, type Fault, requestedFault } from "../../fault/mod.ts";
@@ -68,10 +68,10 @@ function createFeed(fault: Fault | undefined, clock: Clock): EventFeed {
   let sent = 0;
   let texts = 0;
   let over = false;
-  const opened: Event[] = [];
+  const opened: ReplyEvent[] = [];
 
   /** What happens in place of the next piece of text. */
-  async function happen(): Promise<Event[] | undefined> {
+  async function happen(): Promise<ReplyEvent[] | undefined> {
     switch (fault?.name) {
       case "stall":
         // Without a count it has happened before the answer.

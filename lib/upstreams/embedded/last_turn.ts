@@ -1,6 +1,6 @@
 /** What the echo model reads of a conversation: its last turn, with images and files as words in brackets. */
 import { modalityOf } from "../../protocols/canonical/media.ts";
-import type { Block, BlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
+import type { ContentBlock, ContentBlockOf, Message, Prompt } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { imageSizeBase64 } from "../../billing/image_size.ts";
 
@@ -43,7 +43,7 @@ export function readLastTurn({ messages }: Pick<Prompt, "messages">): LastTurn {
 }
 
 /** A part with nothing but notes that coding agents put beside the user's words. */
-function isReminder(block: Block): boolean {
+function isReminder(block: ContentBlock): boolean {
   if (block.type !== "text") return false;
   let rest = block.text.trimStart();
   if (rest === "") return false;
@@ -59,22 +59,22 @@ function hasResult({ blocks }: Message): boolean {
   return blocks.some((block) => block.type === "tool_result");
 }
 
-function describeResult({ blocks, isError }: BlockOf<"tool_result">): string {
+function describeResult({ blocks, isError }: ContentBlockOf<"tool_result">): string {
   return (isError === true ? "[error] " : "") + describe(blocks);
 }
 
 /** Blocks as text, each on a line of its own. */
-function describe(blocks: readonly Block[]): string {
+function describe(blocks: readonly ContentBlock[]): string {
   return blocks.map(describeBlock).filter((text) => text !== "").join("\n");
 }
 
-function describeBlock(block: Block): string {
+function describeBlock(block: ContentBlock): string {
   switch (block.type) {
     case "text":
       return block.text;
     case "media":
       return describeMedia(block);
-    case "foreign":
+    case "vendor_specific":
       throw new GatewayError(
         "invalid",
         `Cannot read a part of type "${String(block.value.type)}": this model reads text, images and files`,
@@ -86,7 +86,7 @@ function describeBlock(block: Block): string {
 }
 
 /** `[image 64x48 png]`, `[image https://example.com/a.png]`, `[file report.pdf application/pdf]`. */
-function describeMedia({ media, name }: BlockOf<"media">): string {
+function describeMedia({ media, name }: ContentBlockOf<"media">): string {
   if (modalityOf(media, name) !== "image") {
     const words = ["file", name ?? (media.kind === "url" ? media.url : undefined), media.mediaType];
     return `[${words.filter((word) => word !== undefined).join(" ")}]`;

@@ -1,5 +1,5 @@
 /** A planned answer, spelled out event by event within its limits. */
-import type { Event, FinishReason, OpenBlock } from "../../protocols/canonical/types.ts";
+import type { FinishReason, OpenBlock, ReplyEvent } from "../../protocols/canonical/types.ts";
 import { type TokenCounter, tokenPieces } from "../../o200k/mod.ts";
 import type { Planned } from "./answer.ts";
 import { sign } from "./thinking.ts";
@@ -14,7 +14,7 @@ export interface Limits {
 }
 
 /** An event, or nothing: then others may have a turn. */
-type Step = Event | undefined;
+type Step = ReplyEvent | undefined;
 
 /**
  * The events of an answer, a token in each delta. Every block counts as its text counts alone, a call as its names and its
@@ -24,7 +24,7 @@ export function* spell(planned: Planned, limits: Limits, counter: TokenCounter):
   let left = limits.maxTokens;
   let reasoning = 0;
   let index = 0;
-  const finish = (reason: FinishReason, stopSequence?: string): Event => ({
+  const finish = (reason: FinishReason, stopSequence?: string): ReplyEvent => ({
     type: "finish",
     reason,
     ...(stopSequence !== undefined && { stopSequence }),

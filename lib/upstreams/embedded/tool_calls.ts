@@ -1,7 +1,7 @@
 /** Which tools the echo model calls, and with what. */
 import { createHash } from "node:crypto";
 import { smallestInstance } from "../../protocols/canonical/json_schema.ts";
-import type { BlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
+import type { ContentBlockOf, Prompt, ToolChoice } from "../../protocols/canonical/types.ts";
 import { GatewayError } from "../../errors.ts";
 import { isObject, writeJson } from "../../json/json.ts";
 import { type CallableTool, type Directive, readDirectives } from "./directives.ts";
@@ -14,7 +14,7 @@ const MIN_WORD = 3;
 
 /** The calls of an answer, and the text beside them. */
 export interface ChosenCalls {
-  calls: BlockOf<"tool_call">[];
+  calls: ContentBlockOf<"tool_call">[];
   /** The user's text without its directives. */
   text: string;
   /** True when the text itself asked for the calls. */
@@ -61,7 +61,7 @@ function permittedTools({ tools, toolChoice }: Prompt): { tools: CallableTool[];
         ? { tools: allowed, must: false }
         : demand(allowed, "there is none of the allowed tools");
     }
-    case "foreign":
+    case "vendor_specific":
       throw choiceError(`this model knows no choice of type "${String(choice.value.type)}"`);
   }
 }
@@ -94,7 +94,7 @@ function wordsOf(name: string): string[] {
     .split(/[^a-z]+/).filter((word) => word.length >= MIN_WORD);
 }
 
-function writeCalls(chosen: readonly Directive[], { messages }: Prompt): BlockOf<"tool_call">[] {
+function writeCalls(chosen: readonly Directive[], { messages }: Prompt): ContentBlockOf<"tool_call">[] {
   const taken = new Set(
     messages.flatMap(({ blocks }) => blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : [])),
   );

@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
 import type { Protocol } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 
 Deno.test("Dropped names each parameter once, in the order they were noted", () => {
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   assertEquals(dropped.names, []);
   for (const name of ["top_k", "seed", "top_k"]) dropped.add(name);
   assertEquals(dropped.names, ["top_k", "seed"]);
@@ -35,7 +35,7 @@ Deno.test("Dropped names a parameter as the client's body has it", () => {
     ["messages", {}, "top_k", "top_k"],
   ];
   for (const [protocol, request, name, own] of cases) {
-    const dropped = new Dropped({ prompt: { protocol }, request });
+    const dropped = new UnsupportedParameters({ prompt: { protocol }, request });
     dropped.add(name);
     dropped.add(own);
     assertEquals(dropped.names, [own], JSON.stringify(request));

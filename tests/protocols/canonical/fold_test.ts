@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { fold, Folder, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf, ReplyAggregator } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Event, Reply } from "../../../lib/protocols/canonical/types.ts";
+import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 
 const replies: [string, Reply][] = [
@@ -38,8 +38,11 @@ const replies: [string, Reply][] = [
     usage: {},
   }],
   ["refusal", { blocks: [{ type: "refusal", text: "no" }], finish: "refusal", usage: {} }],
-  ["foreign", {
-    blocks: [{ type: "foreign", from: "responses", value: { type: "web_search_call" } }, { type: "text", text: "x" }],
+  ["vendor_specific", {
+    blocks: [{ type: "vendor_specific", from: "responses", value: { type: "web_search_call" } }, {
+      type: "text",
+      text: "x",
+    }],
     finish: "end",
     usage: {},
   }],
@@ -47,8 +50,8 @@ const replies: [string, Reply][] = [
 
 Deno.test("fold() of unfold() is the reply, and unfold() obeys the grammar", () => {
   for (const [name, reply] of replies) {
-    const events = unfold(reply);
-    assertEquals(fold(events), reply, name);
+    const events = eventsOf(reply);
+    assertEquals(aggregateEvents(events), reply, name);
     const grammar = checkGrammar();
     assertEquals(events.flatMap((event) => grammar.push(event)), events, name);
     grammar.end();
@@ -56,7 +59,7 @@ Deno.test("fold() of unfold() is the reply, and unfold() obeys the grammar", () 
 });
 
 Deno.test("fold() joins deltas block by block", () => {
-  const events: Event[] = [
+  const events: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "a" },
@@ -67,30 +70,36 @@ Deno.test("fold() joins deltas block by block", () => {
     { type: "close", index: 1 },
     { type: "finish", reason: "end", usage: {} },
   ];
-  assertEquals(fold(events).blocks, [{ type: "text", text: "ab" }, { type: "text", text: "c" }]);
+  assertEquals(aggregateEvents(events).blocks, [{ type: "text", text: "ab" }, { type: "text", text: "c" }]);
 });
 
 Deno.test("fold() makes empty arguments an object, except of a custom tool", () => {
-  const events = (custom: boolean): Event[] => [
+  const events = (custom: boolean): ReplyEvent[] => [
     { type: "start" },
     { type: "open", index: 0, block: { type: "tool_call", id: "c", name: "t", ...(custom && { custom }) } },
     { type: "close", index: 0 },
     { type: "finish", reason: "tool_use", usage: {} },
   ];
-  assertEquals(fold(events(false)).blocks, [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }]);
-  assertEquals(fold(events(true)).blocks, [{ type: "tool_call", id: "c", name: "t", custom: true, arguments: "" }]);
+  assertEquals(aggregateEvents(events(false)).blocks, [{ type: "tool_call", id: "c", name: "t", arguments: "{}" }]);
+  assertEquals(aggregateEvents(events(true)).blocks, [{
+    type: "tool_call",
+    id: "c",
+    name: "t",
+    custom: true,
+    arguments: "",
+  }]);
 });
 
 Deno.test("fold() of a stream that is cut short is an upstream error", () => {
-  const events = unfold({ blocks: [{ type: "text", text: "abc" }], finish: "end", usage: {} });
+  const events = eventsOf({ blocks: [{ type: "text", text: "abc" }], finish: "end", usage: {} });
   for (let length = 0; length < events.length; length++) {
-    const error = assertThrows(() => fold(events.slice(0, length)), GatewayError);
+    const error = assertThrows(() => aggregateEvents(events.slice(0, length)), GatewayError);
     assertEquals(error.kind, "upstream");
   }
 });
 
 Deno.test("Folder throws the error that a stream ends with", () => {
-  const folder = new Folder();
+  const folder = new ReplyAggregator();
   const error = new GatewayError("overloaded", "Busy");
   folder.push({ type: "start" });
   assertEquals(assertThrows(() => folder.push({ type: "error", error }), GatewayError), error);
@@ -98,7 +107,7 @@ Deno.test("Folder throws the error that a stream ends with", () => {
 
 Deno.test("unfold() refuses blocks that no answer holds", () => {
   assertThrows(
-    () => unfold({ blocks: [{ type: "tool_result", callId: "c", blocks: [] }], finish: "end", usage: {} }),
+    () => eventsOf({ blocks: [{ type: "tool_result", callId: "c", blocks: [] }], finish: "end", usage: {} }),
     TypeError,
     'Cannot put a block of type "tool_result"',
   );

@@ -1,28 +1,28 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Event } from "../../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 
-const start: Event = { type: "start" };
-const open = (index: number): Event => ({ type: "open", index, block: { type: "text" } });
-const call = (index: number): Event => ({ type: "open", index, block: { type: "tool_call", id: "c", name: "t" } });
-const delta = (index: number, text = "a"): Event => ({ type: "delta", index, text });
-const cite = (index: number): Event => ({ type: "citation", index, citation: { from: "chat", value: {} } });
-const close = (index: number): Event => ({ type: "close", index });
-const finish = (reason: "end" | "length" | "tool_use" | "stop_sequence"): Event => ({
+const start: ReplyEvent = { type: "start" };
+const open = (index: number): ReplyEvent => ({ type: "open", index, block: { type: "text" } });
+const call = (index: number): ReplyEvent => ({ type: "open", index, block: { type: "tool_call", id: "c", name: "t" } });
+const delta = (index: number, text = "a"): ReplyEvent => ({ type: "delta", index, text });
+const cite = (index: number): ReplyEvent => ({ type: "citation", index, citation: { from: "chat", value: {} } });
+const close = (index: number): ReplyEvent => ({ type: "close", index });
+const finish = (reason: "end" | "length" | "tool_use" | "stop_sequence"): ReplyEvent => ({
   type: "finish",
   reason,
   usage: {},
 });
-const failed: Event = { type: "error", error: new GatewayError("upstream", "Gone") };
+const failed: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Gone") };
 
-function check(events: Event[]): Event[] {
+function check(events: ReplyEvent[]): ReplyEvent[] {
   const grammar = checkGrammar();
   return [...events.flatMap((event) => grammar.push(event)), ...grammar.end()];
 }
 
 Deno.test("checkGrammar() passes good streams on unchanged", () => {
-  const streams: Event[][] = [
+  const streams: ReplyEvent[][] = [
     [start, finish("end")],
     [failed],
     [start, failed],
@@ -36,7 +36,7 @@ Deno.test("checkGrammar() passes good streams on unchanged", () => {
 });
 
 Deno.test("checkGrammar() refuses bad streams", () => {
-  const streams: [string, Event[]][] = [
+  const streams: [string, ReplyEvent[]][] = [
     ["no end", [start, open(0), close(0)]],
     ["empty", []],
     ["no start", [open(0)]],

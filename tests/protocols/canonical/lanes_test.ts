@@ -1,21 +1,21 @@
 import { assert, assertEquals } from "@std/assert";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import { type Lane, Lanes } from "../../../lib/protocols/canonical/lanes.ts";
-import type { Event } from "../../../lib/protocols/canonical/types.ts";
+import { type BlockSequence, BlockSerializer } from "../../../lib/protocols/canonical/lanes.ts";
+import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { seeded } from "../../random.ts";
 
 const SIGNATURE = { issuer: "vendor", value: "signed" };
 const CITATION = { from: "chat", value: { url: "a" } } as const;
 
 /** Lanes whose events are gathered. */
-function gather(): { lanes: Lanes; events: Event[] } {
-  const events: Event[] = [];
-  return { lanes: new Lanes((event) => events.push(event)), events };
+function gather(): { lanes: BlockSerializer; events: ReplyEvent[] } {
+  const events: ReplyEvent[] = [];
+  return { lanes: new BlockSerializer((event) => events.push(event)), events };
 }
 
 Deno.test("what the first lane says goes out at once, what others say waits for its end", () => {
   const { lanes, events } = gather();
-  const [first, second] = [lanes.enter(), lanes.enter()];
+  const [first, second] = [lanes.addSequence(), lanes.addSequence()];
   second.open({ type: "text" });
   second.delta("b");
   second.citation(CITATION);
@@ -42,7 +42,7 @@ Deno.test("what the first lane says goes out at once, what others say waits for 
 
 Deno.test("texts that wait one behind the other go out as one", () => {
   const { lanes, events } = gather();
-  const [first, second] = [lanes.enter(), lanes.enter()];
+  const [first, second] = [lanes.addSequence(), lanes.addSequence()];
   second.open({ type: "text" });
   for (const text of ["a", "", "b", "c"]) second.delta(text);
   second.close();
@@ -54,7 +54,7 @@ Deno.test("texts that wait one behind the other go out as one", () => {
 
 Deno.test("a lane may hold many blocks or none, and closes what is open at its end", () => {
   const { lanes, events } = gather();
-  const [first, second, third] = [lanes.enter(), lanes.enter(), lanes.enter()];
+  const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];
   third.open({ type: "text" });
   third.end();
   first.open({ type: "text" });
@@ -78,7 +78,7 @@ Deno.test("a lane may hold many blocks or none, and closes what is open at its e
 
 Deno.test("waiting weighs what waits, and nothing once it has gone out", () => {
   const { lanes } = gather();
-  const [first, second, third] = [lanes.enter(), lanes.enter(), lanes.enter()];
+  const [first, second, third] = [lanes.addSequence(), lanes.addSequence(), lanes.addSequence()];
   first.open({ type: "text" });
   first.delta("x".repeat(1000));
   assertEquals(lanes.waiting, 0);
@@ -101,12 +101,12 @@ Deno.test("whatever order lanes speak in, each is heard whole and in its own ord
   const { below } = seeded(1);
   for (let round = 0; round < 300; round++) {
     const { lanes, events } = gather();
-    const entered: { lane: Lane; texts: string[] }[] = [];
+    const entered: { lane: BlockSequence; texts: string[] }[] = [];
     for (let step = 0; step < 60; step++) {
       const alive = entered.filter(({ lane }) => !lane.ended);
       const chosen = alive[below(alive.length + 1)];
       if (chosen === undefined) {
-        entered.push({ lane: lanes.enter(), texts: [] });
+        entered.push({ lane: lanes.addSequence(), texts: [] });
         continue;
       }
       const { lane, texts } = chosen;

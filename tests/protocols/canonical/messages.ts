@@ -1,5 +1,5 @@
 /** Prompts and their messages, in few words. */
-import type { Block, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 
 /** A prompt of the chat protocol with nothing but messages, unless told otherwise. */
 export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Prompt {
@@ -7,12 +7,12 @@ export function promptOf(messages: Message[], more: Partial<Prompt> = {}): Promp
 }
 
 /** A user message of texts and blocks. */
-export function user(...said: (string | Block)[]): Message {
+export function user(...said: (string | ContentBlock)[]): Message {
   return { role: "user", blocks: said.map(toBlock) };
 }
 
 /** An assistant message of texts and blocks. */
-export function assistant(...said: (string | Block)[]): Message {
+export function assistant(...said: (string | ContentBlock)[]): Message {
   return { role: "assistant", blocks: said.map(toBlock) };
 }
 
@@ -22,20 +22,20 @@ export function system(text: string): Message {
 }
 
 /** A call of a tool. */
-export function call(id: string, name = "tool"): Block {
+export function call(id: string, name = "tool"): ContentBlock {
   return { type: "tool_call", id, name, arguments: "{}" };
 }
 
 /** The result of a call. */
-export function result(callId: string, ...said: (string | Block)[]): Block {
+export function result(callId: string, ...said: (string | ContentBlock)[]): ContentBlock {
   return { type: "tool_result", callId, blocks: said.map(toBlock) };
 }
 
 /** A text block. */
-export function text(text: string): Block {
+export function text(text: string): ContentBlock {
   return { type: "text", text };
 }
 
-function toBlock(said: string | Block): Block {
+function toBlock(said: string | ContentBlock): ContentBlock {
   return typeof said === "string" ? text(said) : said;
 }

@@ -63,8 +63,8 @@ Deno.test("readPrompt() takes null for absent", () => {
 
 Deno.test("readPrompt() keeps a member called __proto__ as a member", () => {
   const body = JSON.parse('{"model":"a","messages":[{"role":"user","content":"Hi"}],"__proto__":{"polluted":true}}');
-  const { rest } = read(body);
-  assertEquals(JSON.stringify(rest), '{"from":"chat","members":{"__proto__":{"polluted":true}}}');
+  const { unknownMembers } = read(body);
+  assertEquals(JSON.stringify(unknownMembers), '{"from":"chat","members":{"__proto__":{"polluted":true}}}');
 });
 
 Deno.test("readPrompt() passes numbers that are kept as text by reference", () => {
@@ -95,7 +95,7 @@ Deno.test("readPrompt() reads what is asked about reasoning", () => {
     [{ include_reasoning: false }, { display: "omitted" }],
     [{ reasoning: { summary: "auto" } }, {
       display: "summarized",
-      rest: { from: "chat", members: { summary: "auto" } },
+      unknownMembers: { from: "chat", members: { summary: "auto" } },
     }],
   ];
   for (const [members, reasoning] of cases) {

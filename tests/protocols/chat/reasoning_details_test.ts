@@ -1,11 +1,11 @@
 import { assertEquals } from "@std/assert";
-import type { Block, BlockOf } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, ContentBlockOf } from "../../../lib/protocols/canonical/types.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeDetails } from "../../../lib/protocols/chat/reasoning_details.ts";
 import { assistantRequest } from "./requests.ts";
 
-function readBack(message: JsonObject): Block[] | undefined {
+function readBack(message: JsonObject): ContentBlock[] | undefined {
   return chat.readPrompt(assistantRequest(message)).messages[1]?.blocks;
 }
 
@@ -14,7 +14,7 @@ const OPENAI = "openai-responses-v1";
 const sealed = { issuer: "sluice", value: "AB.cd", id: "x1" };
 
 Deno.test("reasoning_details carry each block, and reading them gives the blocks back", () => {
-  const cases: [block: BlockOf<"reasoning">, entries: JsonObject[]][] = [
+  const cases: [block: ContentBlockOf<"reasoning">, entries: JsonObject[]][] = [
     [
       { type: "reasoning", text: "plan" },
       [{ type: "reasoning.text", text: "plan", signature: null, format: "unknown", id: null, index: 4 }],
@@ -51,7 +51,7 @@ Deno.test("reasoning_details carry each block, and reading them gives the blocks
 
 Deno.test("reasoning_details of other issuers are sealed and come back to them", () => {
   for (const hidden of [false, true]) {
-    const block: BlockOf<"reasoning"> = {
+    const block: ContentBlockOf<"reasoning"> = {
       type: "reasoning",
       text: hidden ? "" : "plan",
       ...(hidden && { hidden }),
@@ -65,7 +65,7 @@ Deno.test("reasoning_details of other issuers are sealed and come back to them",
 });
 
 Deno.test("reasoning_details keep several blocks apart", () => {
-  const blocks: BlockOf<"reasoning">[] = [
+  const blocks: ContentBlockOf<"reasoning">[] = [
     { type: "reasoning", text: "a", signature: { issuer: "openai", value: "1", id: "rs_1" } },
     { type: "reasoning", text: "", hidden: true, signature: { issuer: "openai", value: "2", id: "rs_2" } },
     { type: "reasoning", text: "", signature: { issuer: "openai", value: "3" } },
@@ -76,7 +76,7 @@ Deno.test("reasoning_details keep several blocks apart", () => {
   const entries: JsonObject[] = [];
   for (const block of blocks) entries.push(...writeDetails(block, entries.length));
   assertEquals(entries.map(({ index }) => index), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
-  assertEquals<Block[] | undefined>(readBack({ reasoning_details: entries }), blocks);
+  assertEquals<ContentBlock[] | undefined>(readBack({ reasoning_details: entries }), blocks);
 });
 
 Deno.test("A block with nothing to carry has no entry", () => {
@@ -142,7 +142,11 @@ Deno.test("Entries that other gateways wrote are read by their format, else by t
     ],
     [
       [{ type: "reasoning.server_tool_call", tool_name: "t", index: 3 }],
-      [{ type: "foreign", from: "chat", value: { type: "reasoning.server_tool_call", tool_name: "t", index: 3 } }],
+      [{
+        type: "vendor_specific",
+        from: "chat",
+        value: { type: "reasoning.server_tool_call", tool_name: "t", index: 3 },
+      }],
     ],
   ];
   for (const [entries, blocks] of cases) assertEquals<unknown>(readBack({ reasoning_details: entries }), blocks);

@@ -108,9 +108,9 @@ export const REPLIES: Readonly<Record<string, Reply>> = {
     finish: "end",
     usage,
   },
-  foreign: {
+  vendor_specific: {
     blocks: [
-      { type: "foreign", from: "messages", value: { type: "server_tool_use", id: "srvtoolu_1" } },
+      { type: "vendor_specific", from: "messages", value: { type: "server_tool_use", id: "srvtoolu_1" } },
       { type: "text", text: "Found." },
     ],
     finish: "end",

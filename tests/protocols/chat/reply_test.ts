@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Block, FinishReason, Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, FinishReason, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { writeUsage } from "../../../lib/protocols/chat/usage.ts";
@@ -109,7 +109,7 @@ Deno.test("writeReply() writes messages as chat clients expect them", () => {
         },
       ],
     }],
-    ["foreign", { content: "Found.", refusal: null }],
+    ["vendor_specific", { content: "Found.", refusal: null }],
   ];
   for (const [name, message] of cases) {
     assertEquals(messageOf(write(name)), { role: "assistant", ...message }, name);
@@ -138,7 +138,7 @@ Deno.test("writeReply() leaves out the text of reasoning where the client wants 
 });
 
 Deno.test("writeReply() calls a function without arguments with an empty object", () => {
-  const blocks: Block[] = [{ type: "tool_call", id: "c1", name: "now", arguments: "" }];
+  const blocks: ContentBlock[] = [{ type: "tool_call", id: "c1", name: "now", arguments: "" }];
   const completion = chat.writeReply({ blocks, finish: "tool_use", usage: {} }, echoOf(request()));
   assertEquals(messageOf(completion), {
     role: "assistant",
@@ -175,7 +175,7 @@ Deno.test("writeReply() says why the answer ended", () => {
 });
 
 Deno.test("writeUsage() adds the input classes up and writes what is not known as 0", () => {
-  const cases: [usage: Usage, numbers: number[]][] = [
+  const cases: [usage: TokenUsage, numbers: number[]][] = [
     [{}, [0, 0, 0, 0, 0, 0]],
     [
       {

@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Event, Reply } from "../../../lib/protocols/canonical/types.ts";
+import type { Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
@@ -13,16 +13,16 @@ import { echoOf, request } from "./requests.ts";
 const STREAM = { stream: true, stream_options: { include_usage: true } };
 
 /** Checks the order of the events, then writes them. */
-function stream(events: readonly Event[], members: JsonObject = STREAM): Frame[] {
+function stream(events: readonly ReplyEvent[], members: JsonObject = STREAM): Frame[] {
   const grammar = checkGrammar();
   const machine = chat.writer(echoOf(request(members)));
   return [...events.flatMap((event) => grammar.push(event)).flatMap((event) => machine.push(event)), ...machine.end()];
 }
 
 /** The same events with each text in pieces of one UTF-16 unit. */
-function inPieces(events: readonly Event[]): Event[] {
+function inPieces(events: readonly ReplyEvent[]): ReplyEvent[] {
   return events.flatMap((event) =>
-    event.type === "delta" ? event.text.split("").map((text): Event => ({ ...event, text })) : [event]
+    event.type === "delta" ? event.text.split("").map((text): ReplyEvent => ({ ...event, text })) : [event]
   );
 }
 
@@ -71,14 +71,14 @@ Deno.test("writer() streams text as it was recorded live", () => {
 
 Deno.test("writer() sends usage only where it was asked for", () => {
   for (const members of [{ stream: true }, { stream: true, stream_options: { include_usage: false } }]) {
-    const chunks = chunksOf(stream(unfold(replyOf("text")), members));
+    const chunks = chunksOf(stream(eventsOf(replyOf("text")), members));
     assertEquals(chunks.length, 3);
     assertEquals(chunks.some((chunk) => "usage" in chunk), false);
   }
 });
 
 Deno.test("writer() streams calls, each opened once and then only grown", () => {
-  assertEquals<unknown>(deltasOf(stream(unfold(replyOf("textAroundCalls")))), [
+  assertEquals<unknown>(deltasOf(stream(eventsOf(replyOf("textAroundCalls")))), [
     { role: "assistant", content: "", refusal: null },
     { content: "Let me see. " },
     { tool_calls: [{ index: 0, id: "call_A1", type: "function", function: { name: "add", arguments: "" } }] },
@@ -88,7 +88,7 @@ Deno.test("writer() streams calls, each opened once and then only grown", () => 
     { content: "Done." },
     {},
   ]);
-  assertEquals<unknown>(deltasOf(stream(unfold(replyOf("customCalls")))), [
+  assertEquals<unknown>(deltasOf(stream(eventsOf(replyOf("customCalls")))), [
     { role: "assistant", content: null, refusal: null },
     { tool_calls: [{ index: 0, id: "call_A1", type: "custom", custom: { name: "sql", input: "" } }] },
     { tool_calls: [{ index: 0, custom: { input: "select 1" } }] },
@@ -113,7 +113,7 @@ Deno.test("writer() gives a call without arguments an empty object", () => {
 });
 
 Deno.test("writer() streams reasoning as text and sends its details in the last delta alone", () => {
-  const deltas = deltasOf(stream(inPieces(unfold(replyOf("reasoning")))));
+  const deltas = deltasOf(stream(inPieces(eventsOf(replyOf("reasoning")))));
   assertEquals(deltas[0], { role: "assistant", content: null, refusal: null });
   const last = deltas.at(-1);
   const carriers = deltas.filter((delta) => JSON.stringify(delta).includes("reasoning_details"));
@@ -121,7 +121,7 @@ Deno.test("writer() streams reasoning as text and sends its details in the last 
 });
 
 Deno.test("writer() streams a function_call to a request with functions", () => {
-  const frames = stream(unfold(replyOf("callWithoutArguments")), { ...STREAM, functions: [{ name: "now" }] });
+  const frames = stream(eventsOf(replyOf("callWithoutArguments")), { ...STREAM, functions: [{ name: "now" }] });
   assertEquals<unknown>(deltasOf(frames), [
     { role: "assistant", content: null, refusal: null },
     { function_call: { name: "now", arguments: "" } },
@@ -137,11 +137,11 @@ Deno.test("writer() spells out what writeReply() writes", () => {
     { functions: [{ name: "add" }, { name: "now" }] },
   ];
   for (const [name, reply] of Object.entries(REPLIES)) {
-    assertEquals(fold(unfold(reply)), reply, name);
+    assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
     for (const members of variants) {
       if ("functions" in members && name === "customCalls") continue; // functions are never custom tools
       const whole = chat.writeReply(reply, echoOf(request(members)));
-      for (const events of [unfold(reply), inPieces(unfold(reply))]) {
+      for (const events of [eventsOf(reply), inPieces(eventsOf(reply))]) {
         assertEquals(accumulate(stream(events, { ...STREAM, ...members })), whole, name);
       }
     }
@@ -149,10 +149,10 @@ Deno.test("writer() spells out what writeReply() writes", () => {
 });
 
 Deno.test("writer() writes the same bytes for the same events", () => {
-  for (const reply of Object.values(REPLIES)) assertEquals(stream(unfold(reply)), stream(unfold(reply)));
+  for (const reply of Object.values(REPLIES)) assertEquals(stream(eventsOf(reply)), stream(eventsOf(reply)));
 });
 
-const overloaded: Event = {
+const overloaded: ReplyEvent = {
   type: "error",
   error: new GatewayError("overloaded", "The model is overloaded", { cause: new Error("secret") }),
 };
@@ -161,12 +161,12 @@ const failure = {
 };
 
 Deno.test("writer() ends with the error, without an end mark, wherever it comes", () => {
-  const begun: Event[] = [
+  const begun: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "Hel" },
   ];
-  const cases: [events: Event[], before: number][] = [[[overloaded], 0], [[{ type: "start" }, overloaded], 0], [
+  const cases: [events: ReplyEvent[], before: number][] = [[[overloaded], 0], [[{ type: "start" }, overloaded], 0], [
     [...begun, overloaded],
     2,
   ]];
@@ -178,7 +178,7 @@ Deno.test("writer() ends with the error, without an end mark, wherever it comes"
 });
 
 Deno.test("writer() ends a stream that was cut short with an error", () => {
-  const whole = unfold(replyOf("textAroundCalls"));
+  const whole = eventsOf(replyOf("textAroundCalls"));
   for (let length = 0; length < whole.length; length++) {
     const frames = stream(whole.slice(0, length));
     assertEquals(JSON.parse(frames.at(-1)?.data ?? ""), {
@@ -194,7 +194,7 @@ Deno.test("writer() ends a stream that was cut short with an error", () => {
 });
 
 Deno.test("writer() says nothing after the end", () => {
-  for (const end of [unfold(replyOf("text")).slice(-1), [overloaded]].flat()) {
+  for (const end of [eventsOf(replyOf("text")).slice(-1), [overloaded]].flat()) {
     const machine = chat.writer(echoOf(request(STREAM)));
     machine.push({ type: "start" });
     machine.push(end);

@@ -1,5 +1,5 @@
 /** Targets that the tests of the upstream's side share. */
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { Dialect, WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
@@ -53,6 +53,6 @@ export function targetOf(
     row: rowOf(row),
     issuer,
     dialect: { ...chatUpstream.dialect, ...dialect },
-    dropped: new Dropped(),
+    dropped: new UnsupportedParameters(),
   };
 }

@@ -1,6 +1,6 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
-import type { Block, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import type { WriteTarget } from "../../../lib/protocols/upstream_codec.ts";
@@ -113,7 +113,7 @@ Deno.test("writePrompt() keeps a member called __proto__ as a member", () => {
 });
 
 Deno.test("writePrompt() writes results before what else their turn says", () => {
-  const blocks: Block[] = [
+  const blocks: ContentBlock[] = [
     { type: "text", text: "And now?" },
     { type: "tool_result", callId: "c1", blocks: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
     { type: "tool_result", callId: "c2", blocks: [{ type: "text", text: "gone" }], isError: true },
@@ -135,7 +135,7 @@ Deno.test("writePrompt() writes results before what else their turn says", () =>
 });
 
 Deno.test("writePrompt() writes one message for a turn of the assistant", () => {
-  const cases: [blocks: Block[], message: JsonObject][] = [
+  const cases: [blocks: ContentBlock[], message: JsonObject][] = [
     [[{ type: "text", text: "A" }, { type: "text", text: "B" }], { content: "AB" }],
     [[], { content: "" }],
     [[{ type: "refusal", text: "No." }], { content: null, refusal: "No." }],
@@ -162,7 +162,7 @@ Deno.test("writePrompt() writes one message for a turn of the assistant", () => 
 
 Deno.test("writePrompt() writes files as parts, and text in files as text", () => {
   const pdf = { kind: "bytes", mediaType: "application/pdf", base64: "JVBERi0=" } as const;
-  const cases: [block: Block, content: Json][] = [
+  const cases: [block: ContentBlock, content: Json][] = [
     [{ type: "media", media: pdf, name: "a.pdf" }, [{
       type: "file",
       file: { filename: "a.pdf", file_data: "data:application/pdf;base64,JVBERi0=" },
@@ -184,7 +184,7 @@ Deno.test("writePrompt() writes files as parts, and text in files as text", () =
   for (const [block, content] of cases) {
     assertEquals(writeMessages([{ role: "user", blocks: [block] }]), [{ role: "user", content }]);
   }
-  const url: Block = {
+  const url: ContentBlock = {
     type: "media",
     media: { kind: "url", url: "https://example.com/a.pdf", mediaType: "application/pdf" },
   };
@@ -193,16 +193,16 @@ Deno.test("writePrompt() writes files as parts, and text in files as text", () =
 });
 
 Deno.test("writePrompt() sends reasoning back to those who want it, and names it elsewhere", () => {
-  const signed: Block = { type: "reasoning", text: "Plan.", signature: { issuer: "anthropic", value: "c2ln" } };
-  const plain: Block = { type: "reasoning", text: "Hmm." };
-  const gemini: Block = {
+  const signed: ContentBlock = { type: "reasoning", text: "Plan.", signature: { issuer: "anthropic", value: "c2ln" } };
+  const plain: ContentBlock = { type: "reasoning", text: "Hmm." };
+  const gemini: ContentBlock = {
     type: "reasoning",
     text: "",
     hidden: true,
     signature: { issuer: "google-gemini-v1", value: "zzz", id: "r1" },
   };
   const entry = { type: "reasoning.text", text: "Plan.", signature: "c2ln", format: "anthropic-claude-v1", id: null };
-  const cases: [blocks: Block[], target: WriteTarget, members: JsonObject, dropped: string[]][] = [
+  const cases: [blocks: ContentBlock[], target: WriteTarget, members: JsonObject, dropped: string[]][] = [
     [[plain, signed], targetOf(), {}, ["messages.thinking"]],
     [[plain, plain], targetOf({ dialect: { unsignedReasoning: true } }), { reasoning_content: "Hmm.\n\nHmm." }, []],
     [
@@ -276,7 +276,7 @@ Deno.test("writePrompt() names the knobs that the model does not have, in the cl
     maxTokens: 100,
   };
   const client = { prompt: { protocol: "messages" as const }, request: { stop_sequences: ["END"] } };
-  const target = { ...targetOf({ row: bare }), dropped: new Dropped(client) };
+  const target = { ...targetOf({ row: bare }), dropped: new UnsupportedParameters(client) };
   assertEquals(write(knobs, target), {
     model: "thinker-1",
     messages: [{ role: "user", content: "Hi" }],
@@ -385,12 +385,12 @@ Deno.test("writePrompt() names what belongs to another protocol", () => {
         type: "text",
         text: "Hi",
         citations: [{ from: "messages", value: {} }],
-        rest: { from: "messages", members: { a: 1 } },
+        unknownMembers: { from: "messages", members: { a: 1 } },
       },
-      { type: "foreign", from: "messages", value: { type: "container_upload" } },
+      { type: "vendor_specific", from: "messages", value: { type: "container_upload" } },
     ],
   }];
-  const body = write({ messages, rest: { from: "messages", members: { mcp_servers: [] } } }, target);
+  const body = write({ messages, unknownMembers: { from: "messages", members: { mcp_servers: [] } } }, target);
   assertEquals(body, { model: "thinker-1", messages: [{ role: "user", content: "Hi" }] });
   assertEquals(target.dropped.names, ["mcp_servers", "citations", "a", "container_upload"]);
 });

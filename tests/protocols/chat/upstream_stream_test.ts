@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Block, Event, Reply } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import { chatUpstream } from "../../../lib/protocols/chat/upstream.ts";
@@ -10,7 +10,7 @@ import { echoOf, request } from "./requests.ts";
 import { framesOf, STREAMS } from "./upstream_streams.ts";
 
 /** Reads frames and checks the order of the events. */
-function read(frames: readonly Frame[]): Event[] {
+function read(frames: readonly Frame[]): ReplyEvent[] {
   const machine = chatUpstream.reader({ issuer: "acme" });
   const events = [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];
   assertEquals(machine.push({ data: '{"choices":[{"delta":{"content":"late"}}]}' }), []);
@@ -29,7 +29,7 @@ Deno.test("reader() reads what upstreams stream", () => {
       assert(last?.type === "error", name);
       assertEquals([last.error.kind, last.error.code], [stream.error.kind, stream.error.code], name);
     } else {
-      assertEquals(fold(events), stream.reply, name);
+      assertEquals(aggregateEvents(events), stream.reply, name);
     }
   }
 });
@@ -99,9 +99,9 @@ Deno.test("reader() keeps no more than it must", () => {
 
 /** The answer as chat can say it: adjacent texts are one, and a matched stop string is an ordinary end. */
 function spoken(reply: Reply): Reply {
-  const blocks: Block[] = [];
+  const blocks: ContentBlock[] = [];
   for (const block of reply.blocks) {
-    if (block.type === "foreign" || (block.type === "text" && block.text === "")) continue;
+    if (block.type === "vendor_specific" || (block.type === "text" && block.text === "")) continue;
     const last = blocks.at(-1);
     if (block.type === "text" && last?.type === "text") last.text += block.text;
     else blocks.push(structuredClone(block));
@@ -131,15 +131,15 @@ Deno.test("reader() and readReply() give back what our own writer writes", () =>
     const echo = echoOf(request(members));
     const wanted = usageOf(spoken(reply));
     const machine = chat.writer(echo);
-    const frames = [...unfold(reply).flatMap((event) => machine.push(event)), ...machine.end()];
-    const thoughts = (blocks: readonly Block[]) => blocks.filter(({ type }) => type === "reasoning");
-    const others = (blocks: readonly Block[]) => blocks.filter(({ type }) => type !== "reasoning");
-    const streamed = fold(read(frames));
+    const frames = [...eventsOf(reply).flatMap((event) => machine.push(event)), ...machine.end()];
+    const thoughts = (blocks: readonly ContentBlock[]) => blocks.filter(({ type }) => type === "reasoning");
+    const others = (blocks: readonly ContentBlock[]) => blocks.filter(({ type }) => type !== "reasoning");
+    const streamed = aggregateEvents(read(frames));
     assertEquals({ ...streamed, blocks: others(streamed.blocks) }, { ...wanted, blocks: others(wanted.blocks) }, name);
     // The writer sends signatures last, so in a stream they follow their text.
-    const signatures = (blocks: readonly Block[]) =>
+    const signatures = (blocks: readonly ContentBlock[]) =>
       thoughts(blocks).flatMap((block) => block.type === "reasoning" && block.signature ? [block.signature] : []);
-    const text = (blocks: readonly Block[]) =>
+    const text = (blocks: readonly ContentBlock[]) =>
       thoughts(blocks).flatMap((block) => block.type === "reasoning" && block.text !== "" ? [block.text] : []);
     assertEquals(signatures(streamed.blocks), signatures(wanted.blocks), name);
     assertEquals(text(streamed.blocks).join("\n\n"), text(wanted.blocks).join("\n\n"), name);
@@ -156,7 +156,9 @@ Deno.test("reader() gives back citations as chat has them", () => {
   assert(reply !== undefined);
   const echo = echoOf(request({ stream: true }));
   const machine = chat.writer(echo);
-  const { blocks } = fold(read([...unfold(reply).flatMap((event) => machine.push(event)), ...machine.end()]));
+  const { blocks } = aggregateEvents(
+    read([...eventsOf(reply).flatMap((event) => machine.push(event)), ...machine.end()]),
+  );
   const [text] = blocks;
   assert(text?.type === "text" && blocks.length === 1);
   assertEquals(text.text, "😀 So: Oslo.");

@@ -1,10 +1,10 @@
 import { assertEquals } from "@std/assert";
-import type { Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { type Json, parseJson } from "../../../lib/json/json.ts";
 import { readUsage } from "../../../lib/protocols/chat/read_usage.ts";
 
 Deno.test("readUsage() parts what every vendor counts together in its own way", () => {
-  const cases: [name: string, usage: Json, read: Usage | undefined][] = [
+  const cases: [name: string, usage: Json, read: TokenUsage | undefined][] = [
     ["none", null, undefined],
     ["no counts", { prompt_tokens: null, total_tokens: 3 }, undefined],
     ["plain", { prompt_tokens: 16, completion_tokens: 3, total_tokens: 19 }, { prompt: 16, completion: 3 }],

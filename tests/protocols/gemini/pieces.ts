@@ -1,6 +1,6 @@
 /** Streams that the tests of this protocol share: pieces as the vendor sends them, one per line, and what they make. */
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Block, Event, Reply } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
@@ -23,7 +23,7 @@ export const NAMES: readonly string[] = [...Deno.readDirSync(FOLDER)].map(({ nam
 export const ANSWERS: readonly string[] = NAMES.filter((name) => !name.startsWith("error_"));
 
 /** The events of a stream, each checked against the grammar. */
-export function read(frames: readonly Frame[]): Event[] {
+export function read(frames: readonly Frame[]): ReplyEvent[] {
   const reader = geminiUpstream.reader(ORIGIN);
   const grammar = checkGrammar();
   const events = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()];
@@ -60,7 +60,7 @@ export function whole(frames: readonly Frame[]): JsonObject {
  * follows the text; else it goes before.
  */
 export function signedBefore(reply: Reply): Reply {
-  const blocks: Block[] = [];
+  const blocks: ContentBlock[] = [];
   for (const block of reply.blocks) {
     const last = blocks.at(-1);
     if (block.type === "reasoning" && block.signature?.id === "text:end" && last?.type === "text") {

@@ -1,6 +1,6 @@
 /** Prompts and targets that the tests of this protocol share. */
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
-import type { Block, Prompt } from "../../../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import type { ContentBlock, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
@@ -36,7 +36,13 @@ export function rowOf(members: Partial<Model> = {}): Model {
 
 /** Where a prompt goes, to a model with the row given. */
 export function targetOf(row: Model = rowOf()): WriteTarget {
-  return { model: "gemini", row, issuer: "google", dialect: geminiUpstream.dialect, dropped: new Dropped() };
+  return {
+    model: "gemini",
+    row,
+    issuer: "google",
+    dialect: geminiUpstream.dialect,
+    dropped: new UnsupportedParameters(),
+  };
 }
 
 /** What is written of a prompt, and the names of what is not. */
@@ -51,6 +57,6 @@ export function write(
 }
 
 /** A block of text. */
-export function text(text: string): Block {
+export function text(text: string): ContentBlock {
   return { type: "text", text };
 }

@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import type { Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
 import { isObject, type Json, type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
@@ -14,14 +14,14 @@ import { targetOf } from "./prompts.ts";
 Deno.test("a stream folds into the reply that is read from the whole answer", () => {
   for (const name of ANSWERS) {
     const frames = framesOf(name);
-    assertEquals(signedBefore(fold(read(frames))), geminiUpstream.readReply(whole(frames), ORIGIN), name);
+    assertEquals(signedBefore(aggregateEvents(read(frames))), geminiUpstream.readReply(whole(frames), ORIGIN), name);
   }
 });
 
 Deno.test("a reply unfolds into events that fold into it", () => {
   for (const name of ANSWERS) {
-    const reply = fold(read(framesOf(name)));
-    assertEquals(fold(unfold(reply)), reply, name);
+    const reply = aggregateEvents(read(framesOf(name)));
+    assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
   }
 });
 
@@ -45,7 +45,7 @@ Deno.test("a whole answer that was damaged is a reply or an error of ours", () =
     const damaged = parseJson(damageValue(writeJson(body), random));
     if (!isObject(damaged)) continue;
     try {
-      fold(unfold(geminiUpstream.readReply(damaged, ORIGIN)));
+      aggregateEvents(eventsOf(geminiUpstream.readReply(damaged, ORIGIN)));
     } catch (error) {
       assertEquals(error instanceof Error ? error.name : error, "GatewayError", writeJson(damaged));
     }
@@ -55,7 +55,7 @@ Deno.test("a whole answer that was damaged is a reply or an error of ours", () =
 Deno.test("what a client sends back is what the model said, each signature on its own part", () => {
   for (const name of ANSWERS.filter((name) => !name.startsWith("other_"))) {
     const frames = framesOf(name);
-    const reply = fold(read(frames));
+    const reply = aggregateEvents(read(frames));
     const said = partsOf(whole(frames)).flatMap(sentBack);
     for (const [protocol, codec, turn] of CLIENTS) {
       const prompt = turn(codec, reply);
@@ -188,7 +188,7 @@ function collect(value: Json, holders: (JsonObject | Json[])[]): void {
 
 Deno.test("the same prompt makes the same bytes", () => {
   for (const name of ANSWERS) {
-    const reply = fold(read(framesOf(name)));
+    const reply = aggregateEvents(read(framesOf(name)));
     for (const [, codec, turn] of CLIENTS) {
       const write = () => writeJson(geminiUpstream.writePrompt(turn(codec, reply), targetOf()));
       assertEquals(write(), write(), name);

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Block, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import type { Model } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { type JsonObject, writeJson } from "../../../lib/json/json.ts";
@@ -78,7 +78,13 @@ Deno.test("arguments of a call are an object", () => {
     ["select 1", '{"input":"select 1"}', true],
   ];
   for (const [argumentsText, expected, custom] of cases) {
-    const call: Block = { type: "tool_call", id: "c1", name: "f", arguments: argumentsText, ...(custom && { custom }) };
+    const call: ContentBlock = {
+      type: "tool_call",
+      id: "c1",
+      name: "f",
+      arguments: argumentsText,
+      ...(custom && { custom }),
+    };
     const { body } = write({
       messages: [{ role: "user", blocks: [text("Hi")] }, { role: "assistant", blocks: [call] }],
     });
@@ -90,12 +96,12 @@ Deno.test("arguments of a call are an object", () => {
 });
 
 Deno.test("a result says the tool's name, and its text is an object", () => {
-  const picture: Block = {
+  const picture: ContentBlock = {
     type: "media",
     media: { kind: "bytes", mediaType: "image/png", base64: "aGk=" },
     name: "a.png",
   };
-  const cases: [Block[], boolean | undefined, JsonObject][] = [
+  const cases: [ContentBlock[], boolean | undefined, JsonObject][] = [
     [[text("4 degrees")], undefined, { response: { result: "4 degrees" } }],
     [[text("4"), text("degrees")], false, { response: { result: "4\ndegrees" } }],
     [[text(' {"degrees": 4}')], undefined, { response: { degrees: 4 } }],
@@ -138,7 +144,7 @@ Deno.test("a result says the tool's name, and its text is an object", () => {
 });
 
 Deno.test("a result without its call is refused, and so is more than one answer", () => {
-  const orphan: Block = { type: "tool_result", callId: "c9", blocks: [] };
+  const orphan: ContentBlock = { type: "tool_result", callId: "c9", blocks: [] };
   const cases: [Partial<Prompt>, string][] = [
     [{ messages: [{ role: "user", blocks: [orphan] }] }, "messages"],
     [{ protocol: "responses", messages: [{ role: "user", blocks: [orphan] }] }, "input"],
@@ -152,18 +158,18 @@ Deno.test("a result without its call is refused, and so is more than one answer"
 });
 
 Deno.test("signatures go onto their parts wherever they stand, and only the target's own", () => {
-  const sign = (id: string | undefined, value: string, issuer = "google"): Block => ({
+  const sign = (id: string | undefined, value: string, issuer = "google"): ContentBlock => ({
     type: "reasoning",
     text: "",
     hidden: true,
     signature: { issuer, value, ...(id !== undefined && { id }) },
   });
-  const call = (id: string): Block => ({ type: "tool_call", id, name: "f", arguments: "{}" });
+  const call = (id: string): ContentBlock => ({ type: "tool_call", id, name: "f", arguments: "{}" });
   const wrote = (id: string, thoughtSignature?: string): JsonObject => ({
     functionCall: { id, name: "f", args: {} },
     ...(thoughtSignature !== undefined && { thoughtSignature }),
   });
-  const cases: [string, Block[], JsonObject[]][] = [
+  const cases: [string, ContentBlock[], JsonObject[]][] = [
     ["before the call", [sign("call:a", "A"), call("a"), call("b")], [wrote("a", "A"), wrote("b")]],
     ["all first, as in chat", [sign("call:b", "B"), sign("call:a", "A"), text("x"), call("a"), call("b")], [
       { text: "x" },
@@ -201,15 +207,15 @@ Deno.test("signatures go onto their parts wherever they stand, and only the targ
 });
 
 Deno.test("a first call without a signature is let pass by models that check it", () => {
-  const call = (id: string): Block => ({ type: "tool_call", id, name: "f", arguments: "{}" });
-  const signature: Block = {
+  const call = (id: string): ContentBlock => ({ type: "tool_call", id, name: "f", arguments: "{}" });
+  const signature: ContentBlock = {
     type: "reasoning",
     text: "",
     hidden: true,
     signature: { issuer: "google", value: "A", id: "call:a" },
   };
   const pass = "skip_thought_signature_validator";
-  const cases: [Block[], Partial<Model>, (string | undefined)[]][] = [
+  const cases: [ContentBlock[], Partial<Model>, (string | undefined)[]][] = [
     [[call("a"), call("b")], ADAPTIVE, [pass, undefined]],
     [[signature, call("a"), call("b")], ADAPTIVE, ["A", undefined]],
     [[call("a"), call("b")], MANUAL, [undefined, undefined]],
@@ -323,10 +329,14 @@ Deno.test("what the protocol cannot say is dropped and named in the client's wor
     user: "u1",
     sampling: { logprobs: true, topLogprobs: 2, logitBias: { "50256": -100 } },
     parallelToolCalls: false,
-    rest: { from: "chat", members: { service_tier: "flex", metadata: {} } },
+    unknownMembers: { from: "chat", members: { service_tier: "flex", metadata: {} } },
     messages: [{
       role: "user",
-      blocks: [{ type: "text", text: "Hi", cache: { ttl: "5m" } }, { type: "foreign", from: "chat", value: {} }],
+      blocks: [{ type: "text", text: "Hi", cache: { ttl: "5m" } }, {
+        type: "vendor_specific",
+        from: "chat",
+        value: {},
+      }],
     }],
   };
   const common = ["service_tier", "metadata", "cache_control"];

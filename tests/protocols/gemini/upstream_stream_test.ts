@@ -1,23 +1,23 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { fold } from "../../../lib/protocols/canonical/fold.ts";
-import type { Block, Event, Reply } from "../../../lib/protocols/canonical/types.ts";
+import { aggregateEvents } from "../../../lib/protocols/canonical/fold.ts";
+import type { ContentBlock, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { geminiUpstream } from "../../../lib/protocols/gemini/mod.ts";
 import { ANSWERS, framesOf, NAMES, ORIGIN, read } from "./pieces.ts";
 
 const TEXT_SIGNATURE = { issuer: "google", value: "c2lnLXRleHQ=", id: "text" };
-const AFTER_TEXT: Block = hidden({ ...TEXT_SIGNATURE, id: "text:end" });
+const AFTER_TEXT: ContentBlock = hidden({ ...TEXT_SIGNATURE, id: "text:end" });
 
-function hidden(signature: { issuer: string; value: string; id?: string }): Block {
+function hidden(signature: { issuer: string; value: string; id?: string }): ContentBlock {
   return { type: "reasoning", text: "", hidden: true, signature };
 }
 
-function text(text: string): Block {
+function text(text: string): ContentBlock {
   return { type: "text", text };
 }
 
-function thought(text: string, value?: string): Block {
+function thought(text: string, value?: string): ContentBlock {
   return { type: "reasoning", text, ...(value !== undefined && { signature: { issuer: "google", value } }) };
 }
 
@@ -132,7 +132,7 @@ const REPLIES: Readonly<Record<string, (ids: string[]) => Omit<Reply, "id">>> = 
 Deno.test("a stream is read into the answer that it spells", () => {
   assertEquals(Object.keys(REPLIES).sort(), ANSWERS);
   for (const name of ANSWERS) {
-    const { id, ...reply } = fold(read(framesOf(name)));
+    const { id, ...reply } = aggregateEvents(read(framesOf(name)));
     const ids = reply.blocks.flatMap((block) => block.type === "tool_call" ? [block.id] : []);
     assertEquals(reply, REPLIES[name]?.(ids), name);
     assertEquals(id, name === "stop_on_every_piece" ? undefined : "Gq8zabc", name);
@@ -143,7 +143,7 @@ Deno.test("a stream is read into the answer that it spells", () => {
 Deno.test("what a stream says is passed on at once", () => {
   const reader = geminiUpstream.reader(ORIGIN);
   const [first, second, third] = framesOf("text");
-  const steps: Event[][] = [first, second, third].map((frame) => reader.push(frame ?? { data: "" }));
+  const steps: ReplyEvent[][] = [first, second, third].map((frame) => reader.push(frame ?? { data: "" }));
   assertEquals(steps, [
     [
       { type: "start", id: "Gq8zabc", usage: { prompt: 9 } },
@@ -235,9 +235,9 @@ Deno.test("what is no piece of an answer ends it, and nothing comes after", () =
 
 Deno.test("frames that say nothing are passed over", () => {
   const silent = ["", " ", "[DONE]", "{}", "[]", '{"candidates":null}', '{"candidates":[{"index":1,"content":7}]}'];
-  const expected = fold(read(framesOf("call")));
+  const expected = aggregateEvents(read(framesOf("call")));
   const frames = framesOf("call").flatMap((frame) => [frame, ...silent.map((data) => ({ data }))]);
-  assertEquals(fold(read(frames)), expected);
+  assertEquals(aggregateEvents(read(frames)), expected);
 });
 
 Deno.test("a whole answer without an end, and one that is an error, are errors", () => {

@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Block, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Prompt, Reasoning } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
@@ -35,7 +35,7 @@ const CODING_AGENT: Prompt = {
           id: "toolu_01",
           name: "read_file",
           arguments: '{"path":"src/main.rs","inode":9007199254740993,"scale":1.0}',
-          rest: { from: "messages", members: { caller: { type: "direct" } } },
+          unknownMembers: { from: "messages", members: { caller: { type: "direct" } } },
         },
         { type: "tool_call", id: "toolu_02", name: "list", arguments: "{}" },
       ],
@@ -49,14 +49,14 @@ const CODING_AGENT: Prompt = {
           blocks: [
             { type: "text", text: "fn main() {}" },
             { type: "media", media: { kind: "bytes", base64: "aGVsbG8=", mediaType: "image/jpeg" } },
-            { type: "foreign", from: "messages", value: { type: "tool_reference", tool_name: "deploy" } },
+            { type: "vendor_specific", from: "messages", value: { type: "tool_reference", tool_name: "deploy" } },
           ],
           cache: { ttl: "5m" },
         },
         { type: "tool_result", callId: "toolu_02", blocks: [{ type: "text", text: "no such folder" }], isError: true },
         { type: "tool_result", callId: "toolu_03", blocks: [] },
       ],
-      rest: { from: "messages", members: { clear_at: "never" } },
+      unknownMembers: { from: "messages", members: { clear_at: "never" } },
     },
   ],
   tools: [
@@ -70,7 +70,7 @@ const CODING_AGENT: Prompt = {
         required: ["path"],
         additionalProperties: false,
       },
-      rest: { from: "messages", members: { eager_input_streaming: true } },
+      unknownMembers: { from: "messages", members: { eager_input_streaming: true } },
     },
     {
       type: "function",
@@ -78,7 +78,7 @@ const CODING_AGENT: Prompt = {
       parameters: { type: "object" },
       strict: true,
       cache: { ttl: "5m" },
-      rest: { from: "messages", members: { defer_loading: true } },
+      unknownMembers: { from: "messages", members: { defer_loading: true } },
     },
     {
       type: "hosted",
@@ -93,7 +93,7 @@ const CODING_AGENT: Prompt = {
   sampling: {},
   reasoning: { mode: "adaptive", effort: "xhigh", display: "summarized" },
   user: '{"device":"d1","session":"s1"}',
-  rest: {
+  unknownMembers: {
     from: "messages",
     members: {
       context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }] },
@@ -117,12 +117,15 @@ const DOCUMENTS: Prompt = {
           media: { kind: "bytes", base64: "JVBERi0=", mediaType: "application/pdf" },
           name: "report.pdf",
           cache: { ttl: "5m" },
-          rest: { from: "messages", members: { context: "Last year's figures", citations: { enabled: true } } },
+          unknownMembers: {
+            from: "messages",
+            members: { context: "Last year's figures", citations: { enabled: true } },
+          },
         },
         { type: "media", media: { kind: "bytes", base64: "bmHDr3ZlIOKckw==", mediaType: "text/plain" } },
         { type: "media", media: { kind: "bytes", base64: "cGxhaW4=", mediaType: "text/plain" } },
         {
-          type: "foreign",
+          type: "vendor_specific",
           from: "messages",
           value: { type: "document", source: { type: "content", content: [{ type: "text", text: "chunk" }] } },
         },
@@ -133,11 +136,11 @@ const DOCUMENTS: Prompt = {
         {
           type: "media",
           media: { kind: "url", url: "https://example.test/a.png" },
-          rest: { from: "messages", members: { transformations: { oversized_image: "error" } } },
+          unknownMembers: { from: "messages", members: { transformations: { oversized_image: "error" } } },
         },
         { type: "media", media: { kind: "bytes", base64: "AAAA", mediaType: "image/png" } },
         {
-          type: "foreign",
+          type: "vendor_specific",
           from: "messages",
           value: { type: "search_result", source: "wiki", title: "T", content: [{ type: "text", text: "found" }] },
         },
@@ -152,16 +155,16 @@ const DOCUMENTS: Prompt = {
           text: "",
           hidden: true,
           signature: { issuer: "anthropic", value: "ZW5j", id: "redacted" },
-          rest: { from: "messages", members: { type: "redacted_thinking" } },
+          unknownMembers: { from: "messages", members: { type: "redacted_thinking" } },
         },
         { type: "reasoning", text: "Page two." },
         {
-          type: "foreign",
+          type: "vendor_specific",
           from: "messages",
           value: { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "growth" } },
         },
         {
-          type: "foreign",
+          type: "vendor_specific",
           from: "messages",
           value: { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] },
         },
@@ -191,12 +194,12 @@ const DOCUMENTS: Prompt = {
   sampling: { temperature: 0, topP: 0.5, topK: 0 },
   reasoning: {
     mode: "off",
-    rest: { from: "messages", members: { type: "between_tools", display: "updates" } },
+    unknownMembers: { from: "messages", members: { type: "between_tools", display: "updates" } },
   },
   format: { type: "json_schema", schema: { type: "object", properties: { n: { type: "integer" } } } },
   provider: { order: ["a"] },
   fallbacks: ["sluice/other"],
-  rest: { from: "messages", members: { service_tier: "auto", cache_control: { type: "ephemeral" } } },
+  unknownMembers: { from: "messages", members: { service_tier: "auto", cache_control: { type: "ephemeral" } } },
 };
 
 Deno.test("readPrompt() reads whole requests into the canonical form", async () => {
@@ -212,12 +215,15 @@ Deno.test("readPrompt() keeps unknown members of every object it models", () => 
     tools: [{ name: "f", input_schema: {}, new_flag: 1 }],
     thinking: { type: "adaptive", block_binding: {} },
   }));
-  assertEquals(prompt.rest?.members, { new_parameter: [1], metadata: { team: "t" } });
+  assertEquals(prompt.unknownMembers?.members, { new_parameter: [1], metadata: { team: "t" } });
   assertEquals(prompt.user, "u");
-  assertEquals(prompt.messages[0]?.rest?.members, { id: "m1" });
-  assertEquals(prompt.messages[0]?.blocks[0]?.rest?.members, { new_member: { x: null } });
-  assertEquals(prompt.tools[0]?.rest?.members, { new_flag: 1 });
-  assertEquals(prompt.reasoning, { mode: "adaptive", rest: { from: "messages", members: { block_binding: {} } } });
+  assertEquals(prompt.messages[0]?.unknownMembers?.members, { id: "m1" });
+  assertEquals(prompt.messages[0]?.blocks[0]?.unknownMembers?.members, { new_member: { x: null } });
+  assertEquals(prompt.tools[0]?.unknownMembers?.members, { new_flag: 1 });
+  assertEquals(prompt.reasoning, {
+    mode: "adaptive",
+    unknownMembers: { from: "messages", members: { block_binding: {} } },
+  });
 });
 
 Deno.test("readPrompt() keeps a member named __proto__ as a member", () => {
@@ -225,7 +231,7 @@ Deno.test("readPrompt() keeps a member named __proto__ as a member", () => {
     '{"model":"a/b","max_tokens":1,"messages":[{"role":"user","content":"x"}],"__proto__":{"x":1}}',
   );
   if (!isObject(body)) throw new TypeError("Expected an object");
-  const members = messages.readPrompt(body).rest?.members ?? {};
+  const members = messages.readPrompt(body).unknownMembers?.members ?? {};
   assertEquals(Object.getOwnPropertyDescriptor(members, "__proto__")?.value, { x: 1 });
   assertEquals(Object.getPrototypeOf(members), Object.prototype);
 });
@@ -268,7 +274,7 @@ Deno.test("readPrompt() takes max_tokens 0, which only fills the prompt cache", 
 Deno.test("readPrompt() reads a signature of another issuer back out of its envelope", () => {
   const envelope = "sluice1." + btoa('{"issuer":"openai","value":"enc","id":"rs_1"}').replaceAll("=", "");
   const content = [{ type: "thinking", thinking: "t", signature: envelope }];
-  const expected: Block = {
+  const expected: ContentBlock = {
     type: "reasoning",
     text: "t",
     signature: { issuer: "openai", value: "enc", id: "rs_1" },
@@ -278,7 +284,7 @@ Deno.test("readPrompt() reads a signature of another issuer back out of its enve
 
 Deno.test("readPrompt() drops empty text unless the message has nothing else", () => {
   const empty = { type: "text", text: "" };
-  const cases: [JsonObject["content"], Block[]][] = [
+  const cases: [JsonObject["content"], ContentBlock[]][] = [
     [[empty, { type: "text", text: "a" }, empty], [{ type: "text", text: "a" }]],
     [[empty, empty], [{ type: "text", text: "" }]],
     [[], []],
@@ -292,13 +298,13 @@ Deno.test("readPrompt() drops empty text unless the message has nothing else", (
 
 Deno.test("readPrompt() reads models to try next from both members, and leaves the vendor's own feature to the vendor", () => {
   const fallbacksOf = (members: JsonObject): [string[] | undefined, Json | undefined] => {
-    const { fallbacks, rest } = read({
+    const { fallbacks, unknownMembers } = read({
       model: "m",
       max_tokens: 1,
       messages: [{ role: "user", content: "x" }],
       ...members,
     });
-    return [fallbacks, rest?.members.fallbacks];
+    return [fallbacks, unknownMembers?.members.fallbacks];
   };
   const cases: [JsonObject, string[] | undefined, Json | undefined][] = [
     [{ fallbacks: [{ model: "a/b" }, { model: "c/d" }] }, ["a/b", "c/d"], undefined],

@@ -190,7 +190,7 @@ export const REPLIES: readonly ReplyCase[] = [
         text: "",
         hidden: true,
         signature: SIGNED,
-        rest: { from: "messages", members: { type: "redacted_thinking" } },
+        unknownMembers: { from: "messages", members: { type: "redacted_thinking" } },
       }, { type: "text", text: "a" }],
       finish: "end",
       usage: {},
@@ -249,8 +249,12 @@ export const REPLIES: readonly ReplyCase[] = [
     name: "a vendor's own blocks and citations, and not those of another protocol",
     reply: {
       blocks: [
-        { type: "foreign", from: "messages", value: { type: "server_tool_use", id: "s1", name: "w", input: { q: 1 } } },
-        { type: "foreign", from: "responses", value: { type: "web_search_call", id: "ws_1" } },
+        {
+          type: "vendor_specific",
+          from: "messages",
+          value: { type: "server_tool_use", id: "s1", name: "w", input: { q: 1 } },
+        },
+        { type: "vendor_specific", from: "responses", value: { type: "web_search_call", id: "ws_1" } },
         {
           type: "text",
           text: "So",

@@ -1,5 +1,5 @@
 import { assertEquals, assertStringIncludes } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { type JsonObject, parseJson, writeJson } from "../../../lib/json/json.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { echoOf, expectedMessage, REPLIES } from "./replies.ts";
@@ -39,7 +39,7 @@ Deno.test("what writeReply() writes, readPrompt() reads back", () => {
 });
 
 Deno.test("fold(unfold(reply)) is the reply", () => {
-  for (const { name, reply } of REPLIES) assertEquals(fold(unfold(reply)), reply, name);
+  for (const { name, reply } of REPLIES) assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
 });
 
 function parseObject(text: string): JsonObject {

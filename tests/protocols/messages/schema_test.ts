@@ -3,7 +3,7 @@ import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
-import { FOREIGN_TYPES } from "../../../lib/protocols/messages/content_schema.ts";
+import { VENDOR_SPECIFIC_TYPES } from "../../../lib/protocols/messages/content_schema.ts";
 import { countTokensSchema, messages } from "../../../lib/protocols/messages/mod.ts";
 
 const BODY: JsonObject = { model: "a/b", max_tokens: 4096, messages: [{ role: "user", content: "x" }] };
@@ -186,7 +186,7 @@ Deno.test("the schema names the block it refuses", () => {
 });
 
 Deno.test("the schema accepts the blocks that only this protocol knows", () => {
-  for (const type of FOREIGN_TYPES) {
+  for (const type of VENDOR_SPECIFIC_TYPES) {
     const role = type.startsWith("tool_addition") || type.startsWith("tool_removal") ? "system" : "assistant";
     checkBody(messages.schema, { ...BODY, messages: [{ role, content: [{ type, anything: 1 }] }] });
   }

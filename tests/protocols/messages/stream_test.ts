@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Event, Prompt } from "../../../lib/protocols/canonical/types.ts";
+import type { Prompt, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
@@ -12,13 +12,13 @@ Deno.test("a stream folds into the message that writeReply() writes", () => {
   for (const { name, reply, prompt } of REPLIES) {
     const whole = messages.writeReply(reply, echoOf(prompt));
     for (const size of [Infinity, 1]) {
-      assertEquals(accumulate(write(inPieces(unfold(reply), size), prompt)), whole, `${name}, pieces of ${size}`);
+      assertEquals(accumulate(write(inPieces(eventsOf(reply), size), prompt)), whole, `${name}, pieces of ${size}`);
     }
   }
 });
 
 Deno.test("a stream has the protocol's events in the protocol's order", () => {
-  const events: Event[] = [
+  const events: ReplyEvent[] = [
     { type: "start", id: "up_1", usage: { prompt: 12, input_cache_read: 3 } },
     { type: "open", index: 0, block: { type: "reasoning" } },
     { type: "delta", index: 0, text: "Hm" },
@@ -105,11 +105,11 @@ Deno.test("a stream has the protocol's events in the protocol's order", () => {
 Deno.test("every kind of reasoning has its own frames and leaves no gap in the indices", () => {
   const signature = { issuer: "anthropic", value: "c2ln" };
   const redacted = { from: "messages" as const, members: { type: "redacted_thinking" } };
-  const cases: [string, Event[], Partial<Prompt> | undefined, string[]][] = [
+  const cases: [string, ReplyEvent[], Partial<Prompt> | undefined, string[]][] = [
     ["unsigned", reasoning({}, "t"), undefined, ["start thinking", "thinking_delta", "signature_delta", "stop"]],
     ["hidden", reasoning({ hidden: true }, "", signature), undefined, ["start thinking", "signature_delta", "stop"]],
     ["hidden and unsigned", reasoning({ hidden: true }, ""), undefined, []],
-    ["redacted", reasoning({ hidden: true, rest: redacted }, "", signature), undefined, [
+    ["redacted", reasoning({ hidden: true, unknownMembers: redacted }, "", signature), undefined, [
       "start redacted_thinking",
       "stop",
     ]],
@@ -160,14 +160,14 @@ Deno.test("cache writes that are known at the start are divided there already", 
 
 Deno.test("an error ends the stream at any point and nothing follows it", () => {
   const error = new GatewayError("overloaded", "The model is busy");
-  const opening: Event[] = [
+  const opening: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "a" },
   ];
   for (const before of [0, 1, 2, 3]) {
     const writer = messages.writer(echoOf());
-    const events: Event[] = [...opening.slice(0, before), { type: "error", error }];
+    const events: ReplyEvent[] = [...opening.slice(0, before), { type: "error", error }];
     const last = checked(events).flatMap((event) => writer.push(event)).at(-1);
     assertEquals(last?.event, "error");
     assertEquals(JSON.parse(last?.data ?? ""), {
@@ -181,7 +181,7 @@ Deno.test("an error ends the stream at any point and nothing follows it", () => 
 });
 
 Deno.test("a stream that is cut short ends with an error", () => {
-  const opening: Event[] = [
+  const opening: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "a" },
@@ -197,7 +197,7 @@ Deno.test("a stream that is cut short ends with an error", () => {
 
 Deno.test("a finished stream ends with message_stop, whatever comes", () => {
   const writer = messages.writer(echoOf());
-  const frames = unfold({ blocks: [], finish: "end", usage: {} }).flatMap((event) => writer.push(event));
+  const frames = eventsOf({ blocks: [], finish: "end", usage: {} }).flatMap((event) => writer.push(event));
   assertEquals(frames.at(-1)?.event, "message_stop");
   assertEquals(writer.push({ type: "error", error: new GatewayError("internal", "late") }), []);
   assertEquals(writer.end(), []);
@@ -205,10 +205,10 @@ Deno.test("a finished stream ends with message_stop, whatever comes", () => {
 
 Deno.test("no frame holds a line break", () => {
   const reply = { blocks: [{ type: "text" as const, text: "a\nb\r\n\u2028c" }], finish: "end" as const, usage: {} };
-  for (const { data } of write(unfold(reply))) assertEquals(/[\r\n]/.test(data), false, data);
+  for (const { data } of write(eventsOf(reply))) assertEquals(/[\r\n]/.test(data), false, data);
 });
 
-function write(events: Event[], prompt?: Partial<Prompt>, ending: "whole" | "cut" = "whole"): Frame[] {
+function write(events: ReplyEvent[], prompt?: Partial<Prompt>, ending: "whole" | "cut" = "whole"): Frame[] {
   const writer = messages.writer(echoOf(prompt));
   const frames = checked(events).flatMap((event) => writer.push(event));
   const rest = writer.end();
@@ -217,15 +217,15 @@ function write(events: Event[], prompt?: Partial<Prompt>, ending: "whole" | "cut
 }
 
 /** The events, if they obey the grammar as far as they go. */
-function checked(events: Event[]): Event[] {
+function checked(events: ReplyEvent[]): ReplyEvent[] {
   const grammar = checkGrammar();
   return events.flatMap((event) => grammar.push(event));
 }
 
 /** The same events with deltas of at most `size` UTF-16 units, so that surrogate pairs are torn apart too. */
-function inPieces(events: Event[], size: number): Event[] {
+function inPieces(events: ReplyEvent[], size: number): ReplyEvent[] {
   if (size === Infinity) return events;
-  return events.flatMap((event): Event[] => {
+  return events.flatMap((event): ReplyEvent[] => {
     if (event.type !== "delta") return [event];
     const count = Math.ceil(event.text.length / size);
     return Array.from({ length: count }, (_, at) => ({
@@ -236,10 +236,10 @@ function inPieces(events: Event[], size: number): Event[] {
 }
 
 function reasoning(
-  block: { hidden?: boolean; rest?: { from: "messages"; members: { type: string } } },
+  block: { hidden?: boolean; unknownMembers?: { from: "messages"; members: { type: string } } },
   text: string,
   signature?: { issuer: string; value: string },
-): Event[] {
+): ReplyEvent[] {
   return [
     { type: "open", index: 0, block: { type: "reasoning", ...block } },
     ...(text === "" ? [] : [{ type: "delta" as const, index: 0, text }]),

@@ -1,5 +1,5 @@
 /** Answers of upstreams: the streams in `fixtures/messages/streams`, and what each says. */
-import type { Block, Reply, Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { ErrorKind } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
@@ -9,22 +9,22 @@ export type Said = Reply | { error: ErrorKind; message: string; /** Text before 
 /** Where the answers come from. */
 export const ORIGIN = { issuer: "anthropic" };
 
-const INPUT: Usage = { prompt: 12, input_cache_read: 0, input_cache_write_5m: 0, input_cache_write_1h: 0 };
+const INPUT: TokenUsage = { prompt: 12, input_cache_read: 0, input_cache_write_5m: 0, input_cache_write_1h: 0 };
 const CUT = "The model's answer ended before it was complete";
 
-function reply(blocks: Block[], more: Partial<Reply> = {}, completion = 9): Reply {
+function reply(blocks: ContentBlock[], more: Partial<Reply> = {}, completion = 9): Reply {
   return { id: "msg_a1", blocks, finish: "end", usage: { ...INPUT, completion }, ...more };
 }
 
-function text(text: string): Block {
+function text(text: string): ContentBlock {
   return { type: "text", text };
 }
 
-function call(id: string, name: string, args: string): Block {
+function call(id: string, name: string, args: string): ContentBlock {
   return { type: "tool_call", id, name, arguments: args };
 }
 
-function thought(text: string, value: string): Block {
+function thought(text: string, value: string): ContentBlock {
   return { type: "reasoning", text, signature: { issuer: "anthropic", value } };
 }
 
@@ -51,7 +51,7 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
       text: "",
       hidden: true,
       signature: { issuer: "anthropic", value: "cmVkYWN0ZWQ=", id: "redacted" },
-      rest: { from: "messages", members: { type: "redacted_thinking" } },
+      unknownMembers: { from: "messages", members: { type: "redacted_thinking" } },
     },
     text("Done."),
   ]),
@@ -71,12 +71,12 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
   stop_sequence: reply([text("one two")], { finish: "stop_sequence", stopSequence: "three" }),
   server_tools: reply([
     {
-      type: "foreign",
+      type: "vendor_specific",
       from: "messages",
       value: { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "growth" } },
     },
     {
-      type: "foreign",
+      type: "vendor_specific",
       from: "messages",
       value: {
         type: "web_search_tool_result",
@@ -108,7 +108,7 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
     },
   }),
   pause: reply([{
-    type: "foreign",
+    type: "vendor_specific",
     from: "messages",
     value: { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "x" } },
   }], { finish: "pause" }),
@@ -149,8 +149,8 @@ export const ANSWERS: Readonly<Record<string, Said>> = {
   null_reason_cut: { error: "upstream", message: CUT, text: "Hi" },
   unknown: reply([
     text("Hi"),
-    { type: "foreign", from: "messages", value: { type: "hologram", data: "aG9sbw==" } },
-    { type: "foreign", from: "messages", value: { type: "compaction", content: "So far" } },
+    { type: "vendor_specific", from: "messages", value: { type: "hologram", data: "aG9sbw==" } },
+    { type: "vendor_specific", from: "messages", value: { type: "compaction", content: "So far" } },
   ]),
 };
 

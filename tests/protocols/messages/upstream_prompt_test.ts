@@ -1,5 +1,5 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import type { Block, Message, Prompt, Tool } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Message, Prompt, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import { promptOf } from "../canonical/messages.ts";
@@ -8,7 +8,7 @@ import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ";
 const TOOL: Tool = { type: "function", name: "f", parameters: { type: "object" } };
-const LOOK: Block = { type: "tool_call", id: "c1", name: "f", arguments: '{"n":1.0}' };
+const LOOK: ContentBlock = { type: "tool_call", id: "c1", name: "f", arguments: '{"n":1.0}' };
 
 Deno.test("writePrompt() writes the least request there is", () => {
   assertEquals(write({}), {
@@ -85,7 +85,7 @@ Deno.test("writePrompt() puts the system prompt and later system messages in the
 
 Deno.test("writePrompt() writes every kind of block", () => {
   const signed = (value: string, id?: string) => ({ issuer: "anthropic", value, ...(id !== undefined && { id }) });
-  const cases: [block: Block, written: JsonObject | undefined][] = [
+  const cases: [block: ContentBlock, written: JsonObject | undefined][] = [
     [{ type: "text", text: "a", cache: { ttl: "5m" } }, {
       type: "text",
       text: "a",
@@ -143,11 +143,11 @@ Deno.test("writePrompt() writes every kind of block", () => {
         cache_control: { type: "ephemeral" },
       },
     ],
-    [{ type: "foreign", from: "messages", value: { type: "search_result", new: [1] } }, {
+    [{ type: "vendor_specific", from: "messages", value: { type: "search_result", new: [1] } }, {
       type: "search_result",
       new: [1],
     }],
-    [{ type: "foreign", from: "chat", value: { type: "x" } }, undefined],
+    [{ type: "vendor_specific", from: "chat", value: { type: "x" } }, undefined],
   ];
   for (const [block, written] of cases) {
     const { body } = write({ messages: [said("assistant", { type: "text", text: "before" }, block)] });
@@ -159,7 +159,7 @@ Deno.test("writePrompt() writes every kind of block", () => {
 
 Deno.test("writePrompt() sends media as what it is", () => {
   const source = (type: string, media_type: string, data: string) => ({ type, media_type, data });
-  const cases: [block: Omit<Extract<Block, { type: "media" }>, "type">, written: JsonObject][] = [
+  const cases: [block: Omit<Extract<ContentBlock, { type: "media" }>, "type">, written: JsonObject][] = [
     [{ media: bytes(PNG, "image/jpeg") }, { type: "image", source: source("base64", "image/png", PNG) }],
     [{ media: bytes("/9j/4AAQ", "image/png") }, { type: "image", source: source("base64", "image/jpeg", "/9j/4AAQ") }],
     [{ media: bytes("R0lGODlhAQ==", "image/gif") }, {
@@ -209,7 +209,7 @@ Deno.test("writePrompt() sends media as what it is", () => {
 });
 
 Deno.test("writePrompt() refuses what this protocol cannot say", () => {
-  const media = (base64: string, type: string): Block => ({ type: "media", media: bytes(base64, type) });
+  const media = (base64: string, type: string): ContentBlock => ({ type: "media", media: bytes(base64, type) });
   const cases: [members: Partial<Prompt>, message: string][] = [
     [{ n: 2 }, "Cannot make 2 answers"],
     [{ messages: [said("user", media("AAAA", "image/bmp"))] }, 'Cannot send media of type "image/bmp"'],
@@ -227,7 +227,7 @@ Deno.test("writePrompt() refuses what this protocol cannot say", () => {
     ],
     [{ messages: [said("system", media(PNG, "image/png")), said("user", "Hi")] }, "in a system message"],
     [
-      { tools: [TOOL], toolChoice: { type: "foreign", from: "responses", value: { type: "mcp" } } },
+      { tools: [TOOL], toolChoice: { type: "vendor_specific", from: "responses", value: { type: "mcp" } } },
       "Cannot use this tool_choice",
     ],
   ];

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertInstanceOf, assertThrows } from "@std/assert";
-import { fold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Event } from "../../../lib/protocols/canonical/types.ts";
+import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
@@ -17,7 +17,7 @@ for (const [name, said] of Object.entries(ANSWERS)) {
   Deno.test(`reader() reads ${name}`, async () => {
     const events = read(await framesOf(name));
     checkEvents(events);
-    if (!("error" in said)) return assertEquals(fold(events), said);
+    if (!("error" in said)) return assertEquals(aggregateEvents(events), said);
     const last = events.at(-1);
     assert(last?.type === "error");
     assertEquals([last.error.kind, last.error.message], [said.error, said.message]);
@@ -46,7 +46,7 @@ Deno.test("reader() tells what is known of the input when the answer begins", as
 Deno.test("readReply() says what the stream of the same answer says", async () => {
   for (const name of SOUND) {
     const frames = await framesOf(name);
-    assertEquals(messagesUpstream.readReply(accumulate(frames), ORIGIN), fold(read(frames)), name);
+    assertEquals(messagesUpstream.readReply(accumulate(frames), ORIGIN), aggregateEvents(read(frames)), name);
   }
 });
 
@@ -82,7 +82,7 @@ Deno.test("reader() takes events whose type is only their name, and the mark tha
     event: event ?? "",
     data: data.replace(/"type":"\w+",?/, ""),
   }));
-  assertEquals(fold(read([...frames, { data: "[DONE]" }, { data: "" }])), ANSWERS.text);
+  assertEquals(aggregateEvents(read([...frames, { data: "[DONE]" }, { data: "" }])), ANSWERS.text);
 });
 
 Deno.test("reader() ends with an error where an event is no JSON object", async () => {
@@ -199,13 +199,13 @@ function swapValue(data: string, random: Random): string {
   return `${data.slice(0, index)}:${other}${data.slice(index + found.length)}`;
 }
 
-function read(frames: readonly Frame[]): Event[] {
+function read(frames: readonly Frame[]): ReplyEvent[] {
   const machine = messagesUpstream.reader(ORIGIN);
   return [...frames.flatMap((frame) => machine.push(frame)), ...machine.end()];
 }
 
 /** Throws unless the events are in order and end as they must, with an error that may be shown. */
-function checkEvents(events: readonly Event[]): void {
+function checkEvents(events: readonly ReplyEvent[]): void {
   const grammar = checkGrammar();
   for (const event of events) grammar.push(event);
   grammar.end();
@@ -213,7 +213,7 @@ function checkEvents(events: readonly Event[]): void {
   if (last?.type === "error" && last.error.kind === "internal") throw last.error.cause ?? last.error;
 }
 
-function textOf(events: readonly Event[]): string {
+function textOf(events: readonly ReplyEvent[]): string {
   return events.map((event) => event.type === "delta" ? event.text : "").join("");
 }
 

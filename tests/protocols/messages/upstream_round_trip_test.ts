@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
-import type { Block, Reply, Usage } from "../../../lib/protocols/canonical/types.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import type { ContentBlock, Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { messages } from "../../../lib/protocols/messages/mod.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
 import { echoOf, REPLIES } from "./replies.ts";
@@ -11,9 +11,12 @@ for (const { name, reply, prompt } of REPLIES) {
     const echo = echoOf(prompt);
     const writer = messages.writer(echo);
     const reader = messagesUpstream.reader(ORIGIN);
-    const frames = [...unfold(reply).flatMap((event) => writer.push(event)), ...writer.end()];
+    const frames = [...eventsOf(reply).flatMap((event) => writer.push(event)), ...writer.end()];
     const expected = asRead(reply, prompt?.reasoning?.display === "omitted");
-    assertEquals(normal(fold([...frames.flatMap((frame) => reader.push(frame)), ...reader.end()])), expected);
+    assertEquals(
+      normal(aggregateEvents([...frames.flatMap((frame) => reader.push(frame)), ...reader.end()])),
+      expected,
+    );
     assertEquals(normal(messagesUpstream.readReply(messages.writeReply(reply, echo), ORIGIN)), expected);
   });
 }
@@ -29,7 +32,7 @@ function asRead(reply: Reply, omitted: boolean): Reply {
   });
 }
 
-function blockAsRead(block: Block, omitted: boolean): Block[] {
+function blockAsRead(block: ContentBlock, omitted: boolean): ContentBlock[] {
   switch (block.type) {
     case "text": {
       const { citations, ...text } = block;
@@ -43,7 +46,7 @@ function blockAsRead(block: Block, omitted: boolean): Block[] {
       const { custom, ...call } = block;
       return [custom ? { ...call, arguments: JSON.stringify({ input: block.arguments }) } : call];
     }
-    case "foreign":
+    case "vendor_specific":
       return block.from === "messages" ? [block] : [];
     case "reasoning": {
       const { signature } = block;
@@ -54,12 +57,12 @@ function blockAsRead(block: Block, omitted: boolean): Block[] {
       const sealed = signature && signature.issuer !== "anthropic"
         ? { issuer: "anthropic", value: `sluice1.${encode(signature)}` }
         : signature;
-      const redacted = block.rest !== undefined && sealed !== undefined;
+      const redacted = block.unknownMembers !== undefined && sealed !== undefined;
       return [{
         type: "reasoning",
         text,
         ...(hidden && { hidden }),
-        ...(block.rest !== undefined && { rest: block.rest }),
+        ...(block.unknownMembers !== undefined && { unknownMembers: block.unknownMembers }),
         ...(sealed && { signature: redacted ? { ...sealed, id: "redacted" } : sealed }),
       }];
     }
@@ -74,7 +77,7 @@ function encode(value: object): string {
 
 /** Clients are told zero for what is not known. */
 function normal(reply: Reply): Reply {
-  const usage: Usage = {
+  const usage: TokenUsage = {
     prompt: 0,
     input_cache_read: 0,
     input_cache_write_5m: 0,

@@ -1,6 +1,6 @@
 /** Prompts and targets for tests of what is written to upstreams. */
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
-import type { Block, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import type { ContentBlock, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { messagesUpstream } from "../../../lib/protocols/messages/upstream.ts";
@@ -41,12 +41,12 @@ export function targetOf(row: Record<string, unknown> = {}): WriteTarget {
     }),
     issuer: "anthropic",
     dialect: messagesUpstream.dialect,
-    dropped: new Dropped(),
+    dropped: new UnsupportedParameters(),
   };
 }
 
 /** A message of texts and blocks. */
-export function said(role: Message["role"], ...blocks: (string | Block)[]): Message {
+export function said(role: Message["role"], ...blocks: (string | ContentBlock)[]): Message {
   return { role, blocks: blocks.map((block) => typeof block === "string" ? { type: "text", text: block } : block) };
 }
 

@@ -86,7 +86,10 @@ Deno.test("writePrompt() asks for as much thinking as the client did, in the mod
     [
       {
         protocol: "messages",
-        reasoning: { mode: "off", rest: { from: "messages", members: { type: "between_tools", display: "updates" } } },
+        reasoning: {
+          mode: "off",
+          unknownMembers: { from: "messages", members: { type: "between_tools", display: "updates" } },
+        },
       },
       adaptive,
       { type: "between_tools", display: "updates" },

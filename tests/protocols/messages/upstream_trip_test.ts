@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { isObject, type Json, type JsonObject } from "../../../lib/json/json.ts";
 import { chat } from "../../../lib/protocols/chat/mod.ts";
 import type { Codec, Echo } from "../../../lib/protocols/codec.ts";
@@ -71,7 +71,7 @@ Deno.test("A stream of hidden thinking holds what the whole answer holds", async
   const reply = messagesUpstream.readReply(accumulateMessage(frames), ORIGIN);
   for (const { codec, ask } of CLIENTS) {
     const echo: Echo = { requestId: "r1", createdAt: 1, model: "a/b", request: ask, prompt: codec.readPrompt(ask) };
-    const [streamed, whole] = [events, unfold(reply)].map((events) => {
+    const [streamed, whole] = [events, eventsOf(reply)].map((events) => {
       const writer = codec.writer(echo);
       // How many tokens the input has is known earlier in a stream.
       return events.flatMap((event) => writer.push(event.type === "start" ? { type: "start" } : event));

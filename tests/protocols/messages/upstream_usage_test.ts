@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import type { Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { Json, JsonObject } from "../../../lib/json/json.ts";
 import { usageReader } from "../../../lib/protocols/messages/read_usage.ts";
 
@@ -15,7 +15,7 @@ function counts(input: Json, written?: Json, read?: Json, output?: Json): JsonOb
 
 Deno.test("Counts of tokens are those that were said last, never sums", () => {
   const split = { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 30 };
-  const cases: [what: string, start: Json | undefined, updates: (Json | undefined)[], expected: Usage][] = [
+  const cases: [what: string, start: Json | undefined, updates: (Json | undefined)[], expected: TokenUsage][] = [
     ["nothing is known", undefined, [null, "x", {}], {}],
     ["zero is known", counts(0, 0, 0), [counts(null, null, null, 0)], {
       prompt: 0,

@@ -20,7 +20,7 @@ export interface Accumulated {
 }
 
 /** The events of a stream: each frame is named like its type, and `[DONE]` comes last, once, without a name. */
-export function eventsOf(frames: Frame[]): JsonObject[] {
+export function parseFrames(frames: Frame[]): JsonObject[] {
   assertEquals(frames.at(-1), { data: "[DONE]" });
   return frames.slice(0, -1).map(({ event, data }, number) => {
     const value = object(parseJson(data));
@@ -32,7 +32,7 @@ export function eventsOf(frames: Frame[]): JsonObject[] {
 
 /** Folds a stream. */
 export function accumulate(frames: Frame[]): Accumulated {
-  const events = eventsOf(frames);
+  const events = parseFrames(frames);
   const output: JsonObject[] = [];
   const closed = new Set<number>();
   let created: JsonObject | undefined;

@@ -55,7 +55,7 @@ Deno.test("readPrompt() puts items together in turns", () => {
   const model = (content: string) => ({ role: "assistant", content });
   const call = (call_id: string) => ({ type: "function_call", call_id, name: "f", arguments: "{}" });
   const output = (call_id: string) => ({ type: "function_call_output", call_id, output: "" });
-  const foreign = (type: string) => ({ type });
+  const vendorSpecific = (type: string) => ({ type });
   const cases: [input: JsonObject[], turns: string[]][] = [
     [[user("a"), user("b")], ["user: text", "user: text"]],
     [[{ role: "system", content: "a" }, { role: "developer", content: "b" }], ["system: text", "system: text"]],
@@ -73,15 +73,17 @@ Deno.test("readPrompt() puts items together in turns", () => {
       "assistant: tool_call",
       "user: tool_result",
     ]],
-    [[{ type: "reasoning", summary: [] }, foreign("mcp_call"), model("a")], ["assistant: reasoning foreign text"]],
-    [[call("1"), foreign("computer_call"), output("1"), foreign("computer_call_output")], [
-      "assistant: tool_call foreign",
-      "user: tool_result foreign",
+    [[{ type: "reasoning", summary: [] }, vendorSpecific("mcp_call"), model("a")], [
+      "assistant: reasoning vendor_specific text",
     ]],
-    [[foreign("compaction"), user("a"), foreign("compaction_trigger")], [
-      "assistant: foreign",
+    [[call("1"), vendorSpecific("computer_call"), output("1"), vendorSpecific("computer_call_output")], [
+      "assistant: tool_call vendor_specific",
+      "user: tool_result vendor_specific",
+    ]],
+    [[vendorSpecific("compaction"), user("a"), vendorSpecific("compaction_trigger")], [
+      "assistant: vendor_specific",
       "user: text",
-      "user: foreign",
+      "user: vendor_specific",
     ]],
     [[{ role: "user", content: [] }, { role: "assistant", content: [] }], ["user: ", "assistant: "]],
   ];
@@ -93,7 +95,7 @@ Deno.test("readPrompt() puts items together in turns", () => {
 
 Deno.test("readPrompt() reads each kind of content part", () => {
   const cases: [part: JsonObject, block: JsonObject][] = [
-    [{ type: "input_text", text: "a", later: 1 }, { type: "text", text: "a", rest: kept({ later: 1 }) }],
+    [{ type: "input_text", text: "a", later: 1 }, { type: "text", text: "a", unknownMembers: kept({ later: 1 }) }],
     [{ type: "text", text: "" }, { type: "text", text: "" }],
     [
       { type: "input_text", text: "a", cache_control: { type: "ephemeral", ttl: "1h" } },
@@ -101,7 +103,7 @@ Deno.test("readPrompt() reads each kind of content part", () => {
     ],
     [
       { type: "input_text", text: "a", cache_control: { type: "ephemeral" }, prompt_cache_breakpoint: {} },
-      { type: "text", text: "a", cache: { ttl: "5m" }, rest: kept({ prompt_cache_breakpoint: {} }) },
+      { type: "text", text: "a", cache: { ttl: "5m" }, unknownMembers: kept({ prompt_cache_breakpoint: {} }) },
     ],
     [
       { type: "output_text", text: "a", annotations: [{ type: "url_citation", url: "https://e.com" }] },
@@ -111,10 +113,10 @@ Deno.test("readPrompt() reads each kind of content part", () => {
         citations: [{ from: "responses", value: { type: "url_citation", url: "https://e.com" } }],
       },
     ],
-    [{ type: "refusal", refusal: "No", later: 1 }, { type: "refusal", text: "No", rest: kept({ later: 1 }) }],
+    [{ type: "refusal", refusal: "No", later: 1 }, { type: "refusal", text: "No", unknownMembers: kept({ later: 1 }) }],
     [
       { type: "input_image", image_url: "https://e.com/a.png", detail: "low" },
-      { type: "media", media: { kind: "url", url: "https://e.com/a.png" }, rest: kept({ detail: "low" }) },
+      { type: "media", media: { kind: "url", url: "https://e.com/a.png" }, unknownMembers: kept({ detail: "low" }) },
     ],
     [
       { type: "input_image", image_url: "DATA:image/jpg;base64,aG k=" },
@@ -147,7 +149,7 @@ Deno.test("readPrompt() reads each kind of content part", () => {
     [
       { type: "input_audio", input_audio: { data: "", format: "wav" } },
       {
-        type: "foreign",
+        type: "vendor_specific",
         from: "responses",
         value: { type: "input_audio", input_audio: { data: "", format: "wav" } },
       },
@@ -166,12 +168,15 @@ Deno.test("readPrompt() reads reasoning with the token that belongs to it", () =
   const parts = (...texts: string[]) => texts.map((text) => ({ type: "summary_text", text }));
   const raw = [{ type: "reasoning_text", text: "raw" }];
   const cases: [item: JsonObject, block: JsonObject][] = [
-    [{ id: "rs_1", summary: [] }, { text: "", rest: kept({ id: "rs_1" }) }],
+    [{ id: "rs_1", summary: [] }, { text: "", unknownMembers: kept({ id: "rs_1" }) }],
     [{ summary: parts("Hm") }, { text: "Hm" }],
-    [{ summary: parts("a", "b") }, { text: "a\n\nb", rest: kept({ summary: parts("a", "b") }) }],
-    [{ summary: [], content: raw }, { text: "raw", rest: kept({ summary: [], content: raw }) }],
-    [{ summary: parts("a"), content: raw }, { text: "raw", rest: kept({ summary: parts("a"), content: raw }) }],
-    [{ summary: parts("a"), status: "completed" }, { text: "a", rest: kept({ status: "completed" }) }],
+    [{ summary: parts("a", "b") }, { text: "a\n\nb", unknownMembers: kept({ summary: parts("a", "b") }) }],
+    [{ summary: [], content: raw }, { text: "raw", unknownMembers: kept({ summary: [], content: raw }) }],
+    [{ summary: parts("a"), content: raw }, {
+      text: "raw",
+      unknownMembers: kept({ summary: parts("a"), content: raw }),
+    }],
+    [{ summary: parts("a"), status: "completed" }, { text: "a", unknownMembers: kept({ status: "completed" }) }],
     [
       { id: "rs_1", summary: parts("a"), encrypted_content: "gAAA" },
       { text: "a", signature: { issuer: "openai", value: "gAAA", id: "rs_1" } },
@@ -187,12 +192,12 @@ Deno.test("readPrompt() reads reasoning with the token that belongs to it", () =
         text: "",
         hidden: true,
         signature: { issuer: "openai", value: "gAAA", id: "rs_up" },
-        rest: kept({ id: "rs_1" }),
+        unknownMembers: kept({ id: "rs_1" }),
       },
     ],
     [
       { id: "rs_1", summary: parts("Hm"), encrypted_content: envelope({ issuer: "anthropic", value: "c2ln" }) },
-      { text: "Hm", signature: { issuer: "anthropic", value: "c2ln" }, rest: kept({ id: "rs_1" }) },
+      { text: "Hm", signature: { issuer: "anthropic", value: "c2ln" }, unknownMembers: kept({ id: "rs_1" }) },
     ],
     [
       { summary: [], encrypted_content: envelope({ issuer: "anthropic", value: "c2ln" }) },
@@ -215,9 +220,9 @@ Deno.test("readPrompt() reads what is asked about reasoning", () => {
     [{ reasoning: { effort: null, summary: null } }, undefined],
     [{ reasoning: { effort: "none" } }, { effort: "none" }],
     [{ reasoning: { summary: "auto" } }, { display: "summarized" }],
-    [{ reasoning: { summary: "concise" } }, { display: "summarized", rest: kept({ summary: "concise" }) }],
+    [{ reasoning: { summary: "concise" } }, { display: "summarized", unknownMembers: kept({ summary: "concise" }) }],
     [{ reasoning: { generate_summary: "auto" } }, { display: "summarized" }],
-    [{ reasoning: { mode: "pro", context: null } }, { rest: kept({ mode: "pro" }) }],
+    [{ reasoning: { mode: "pro", context: null } }, { unknownMembers: kept({ mode: "pro" }) }],
     [{ reasoning: { max_tokens: 2000 } }, { mode: "manual", budgetTokens: 2000 }],
     [{ reasoning: { enabled: false } }, { mode: "off" }],
     [{ reasoning: { enabled: true } }, { effort: "medium" }],
@@ -244,7 +249,7 @@ Deno.test("readPrompt() reads tools and the choice among them", () => {
       { type: "web_search" },
       { type: "mcp", server_label: "s", name: null },
       { type: "allowed_tools", mode: "auto", tools: [named("f"), { type: "image_generation" }] },
-    ].map((value): [JsonObject, JsonObject] => [value, { type: "foreign", from: "responses", value }]),
+    ].map((value): [JsonObject, JsonObject] => [value, { type: "vendor_specific", from: "responses", value }]),
   ];
   for (const [tool_choice, toolChoice] of cases) {
     assertEquals<unknown>(read({ tool_choice }).toolChoice, toolChoice);
@@ -259,7 +264,7 @@ Deno.test("readPrompt() reads tools and the choice among them", () => {
   });
   assertEquals<unknown>(tools, [
     { type: "function", name: "a" },
-    { type: "function", name: "b", cache: { ttl: "5m" }, rest: kept({ output_schema: {} }) },
+    { type: "function", name: "b", cache: { ttl: "5m" }, unknownMembers: kept({ output_schema: {} }) },
     { type: "function", name: "c", namespace: "n" },
     { type: "hosted", from: "responses", value: { type: "mcp", server_label: "s" } },
   ]);
@@ -290,7 +295,7 @@ Deno.test("readPrompt() keeps the spelling of numbers inside what it does not re
 });
 
 Deno.test("readPrompt() keeps sampling, limits and identity", () => {
-  const { sampling, user, rest, truncation } = read({
+  const { sampling, user, unknownMembers, truncation } = read({
     temperature: 0,
     top_p: 0,
     presence_penalty: -1,
@@ -310,7 +315,7 @@ Deno.test("readPrompt() keeps sampling, limits and identity", () => {
     topLogprobs: 2,
   });
   assertEquals([user, truncation], ["s", "auto"]);
-  assertEquals(JSON.stringify(rest?.members), '{"safety_identifier":"s","__proto__":{"own":true}}');
+  assertEquals(JSON.stringify(unknownMembers?.members), '{"safety_identifier":"s","__proto__":{"own":true}}');
 });
 
 Deno.test("readPrompt() refuses what the gateway cannot do, and names it", () => {

@@ -1,5 +1,5 @@
 /** Answers in the canonical form, each with the output it is in this protocol. */
-import type { Event, Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
+import type { Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import type { Echo } from "../../../lib/protocols/codec.ts";
 
@@ -38,8 +38,8 @@ export function echoOf(prompt: Partial<Prompt> = {}, request: JsonObject = {}): 
 }
 
 /** Cuts every delta of a stream in pieces of three characters. */
-export function inPieces(events: Event[]): Event[] {
-  return events.flatMap((event): Event[] =>
+export function inPieces(events: ReplyEvent[]): ReplyEvent[] {
+  return events.flatMap((event): ReplyEvent[] =>
     event.type === "delta" ? (event.text.match(/.{1,3}/gsu) ?? []).map((text) => ({ ...event, text })) : [event]
   );
 }
@@ -315,8 +315,12 @@ export const REPLIES: ReplyCase[] = [
     name: "items of this protocol, and of another",
     reply: {
       blocks: [
-        { type: "foreign", from: "responses", value: { type: "web_search_call", id: "ws_1", status: "completed" } },
-        { type: "foreign", from: "messages", value: { type: "server_tool_use", id: "s" } },
+        {
+          type: "vendor_specific",
+          from: "responses",
+          value: { type: "web_search_call", id: "ws_1", status: "completed" },
+        },
+        { type: "vendor_specific", from: "messages", value: { type: "server_tool_use", id: "s" } },
         { type: "text", text: "A" },
       ],
       ...END,

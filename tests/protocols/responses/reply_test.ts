@@ -1,6 +1,6 @@
 import { assert, assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
-import type { Reply, Usage } from "../../../lib/protocols/canonical/types.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import type { Reply, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 import { echoOf, REPLIES } from "./replies.ts";
@@ -66,7 +66,7 @@ Deno.test("writeReply() writes each kind of answer", () => {
 });
 
 Deno.test("answers survive being unfolded and folded", () => {
-  for (const { name, reply } of REPLIES) assertEquals(fold(unfold(reply)), reply, name);
+  for (const { name, reply } of REPLIES) assertEquals(aggregateEvents(eventsOf(reply)), reply, name);
 });
 
 Deno.test("writeReply() repeats the request", () => {
@@ -117,7 +117,7 @@ Deno.test("writeReply() dates an answer when it is asked for, without a clock wh
 });
 
 Deno.test("writeReply() counts cached tokens as input and reasoning as output", () => {
-  const usage: Usage = {
+  const usage: TokenUsage = {
     prompt: 10,
     input_cache_read: 200,
     input_cache_write_5m: 3000,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { GatewayError } from "../../../lib/errors.ts";
 import { type Json, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import { checkBody } from "../../../lib/protocols/fields.ts";
-import { FOREIGN_ITEMS } from "../../../lib/protocols/responses/input.ts";
+import { VENDOR_SPECIFIC_ITEMS } from "../../../lib/protocols/responses/input.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
 
 const BODY = { model: "a/b", input: "Hi" };
@@ -186,7 +186,7 @@ Deno.test("the schema takes every kind of item", () => {
     { type: "additional_tools", role: "developer", tools: [{ type: "custom", name: "x" }] },
     { type: "item_reference", id: "msg_1" },
     { id: "msg_1" },
-    ...Object.keys(FOREIGN_ITEMS).map((type) => ({ type })),
+    ...Object.keys(VENDOR_SPECIFIC_ITEMS).map((type) => ({ type })),
   ];
   for (const item of items) checkBody(responses.schema, { ...BODY, input: [item] });
 });

@@ -1,16 +1,16 @@
 import { assertEquals } from "@std/assert";
-import { unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Event, Prompt } from "../../../lib/protocols/canonical/types.ts";
+import type { Prompt, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 import { responses } from "../../../lib/protocols/responses/mod.ts";
-import { accumulate, eventsOf } from "./accumulate.ts";
+import { accumulate, parseFrames } from "./accumulate.ts";
 import { echoOf, inPieces, REPLIES } from "./replies.ts";
 
 /** The frames of a stream of events, whose order is checked first. */
-function write(events: Event[], prompt: Partial<Prompt> = {}): Frame[] {
+function write(events: ReplyEvent[], prompt: Partial<Prompt> = {}): Frame[] {
   const grammar = checkGrammar();
   const writer = responses.writer(echoOf(prompt));
   const frames = events.flatMap((event) => grammar.push(event)).flatMap((event) => writer.push(event));
@@ -20,7 +20,7 @@ function write(events: Event[], prompt: Partial<Prompt> = {}): Frame[] {
 Deno.test("writer() sends the events of each kind of answer in the order clients need", () => {
   for (const { name, reply, prompt, response, events } of REPLIES) {
     assertEquals(
-      accumulate(write(unfold(reply), prompt)).types,
+      accumulate(write(eventsOf(reply), prompt)).types,
       [
         "response.created",
         "response.in_progress",
@@ -35,7 +35,7 @@ Deno.test("writer() sends the events of each kind of answer in the order clients
 Deno.test("a stream folds into the response that writeReply() writes, however its text is cut", () => {
   for (const { name, reply, prompt } of REPLIES) {
     const whole = responses.writeReply(reply, echoOf(prompt));
-    for (const events of [unfold(reply), inPieces(unfold(reply))]) {
+    for (const events of [eventsOf(reply), inPieces(eventsOf(reply))]) {
       const { built, last, error } = accumulate(write(events, prompt));
       assertEquals(last, whole, name);
       assertEquals(built, whole, name);
@@ -57,7 +57,7 @@ Deno.test("writer() sends a text answer exactly so", () => {
   const at = { item_id: "msg_r1_0", output_index: 0, content_index: 0 };
   const full = { ...part, text: "Hi" };
   const done = { ...item, status: "completed", content: [full] };
-  assertEquals(eventsOf(frames).slice(2, -1), [
+  assertEquals(parseFrames(frames).slice(2, -1), [
     { type: "response.output_item.added", sequence_number: 2, output_index: 0, item },
     { type: "response.content_part.added", sequence_number: 3, ...at, part },
     { type: "response.output_text.delta", sequence_number: 4, ...at, delta: "Hi", logprobs: [] },
@@ -83,7 +83,7 @@ Deno.test("writer() sends a call exactly so, empty arguments as an empty object"
     { type: "close", index: 0 },
     { type: "finish", reason: "tool_use", usage: {} },
   ]);
-  assertEquals(eventsOf(frames).slice(2, -1), [
+  assertEquals(parseFrames(frames).slice(2, -1), [
     { type: "response.output_item.added", sequence_number: 2, output_index: 0, item },
     { type: "response.function_call_arguments.delta", sequence_number: 3, ...at, delta: "{}" },
     { type: "response.function_call_arguments.done", sequence_number: 4, ...at, name: "now", arguments: "{}" },
@@ -97,14 +97,14 @@ Deno.test("writer() sends a call exactly so, empty arguments as an empty object"
 });
 
 Deno.test("every frame is named like its event and holds no line break", () => {
-  const frames = write(unfold({ blocks: [{ type: "text", text: "a\nb\r\n\u2028" }], finish: "end", usage: {} }));
+  const frames = write(eventsOf({ blocks: [{ type: "text", text: "a\nb\r\n\u2028" }], finish: "end", usage: {} }));
   for (const { data } of frames) assertEquals(/[\r\n]/.test(data), false);
   assertEquals(frames.filter(({ event }) => event === undefined), [{ data: "[DONE]" }]);
 });
 
 Deno.test("writer() gives each event its frames at once", () => {
   const writer = responses.writer(echoOf());
-  const counts = unfold({ blocks: [{ type: "text", text: "Hi" }], finish: "end", usage: {} })
+  const counts = eventsOf({ blocks: [{ type: "text", text: "Hi" }], finish: "end", usage: {} })
     .map((event) => writer.push(event).length);
   // start: created, in_progress; open; delta: item, part, delta; close; finish: two dones, item, completed, [DONE]
   assertEquals(counts, [2, 0, 3, 0, 5]);
@@ -159,7 +159,7 @@ Deno.test("an error before anything else still makes a whole stream", () => {
 
 Deno.test("a stream that is cut is an error, never a clean end", () => {
   const { reply } = REPLIES[0] ?? { reply: { blocks: [], finish: "end", usage: {} } };
-  const events = unfold(reply);
+  const events = eventsOf(reply);
   for (let length = 0; length < events.length; length++) {
     const writer = responses.writer(echoOf());
     const frames = events.slice(0, length).flatMap((event) => writer.push(event));

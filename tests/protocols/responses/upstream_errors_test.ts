@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import type { ErrorKind } from "../../../lib/errors.ts";
 import { isObject, type Json, parseJson } from "../../../lib/json/json.ts";
-import type { Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import { responsesUpstream } from "../../../lib/protocols/responses/upstream.ts";
 
 Deno.test("readError() follows the status, and the vendor's words where they say more", () => {
@@ -44,7 +44,7 @@ Deno.test("readError() passes on what the client can mend, without addresses and
 });
 
 Deno.test("usage is parted into classes that do not overlap", () => {
-  const cases: [name: string, usage: string, read: Usage][] = [
+  const cases: [name: string, usage: string, read: TokenUsage][] = [
     ["none", "null", {}],
     ["bare", '{"input_tokens":5,"output_tokens":2}', { prompt: 5, completion: 2 }],
     [

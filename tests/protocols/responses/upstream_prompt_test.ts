@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
 import type { Message, Prompt, Reasoning, Tool } from "../../../lib/protocols/canonical/types.ts";
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { GatewayError } from "../../../lib/errors.ts";
@@ -40,7 +40,7 @@ function targetOf(row: Model = rowOf(), dialect: Partial<Dialect> = {}): WriteTa
     row,
     issuer: "openai",
     dialect: { ...responsesUpstream.dialect, ...dialect },
-    dropped: new Dropped(),
+    dropped: new UnsupportedParameters(),
   };
 }
 
@@ -500,11 +500,11 @@ Deno.test("options of others are written, named or refused", () => {
     }],
     [{ user: "u" }, { safety_identifier: "u" }],
     [{ user: "u", protocol: "messages" }, { safety_identifier: "u", prompt_cache_key: "u" }],
-    [{ rest: { from: "responses", members: { text: { verbosity: "low" }, service_tier: "flex" } } }, {
+    [{ unknownMembers: { from: "responses", members: { text: { verbosity: "low" }, service_tier: "flex" } } }, {
       text: { verbosity: "low" },
       service_tier: "flex",
     }],
-    [{ rest: { from: "chat", members: { prediction: {} } } }, {}, ["prediction"]],
+    [{ unknownMembers: { from: "chat", members: { prediction: {} } } }, {}, ["prediction"]],
     [{ n: 1 }, {}],
   ];
   for (const [members, wanted, names = []] of cases) {
@@ -518,7 +518,7 @@ Deno.test("options of others are written, named or refused", () => {
 Deno.test("parameters that the model does not have are named", () => {
   const { body, dropped } = write({
     sampling: { temperature: 1, topP: 1, logprobs: true, topLogprobs: 1 },
-    rest: { from: "responses", members: { text: { verbosity: "low" } } },
+    unknownMembers: { from: "responses", members: { text: { verbosity: "low" } } },
   }, targetOf(rowOf({ supported_parameters: ["tools"] })));
   assertEquals(body, { model: "model-1", input: [messageOf("user", "Hi")], ...STATELESS });
   assertEquals(dropped, ["temperature", "top_p", "top_logprobs", "verbosity", "logprobs"]);

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertThrows } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Block, Event, Prompt, Reply } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, Prompt, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import { isObject, type JsonObject } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
@@ -15,7 +15,7 @@ import { type Outcome, streamEvents, streamFrames, STREAMS, USAGE } from "./upst
 const ORIGIN = { issuer: "openai" };
 
 /** Events of a stream, checked against the grammar. */
-function read(frames: Frame[]): Event[] {
+function read(frames: Frame[]): ReplyEvent[] {
   const reader = responsesUpstream.reader(ORIGIN);
   const grammar = checkGrammar();
   const events = [...frames.flatMap((frame) => reader.push(frame)), ...reader.end()].flatMap(grammar.push);
@@ -23,13 +23,13 @@ function read(frames: Frame[]): Event[] {
   return events;
 }
 
-function outcomeOf(events: Event[]): Outcome {
+function outcomeOf(events: ReplyEvent[]): Outcome {
   const last = events.at(-1);
   if (last?.type === "error") {
     const { kind, code, message } = last.error;
     return { error: kind, ...(code !== undefined && { code }), message };
   }
-  const { blocks, finish, usage } = fold(events);
+  const { blocks, finish, usage } = aggregateEvents(events);
   return { blocks, finish, usage };
 }
 
@@ -133,7 +133,7 @@ Deno.test("readReply() of a response is what its stream comes to", async (t) => 
       const response = streamEvents(name).at(-1)?.response;
       assert(isObject(response));
       const whole = responsesUpstream.readReply(response, ORIGIN);
-      const streamed = fold(read(streamFrames(name)));
+      const streamed = aggregateEvents(read(streamFrames(name)));
       // Where ids change, the token's id is that of whichever item was seen.
       assertEquals(withoutIds(whole), withoutIds(streamed));
       assertEquals(whole.id, "resp_01");
@@ -176,8 +176,8 @@ Deno.test("an answer that our own client's side writes is read back as it was", 
     await t.step(name, () => {
       const echo = echoOf(prompt);
       const writer = responses.writer(echo);
-      const frames = [...inPieces(unfold(reply)).flatMap((event) => writer.push(event)), ...writer.end()];
-      const streamed = fold(read(frames));
+      const frames = [...inPieces(eventsOf(reply)).flatMap((event) => writer.push(event)), ...writer.end()];
+      const streamed = aggregateEvents(read(frames));
       assertEquals(streamed.blocks.map(unwrap), readable(reply.blocks, output));
       // A refusal that has words is an ordinary end: the words say it.
       const isWorded = reply.blocks.some((block) => block.type === "refusal" && block.text !== "");
@@ -190,7 +190,7 @@ Deno.test("an answer that our own client's side writes is read back as it was", 
 });
 
 /** Our client's side puts other issuers' tokens into envelopes; an upstream's token is opaque and passes as it is. */
-function unwrap(block: Block): Block {
+function unwrap(block: ContentBlock): ContentBlock {
   if (block.type !== "reasoning" || block.signature === undefined) return block;
   return { ...block, signature: readEncrypted(block.signature.value, undefined).signature };
 }
@@ -199,14 +199,16 @@ function unwrap(block: Block): Block {
  * What the protocol can say of an answer: adjacent texts are one, empty ones are none, blocks of other protocols neither,
  * and citations are annotations.
  */
-function readable(blocks: Block[], output: JsonObject[]): Block[] {
+function readable(blocks: ContentBlock[], output: JsonObject[]): ContentBlock[] {
   const annotations = output.flatMap(({ content }) => objectsOf(content)).flatMap((part) =>
     objectsOf(part.annotations)
   );
-  const all: Block[] = [];
+  const all: ContentBlock[] = [];
   for (const block of blocks) {
     const last = all.at(-1);
-    if (block.type === "foreign" ? block.from !== "responses" : block.type === "text" && block.text === "") continue;
+    if (block.type === "vendor_specific" ? block.from !== "responses" : block.type === "text" && block.text === "") {
+      continue;
+    }
     if (block.type === "text" && last?.type === "text") last.text += block.text;
     else all.push(block.type === "text" ? { type: "text", text: block.text } : block);
     const written = all.at(-1);

@@ -1,16 +1,16 @@
 /** Streams of upstreams, each with what it stands for. The frames are in `tests/fixtures/responses/streams`. */
-import type { Block, FinishReason, Usage } from "../../../lib/protocols/canonical/types.ts";
+import type { ContentBlock, FinishReason, TokenUsage } from "../../../lib/protocols/canonical/types.ts";
 import type { ErrorKind } from "../../../lib/errors.ts";
 import { isObject, type JsonObject, parseJson } from "../../../lib/json/json.ts";
 import type { Frame } from "../../../lib/protocols/codec.ts";
 
 /** What a stream comes to. */
 export type Outcome =
-  | { blocks: Block[]; finish: FinishReason; usage?: Usage }
+  | { blocks: ContentBlock[]; finish: FinishReason; usage?: TokenUsage }
   | { error: ErrorKind; code?: string; message?: string };
 
 /** Usage that most of the streams end with. */
-export const USAGE: Usage = {
+export const USAGE: TokenUsage = {
   prompt: 16,
   input_cache_read: 16,
   input_cache_write_5m: 4,
@@ -19,24 +19,30 @@ export const USAGE: Usage = {
 };
 
 const SIGNED = { issuer: "openai", value: "gAAAAA-last", id: "rs_1" };
-const WEATHER: Block = {
+const WEATHER: ContentBlock = {
   type: "tool_call",
   id: "call_a",
   name: "weather",
   arguments: '{"city":"Oslo","id":12345678901234567890}',
 };
-const NOW: Block = { type: "tool_call", id: "call_b", name: "now", arguments: "{}" };
-const PLAN: Block = {
+const NOW: ContentBlock = { type: "tool_call", id: "call_b", name: "now", arguments: "{}" };
+const PLAN: ContentBlock = {
   type: "reasoning",
   text: "**Plan**\n\nLook it up.\n\nThen say it.",
   signature: SIGNED,
 };
-const ANSWER: Block = { type: "text", text: "It is 4 °C." };
-const SAID: Block = { type: "text", text: "Hello, wörld 🌍" };
-const RAW: Block = { type: "reasoning", text: "Hm, so." };
-const LOOKING: Block = { type: "text", text: "Looking." };
-const CUT: Block = { type: "text", text: "On and" };
-const READ: Block = { type: "tool_call", id: "call_a", name: "read", arguments: '{"n":1.0}', namespace: "files" };
+const ANSWER: ContentBlock = { type: "text", text: "It is 4 °C." };
+const SAID: ContentBlock = { type: "text", text: "Hello, wörld 🌍" };
+const RAW: ContentBlock = { type: "reasoning", text: "Hm, so." };
+const LOOKING: ContentBlock = { type: "text", text: "Looking." };
+const CUT: ContentBlock = { type: "text", text: "On and" };
+const READ: ContentBlock = {
+  type: "tool_call",
+  id: "call_a",
+  name: "read",
+  arguments: '{"n":1.0}',
+  namespace: "files",
+};
 
 /** All streams, by the names of their files. */
 export const STREAMS: Readonly<Record<string, Outcome>> = {
@@ -79,7 +85,7 @@ export const STREAMS: Readonly<Record<string, Outcome>> = {
   hosted_search: {
     blocks: [
       {
-        type: "foreign",
+        type: "vendor_specific",
         from: "responses",
         value: {
           type: "web_search_call",

@@ -1,8 +1,14 @@
 import { assert, assertEquals, assertNotEquals } from "@std/assert";
-import { fold } from "../../../lib/protocols/canonical/fold.ts";
+import { aggregateEvents } from "../../../lib/protocols/canonical/fold.ts";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Block, BlockOf, Event, Message, Prompt } from "../../../lib/protocols/canonical/types.ts";
-import { adapt } from "../../../lib/protocols/translate/adapt.ts";
+import type {
+  ContentBlock,
+  ContentBlockOf,
+  Message,
+  Prompt,
+  ReplyEvent,
+} from "../../../lib/protocols/canonical/types.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt.ts";
 import { isLegal } from "../../../lib/protocols/translate/hash.ts";
 import type { AdaptTarget } from "../../../lib/protocols/translate/target.ts";
 import { type Callable, randomAnswer, randomPrompt } from "./random_prompt.ts";
@@ -15,7 +21,7 @@ Deno.test("adapt() gives every target what its dialect promises", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
       const target = targetOf(kind);
-      const { prompt } = adapt(randomPrompt(seed), target);
+      const { prompt } = adaptPrompt(randomPrompt(seed), target);
       const problems = findProblems(prompt, target);
       assertEquals(problems, [], `${kind}, seed ${seed}`);
     }
@@ -25,9 +31,9 @@ Deno.test("adapt() gives every target what its dialect promises", () => {
 Deno.test("adapt() leaves nothing to do for a second time", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
-      const once = adapt(randomPrompt(seed), targetOf(kind)).prompt;
+      const once = adaptPrompt(randomPrompt(seed), targetOf(kind)).prompt;
       const target = targetOf(kind);
-      const twice = adapt(once, target).prompt;
+      const twice = adaptPrompt(once, target).prompt;
       assertEquals(twice, once, `${kind}, seed ${seed}`);
       assertEquals(target.dropped.names, [], `${kind}, seed ${seed}`);
     }
@@ -38,8 +44,8 @@ Deno.test("adapt() gives the same bytes each time and leaves its argument alone"
   for (const kind of KINDS) {
     for (const seed of SEEDS.slice(0, 100)) {
       const prompt = randomPrompt(seed);
-      const first = JSON.stringify(adapt(prompt, targetOf(kind)).prompt);
-      assertEquals(JSON.stringify(adapt(prompt, targetOf(kind)).prompt), first, `${kind}, seed ${seed}`);
+      const first = JSON.stringify(adaptPrompt(prompt, targetOf(kind)).prompt);
+      assertEquals(JSON.stringify(adaptPrompt(prompt, targetOf(kind)).prompt), first, `${kind}, seed ${seed}`);
       assertEquals(prompt, randomPrompt(seed), `${kind}, seed ${seed}`);
     }
   }
@@ -52,8 +58,8 @@ Deno.test("adapt() keeps what was said before the same when the conversation goe
       // Marks are counted from the end, and a turn without reasoning may lack what the next one brings.
       const asked = { ...random, messages: unmarked([...random.messages, user("and?")]) };
       const more = [...asked.messages, { role: "assistant" as const, blocks: [word("well")] }, user("thanks")];
-      const before = adapt(asked, targetOf(kind)).prompt.messages;
-      const after = adapt({ ...asked, messages: more }, targetOf(kind)).prompt.messages;
+      const before = adaptPrompt(asked, targetOf(kind)).prompt.messages;
+      const after = adaptPrompt({ ...asked, messages: more }, targetOf(kind)).prompt.messages;
       assertEquals(after.slice(0, before.length), before, `${kind}, seed ${seed}`);
     }
   }
@@ -62,7 +68,7 @@ Deno.test("adapt() keeps what was said before the same when the conversation goe
 Deno.test("a restored answer to a plain prompt is the answer itself", () => {
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
-      const { restore } = adapt(promptOf([user("hi")]), targetOf(kind));
+      const { restore } = adaptPrompt(promptOf([user("hi")]), targetOf(kind));
       const answer = randomAnswer(seed);
       const machine = restore();
       assertEquals(answer.flatMap((event) => machine.push(event)), answer, `${kind}, seed ${seed}`);
@@ -75,15 +81,15 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
   for (const kind of KINDS) {
     for (const seed of SEEDS) {
       const asked = randomPrompt(seed);
-      const { prompt, restore } = adapt(asked, targetOf(kind));
+      const { prompt, restore } = adaptPrompt(asked, targetOf(kind));
       const callable = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [calls(tool)]);
       const answer = randomAnswer(seed, [...callable, { name: "unknown" }, { name: "" }]);
       const machine = restore();
-      const events: Event[] = [...answer.flatMap((event) => machine.push(event)), ...machine.end()];
+      const events: ReplyEvent[] = [...answer.flatMap((event) => machine.push(event)), ...machine.end()];
       const grammar = checkGrammar();
       events.forEach((event) => grammar.push(event));
       grammar.end();
-      for (const block of fold(events).blocks) {
+      for (const block of aggregateEvents(events).blocks) {
         if (block.type !== "tool_call" || block.name === "unknown") continue;
         const { name, namespace, custom } = block;
         const called = JSON.stringify(calls({ name, ...(namespace !== undefined && { namespace }), custom }));
@@ -95,8 +101,8 @@ Deno.test("a restored answer obeys the grammar, and calls tools by the client's 
 });
 
 Deno.test("each answer has a machine of its own", () => {
-  const { restore } = adapt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
-  const said: Event[] = [
+  const { restore } = adaptPrompt(promptOf([user("hi")], { stop: ["END"] }), targetOf("responses"));
+  const said: ReplyEvent[] = [
     { type: "start" },
     { type: "open", index: 0, block: { type: "text" } },
     { type: "delta", index: 0, text: "a END b" },
@@ -104,7 +110,7 @@ Deno.test("each answer has a machine of its own", () => {
   const [first, second] = [restore(), restore()];
   assertNotEquals(said.flatMap((event) => first.push(event)), []);
   assertEquals(first.push({ type: "close", index: 0 }), []);
-  assertEquals(fold(said.flatMap((event) => second.push(event))).finish, "stop_sequence");
+  assertEquals(aggregateEvents(said.flatMap((event) => second.push(event))).finish, "stop_sequence");
 });
 
 /** How a model calls a tool. */
@@ -118,7 +124,7 @@ function calls(
   };
 }
 
-function word(text: string): Block {
+function word(text: string): ContentBlock {
   return { type: "text", text };
 }
 
@@ -131,7 +137,10 @@ function findProblems(prompt: Prompt, target: AdaptTarget): string[] {
   return [...toolProblems(prompt, target), ...contentProblems(prompt, target), ...turnProblems(prompt, target)];
 }
 
-function toolProblems({ protocol, tools, toolChoice, parallelToolCalls, stop, rest }: Prompt, target: AdaptTarget) {
+function toolProblems(
+  { protocol, tools, toolChoice, parallelToolCalls, stop, unknownMembers }: Prompt,
+  target: AdaptTarget,
+) {
   const problems: string[] = [];
   const { dialect } = target;
   const wire = new Map<string, string>();
@@ -152,7 +161,7 @@ function toolProblems({ protocol, tools, toolChoice, parallelToolCalls, stop, re
     problems.push("a choice of no tool");
   }
   if (stop.length > dialect.stops) problems.push("too many stop sequences");
-  if (rest !== undefined && rest.from !== target.protocol) problems.push("a foreign rest");
+  if (unknownMembers !== undefined && unknownMembers.from !== target.protocol) problems.push("a foreign rest");
   return problems;
 }
 
@@ -162,11 +171,15 @@ function contentProblems({ messages, protocol, tools }: Prompt, target: AdaptTar
   const marks = tools.flatMap(({ cache }) => cache ?? []);
   for (const message of messages) {
     if (message.blocks.length === 0) problems.push("an empty message");
-    if (message.rest !== undefined && message.rest.from !== target.protocol) problems.push("a foreign rest");
+    if (message.unknownMembers !== undefined && message.unknownMembers.from !== target.protocol) {
+      problems.push("a foreign rest");
+    }
     for (const block of allBlocks(message.blocks)) {
-      if (block.rest !== undefined && block.rest.from !== target.protocol) problems.push("a foreign rest");
+      if (block.unknownMembers !== undefined && block.unknownMembers.from !== target.protocol) {
+        problems.push("a foreign rest");
+      }
       if (block.type === "text" && block.text === "") problems.push("an empty text");
-      if (block.type === "foreign" && block.from !== target.protocol) problems.push("a foreign block");
+      if (block.type === "vendor_specific" && block.from !== target.protocol) problems.push("a foreign block");
       if (block.type === "reasoning" && block.signature === undefined && !dialect.unsignedReasoning) {
         problems.push("unsigned reasoning");
       }
@@ -216,7 +229,9 @@ function turnProblems({ messages }: Prompt, { dialect, protocol }: AdaptTarget):
       if (open.shift() !== callId) problems.push("a result out of order");
     }
     if (role !== "assistant") continue;
-    const ids = blocks.filter((block): block is BlockOf<"tool_call"> => block.type === "tool_call").map(({ id }) => id);
+    const ids = blocks.filter((block): block is ContentBlockOf<"tool_call"> => block.type === "tool_call").map((
+      { id },
+    ) => id);
     if (ids.some((id) => seen.has(id))) problems.push("an id that came before");
     ids.forEach((id) => seen.add(id));
     open = ids;
@@ -225,6 +240,6 @@ function turnProblems({ messages }: Prompt, { dialect, protocol }: AdaptTarget):
   return problems;
 }
 
-function allBlocks(blocks: readonly Block[]): Block[] {
+function allBlocks(blocks: readonly ContentBlock[]): ContentBlock[] {
   return blocks.flatMap((block) => block.type === "tool_result" ? [block, ...allBlocks(block.blocks)] : [block]);
 }

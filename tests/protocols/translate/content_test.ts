@@ -1,23 +1,30 @@
 import { assertEquals, assertThrows } from "@std/assert";
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
-import type { Block, BlockOf, Message, Prompt, Protocol, Rest } from "../../../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import type {
+  ContentBlock,
+  ContentBlockOf,
+  Message,
+  Prompt,
+  Protocol,
+  UnknownMembers,
+} from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
 import { fitCacheMarks } from "../../../lib/protocols/translate/cache_marks.ts";
 import { dropEmpty, flattenContent } from "../../../lib/protocols/translate/content.ts";
-import { moveMediaOut } from "../../../lib/protocols/translate/media.ts";
-import { requireAll } from "../../../lib/protocols/translate/require_all.ts";
-import { dropRest } from "../../../lib/protocols/translate/rest.ts";
+import { moveMediaOutOfResults } from "../../../lib/protocols/translate/media.ts";
+import { requireAllParameters } from "../../../lib/protocols/translate/require_all.ts";
+import { dropUnknownMembers } from "../../../lib/protocols/translate/rest.ts";
 import { assistant, call, promptOf, result, system, text, user } from "../canonical/messages.ts";
 import { type Kind, picture, targetOf } from "./targets.ts";
 
-function foreign(from: Protocol, value: JsonObject): BlockOf<"foreign"> {
-  return { type: "foreign", from, value };
+function foreign(from: Protocol, value: JsonObject): ContentBlockOf<"vendor_specific"> {
+  return { type: "vendor_specific", from, value };
 }
 
 Deno.test("foreign blocks that the model must read become text and media", () => {
   const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "AAAA" } };
-  const cases: [string, JsonObject, Block[]][] = [
+  const cases: [string, JsonObject, ContentBlock[]][] = [
     ["search result", {
       type: "search_result",
       title: "T",
@@ -83,7 +90,7 @@ Deno.test("what the model would have to read and cannot is refused", () => {
 
 Deno.test("empty text goes, and the turns that hold nothing else", () => {
   const messages = [system(""), user("", "a", " "), assistant("", call("1")), user(result("1", "")), assistant("\n")];
-  const signed: Block = { type: "reasoning", text: "", signature: { issuer: "anthropic", value: "s" } };
+  const signed: ContentBlock = { type: "reasoning", text: "", signature: { issuer: "anthropic", value: "s" } };
   assertEquals(dropEmpty(promptOf([...messages, assistant(signed)]), targetOf("messages")).messages, [
     user("a"),
     assistant(call("1")),
@@ -122,17 +129,20 @@ Deno.test("members of another protocol are carried where they have a place, else
   ];
   for (const [protocol, members, kind, carried, names] of cases) {
     const target = targetOf(kind);
-    const { rest } = dropRest(promptOf([], { protocol, rest: { from: protocol, members } }), target);
-    assertEquals(rest?.members, carried);
+    const { unknownMembers } = dropUnknownMembers(
+      promptOf([], { protocol, unknownMembers: { from: protocol, members } }),
+      target,
+    );
+    assertEquals(unknownMembers?.members, carried);
     assertEquals(target.dropped.names, names);
   }
 });
 
 Deno.test("members that change the answer are refused elsewhere", () => {
   for (const name of ["mcp_servers", "container", "thread", "fallbacks"]) {
-    const rest: Rest = { from: "messages", members: { [name]: ["x"] } };
+    const unknownMembers: UnknownMembers = { from: "messages", members: { [name]: ["x"] } };
     const error = assertThrows(
-      () => dropRest(promptOf([], { protocol: "messages", rest }), targetOf("chat")),
+      () => dropUnknownMembers(promptOf([], { protocol: "messages", unknownMembers }), targetOf("chat")),
       GatewayError,
     );
     assertEquals([error.kind, error.param], ["invalid", name]);
@@ -140,26 +150,35 @@ Deno.test("members that change the answer are refused elsewhere", () => {
 });
 
 Deno.test("members of messages, blocks, tools and reasoning are named once, places and repeats are not", () => {
-  const rest = (members: JsonObject): { rest: Rest } => ({ rest: { from: "responses", members } });
+  const unknownMembers = (members: JsonObject): { unknownMembers: UnknownMembers } => ({
+    unknownMembers: { from: "responses", members },
+  });
   const asked: Prompt = promptOf(
     [
       {
-        ...user({ ...picture, ...rest({ detail: "low" }) }, { ...picture, ...rest({ detail: "low" }) }),
-        ...rest({ id: "m" }),
+        ...user({ ...picture, ...unknownMembers({ detail: "low" }) }, {
+          ...picture,
+          ...unknownMembers({ detail: "low" }),
+        }),
+        ...unknownMembers({ id: "m" }),
       },
       assistant(
-        { ...text("a"), ...rest({ item: { id: "x", status: "completed", phase: "final" }, logprobs: [1] }) },
+        { ...text("a"), ...unknownMembers({ item: { id: "x", status: "completed", phase: "final" }, logprobs: [1] }) },
         { type: "text", text: "b", citations: [{ from: "responses", value: {} }] },
       ),
     ],
     {
       protocol: "responses",
-      tools: [{ type: "function", name: "f", ...rest({ defer_loading: true, additional_tools: { index: 1 } }) }],
-      reasoning: { effort: "low", ...rest({ summary: "detailed" }) },
+      tools: [{
+        type: "function",
+        name: "f",
+        ...unknownMembers({ defer_loading: true, additional_tools: { index: 1 } }),
+      }],
+      reasoning: { effort: "low", ...unknownMembers({ summary: "detailed" }) },
     },
   );
   const target = targetOf("chat");
-  const local = dropRest(asked, target);
+  const local = dropUnknownMembers(asked, target);
   assertEquals(local.messages, [user(picture, picture), assistant("a", "b")]);
   assertEquals(local.tools, [{ type: "function", name: "f" }]);
   assertEquals(local.reasoning, { effort: "low" });
@@ -168,12 +187,12 @@ Deno.test("members of messages, blocks, tools and reasoning are named once, plac
     new Set(["detail", "phase", "annotations", "defer_loading", "reasoning.summary"]),
   );
   const own = targetOf("responses");
-  assertEquals(dropRest(asked, own), asked);
+  assertEquals(dropUnknownMembers(asked, own), asked);
   assertEquals(own.dropped.names, []);
 });
 
 Deno.test("media moves out of results, to after the last one of the turn", () => {
-  const named: Block = { type: "media", media: { kind: "url", url: "https://x/a.pdf" }, name: "a.pdf" };
+  const named: ContentBlock = { type: "media", media: { kind: "url", url: "https://x/a.pdf" }, name: "a.pdf" };
   const one = "[Attachment 1 of the tool results]";
   const two = "[Attachment 2 of the tool results: a.pdf]";
   const cases: [Message[], Message[]][] = [
@@ -189,11 +208,11 @@ Deno.test("media moves out of results, to after the last one of the turn", () =>
     ]],
     [[user(picture, "a")], [user(picture, "a")]],
   ];
-  for (const [messages, moved] of cases) assertEquals(moveMediaOut(promptOf(messages)).messages, moved);
+  for (const [messages, moved] of cases) assertEquals(moveMediaOutOfResults(promptOf(messages)).messages, moved);
 });
 
 Deno.test("four cache marks stay, in the order the vendor wants, and none where it takes none", () => {
-  const mark = (said: string, ttl: "5m" | "1h" = "5m"): Block => ({ type: "text", text: said, cache: { ttl } });
+  const mark = (said: string, ttl: "5m" | "1h" = "5m"): ContentBlock => ({ type: "text", text: said, cache: { ttl } });
   const cases: [string, Prompt, string[], boolean][] = [
     ["four", promptOf([user(mark("a"), mark("b"), mark("c"), mark("d"))]), ["5m", "5m", "5m", "5m"], false],
     [
@@ -233,12 +252,12 @@ Deno.test("four cache marks stay, in the order the vendor wants, and none where 
 });
 
 Deno.test("require_parameters turns every loss into a refusal", () => {
-  const dropped = new Dropped();
+  const dropped = new UnsupportedParameters();
   const strict = promptOf([], { provider: { require_parameters: true } });
-  requireAll(strict, dropped);
+  requireAllParameters(strict, dropped);
   dropped.add("top_k");
   dropped.add("seed");
-  requireAll(promptOf([]), dropped);
-  const error = assertThrows(() => requireAll(strict, dropped), GatewayError, "top_k, seed");
+  requireAllParameters(promptOf([]), dropped);
+  const error = assertThrows(() => requireAllParameters(strict, dropped), GatewayError, "top_k, seed");
   assertEquals([error.kind, error.param], ["invalid", "top_k"]);
 });

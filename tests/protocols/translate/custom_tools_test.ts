@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
-import type { Event } from "../../../lib/protocols/canonical/types.ts";
-import { adapt } from "../../../lib/protocols/translate/adapt.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import type { ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt.ts";
 import { unwrapCustomCalls, wrapCustomTools } from "../../../lib/protocols/translate/custom_tools.ts";
 import { inputDecoder } from "../../../lib/protocols/translate/input_decoder.ts";
 import { type Random, seeded } from "../../random.ts";
@@ -140,14 +140,14 @@ Deno.test("past calls and results of custom tools are wrapped too", () => {
 });
 
 Deno.test("calls of wrapped tools come back as custom calls, others as they are", () => {
-  const { restore } = adapt(
+  const { restore } = adaptPrompt(
     promptOf([user("go")], {
       tools: [{ type: "custom", name: "patch", namespace: "files" }, { type: "function", name: "f" }],
     }),
     targetOf("messages"),
   );
   const machine = restore();
-  const events = unfold({
+  const events = eventsOf({
     blocks: [
       { type: "tool_call", id: "1", name: "files__patch", arguments: '{"input":"+ line"}' },
       { type: "tool_call", id: "2", name: "f", arguments: '{"input":"+ line"}' },
@@ -156,7 +156,7 @@ Deno.test("calls of wrapped tools come back as custom calls, others as they are"
     finish: "tool_use",
     usage: {},
   });
-  assertEquals(fold(events.flatMap((event) => machine.push(event))).blocks, [
+  assertEquals(aggregateEvents(events.flatMap((event) => machine.push(event))).blocks, [
     { type: "tool_call", id: "1", name: "patch", arguments: "+ line", custom: true, namespace: "files" },
     { type: "tool_call", id: "2", name: "f", arguments: '{"input":"+ line"}' },
     { type: "tool_call", id: "3", name: "patch", arguments: "", custom: true, namespace: "files" },
@@ -165,8 +165,8 @@ Deno.test("calls of wrapped tools come back as custom calls, others as they are"
 
 Deno.test("an error in the middle of a wrapped call passes", () => {
   const machine = unwrapCustomCalls();
-  const open: Event = { type: "open", index: 0, block: { type: "tool_call", id: "1", name: "p", custom: true } };
-  const finish: Event = { type: "finish", reason: "length", usage: {} };
+  const open: ReplyEvent = { type: "open", index: 0, block: { type: "tool_call", id: "1", name: "p", custom: true } };
+  const finish: ReplyEvent = { type: "finish", reason: "length", usage: {} };
   assertEquals(
     [open, { type: "delta" as const, index: 0, text: "{" }, finish].flatMap((event) => machine.push(event)),
     [

@@ -1,32 +1,32 @@
 import { assertEquals } from "@std/assert";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import type { Block, Event } from "../../../lib/protocols/canonical/types.ts";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
+import type { ContentBlock, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { leaveOutLateSignatures } from "../../../lib/protocols/translate/late_signatures.ts";
+import { dropTrailingSignatures } from "../../../lib/protocols/translate/late_signatures.ts";
 
-const SIGNATURE: Block = {
+const SIGNATURE: ContentBlock = {
   type: "reasoning",
   text: "",
   hidden: true,
   signature: { issuer: "google", value: "c2ln" },
 };
-const THOUGHT: Block = { type: "reasoning", text: "Hm" };
-const TEXT: Block = { type: "text", text: "Hello" };
-const CALL: Block = { type: "tool_call", id: "c", name: "clock", arguments: "{}" };
+const THOUGHT: ContentBlock = { type: "reasoning", text: "Hm" };
+const TEXT: ContentBlock = { type: "text", text: "Hello" };
+const CALL: ContentBlock = { type: "tool_call", id: "c", name: "clock", arguments: "{}" };
 
-function passed(blocks: Block[]): Block[] {
-  const machine = leaveOutLateSignatures();
+function passed(blocks: ContentBlock[]): ContentBlock[] {
+  const machine = dropTrailingSignatures();
   const finish = blocks.some(({ type }) => type === "tool_call") ? "tool_use" : "end";
-  const events: Event[] = unfold({ blocks, finish, usage: {} }).flatMap((event) => machine.push(event));
+  const events: ReplyEvent[] = eventsOf({ blocks, finish, usage: {} }).flatMap((event) => machine.push(event));
   events.push(...machine.end());
   const grammar = checkGrammar();
   assertEquals([...events.flatMap((event) => grammar.push(event)), ...grammar.end()], events);
-  return fold(events).blocks;
+  return aggregateEvents(events).blocks;
 }
 
 Deno.test("a signature after the last words is left out, and everything else stays where it is", () => {
-  const cases: [given: Block[], kept: Block[]][] = [
+  const cases: [given: ContentBlock[], kept: ContentBlock[]][] = [
     [[THOUGHT, TEXT, SIGNATURE], [THOUGHT, TEXT]],
     [[THOUGHT, TEXT, SIGNATURE, SIGNATURE], [THOUGHT, TEXT]],
     [[SIGNATURE, TEXT], [SIGNATURE, TEXT]],
@@ -41,9 +41,9 @@ Deno.test("a signature after the last words is left out, and everything else sta
 });
 
 Deno.test("an error after a signature is told behind it", () => {
-  const machine = leaveOutLateSignatures();
-  const events = unfold({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
-  const error: Event = { type: "error", error: new GatewayError("upstream", "Broke off") };
+  const machine = dropTrailingSignatures();
+  const events = eventsOf({ blocks: [TEXT, SIGNATURE], finish: "end", usage: {} }).slice(0, -1);
+  const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Broke off") };
   const told = [...events, error].flatMap((event) => machine.push(event));
   assertEquals(told.map(({ type }) => type), ["start", "open", "delta", "close", "open", "close", "error"]);
 });

@@ -1,11 +1,11 @@
 /** Random prompts and answers in the canonical form: the same seed gives the same. Nothing promises that they make sense. */
 import type {
-  Block,
-  Event,
+  ContentBlock,
   Message,
   OpenBlock,
   Prompt,
   Protocol,
+  ReplyEvent,
   Tool,
 } from "../../../lib/protocols/canonical/types.ts";
 import type { JsonObject } from "../../../lib/json/json.ts";
@@ -46,7 +46,10 @@ export function randomPrompt(seed: number): Prompt {
     ...(random.chance(1 / 4) && { format: { type: "json_schema", schema: { type: "object", properties: {} } } }),
     stream: random.chance(1 / 2),
     ...(random.chance(1 / 3) && {
-      rest: { from: protocol, members: { metadata: { a: "b" }, service_tier: "auto", [`${protocol}_only`]: 1 } },
+      unknownMembers: {
+        from: protocol,
+        members: { metadata: { a: "b" }, service_tier: "auto", [`${protocol}_only`]: 1 },
+      },
     }),
   };
 }
@@ -59,9 +62,9 @@ export interface Callable {
 }
 
 /** Events of an answer that obeys the grammar, with calls of the given tools and of others. */
-export function randomAnswer(seed: number, callable: readonly Callable[] = [{ name: "get_weather" }]): Event[] {
+export function randomAnswer(seed: number, callable: readonly Callable[] = [{ name: "get_weather" }]): ReplyEvent[] {
   const random = seeded(seed);
-  const events: Event[] = [{ type: "start", id: "up_1", usage: { prompt: random.below(100) } }];
+  const events: ReplyEvent[] = [{ type: "start", id: "up_1", usage: { prompt: random.below(100) } }];
   let calls = 0;
   const blocks = random.below(5);
   for (let index = 0; index < blocks; index++) {
@@ -106,32 +109,32 @@ function randomMessage(protocol: Protocol, random: Random): Message {
   return {
     role,
     blocks: many(random, 4, () => make(protocol, random)),
-    ...(random.chance(1 / 6) && { rest: { from: protocol, members: { name: "ann" } } }),
+    ...(random.chance(1 / 6) && { unknownMembers: { from: protocol, members: { name: "ann" } } }),
   };
 }
 
-function textBlock(protocol: Protocol, random: Random): Block {
+function textBlock(protocol: Protocol, random: Random): ContentBlock {
   return {
     type: "text",
     text: random.pick(TEXTS),
     ...(random.chance(1 / 5) && { cache: { ttl: random.pick(["5m", "1h"] as const) } }),
-    ...(random.chance(1 / 8) && { rest: { from: protocol, members: { phase: "commentary" } } }),
+    ...(random.chance(1 / 8) && { unknownMembers: { from: protocol, members: { phase: "commentary" } } }),
     ...(random.chance(1 / 8) && { citations: [{ from: protocol, value: { type: "url_citation" } }] }),
   };
 }
 
-function mediaBlock(protocol: Protocol, random: Random): Block {
+function mediaBlock(protocol: Protocol, random: Random): ContentBlock {
   return {
     type: "media",
     media: random.chance(1 / 2)
       ? { kind: "url", url: "https://example.com/a.png" }
       : { kind: "bytes", base64: "AAAA", mediaType: "image/png" },
     ...(random.chance(1 / 3) && { name: "a.png" }),
-    ...(random.chance(1 / 3) && { rest: { from: protocol, members: { image_url: { detail: "low" } } } }),
+    ...(random.chance(1 / 3) && { unknownMembers: { from: protocol, members: { image_url: { detail: "low" } } } }),
   };
 }
 
-function userBlock(protocol: Protocol, random: Random): Block {
+function userBlock(protocol: Protocol, random: Random): ContentBlock {
   switch (random.below(6)) {
     case 0:
       return mediaBlock(protocol, random);
@@ -150,7 +153,7 @@ function userBlock(protocol: Protocol, random: Random): Block {
       };
     case 3:
       return protocol === "messages"
-        ? { type: "foreign", from: "messages", value: searchResult() }
+        ? { type: "vendor_specific", from: "messages", value: searchResult() }
         : textBlock(protocol, random);
     default:
       return textBlock(protocol, random);
@@ -161,7 +164,7 @@ function searchResult(): JsonObject {
   return { type: "search_result", source: "s", title: "t", content: [{ type: "text", text: "found" }] };
 }
 
-function assistantBlock(protocol: Protocol, random: Random): Block {
+function assistantBlock(protocol: Protocol, random: Random): ContentBlock {
   switch (random.below(7)) {
     case 0:
       return {
@@ -182,15 +185,15 @@ function assistantBlock(protocol: Protocol, random: Random): Block {
   }
 }
 
-function replay(protocol: Protocol): Block {
+function replay(protocol: Protocol): ContentBlock {
   return protocol === "chat" ? { type: "refusal", text: "no" } : {
-    type: "foreign",
+    type: "vendor_specific",
     from: protocol,
     value: { type: protocol === "messages" ? "server_tool_use" : "web_search_call" },
   };
 }
 
-function randomCall(random: Random): Block {
+function randomCall(random: Random): ContentBlock {
   const namespace = random.pick(NAMESPACES);
   const custom = random.chance(1 / 4);
   return {
@@ -227,7 +230,7 @@ function randomTool(protocol: Protocol, random: Random): Tool {
         parameters: random.chance(1 / 3)
           ? { anyOf: [{ type: "object", required: ["a"], properties: { a: { type: "string" } } }, { type: "object" }] }
           : { type: "object", properties: { a: { type: "integer" } } },
-        ...(random.chance(1 / 5) && { rest: { from: protocol, members: { defer_loading: true } } }),
+        ...(random.chance(1 / 5) && { unknownMembers: { from: protocol, members: { defer_loading: true } } }),
       };
   }
 }
@@ -263,7 +266,7 @@ function randomReasoning(protocol: Protocol, random: Random): Pick<Prompt, "reas
     case 1:
       return { reasoning: { effort: "high" } };
     case 2:
-      return { reasoning: { mode: "adaptive", rest: { from: protocol, members: { display: "updates" } } } };
+      return { reasoning: { mode: "adaptive", unknownMembers: { from: protocol, members: { display: "updates" } } } };
     default:
       return {};
   }

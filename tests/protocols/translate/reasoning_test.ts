@@ -1,18 +1,23 @@
 import { assertEquals } from "@std/assert";
-import type { Block, Message, Reasoning, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
-import { dropForeignReasoning, settleReasoning } from "../../../lib/protocols/translate/reasoning.ts";
+import type { ContentBlock, Message, Reasoning, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
+import { dropUnreadableReasoning, fitReasoning } from "../../../lib/protocols/translate/reasoning.ts";
 import { assistant, call, promptOf, result, user } from "../canonical/messages.ts";
 import { type Kind, targetOf } from "./targets.ts";
 
-const OWN: Block = { type: "reasoning", text: "a", signature: { issuer: "anthropic", value: "s" } };
-const HIDDEN: Block = { type: "reasoning", text: "", hidden: true, signature: { issuer: "anthropic", value: "h" } };
-const OTHER: Block = { type: "reasoning", text: "b", signature: { issuer: "openai", value: "s" } };
-const UNSIGNED: Block = { type: "reasoning", text: "c" };
-const VOID: Block = { type: "reasoning", text: "" };
+const OWN: ContentBlock = { type: "reasoning", text: "a", signature: { issuer: "anthropic", value: "s" } };
+const HIDDEN: ContentBlock = {
+  type: "reasoning",
+  text: "",
+  hidden: true,
+  signature: { issuer: "anthropic", value: "h" },
+};
+const OTHER: ContentBlock = { type: "reasoning", text: "b", signature: { issuer: "openai", value: "s" } };
+const UNSIGNED: ContentBlock = { type: "reasoning", text: "c" };
+const VOID: ContentBlock = { type: "reasoning", text: "" };
 
 Deno.test("reasoning goes back to its issuer only, whole and in its order", () => {
-  const blocks: Block[] = [OWN, HIDDEN, OTHER, call("1"), OWN, UNSIGNED, VOID, call("2"), HIDDEN];
-  const cases: [Kind, Block[], string[]][] = [
+  const blocks: ContentBlock[] = [OWN, HIDDEN, OTHER, call("1"), OWN, UNSIGNED, VOID, call("2"), HIDDEN];
+  const cases: [Kind, ContentBlock[], string[]][] = [
     ["messages", [OWN, HIDDEN, call("1"), OWN, call("2"), HIDDEN], ["reasoning_details", "reasoning_content"]],
     ["messages with prefill", [OWN, HIDDEN, call("1"), OWN, UNSIGNED, call("2"), HIDDEN], ["reasoning_details"]],
     ["responses", [OTHER, call("1"), call("2")], ["reasoning_details", "reasoning_content"]],
@@ -20,13 +25,16 @@ Deno.test("reasoning goes back to its issuer only, whole and in its order", () =
   ];
   for (const [kind, left, names] of cases) {
     const target = targetOf(kind);
-    assertEquals(dropForeignReasoning(promptOf([assistant(...blocks)]), target).messages, [assistant(...left)]);
+    assertEquals(dropUnreadableReasoning(promptOf([assistant(...blocks)]), target).messages, [assistant(...left)]);
     assertEquals(target.dropped.names, names, kind);
   }
 });
 
 Deno.test("a turn that held nothing but foreign reasoning goes", () => {
-  const { messages } = dropForeignReasoning(promptOf([user("a"), assistant(OTHER), user("b")]), targetOf("messages"));
+  const { messages } = dropUnreadableReasoning(
+    promptOf([user("a"), assistant(OTHER), user("b")]),
+    targetOf("messages"),
+  );
   assertEquals(messages, [user("a"), user("b")]);
 });
 
@@ -52,17 +60,17 @@ Deno.test("manual thinking is switched off where the vendor would refuse it", ()
       ...(toolChoice !== undefined && { toolChoice }),
     });
     const target = targetOf("messages");
-    const settled = settleReasoning(asked, target);
+    const settled = fitReasoning(asked, target);
     assertEquals(settled.reasoning, names.length > 0 ? { mode: "off" } : reasoning, claim);
     assertEquals(target.dropped.names, names, claim);
-    assertEquals(settleReasoning(asked, targetOf("chat")), asked, claim);
+    assertEquals(fitReasoning(asked, targetOf("chat")), asked, claim);
   }
 });
 
 Deno.test("an effort is manual thinking where the model knows no other", () => {
   const asked = promptOf([user("a"), assistant(call("1")), user(result("1"))], { reasoning: { effort: "high" } });
   const manual = targetOf("messages", { row: { reasoning: { modes: ["manual"] } } });
-  assertEquals(settleReasoning(asked, manual).reasoning, { mode: "off" });
+  assertEquals(fitReasoning(asked, manual).reasoning, { mode: "off" });
   assertEquals(manual.dropped.names, ["reasoning_effort"]);
-  assertEquals(settleReasoning(asked, targetOf("messages")), asked);
+  assertEquals(fitReasoning(asked, targetOf("messages")), asked);
 });

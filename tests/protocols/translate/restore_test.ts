@@ -1,17 +1,17 @@
 import { assertEquals } from "@std/assert";
 import { checkGrammar } from "../../../lib/protocols/canonical/grammar.ts";
-import { fold, unfold } from "../../../lib/protocols/canonical/fold.ts";
-import type { Block, Event, FinishReason, Machine, Reply } from "../../../lib/protocols/canonical/types.ts";
+import { aggregateEvents, eventsOf } from "../../../lib/protocols/canonical/fold.ts";
+import type { ContentBlock, FinishReason, Machine, Reply, ReplyEvent } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { chain } from "../../../lib/protocols/translate/chain.ts";
-import { settleFinish } from "../../../lib/protocols/translate/finish.ts";
-import { enforceStops, shareStops } from "../../../lib/protocols/translate/stops.ts";
+import { chainMachines } from "../../../lib/protocols/translate/chain.ts";
+import { normalizeFinish } from "../../../lib/protocols/translate/finish.ts";
+import { enforceStopSequences, splitStopSequences } from "../../../lib/protocols/translate/stops.ts";
 import { seeded } from "../../random.ts";
 import { pieces } from "./random_prompt.ts";
 import { call, promptOf, text } from "../canonical/messages.ts";
 import { targetOf } from "./targets.ts";
 
-function pass(events: readonly Event[], machine: Machine<Event, Event>): Event[] {
+function pass(events: readonly ReplyEvent[], machine: Machine<ReplyEvent, ReplyEvent>): ReplyEvent[] {
   const grammar = checkGrammar();
   const passed = [...events.flatMap((event) => machine.push(event)), ...machine.end()];
   passed.forEach((event) => grammar.push(event));
@@ -20,11 +20,11 @@ function pass(events: readonly Event[], machine: Machine<Event, Event>): Event[]
 }
 
 /** The answer's events, its text in the given pieces. */
-function say(...said: string[]): Event[] {
+function say(...said: string[]): ReplyEvent[] {
   return [
     { type: "start", usage: { prompt: 7, input_cache_read: 2, completion: 1 } },
     { type: "open", index: 0, block: { type: "text" } },
-    ...said.map((text): Event => ({ type: "delta", index: 0, text })),
+    ...said.map((text): ReplyEvent => ({ type: "delta", index: 0, text })),
     { type: "close", index: 0 },
     { type: "finish", reason: "end", usage: { prompt: 7, completion: 9 } },
   ];
@@ -40,12 +40,15 @@ Deno.test("stop sequences that the upstream takes go to it, the others are ours"
     ["twice the same", ["a", "a"], targetOf("chat"), ["a"], []],
   ];
   for (const [claim, stop, target, theirs, ours] of cases) {
-    const shared = shareStops(promptOf([], { stop }), target);
+    const shared = splitStopSequences(promptOf([], { stop }), target);
     assertEquals([shared.prompt.stop, shared.ours], [theirs, ours], claim);
     assertEquals(target.dropped.names, [], claim);
   }
   const target = targetOf("chat");
-  assertEquals(shareStops(promptOf([], { protocol: "messages", stop: ["", "\ud83d", "\ude00"] }), target).ours, []);
+  assertEquals(
+    splitStopSequences(promptOf([], { protocol: "messages", stop: ["", "\ud83d", "\ude00"] }), target).ours,
+    [],
+  );
   assertEquals(target.dropped.names, ["stop_sequences"]);
 });
 
@@ -64,8 +67,8 @@ Deno.test("an answer ends at the stop sequence that is complete first", () => {
   const random = seeded(3);
   for (const [said, stops, left, stop] of cases) {
     for (const cut of [[said], [...said].flatMap((character) => character.split("")), pieces(said, random)]) {
-      const events = pass(say(...cut), chain([enforceStops(stops)]));
-      const reply = fold(events);
+      const events = pass(say(...cut), chainMachines([enforceStopSequences(stops)]));
+      const reply = aggregateEvents(events);
       assertEquals(reply.blocks, [text(left)], said);
       assertEquals(
         [reply.finish, reply.stopSequence],
@@ -77,18 +80,21 @@ Deno.test("an answer ends at the stop sequence that is complete first", () => {
 });
 
 Deno.test("usage of an answer that is cut is what its start told of the input", () => {
-  assertEquals(fold(pass(say("a STOP"), enforceStops(["STOP"]))).usage, { prompt: 7, input_cache_read: 2 });
+  assertEquals(aggregateEvents(pass(say("a STOP"), enforceStopSequences(["STOP"]))).usage, {
+    prompt: 7,
+    input_cache_read: 2,
+  });
 });
 
 Deno.test("nothing follows a stop sequence", () => {
-  const machine = chain([enforceStops(["STOP"])]);
+  const machine = chainMachines([enforceStopSequences(["STOP"])]);
   say("STOP").slice(0, 3).forEach((event) => machine.push(event));
   assertEquals(say("more").flatMap((event) => machine.push(event)), []);
   assertEquals(machine.end(), []);
 });
 
 Deno.test("text is held back no longer than it may be the beginning of a stop sequence", () => {
-  const machine = enforceStops(["STOP"]);
+  const machine = enforceStopSequences(["STOP"]);
   const given = say("abcdef", "g", "ST", "OMP").slice(0, 6).map((event) => machine.push(event));
   assertEquals(given.slice(2).flat(), [
     { type: "delta", index: 0, text: "abc" },
@@ -110,12 +116,12 @@ Deno.test("reasoning and arguments are not searched for stop sequences", () => {
     finish: "tool_use",
     usage: {},
   };
-  assertEquals(fold(pass(unfold(reply), enforceStops(["STOP"]))), reply);
+  assertEquals(aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["STOP"]))), reply);
 });
 
 Deno.test("a stop sequence is searched in every text, but not across two", () => {
   const reply: Reply = { blocks: [text("a ST"), text("OP b"), text("c STOP")], finish: "end", usage: {} };
-  assertEquals(fold(pass(unfold(reply), enforceStops(["STOP"]))), {
+  assertEquals(aggregateEvents(pass(eventsOf(reply), enforceStopSequences(["STOP"]))), {
     blocks: [text("a ST"), text("OP b"), text("c ")],
     finish: "stop_sequence",
     stopSequence: "STOP",
@@ -124,7 +130,7 @@ Deno.test("a stop sequence is searched in every text, but not across two", () =>
 });
 
 Deno.test("the finish reason follows from the calls", () => {
-  const cases: [FinishReason, Block[], FinishReason][] = [
+  const cases: [FinishReason, ContentBlock[], FinishReason][] = [
     ["end", [call("1")], "tool_use"],
     ["stop_sequence", [text("a"), call("1")], "tool_use"],
     ["refusal", [call("1")], "tool_use"],
@@ -137,8 +143,8 @@ Deno.test("the finish reason follows from the calls", () => {
     ["refusal", [text("a")], "refusal"],
   ];
   for (const [said, blocks, meant] of cases) {
-    const events = unfold({ blocks, finish: said, stopSequence: "x", usage: {} });
-    const reply = fold(pass(events, settleFinish()));
+    const events = eventsOf({ blocks, finish: said, stopSequence: "x", usage: {} });
+    const reply = aggregateEvents(pass(events, normalizeFinish()));
     assertEquals(reply.finish, meant, said);
     assertEquals(reply.stopSequence, undefined);
   }
@@ -146,8 +152,8 @@ Deno.test("the finish reason follows from the calls", () => {
 
 Deno.test("calls without a name are left out, and the others move up", () => {
   const blocks = [text("a"), call("1", ""), call("2"), call("3", " "), text("b")];
-  const events = pass(unfold({ blocks, finish: "tool_use", usage: {} }), settleFinish());
-  assertEquals(fold(events).blocks, [text("a"), call("2"), text("b")]);
+  const events = pass(eventsOf({ blocks, finish: "tool_use", usage: {} }), normalizeFinish());
+  assertEquals(aggregateEvents(events).blocks, [text("a"), call("2"), text("b")]);
 });
 
 Deno.test("blank arguments are an empty object, blank input is not", () => {
@@ -159,35 +165,35 @@ Deno.test("blank arguments are an empty object, blank input is not", () => {
     [[" "], true, " "],
   ];
   for (const [said, custom, meant] of cases) {
-    const events: Event[] = [
+    const events: ReplyEvent[] = [
       { type: "start" },
       { type: "open", index: 0, block: { type: "tool_call", id: "1", name: "t", ...(custom && { custom }) } },
-      ...said.map((text): Event => ({ type: "delta", index: 0, text })),
+      ...said.map((text): ReplyEvent => ({ type: "delta", index: 0, text })),
       { type: "close", index: 0 },
       { type: "finish", reason: "tool_use", usage: {} },
     ];
-    const passed = pass(events, settleFinish());
+    const passed = pass(events, normalizeFinish());
     assertEquals(passed.flatMap((event) => event.type === "delta" ? [event.text] : []).join(""), meant);
   }
 });
 
 Deno.test("a chain ends with an error, too", () => {
-  const error: Event = { type: "error", error: new GatewayError("upstream", "Gone") };
-  const machine = chain([settleFinish()]);
+  const error: ReplyEvent = { type: "error", error: new GatewayError("upstream", "Gone") };
+  const machine = chainMachines([normalizeFinish()]);
   assertEquals([...machine.push({ type: "start" }), ...machine.push(error)], [{ type: "start" }, error]);
   assertEquals([...machine.push(error), ...machine.end()], []);
 });
 
 Deno.test("a chain passes on what its machines hold back until the end", () => {
-  const late = (text: string): Machine<Event, Event> => ({
+  const late = (text: string): Machine<ReplyEvent, ReplyEvent> => ({
     push: (event) => [event],
     end: () => [{ type: "delta", index: 0, text }],
   });
-  const upper: Machine<Event, Event> = {
+  const upper: Machine<ReplyEvent, ReplyEvent> = {
     push: (event) => [event.type === "delta" ? { ...event, text: event.text.toUpperCase() } : event],
     end: () => [],
   };
-  assertEquals(chain([late("a"), upper, late("b")]).end(), [
+  assertEquals(chainMachines([late("a"), upper, late("b")]).end(), [
     { type: "delta", index: 0, text: "A" },
     { type: "delta", index: 0, text: "b" },
   ]);

@@ -1,6 +1,6 @@
 /** Targets that differ in what they take. */
-import { Dropped } from "../../../lib/protocols/canonical/dropped.ts";
-import type { Block } from "../../../lib/protocols/canonical/types.ts";
+import { UnsupportedParameters } from "../../../lib/protocols/canonical/dropped.ts";
+import type { ContentBlock } from "../../../lib/protocols/canonical/types.ts";
 import { modelSchema } from "../../../lib/catalog/model.ts";
 import type { Dialect } from "../../../lib/protocols/upstream_codec.ts";
 import type { AdaptTarget } from "../../../lib/protocols/translate/target.ts";
@@ -109,9 +109,12 @@ export function targetOf(
       ...row,
     }),
     dialect: { ...DIALECTS[kind].dialect, ...dialect },
-    dropped: new Dropped(),
+    dropped: new UnsupportedParameters(),
   };
 }
 
 /** A picture. */
-export const picture: Block = { type: "media", media: { kind: "bytes", base64: "AAAA", mediaType: "image/png" } };
+export const picture: ContentBlock = {
+  type: "media",
+  media: { kind: "bytes", base64: "AAAA", mediaType: "image/png" },
+};

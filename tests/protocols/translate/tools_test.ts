@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import type { Prompt, Tool, ToolChoice } from "../../../lib/protocols/canonical/types.ts";
 import { GatewayError } from "../../../lib/errors.ts";
-import { adapt } from "../../../lib/protocols/translate/adapt.ts";
+import { adaptPrompt } from "../../../lib/protocols/translate/adapt.ts";
 import { isLegal } from "../../../lib/protocols/translate/hash.ts";
 import { renameTools } from "../../../lib/protocols/translate/tool_names.ts";
 import { selectTools } from "../../../lib/protocols/translate/tools.ts";
@@ -60,7 +60,7 @@ Deno.test("a choice that forces a tool the model is not given is refused", () =>
     [{ type: "tool", name: "web_search" }, [SEARCH, A]],
     [{ type: "tool", name: "x" }, [A]],
     [{ type: "allowed", mode: "required", names: ["web_search"] }, [SEARCH, A]],
-    [{ type: "foreign", from: "responses", value: { type: "web_search" } }, [A]],
+    [{ type: "vendor_specific", from: "responses", value: { type: "web_search" } }, [A]],
   ];
   for (const [toolChoice, tools] of cases) {
     const asked = promptOf([], { protocol: "messages", tools, toolChoice });
@@ -117,7 +117,10 @@ Deno.test("a tool of a namespace and a tool of the joined name are two tools", (
     { type: "function", name: "b" },
     { type: "custom", name: "b" },
   ];
-  const { prompt, restore } = adapt(promptOf([user("hi")], { protocol: "responses", tools }), targetOf("mistral"));
+  const { prompt, restore } = adaptPrompt(
+    promptOf([user("hi")], { protocol: "responses", tools }),
+    targetOf("mistral"),
+  );
   const names = prompt.tools.flatMap((tool) => tool.type === "hosted" ? [] : [tool.name]);
   assertEquals(new Set(names).size, 4);
   assertEquals([names[1], names[2]], ["a__b", "b"]);
@@ -139,7 +142,7 @@ Deno.test("a tool of a namespace and a tool of the joined name are two tools", (
 
 Deno.test("a past call without its namespace is a call of the tool that has its name", () => {
   const tools: Tool[] = [{ type: "function", name: "b", namespace: "a" }];
-  const { prompt } = adapt(
+  const { prompt } = adaptPrompt(
     promptOf([assistant(call("1", "b")), user(result("1"))], { tools, toolChoice: { type: "tool", name: "a.b" } }),
     targetOf("chat"),
   );

@@ -1,6 +1,6 @@
 import { assertEquals, assertNotEquals } from "@std/assert";
-import type { Block, Message } from "../../../lib/protocols/canonical/types.ts";
-import { orderTurns } from "../../../lib/protocols/translate/turns.ts";
+import type { ContentBlock, Message } from "../../../lib/protocols/canonical/types.ts";
+import { orderMessages } from "../../../lib/protocols/translate/turns.ts";
 import { assistant, call, promptOf, result, system, user } from "../canonical/messages.ts";
 import { type Kind, picture, targetOf } from "./targets.ts";
 
@@ -8,10 +8,10 @@ const MISSING = "There is no result: the call was not carried out";
 const ORPHAN = "Result of a tool call that is no longer part of this conversation:";
 
 function order(messages: Message[], kind: Kind = "messages"): Message[] {
-  return orderTurns(promptOf(messages), targetOf(kind)).messages;
+  return orderMessages(promptOf(messages), targetOf(kind)).messages;
 }
 
-function missing(callId: string): Block {
+function missing(callId: string): ContentBlock {
   return { type: "tool_result", callId, blocks: [{ type: "text", text: MISSING }], isError: true };
 }
 
@@ -127,16 +127,16 @@ Deno.test("where turns need not alternate, messages stay apart", () => {
 });
 
 Deno.test("members of a message stay with it, also where its blocks are parted", () => {
-  const rest = { from: "chat" as const, members: { name: "n" } };
+  const unknownMembers = { from: "chat" as const, members: { name: "n" } };
   assertEquals(
-    order([assistant(call("1")), { ...user(result("1")), rest }, { ...user("x"), rest }], "chat"),
-    [assistant(call("1")), { ...user(result("1")), rest }, { ...user("x"), rest }],
+    order([assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }], "chat"),
+    [assistant(call("1")), { ...user(result("1")), unknownMembers }, { ...user("x"), unknownMembers }],
   );
 });
 
 Deno.test("an assistant's text at the end is continued by a wish where there is no prefill, and named", () => {
   const target = targetOf("messages");
-  const { messages } = orderTurns(promptOf([user("a"), assistant("{")]), target);
+  const { messages } = orderMessages(promptOf([user("a"), assistant("{")]), target);
   assertEquals(messages.slice(0, 2), [user("a"), assistant("{")]);
   assertEquals([messages.length, messages[2]?.role], [3, "user"]);
   assertEquals(target.dropped.names, ["prefill"]);
@@ -144,7 +144,7 @@ Deno.test("an assistant's text at the end is continued by a wish where there is 
 
 Deno.test("a beginning for Anthropic's models ends without white space", () => {
   const target = targetOf("messages with prefill");
-  assertEquals(orderTurns(promptOf([user("a"), assistant("x", "b \n")]), target).messages, [
+  assertEquals(orderMessages(promptOf([user("a"), assistant("x", "b \n")]), target).messages, [
     user("a"),
     assistant("x", "b"),
   ]);
