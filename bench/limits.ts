@@ -4,7 +4,7 @@
  * a node gets through. On a server of its own: `deno run -A bench/limits.ts`.
  */
 import { Redis } from "ioredis";
-import type { Claim, LimitUnit } from "../lib/limits/limiter.ts";
+import type { LimitRequest, LimitUnit } from "../lib/limits/limiter.ts";
 import { startRedis } from "../tests/engines/engines.ts";
 import { limitOf, type OpenNode, openNode } from "../tests/limits/redis_nodes.ts";
 
@@ -14,7 +14,7 @@ const FOR_MS = 900_000;
 const UNITS: readonly LimitUnit[] = ["requests", "tokens", "concurrency"];
 
 /** The limits of one name, or of a key, its group and a model. */
-function claimsOf(names: number, units: readonly LimitUnit[] = UNITS): Claim[] {
+function claimsOf(names: number, units: readonly LimitUnit[] = UNITS): LimitRequest[] {
   return ["key:bench", "group:bench", "model:bench/one"].slice(0, names).flatMap((name) =>
     units.map((unit) => limitOf(name, unit, 1e12, unit === "tokens" ? 1000 : 1))
   );
@@ -59,7 +59,7 @@ function row(...cells: (string | number)[]): void {
 }
 
 /** Takes and ends, each by itself. */
-async function measure(name: string, { node, claims, open }: { node: OpenNode; claims: Claim[]; open: number }) {
+async function measure(name: string, { node, claims, open }: { node: OpenNode; claims: LimitRequest[]; open: number }) {
   const { limiter } = node;
   const take = (id: string, wish = claims) => limiter.take({ id, claims: wish, forMs: FOR_MS });
   const held = Array.from({ length: open }, () => `held ${++serial}`);

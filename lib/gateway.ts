@@ -16,7 +16,7 @@ import { createLedger, type Ledger } from "./billing/ledger.ts";
 import { createRunning, type Running } from "./billing/running.ts";
 import { createObserver, type Observer } from "./observe/observer.ts";
 import { startCallSpan } from "./observe/trace.ts";
-import type { BreakerOptions, Health, HealthChange, Probe } from "./routing/health.ts";
+import type { BreakerOptions, Health, HealthChange, UpstreamProbe } from "./routing/health.ts";
 import { createHealth } from "./routing/health_tracker.ts";
 import { createRetryBudgets, type RetryBudgets } from "./routing/retry_budget.ts";
 import type { Store } from "./store/store.ts";
@@ -214,7 +214,7 @@ function breakerOf({ routing: { breaker } }: Config): BreakerOptions {
 const PROBE_MS = 5_000;
 
 /** Probes of the upstreams of a configuration. The embedded one has neither a key nor an address. */
-function probeOf({ upstreams, private_networks }: Config): Probe {
+function probeOf({ upstreams, private_networks }: Config): UpstreamProbe {
   const guard = createAddressGuard(private_networks);
   return (name, closing) => {
     const row = upstreams[name];

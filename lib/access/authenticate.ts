@@ -14,7 +14,7 @@ const HOW: Readonly<Record<Credential, string>> = {
 const LONGEST_KEY = 256;
 
 /** What a credential is judged by. */
-export interface Gate {
+export interface AuthenticationOptions {
   /** Which headers count. */
   credential: Credential;
   keys: KeyRing;
@@ -28,13 +28,13 @@ export interface Gate {
  * @throws {GatewayError} `unauthenticated` without a key in use or with one that has expired, `forbidden` for a disabled
  * key, one without a group, or an address that it may not be used from, `overloaded` where the keys cannot be read
  */
-export function authenticate(headers: Pick<Headers, "get">, gate: Gate): Caller | Promise<Caller> {
+export function authenticate(headers: Pick<Headers, "get">, gate: AuthenticationOptions): Caller | Promise<Caller> {
   const key = readCredential(headers, gate.credential);
   const found = isPlausible(key) ? gate.keys.find(key) : undefined;
   return found instanceof Promise ? found.then((record) => judge(record, gate)) : judge(found, gate);
 }
 
-function judge(record: KeyRecord | undefined, { keys, address }: Gate): Caller {
+function judge(record: KeyRecord | undefined, { keys, address }: AuthenticationOptions): Caller {
   if (record === undefined) throw refuse("The API key is not valid", "invalid_api_key");
   const { id, name, rules, expiresAt } = record;
   if (expiresAt !== undefined && expiresAt <= keys.now()) throw refuse("The API key has expired", "invalid_api_key");
@@ -47,7 +47,10 @@ function judge(record: KeyRecord | undefined, { keys, address }: Gate): Caller {
 }
 
 /** An address that is not known is in no network. */
-function requireAddress(rules: readonly (readonly string[] | undefined)[], address: Gate["address"]): void {
+function requireAddress(
+  rules: readonly (readonly string[] | undefined)[],
+  address: AuthenticationOptions["address"],
+): void {
   const lists = rules.filter((list) => list !== undefined);
   const from = address();
   if (from !== undefined && lists.every((list) => isWithin(from, list))) return;

@@ -2,7 +2,7 @@
  * Wrong credentials by address. Too many of them are answered 429 for a while, and only they: right ones are looked up
  * first and never refused for them, since many clients may share an address.
  */
-import { isWithin, neighbourhood } from "./networks.ts";
+import { clientNetwork, isWithin } from "./networks.ts";
 
 /** Wrong credentials that one address may send within a window. */
 const MOST_FAILURES = 20;
@@ -20,7 +20,7 @@ const MOST_ADDRESSES = 10_000;
 const OWN_ADDRESSES = ["127.0.0.0/8", "::1"];
 
 /** What comes of a wrong credential. */
-export interface Failure {
+export interface FailedAttempt {
   /** When to try again, in milliseconds: its address has sent too many before. Absent: it has not. */
   retryAfterMs?: number;
   /** True for the last one before that: from now on they are throttled. */
@@ -28,9 +28,9 @@ export interface Failure {
 }
 
 /** Wrong credentials, counted by the address they came from. An address is `undefined` where it is not known. */
-export interface Failures {
+export interface FailedAttempts {
   /** Counts a wrong credential. */
-  failed(address: string | undefined): Failure;
+  failed(address: string | undefined): FailedAttempt;
   /** Milliseconds until an address that has sent too many may try again; counts nothing. */
   retryAfterMs(address: string | undefined): number | undefined;
 }
@@ -43,13 +43,13 @@ interface Watched {
 }
 
 /** Starts with nobody watched. `monotonic`: milliseconds that only grow. */
-export function createFailures({ monotonic }: { monotonic: () => number }): Failures {
-  /** By neighbourhood, the oldest first. */
+export function createFailedAttempts({ monotonic }: { monotonic: () => number }): FailedAttempts {
+  /** By clientNetwork, the oldest first. */
   const watched = new Map<string, Watched>();
 
   function find(address: string | undefined): Watched | undefined {
     if (watched.size === 0 || address === undefined) return undefined;
-    const place = neighbourhood(address);
+    const place = clientNetwork(address);
     const found = watched.get(place);
     if (found === undefined || monotonic() - found.since < WINDOW_MS) return found;
     watched.delete(place);
@@ -62,7 +62,7 @@ export function createFailures({ monotonic }: { monotonic: () => number }): Fail
       watched.delete(place);
     }
     const entry = { since: monotonic(), count: 0 };
-    watched.set(neighbourhood(address), entry);
+    watched.set(clientNetwork(address), entry);
     return entry;
   }
 

@@ -20,7 +20,7 @@ export interface KeyAdmin {
 }
 
 /** A key to be made. */
-export interface KeyWish {
+export interface NewKeyRequest {
   name: string;
   group: string;
   /** As they were written: they are checked, and their defaults filled in. Absent: what the group may. */
@@ -30,7 +30,7 @@ export interface KeyWish {
 }
 
 /** What to change of a key. Absent members stay as they are. */
-export interface KeyChangeWish {
+export interface KeyChangeRequest {
   disabled?: boolean;
   group?: string;
   /** In place of all rules the key has; checked as those of a new key. */
@@ -51,7 +51,7 @@ export interface ShownKey {
  */
 export async function createKey(
   { config, store, now }: KeyAdmin,
-  { name, group, rules = {}, expiresAt }: KeyWish,
+  { name, group, rules = {}, expiresAt }: NewKeyRequest,
 ): Promise<ShownKey> {
   const what = `Cannot add a key "${name}"`;
   const checked = nameSchema.safeParse(name);
@@ -78,7 +78,7 @@ export async function createKey(
 export async function changeKey(
   admin: KeyAdmin,
   nameOrId: string,
-  wish: KeyChangeWish,
+  wish: KeyChangeRequest,
 ): Promise<KeyRecord> {
   const { disabled, group, rules, expiresAt } = wish;
   const isSwitch = disabled !== undefined && Object.keys(wish).length === 1;

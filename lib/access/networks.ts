@@ -26,7 +26,7 @@ export function isWithin(address: string, networks: readonly string[]): boolean 
  * The address as whoever is counted by it: IPv4 as it is, of IPv6 the leading 64 bits, which are one customer's. What is
  * no address stands for itself.
  */
-export function neighbourhood(address: string): string {
+export function clientNetwork(address: string): string {
   const found = readAddress(address);
   if (found === undefined) return address;
   return found.size === 32 ? `4:${found.value.toString(16)}` : `6:${(found.value >> 64n).toString(16)}`;
@@ -44,7 +44,7 @@ const EMBEDDINGS: readonly (readonly [network: string, rest: bigint])[] = [
 ];
 
 /** The IPv4 addresses that an IPv6 address may lead to, beside those of `::ffff:0:0/96`, which count as IPv4 everywhere. */
-export function withinIPv6(address: string): string[] {
+export function embeddedIPv4(address: string): string[] {
   const found = readAddress(address);
   if (found?.size !== 128) return [];
   return EMBEDDINGS.flatMap(([network, rest]) =>

@@ -1,7 +1,7 @@
 /** The life of one request, from its arrival to its entry in the ledger. */
 import type { Model } from "../catalog/model.ts";
 import { GatewayError } from "../errors.ts";
-import type { Claim, RunningRequest, Standing } from "../limits/limiter.ts";
+import type { LimitRequest, LimitStatus, RunningRequest } from "../limits/limiter.ts";
 import { NO_TOKENS } from "../store/days.ts";
 import type {
   BilledTokens,
@@ -41,7 +41,7 @@ export interface Wish {
   /** The service tier that it asks for; absent: the plain one. */
   tier?: string | undefined;
   /** Limits it counts against. */
-  claims: readonly Claim[];
+  claims: readonly LimitRequest[];
   /** Budgets it counts against. */
   budgets: readonly BudgetClaim[];
   /** The most it can cost. */
@@ -98,7 +98,7 @@ export interface Meter {
    * How the limits it counts against stood when it took of them; after its end, with its real number of tokens. Nobody is
    * asked for that. Empty before `admit`.
    */
-  standings(): Standing[];
+  standings(): LimitStatus[];
   /** An upstream is asked. */
   attempt(upstream: string): void;
   /** The first event or byte of the answer is there. */
@@ -215,7 +215,7 @@ class RequestMeter implements Meter {
     { model, sheet, extraPrices, claims }: Pick<Wish, "model" | "sheet" | "extraPrices" | "claims">,
     wish: Wish,
   ): Promise<void> {
-    let needed: readonly Claim[] = [];
+    let needed: readonly LimitRequest[] = [];
     if (!this.#models.includes(model)) {
       needed = claims;
       const id = `${this.#arrival.id}/${this.#models.length}`;
@@ -288,7 +288,7 @@ class RequestMeter implements Meter {
     this.#held = amount;
   }
 
-  standings(): Standing[] {
+  standings(): LimitStatus[] {
     return this.#limits.standings();
   }
 

@@ -1,8 +1,8 @@
 /** What one request has taken of limits, until it is given back. */
 import { nameOf } from "../errors.ts";
-import { ownerOf } from "../limits/limit_requests.ts";
-import { limitError } from "../limits/headers.ts";
-import type { Limiter, Standing, Taking, Wish } from "../limits/limiter.ts";
+import { limitOwnerOf } from "../limits/limit_requests.ts";
+import { createLimitError } from "../limits/headers.ts";
+import type { AdmissionRequest, LimitDecision, Limiter, LimitStatus } from "../limits/limiter.ts";
 import type { Log } from "./entry_queue.ts";
 
 /** Told of what limits say. */
@@ -30,7 +30,7 @@ export class Reservation {
   /** Ids under which something was taken, as far as is known. */
   #taken: string[] = [];
   /** How limits stood under each of these ids, and when, by the clock that only grows. */
-  readonly #stood: { id: string; standings: readonly Standing[]; at: number }[] = [];
+  readonly #stood: { id: string; standings: readonly LimitStatus[]; at: number }[] = [];
 
   /** @param request the gateway's id of the request */
   constructor(parts: ReservationParts, request: string) {
@@ -43,7 +43,7 @@ export class Reservation {
    * @returns absent where they are taken
    * @throws {GatewayError} `limited`
    */
-  take(wish: Wish): Promise<void> | undefined {
+  take(wish: AdmissionRequest): Promise<void> | undefined {
     const { id } = wish;
     // Before the answer: should there be none, whatever was taken goes back all the same.
     this.#taken.push(id);
@@ -53,15 +53,15 @@ export class Reservation {
     return undefined;
   }
 
-  #took(id: string, taking: Taking): void {
+  #took(id: string, taking: LimitDecision): void {
     const { log, observer } = this.#parts;
     // What a model in place of another refuses tells nothing of the one that answers.
     if (taking.admitted || id === this.#request) this.#stand(id, taking.standings);
     if (!taking.admitted) {
       this.#taken.pop();
       const claim = taking.over.find(({ reportOnly }) => !reportOnly);
-      if (claim !== undefined) observer?.refused(ownerOf(claim).type, claim.unit);
-      throw limitError(taking);
+      if (claim !== undefined) observer?.refused(limitOwnerOf(claim).type, claim.unit);
+      throw createLimitError(taking);
     }
     if (taking.over.length > 0) observer?.exceeded();
     for (const { name, unit, limit } of taking.over) {
@@ -110,9 +110,9 @@ export class Reservation {
   }
 
   /** How the limits stood when they were last heard of, and where they are by now. Nobody is asked for that. */
-  standings(): Standing[] {
+  standings(): LimitStatus[] {
     const now = this.#parts.monotonic();
-    const all: Standing[] = [];
+    const all: LimitStatus[] = [];
     for (const { standings, at } of this.#stood) {
       for (const { claim, remaining, resetMs } of standings) {
         all.push({ claim, remaining, resetMs: Math.max(0, resetMs - (now - at)) });
@@ -126,7 +126,7 @@ export class Reservation {
     this.#stood.length = 0;
   }
 
-  #stand(id: string, standings: readonly Standing[], now?: number): void {
+  #stand(id: string, standings: readonly LimitStatus[], now?: number): void {
     if (standings.length === 0) return;
     const at = now ?? this.#parts.monotonic();
     const before = this.#stood.find((stood) => stood.id === id);
@@ -144,7 +144,7 @@ export class Reservation {
 }
 
 /** How a limit stands when what was taken of it is back. Its rest is exact, and it is all there then or before. */
-function withoutCost({ claim, remaining, resetMs }: Standing): Standing {
+function withoutCost({ claim, remaining, resetMs }: LimitStatus): LimitStatus {
   const { limit, cost } = claim;
   const isWhole = remaining + cost >= limit;
   return { claim, remaining: isWhole ? limit : remaining + cost, resetMs: isWhole ? 0 : resetMs };

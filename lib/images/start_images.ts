@@ -5,10 +5,10 @@ import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { Meter } from "../billing/meter.ts";
 import { attemptsWith, headersOfAttempt } from "../request/targets.ts";
-import type { Pass } from "../routing/health.ts";
+import type { Permit } from "../routing/health.ts";
 import { planChoices } from "../routing/plan.ts";
-import { type Attempt, attempt } from "../routing/retry.ts";
-import { judge } from "../routing/classify_failure.ts";
+import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import { classifyFailure } from "../routing/classify_failure.ts";
 import type { ImageFeed, ImageRequest } from "./types.ts";
 
 /** A request with the services that start it. */
@@ -44,7 +44,7 @@ export async function startImages(job: ImageJob): Promise<Started> {
   const { health, random, imageUpstreams } = gateway;
   let last: Attempt | undefined;
   try {
-    const feed = await attempt(attemptsWith(gateway, {
+    const feed = await attemptTargets(attemptsWith(gateway, {
       requestId,
       signal,
       key,
@@ -86,13 +86,13 @@ async function startAt({ target, pass }: Attempt, job: ImageJob): Promise<ImageF
 }
 
 /** Reports failures after the start to the target's health; they are not retried. */
-function watched(feed: ImageFeed, { pass, job: { gateway, signal } }: { pass: Pass; job: ImageJob }): ImageFeed {
+function watched(feed: ImageFeed, { pass, job: { gateway, signal } }: { pass: Permit; job: ImageJob }): ImageFeed {
   return {
     async read() {
       try {
         return await feed.read();
       } catch (error) {
-        if (!signal.aborted) gateway.health.report(pass, judge(error, { once: true }).outcome);
+        if (!signal.aborted) gateway.health.report(pass, classifyFailure(error, { once: true }).outcome);
         throw error;
       }
     },

@@ -1,5 +1,5 @@
-/** What all limiters do alike: they look at what is wished for, and judge what they have found. */
-import type { Claim, Taking, Wish } from "./limiter.ts";
+/** What all limiters do alike: they look at what is wished for, and decide what they have found. */
+import type { AdmissionRequest, LimitDecision, LimitRequest } from "./limiter.ts";
 
 /** Bounds of the wait for a slot, in milliseconds: one may be free at any time. */
 const LEAST_SLOT_WAIT_MS = 1_000;
@@ -11,7 +11,7 @@ export function isAmount(value: number): boolean {
 }
 
 /** @throws {RangeError} where an amount or the time is none, or the id is taken already */
-export function checkWish({ id, claims, forMs }: Wish, { known }: { known: boolean }): void {
+export function assertAdmissionRequest({ id, claims, forMs }: AdmissionRequest, { known }: { known: boolean }): void {
   if (known) throw new RangeError(`Cannot take for "${id}": it has taken before`);
   if (!(forMs >= 0 && forMs < Infinity && claims.every(({ cost, limit }) => isAmount(cost) && isAmount(limit)))) {
     throw new RangeError(`Cannot take for "${id}": a cost, a limit or its time is no amount`);
@@ -22,13 +22,16 @@ export function checkWish({ id, claims, forMs }: Wish, { known }: { known: boole
 const ROOM: Judgement = { admitted: true, over: [], retryAfterMs: 0 };
 
 /** Whether a request is admitted, but for how its limits stand. */
-type Judgement = Omit<Taking, "standings">;
+type Judgement = Omit<LimitDecision, "standings">;
 
 /**
  * Whether a request is admitted, and what stands or would stand against it.
  * @param waitFor milliseconds until there is room for a claim: 0 at once, `Infinity` never
  */
-export function judge(claims: readonly Claim[], waitFor: (claim: Claim, index: number) => number): Judgement {
+export function decide(
+  claims: readonly LimitRequest[],
+  waitFor: (claim: LimitRequest, index: number) => number,
+): Judgement {
   if (claims.every((claim, index) => waitFor(claim, index) === 0)) return ROOM;
   const over = claims.map((claim, index) => ({ claim, waitMs: toldWait(claim, waitFor(claim, index)) }))
     .filter(({ waitMs }) => waitMs > 0)
@@ -41,7 +44,7 @@ export function judge(claims: readonly Claim[], waitFor: (claim: Claim, index: n
   };
 }
 
-function toldWait({ unit }: Claim, waitMs: number): number {
+function toldWait({ unit }: LimitRequest, waitMs: number): number {
   if (unit !== "concurrency" || waitMs === 0 || waitMs === Infinity) return waitMs;
   return Math.min(Math.max(waitMs, LEAST_SLOT_WAIT_MS), LONGEST_SLOT_WAIT_MS);
 }

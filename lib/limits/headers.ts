@@ -1,13 +1,13 @@
 /** What a client is told of its limits: headers on every response, and the error where there is no room. */
 import { GatewayError } from "../errors.ts";
-import { ownerOf } from "./limit_requests.ts";
-import type { Claim, LimitUnit, Standing, Taking } from "./limiter.ts";
+import { limitOwnerOf } from "./limit_requests.ts";
+import type { LimitDecision, LimitRequest, LimitStatus, LimitUnit } from "./limiter.ts";
 
 /** Units that clients know headers for. */
 const SHOWN_UNITS = ["requests", "tokens"] as const satisfies readonly LimitUnit[];
 
 /** Whose words a client knows: OpenAI's, or Anthropic's. */
-export type LimitWords = "openai" | "anthropic";
+export type LimitHeaderStyle = "openai" | "anthropic";
 
 /** Names of the headers: the limit, what is left of it, and when it is whole again. */
 const NAMES = {
@@ -48,9 +48,9 @@ const MEASURES: Readonly<Record<LimitUnit, string>> = {
  * report-only ones are not. Empty where no limit applies.
  * @param now Unix time in milliseconds: Anthropic's clients are told moments, and OpenAI's times
  */
-export function limitHeaders(
-  standings: readonly Standing[],
-  { now, words }: { now: () => number; words: LimitWords },
+export function writeLimitHeaders(
+  standings: readonly LimitStatus[],
+  { now, words }: { now: () => number; words: LimitHeaderStyle },
 ): [name: string, value: string][] {
   const headers: [string, string][] = [];
   for (const unit of SHOWN_UNITS) {
@@ -68,8 +68,8 @@ export function limitHeaders(
 }
 
 /** The limit with the least left, then the smallest. */
-function tightestOf(standings: readonly Standing[], unit: LimitUnit): Standing | undefined {
-  let tightest: Standing | undefined;
+function tightestOf(standings: readonly LimitStatus[], unit: LimitUnit): LimitStatus | undefined {
+  let tightest: LimitStatus | undefined;
   for (const standing of standings) {
     const { claim, remaining } = standing;
     if (claim.unit !== unit || claim.reportOnly) continue;
@@ -84,7 +84,7 @@ function tightestOf(standings: readonly Standing[], unit: LimitUnit): Standing |
  * The error for a request that was not admitted. It names the limit with the longest wait. Where the request takes more
  * than a whole limit it is final: no wait helps.
  */
-export function limitError({ over, retryAfterMs }: Pick<Taking, "over" | "retryAfterMs">): GatewayError {
+export function createLimitError({ over, retryAfterMs }: Pick<LimitDecision, "over" | "retryAfterMs">): GatewayError {
   const claim = over.find(({ reportOnly }) => !reportOnly);
   if (claim === undefined) throw new RangeError("Cannot say why a request was refused: no limit refuses it");
   const code = CODES[claim.unit];
@@ -105,8 +105,8 @@ export function limitError({ over, retryAfterMs }: Pick<Taking, "over" | "retryA
 }
 
 /** A client has one key and need not know its id. */
-function describeOwner(claim: Claim): string {
-  const { type, id } = ownerOf(claim);
+function describeOwner(claim: LimitRequest): string {
+  const { type, id } = limitOwnerOf(claim);
   return type === "key" ? "this API key" : `${type} "${id}"`;
 }
 

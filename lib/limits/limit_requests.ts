@@ -1,7 +1,7 @@
 /** Which limits a request counts against, and how much it takes of each. */
 import type { Caller } from "../access/caller.ts";
 import type { Limits, Model } from "../catalog/model.ts";
-import type { Claim } from "./limiter.ts";
+import type { LimitRequest } from "./limiter.ts";
 
 /** Tokens that a request is expected to use. */
 export interface TokenEstimate {
@@ -20,15 +20,15 @@ export type LimitOwner = "key" | "group" | "model";
  * A request whose answer might need more tokens than a whole limit claims that limit: it waits until nothing else counts.
  * A request whose input alone is more claims its input, which is never admitted.
  */
-export function claimsOf(
+export function limitRequestsOf(
   { caller, model, tokens }: {
     caller: Pick<Caller, "keyId" | "groupName" | "group" | "rules">;
     model: Pick<Model, "id" | "limits">;
     tokens: TokenEstimate;
   },
-): Claim[] {
+): LimitRequest[] {
   const { keyId, groupName, group, rules } = caller;
-  const claims: Claim[] = [];
+  const claims: LimitRequest[] = [];
   addClaims(claims, { type: "key", id: keyId, limits: rules.limits ?? group.key_limits, tokens });
   addClaims(claims, { type: "group", id: groupName, limits: group.limits, tokens });
   addClaims(claims, { type: "model", id: model.id, limits: model.limits, tokens });
@@ -36,13 +36,13 @@ export function claimsOf(
 }
 
 /** Whose limit a claim is for, by its name. */
-export function ownerOf({ name }: Pick<Claim, "name">): { type: LimitOwner; id: string } {
+export function limitOwnerOf({ name }: Pick<LimitRequest, "name">): { type: LimitOwner; id: string } {
   const at = name.indexOf(":");
   return { type: name.slice(0, at) as LimitOwner, id: name.slice(at + 1) };
 }
 
 function addClaims(
-  claims: Claim[],
+  claims: LimitRequest[],
   { type, id, limits, tokens }: { type: LimitOwner; id: string; limits: Limits | undefined; tokens: TokenEstimate },
 ): void {
   if (limits === undefined) return;

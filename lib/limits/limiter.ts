@@ -5,7 +5,7 @@ import type { Hold } from "../store/ledger.ts";
 export type LimitUnit = "requests" | "tokens" | "concurrency";
 
 /** One limit that a request counts against. */
-export interface Claim {
+export interface LimitRequest {
   /** Whose limit it is, such as `key:key_abc`, `group:default` or `model:acme/one`: those of one name and unit share it. */
   name: string;
   unit: LimitUnit;
@@ -17,8 +17,8 @@ export interface Claim {
 }
 
 /** How a limit stands after a request was looked at. */
-export interface Standing {
-  claim: Claim;
+export interface LimitStatus {
+  claim: LimitRequest;
   /** What is left of it, at least 0. */
   remaining: number;
   /** Milliseconds until all of it is there again. */
@@ -26,15 +26,15 @@ export interface Standing {
 }
 
 /** What came of a wish to take. */
-export interface Taking {
+export interface LimitDecision {
   /** False: nothing was taken of any limit. */
   admitted: boolean;
-  standings: Standing[];
+  standings: LimitStatus[];
   /**
    * The claims that there is no room for; of those, only report-only ones where the request is admitted. Those that
    * refuse come first, the one with the longest wait before the others.
    */
-  over: Claim[];
+  over: LimitRequest[];
   /**
    * Milliseconds until there is room, as far as that is known now; 0 where the request is admitted, `Infinity` where it
    * takes more than a whole limit.
@@ -46,10 +46,10 @@ export interface Taking {
 export type RunningRequest = Pick<Hold, "id" | "at" | "keyId" | "group" | "model" | "endpoint">;
 
 /** What a request wishes to take. */
-export interface Wish {
+export interface AdmissionRequest {
   id: string;
   /** No two of the same name and unit. */
-  claims: readonly Claim[];
+  claims: readonly LimitRequest[];
   /** Longest time the request can last, in milliseconds; after it, its slots are free again whatever happens. */
   forMs: number;
   /** True: how limits stand is not asked where it is admitted, and need not be told. */
@@ -67,17 +67,17 @@ export interface Limiter {
    * Takes every claim, or none: what one limit refuses takes nothing of the others.
    * @throws {RangeError} where the id has taken before, or an amount is none: not a whole number, or below 0
    */
-  take(wish: Wish): Taking | Promise<Taking>;
+  take(wish: AdmissionRequest): LimitDecision | Promise<LimitDecision>;
   /**
    * Ends a request: its slots are free, and its estimate of tokens gives way to their number. More than once does nothing.
    * @returns how its limits stand afterwards; nothing where the id is not known
    * @throws {RangeError} where that is no number of tokens; the slots are free and the estimate stands
    */
-  end(id: string, tokens: number): Standing[] | Promise<Standing[]>;
+  end(id: string, tokens: number): LimitStatus[] | Promise<LimitStatus[]>;
   /** Takes a request back as if it had never been. */
   undo(id: string): Promise<void>;
   /** How these limits stand now. */
-  standings(claims: readonly Claim[]): Promise<Standing[]>;
+  standings(claims: readonly LimitRequest[]): Promise<LimitStatus[]>;
   /** Whether the limits hold for all nodes. False while each keeps to a share of its own, or admits nothing. */
   readonly healthy: boolean;
   /** Milliseconds since the store that nodes share answered another node last, as far as is known. */

@@ -1,12 +1,12 @@
 /** Limits in the memory of one process. They begin anew with it. */
-import type { Claim, Limiter, LimitUnit, Standing, Taking, Wish } from "./limiter.ts";
-import { checkWish, isAmount, judge } from "./decide.ts";
+import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus, LimitUnit } from "./limiter.ts";
+import { assertAdmissionRequest, decide, isAmount } from "./decide.ts";
 import { leaseEnd, Window, WINDOW_MS, windowEnd } from "./sliding_window.ts";
 
 /** A limiter in memory. */
 export interface MemoryLimiter extends Limiter {
-  take(wish: Wish): Taking;
-  end(id: string, tokens: number): Standing[];
+  take(wish: AdmissionRequest): LimitDecision;
+  end(id: string, tokens: number): LimitStatus[];
   /** Names of limits and requests that it remembers; what is idle or over is forgotten by and by. */
   readonly size: number;
 }
@@ -16,7 +16,7 @@ type Counts = Readonly<Record<LimitUnit, Window>>;
 
 /** A request that has taken. */
 interface Taken {
-  claims: readonly Claim[];
+  claims: readonly LimitRequest[];
   /** When its requests and tokens leave their windows. */
   windowEnd: number;
   /** When its slots are free whatever happens. */
@@ -40,11 +40,11 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   const clock = () => Math.floor(monotonic());
 
   /** What counts against a limit; absent where nothing does. */
-  function find({ name, unit }: Claim): Window | undefined {
+  function find({ name, unit }: LimitRequest): Window | undefined {
     return counts.get(name)?.[unit];
   }
 
-  function findOrAdd(claim: Claim, now: number): Window {
+  function findOrAdd(claim: LimitRequest, now: number): Window {
     const found = find(claim);
     if (found !== undefined) return found;
     sweepCounts(now);
@@ -53,13 +53,13 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     return added[claim.unit];
   }
 
-  function waitFor(claim: Claim, now: number): number {
+  function waitFor(claim: LimitRequest, now: number): number {
     const { limit, cost } = claim;
     return find(claim)?.waitFor(cost, { limit, now }) ?? (cost <= limit ? 0 : Infinity);
   }
 
-  function standingsOf(claims: readonly Claim[], now: number): Standing[] {
-    const standings: Standing[] = [];
+  function standingsOf(claims: readonly LimitRequest[], now: number): LimitStatus[] {
+    const standings: LimitStatus[] = [];
     for (const claim of claims) {
       const window = find(claim);
       const remaining = window === undefined ? claim.limit : Math.max(0, claim.limit - window.sum(now));
@@ -68,7 +68,10 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
     return standings;
   }
 
-  function takeAll(id: string, { claims, forMs, now }: { claims: readonly Claim[]; forMs: number; now: number }): void {
+  function takeAll(
+    id: string,
+    { claims, forMs, now }: { claims: readonly LimitRequest[]; forMs: number; now: number },
+  ): void {
     if (claims.length === 0) return;
     const taken = { claims, windowEnd: windowEnd(now), leaseEnd: leaseEnd(now, forMs) };
     for (const claim of claims) findOrAdd(claim, now).add(claim.cost, endOf(claim, taken));
@@ -85,11 +88,11 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   return {
     // Nothing waits between the look and the taking, so that no other request comes between them.
     take({ id, claims, forMs, unseen = false }) {
-      checkWish({ id, claims, forMs }, { known: requests.has(id) });
+      assertAdmissionRequest({ id, claims, forMs }, { known: requests.has(id) });
       const now = clock();
       sweepCounts(now);
       sweepRequests(now);
-      const { admitted, over, retryAfterMs } = judge(claims, (claim) => waitFor(claim, now));
+      const { admitted, over, retryAfterMs } = decide(claims, (claim) => waitFor(claim, now));
       if (admitted) takeAll(id, { claims, forMs, now });
       const standings = admitted && unseen ? [] : standingsOf(claims, now);
       return { admitted, over, retryAfterMs, standings };
@@ -125,7 +128,7 @@ export function createMemoryLimiter({ monotonic }: { monotonic: () => number }):
   };
 }
 
-function endOf({ unit }: Claim, { windowEnd, leaseEnd }: Taken): number {
+function endOf({ unit }: LimitRequest, { windowEnd, leaseEnd }: Taken): number {
   return unit === "concurrency" ? leaseEnd : windowEnd;
 }
 

@@ -3,11 +3,11 @@ import { nameOf } from "../errors.ts";
 import type { Secret } from "../secret.ts";
 import type { RunningRequest } from "./limiter.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
-import { type Counts, createCounts } from "./redis_commands.ts";
-import { type Link, openLink, OutOfReach } from "./redis_connection.ts";
+import { createRedisCommands, type RedisCommands } from "./redis_commands.ts";
+import { openRedisConnection, type RedisConnection, RedisUnreachable } from "./redis_connection.ts";
 
 /** Parts of a session. */
-export interface NodeSessionParts extends LimiterOptions {
+export interface NodeSessionOptions extends LimiterOptions {
   /** Returns a number from 0 up to 1. */
   random: () => number;
   /** Name of the node, which no other node ever has. */
@@ -34,11 +34,11 @@ const TRIES = 3;
 /** The session of one node. A node keeps its name: what it held in Redis before an outage is its own afterwards. */
 export class NodeSession {
   readonly #url: Secret;
-  readonly #parts: NodeSessionParts;
+  readonly #parts: NodeSessionOptions;
   readonly #running: () => Iterable<string>;
-  #link: Link | undefined;
+  #link: RedisConnection | undefined;
   /** The counts of the current session; absent while Redis is out of reach. Every session has its own. */
-  #counts: Counts | undefined;
+  #counts: RedisCommands | undefined;
   /** Connections that open or close, and ledger entries under way. */
   readonly #pending = new Set<Promise<void>>();
   #rejoining: Promise<void> | undefined;
@@ -54,7 +54,7 @@ export class NodeSession {
   #closed = false;
 
   /** @param running ids of the requests that Redis has admitted and that have not ended */
-  constructor(url: Secret, { parts, running }: { parts: NodeSessionParts; running: () => Iterable<string> }) {
+  constructor(url: Secret, { parts, running }: { parts: NodeSessionOptions; running: () => Iterable<string> }) {
     this.#url = url;
     this.#parts = parts;
     this.#running = running;
@@ -101,7 +101,7 @@ export class NodeSession {
    * @param question answers `undefined` where the session has ended: a new one begins, and it is asked again
    * @returns `undefined` where Redis is out of reach
    */
-  async ask<Result>(question: (counts: Counts) => Promise<Result | undefined>): Promise<Result | undefined> {
+  async ask<Result>(question: (counts: RedisCommands) => Promise<Result | undefined>): Promise<Result | undefined> {
     for (let tries = 0; tries < TRIES; tries++) {
       if (this.#rejoining !== undefined) await this.#rejoining;
       const counts = this.#counts;
@@ -110,7 +110,7 @@ export class NodeSession {
         const answer = await question(counts);
         if (answer !== undefined) return answer;
       } catch (error) {
-        if (error instanceof OutOfReach) return undefined;
+        if (error instanceof RedisUnreachable) return undefined;
         throw error;
       }
       await this.#rejoin(counts);
@@ -125,21 +125,21 @@ export class NodeSession {
 
   async #connect(): Promise<void> {
     const { prefix, timeoutMs } = this.#parts;
-    let link: Link | undefined;
+    let link: RedisConnection | undefined;
     try {
-      link = await openLink(this.#url, { prefix, timeoutMs, lost: (cause) => this.#lose(link, cause) });
+      link = await openRedisConnection(this.#url, { prefix, timeoutMs, lost: (cause) => this.#lose(link, cause) });
       if (this.#closed) return await link.close();
       this.#link = link;
       await this.#join(link);
       this.#logUp();
     } catch (error) {
-      if (!(error instanceof OutOfReach)) throw error;
+      if (!(error instanceof RedisUnreachable)) throw error;
       this.#lose(link, error.message);
     }
   }
 
   /** From now on Redis is out of reach. */
-  #lose(link: Link | undefined, cause: string): void {
+  #lose(link: RedisConnection | undefined, cause: string): void {
     if (this.#closed || link !== this.#link) return;
     this.#counts = undefined;
     this.#othersHeardAt = undefined;
@@ -163,7 +163,7 @@ export class NodeSession {
   }
 
   /** Begins a session after Redis has ended or forgotten the one before. */
-  async #rejoin(ended: Counts): Promise<void> {
+  async #rejoin(ended: RedisCommands): Promise<void> {
     const link = this.#link;
     if (this.#counts === ended && this.#rejoining === undefined && link !== undefined) {
       this.#rejoining = this.#joinAgain(link).finally(() => this.#rejoining = undefined);
@@ -171,20 +171,20 @@ export class NodeSession {
     await this.#rejoining;
   }
 
-  async #joinAgain(link: Link): Promise<void> {
+  async #joinAgain(link: RedisConnection): Promise<void> {
     try {
       await this.#join(link);
       this.#parts.log({ level: "warn", event: "limits_session_ended", nodes: this.#nodes });
     } catch (error) {
-      if (!(error instanceof OutOfReach)) throw error;
+      if (!(error instanceof RedisUnreachable)) throw error;
       this.#lose(link, error.message);
     }
   }
 
-  async #join(link: Link): Promise<void> {
+  async #join(link: RedisConnection): Promise<void> {
     const { leaseMs, node, clock } = this.#parts;
     this.#settledAt = this.now() + leaseMs + BEAT_MS;
-    const counts = createCounts({ link, node, ...(clock !== undefined && { clock }) });
+    const counts = createRedisCommands({ link, node, ...(clock !== undefined && { clock }) });
     this.#nodes = Math.max(this.#nodes, await counts.join(leaseMs, this.#running()));
     this.#counts = counts;
   }

@@ -1,8 +1,8 @@
 /** The scripts in Redis as functions. Times in Redis are those of its own clock. */
-import type { Claim, RunningRequest, Standing, Taking, Wish } from "./limiter.ts";
-import type { Answer, Link } from "./redis_connection.ts";
+import type { AdmissionRequest, LimitDecision, LimitRequest, LimitStatus, RunningRequest } from "./limiter.ts";
+import type { RedisConnection, ScriptReply } from "./redis_connection.ts";
 import { UNIT_LETTERS } from "./redis_scripts.ts";
-import { judge } from "./decide.ts";
+import { decide } from "./decide.ts";
 import { BUCKET_MS, leaseEnd, windowEnd } from "./sliding_window.ts";
 
 /** Where in time a request has taken, by the clock of the server. */
@@ -14,24 +14,27 @@ export interface TakenAt {
 }
 
 /** Tokens that a request used in the end, "unknown", or "undone" for a request that is to count as if it had never been. */
-export type Used = number | "unknown" | "undone";
+export type UsedTokens = number | "unknown" | "undone";
 
 /**
  * The counts in Redis as one node sees them. `undefined` instead of an answer: the node's session has ended, because it was
  * silent for too long or Redis has forgotten it, and nothing was done.
  */
-export interface Counts {
-  take(wish: Wish): Promise<{ taking: Taking; at: TakenAt } | undefined>;
+export interface RedisCommands {
+  take(wish: AdmissionRequest): Promise<{ taking: LimitDecision; at: TakenAt } | undefined>;
   /** How its limits stand afterwards. It ends once: afterwards, and when it is too late, nothing is changed. */
-  end(id: string, request: { claims: readonly Claim[]; at: TakenAt; used: Used }): Promise<Standing[] | undefined>;
-  standings(claims: readonly Claim[]): Promise<Standing[] | undefined>;
+  end(
+    id: string,
+    request: { claims: readonly LimitRequest[]; at: TakenAt; used: UsedTokens },
+  ): Promise<LimitStatus[] | undefined>;
+  standings(claims: readonly LimitRequest[]): Promise<LimitStatus[] | undefined>;
   /** Begins a session, in which only these requests run. @returns the number of nodes */
   join(leaseMs: number, running: Iterable<string>): Promise<number>;
   /**
    * Renews the session.
    * @param storeHeardMs milliseconds since the store answered this node; absent: it is out of reach, or not shared
    */
-  beat(leaseMs: number, storeHeardMs?: number): Promise<BeatAnswer | undefined>;
+  beat(leaseMs: number, storeHeardMs?: number): Promise<HeartbeatAnswer | undefined>;
   /** Ends the session and frees what the node holds. */
   retire(): Promise<void>;
   /** Some requests that ran when their node's session ended. They are returned again until they are named as `entered`. */
@@ -39,7 +42,7 @@ export interface Counts {
 }
 
 /** What a node learns when it renews its session. */
-export interface BeatAnswer {
+export interface HeartbeatAnswer {
   nodes: number;
   /** Slots of an ended session are to be freed: the next beat comes at once. */
   more: boolean;
@@ -50,8 +53,8 @@ export interface BeatAnswer {
 }
 
 /** Parts of the counts. */
-export interface CountsParts {
-  link: Link;
+export interface RedisCommandsOptions {
+  link: RedisConnection;
   /** Name of the node. */
   node: string;
   /** A clock in place of the server's, for tests. */
@@ -59,7 +62,7 @@ export interface CountsParts {
 }
 
 /** Binds the scripts to a connection. Each function fails with `OutOfReach` where Redis does not answer. */
-export function createCounts({ link, node, clock }: CountsParts): Counts {
+export function createRedisCommands({ link, node, clock }: RedisCommandsOptions): RedisCommands {
   const now = () => clock === undefined ? "" : Math.floor(clock());
   return {
     async take({ id, claims, forMs, running }) {
@@ -68,7 +71,7 @@ export function createCounts({ link, node, clock }: CountsParts): Counts {
         await link.run("take", [now(), node, id, forMs, facts, writeClaims(claims)]),
       );
       if (admitted < 0) return undefined;
-      const judgement = judge(claims, (_, index) => {
+      const judgement = decide(claims, (_, index) => {
         const waitMs = rest[index] ?? 0;
         return waitMs < 0 ? Infinity : waitMs;
       });
@@ -114,18 +117,18 @@ export function createCounts({ link, node, clock }: CountsParts): Counts {
   };
 }
 
-function numbers(answer: Answer): number[] {
+function numbers(answer: ScriptReply): number[] {
   return answer.map(Number);
 }
 
 /** Names hold no line ends: they are made of ids. */
-function writeClaims(claims: readonly Claim[]): string {
+function writeClaims(claims: readonly LimitRequest[]): string {
   return claims.map(({ name, unit, limit, cost, reportOnly }) =>
     `${UNIT_LETTERS[unit]}${reportOnly ? 1 : 0} ${limit} ${cost} ${name}`
   ).join("\n");
 }
 
-function readStandings(claims: readonly Claim[], told: readonly number[]): Standing[] {
+function readStandings(claims: readonly LimitRequest[], told: readonly number[]): LimitStatus[] {
   return claims.map((claim, index) => {
     const [sum = 0, resetMs = 0] = told.slice(2 * index, 2 * index + 2);
     return { claim, remaining: Math.max(0, claim.limit - sum), resetMs };

@@ -5,23 +5,23 @@ import type { Secret } from "../secret.ts";
 import { type ScriptName, SCRIPTS } from "./redis_scripts.ts";
 
 /** What is thrown where Redis did not answer. Whether it has done what it was asked is not known. */
-export class OutOfReach extends Error {
-  override readonly name = "OutOfReach";
+export class RedisUnreachable extends Error {
+  override readonly name = "RedisUnreachable";
 }
 
 /** What scripts answer. */
-export type Answer = readonly (number | string)[];
+export type ScriptReply = readonly (number | string)[];
 
 /** A connection. It does not come back: once it is lost, everything asked of it fails at once. */
-export interface Link {
-  /** Runs a script. In the order of the calls. @throws {OutOfReach} */
-  run(script: ScriptName, args: readonly (string | number)[]): Promise<Answer>;
+export interface RedisConnection {
+  /** Runs a script. In the order of the calls. @throws {RedisUnreachable} */
+  run(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply>;
   /** Ends it. Resolves when nothing of it is left. */
   close(): Promise<void>;
 }
 
 /** What a connection is made with. */
-export interface LinkOptions {
+export interface RedisConnectionOptions {
   /** The key that every script is given. */
   prefix: string;
   /** How long an answer may take, in milliseconds. */
@@ -45,8 +45,11 @@ const PARTS = 5;
 /** How often it is looked again at the end, after a turn of the event loop, whether answers that should be there come in after all. */
 const LOOKS = 10;
 
-/** Opens a connection with all scripts loaded. @throws {OutOfReach} whose message is the cause in a word */
-export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOptions): Promise<Link> {
+/** Opens a connection with all scripts loaded. @throws {RedisUnreachable} whose message is the cause in a word */
+export async function openRedisConnection(
+  url: Secret,
+  { prefix, timeoutMs, lost }: RedisConnectionOptions,
+): Promise<RedisConnection> {
   const redis = new Redis(url.reveal(), {
     lazyConnect: true,
     // What cannot be done now is not done later: nobody waits for it any more.
@@ -62,7 +65,7 @@ export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOpt
     connectionName: "sluice",
   });
   const ended = new Promise<void>((resolve) => redis.once("end", resolve));
-  const waiting = new Set<(error: OutOfReach) => void>();
+  const waiting = new Set<(error: RedisUnreachable) => void>();
   let [state, answered]: ["opening" | "open" | "lost" | "closed", number] = ["opening", 0];
 
   function lose(cause: string): void {
@@ -70,7 +73,7 @@ export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOpt
     const wasOpen = state === "open";
     state = "lost";
     if (redis.status !== "end") redis.disconnect();
-    for (const reject of waiting) reject(new OutOfReach(cause));
+    for (const reject of waiting) reject(new RedisUnreachable(cause));
     waiting.clear();
     if (wasOpen) lost(cause);
   }
@@ -93,7 +96,7 @@ export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOpt
         clearTimeout(timer);
         waiting.delete(fail);
       }
-      function fail(error: OutOfReach): void {
+      function fail(error: RedisUnreachable): void {
         settle();
         reject(error);
       }
@@ -103,18 +106,18 @@ export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOpt
         resolve(value);
       }, (error: unknown) => {
         lose(wordOf(error));
-        fail(new OutOfReach(wordOf(error)));
+        fail(new RedisUnreachable(wordOf(error)));
       });
     });
   }
 
-  async function evaluate(script: ScriptName, args: readonly (string | number)[]): Promise<Answer> {
+  async function evaluate(script: ScriptName, args: readonly (string | number)[]): Promise<ScriptReply> {
     try {
-      return await redis.evalsha(SHAS[script], 1, prefix, ...args) as Answer;
+      return await redis.evalsha(SHAS[script], 1, prefix, ...args) as ScriptReply;
     } catch (error) {
       // Somebody has made the server forget its scripts.
       if (wordOf(error) !== "NOSCRIPT") throw error;
-      return await redis.eval(SCRIPTS[script], 1, prefix, ...args) as Answer;
+      return await redis.eval(SCRIPTS[script], 1, prefix, ...args) as ScriptReply;
     }
   }
 
@@ -132,7 +135,7 @@ export async function openLink(url: Secret, { prefix, timeoutMs, lost }: LinkOpt
   }
   return {
     run: (script, args) =>
-      state === "open" ? within(timeoutMs, evaluate(script, args)) : Promise.reject(new OutOfReach("closed")),
+      state === "open" ? within(timeoutMs, evaluate(script, args)) : Promise.reject(new RedisUnreachable("closed")),
     async close() {
       if (state === "open") {
         state = "closed";
@@ -150,7 +153,7 @@ const SHAS = Object.fromEntries(
 /** An error in a word, without what an address or a reply may hold: `ECONNREFUSED`, `READONLY`, `timeout`. */
 function wordOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown";
-  if (error instanceof OutOfReach) return error.message;
+  if (error instanceof RedisUnreachable) return error.message;
   if ("code" in error && typeof error.code === "string") return error.code;
   return /^[A-Z]{2,}(?= )/.exec(error.message)?.[0] ?? error.name;
 }

@@ -1,14 +1,14 @@
 /** Limits that several nodes count together in Redis, and a node's share of them while Redis is out of reach. */
 import { GatewayError } from "../errors.ts";
 import type { Secret } from "../secret.ts";
-import type { Claim, Limiter, Standing, Taking, Wish } from "./limiter.ts";
+import type { AdmissionRequest, LimitDecision, Limiter, LimitRequest, LimitStatus } from "./limiter.ts";
 import { createMemoryLimiter, LATE_MS } from "./memory_limiter.ts";
-import { NodeSession, type NodeSessionParts } from "./node_session.ts";
+import { NodeSession, type NodeSessionOptions } from "./node_session.ts";
 import type { LimiterOptions } from "./open_limiter.ts";
-import type { TakenAt, Used } from "./redis_commands.ts";
+import type { TakenAt, UsedTokens } from "./redis_commands.ts";
 import { PREFIX } from "./redis_scripts.ts";
-import { ofLimits, sharesOf, standingsOfLimits } from "./share.ts";
-import { checkWish, isAmount } from "./decide.ts";
+import { divideLimits, nameLimits, nameLimitsInStatuses } from "./share.ts";
+import { assertAdmissionRequest, isAmount } from "./decide.ts";
 import { leaseEnd } from "./sliding_window.ts";
 
 /** When a client may try again while nothing is admitted, in milliseconds. */
@@ -20,7 +20,7 @@ const SWEPT = 2;
 /** A request that was admitted and has not ended. */
 interface OpenRequest {
   readonly id: string;
-  readonly claims: readonly Claim[];
+  readonly claims: readonly LimitRequest[];
   /** When its slots are free whatever happens, by the clock of the node. */
   readonly leaseEnd: number;
   /** Where Redis counts it; absent where it was admitted without Redis. */
@@ -43,14 +43,14 @@ export function openRedisLimiter(url: Secret, options: LimiterOptions): Promise<
  *
  * The memory of the node counts whatever the node admits, with Redis or without: against that it holds its share.
  */
-export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): Promise<Limiter> {
+export async function openSharedLimiter(url: Secret, parts: NodeSessionOptions): Promise<Limiter> {
   const requests = new Map<string, OpenRequest>();
-  const pending = new Map<string, Promise<Taking>>();
+  const pending = new Map<string, Promise<LimitDecision>>();
   const own = createMemoryLimiter(parts);
   const session = new NodeSession(url, { parts, running: () => idsInRedis(requests.values()) });
   let hand = requests.values();
 
-  async function takeAnywhere(wish: Wish): Promise<Taking> {
+  async function takeAnywhere(wish: AdmissionRequest): Promise<LimitDecision> {
     const answer = await session.ask(async (counts) => {
       const answer = await counts.take(wish);
       if (answer?.taking.admitted) {
@@ -62,18 +62,18 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): P
     return answer === undefined ? takeShare(wish) : answer.taking;
   }
 
-  function takeShare(wish: Wish): Taking {
+  function takeShare(wish: AdmissionRequest): LimitDecision {
     const { claims } = wish;
     if (parts.outage === "closed" && claims.some(({ reportOnly }) => !reportOnly)) {
       throw new GatewayError("overloaded", "Cannot count limits now: try again", { retryAfterMs: RETRY_MS });
     }
-    const shares = sharesOf(claims, session.nodes);
+    const shares = divideLimits(claims, session.nodes);
     const taking = own.take({ ...wish, claims: shares });
     if (taking.admitted) remember(wish);
-    return ofLimits(taking, { claims, shares });
+    return nameLimits(taking, { claims, shares });
   }
 
-  function remember({ id, claims, forMs }: Wish, at?: TakenAt): void {
+  function remember({ id, claims, forMs }: AdmissionRequest, at?: TakenAt): void {
     requests.set(id, {
       id,
       claims,
@@ -84,7 +84,7 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): P
   }
 
   /** @returns how its limits stand afterwards, or `undefined` where the id is not known */
-  async function finish(id: string, used: Used): Promise<Standing[] | undefined> {
+  async function finish(id: string, used: UsedTokens): Promise<LimitStatus[] | undefined> {
     await pending.get(id)?.catch(() => {});
     const request = requests.get(id);
     if (request === undefined || request.isEnding) return undefined;
@@ -108,8 +108,8 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): P
     }
   }
 
-  async function standAlone(claims: readonly Claim[]): Promise<Standing[]> {
-    return standingsOfLimits(await own.standings(sharesOf(claims, session.nodes)), claims);
+  async function standAlone(claims: readonly LimitRequest[]): Promise<LimitStatus[]> {
+    return nameLimitsInStatuses(await own.standings(divideLimits(claims, session.nodes)), claims);
   }
 
   /** Ends requests that were not ended in their longest time. */
@@ -126,7 +126,7 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): P
   return {
     async take(wish) {
       const { id, claims } = wish;
-      checkWish(wish, { known: requests.has(id) || pending.has(id) });
+      assertAdmissionRequest(wish, { known: requests.has(id) || pending.has(id) });
       if (claims.length === 0) return { admitted: true, standings: [], over: [], retryAfterMs: 0 };
       sweep();
       const taking = takeAnywhere(wish);
@@ -158,7 +158,7 @@ export async function openSharedLimiter(url: Secret, parts: NodeSessionParts): P
   };
 }
 
-function onlyCounted(claim: Claim): Claim {
+function onlyCounted(claim: LimitRequest): LimitRequest {
   return { ...claim, reportOnly: true };
 }
 

@@ -6,8 +6,8 @@ import type { Config } from "../config.ts";
 import { GatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
-import { claimsOf, ownerOf } from "../limits/limit_requests.ts";
-import type { Claim } from "../limits/limiter.ts";
+import { limitOwnerOf, limitRequestsOf } from "../limits/limit_requests.ts";
+import type { LimitRequest } from "../limits/limiter.ts";
 import {
   affordableOutput,
   costsAnything,
@@ -37,7 +37,7 @@ export interface Cap {
 export interface Admitted extends Candidate {
   cap: Cap | undefined;
   /** What it takes of its own limits, where it answers in place of another one; of the first one, they are taken. */
-  claims: readonly Claim[];
+  claims: readonly LimitRequest[];
 }
 
 /** Those that may answer, the one that is asked first before the others. */
@@ -201,13 +201,13 @@ function withCap({ prompt, model, dropped, sheet, extraPrices }: Candidate, cap:
   };
 }
 
-function isOfModel(claim: Claim): boolean {
-  return ownerOf(claim).type === "model";
+function isOfModel(claim: LimitRequest): boolean {
+  return limitOwnerOf(claim).type === "model";
 }
 
-function claimsFor({ prompt, model }: Candidate, { context, isAscii }: Under): Claim[] {
+function claimsFor({ prompt, model }: Candidate, { context, isAscii }: Under): LimitRequest[] {
   const { input, total } = estimateTokens(prompt, { model, isAscii });
-  return claimsOf({ caller: requireCaller(context.caller), model, tokens: { input, output: total - input } });
+  return limitRequestsOf({ caller: requireCaller(context.caller), model, tokens: { input, output: total - input } });
 }
 
 /**
@@ -223,7 +223,7 @@ export async function admitImages(
   const tokens = { input, output };
   await meter.admit({
     ...wish,
-    claims: claimsOf({ caller: requireCaller(context.caller), model, tokens }),
+    claims: limitRequestsOf({ caller: requireCaller(context.caller), model, tokens }),
     most: mostCost(tokens, wish.sheet) + costOfExtras(extras, wish.sheet),
   });
 }

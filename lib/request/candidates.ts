@@ -7,7 +7,7 @@ import { GatewayError, toGatewayError } from "../errors.ts";
 import type { Gateway } from "../gateway.ts";
 import type { RouteContext } from "../server/router.ts";
 import { type ExtraPrices, extraPricesAt, sheetAt, unitPrices } from "../billing/price.ts";
-import { isPayable, NO_WISHES, readWishes, type Wishes } from "../routing/preferences.ts";
+import { isPayable, NO_PREFERENCES, parsePreferences, type ProviderPreferences } from "../routing/preferences.ts";
 import type { PriceSheet } from "../store/ledger.ts";
 import { findFallback, findModel } from "./find_model.ts";
 import { checkModelRules } from "./rules.ts";
@@ -27,7 +27,7 @@ export interface Candidate {
 
 /** Who may answer, and what the client wishes about them. */
 export interface Candidates {
-  wishes: Wishes;
+  wishes: ProviderPreferences;
   /** At least one; the one that is asked first leads. */
   candidates: readonly Candidate[];
 }
@@ -40,7 +40,7 @@ export interface Candidates {
  */
 export function findCandidates(asked: Prompt, context: RouteContext, lost: readonly string[] = []): Candidates {
   const { provider, fallbacks } = asked;
-  const wishes = provider === undefined ? NO_WISHES : readWishes(provider, knownSlugs(context.gateway));
+  const wishes = provider === undefined ? NO_PREFERENCES : parsePreferences(provider, knownSlugs(context.gateway));
   let refusal: GatewayError | undefined;
   const able: Candidate[] = [];
   for (const id of fallbacks === undefined ? [asked.model] : new Set([asked.model, ...fallbacks])) {
@@ -56,7 +56,9 @@ export function findCandidates(asked: Prompt, context: RouteContext, lost: reado
     }
   }
   if (able.length === 0 && refusal !== undefined) throw refusal;
-  const candidates = wishes === NO_WISHES ? able : able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
+  const candidates = wishes === NO_PREFERENCES
+    ? able
+    : able.filter(({ sheet }) => isPayable(wishes, unitPrices(sheet)));
   if (candidates.length === 0) throw nobodyLeft("provider.max_price leaves no model");
   return { wishes, candidates };
 }

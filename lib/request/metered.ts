@@ -2,7 +2,7 @@
 import { requireCaller } from "../access/caller.ts";
 import { type GatewayError, toGatewayError } from "../errors.ts";
 import type { RouteContext } from "../server/router.ts";
-import { limitHeaders } from "../limits/headers.ts";
+import { writeLimitHeaders } from "../limits/headers.ts";
 import { type Meter, openMeter } from "../billing/meter.ts";
 import { anthropicStatus } from "../protocols/error_bodies.ts";
 import type { MeteredEndpoint } from "../store/ledger.ts";
@@ -51,7 +51,7 @@ export async function metered(
     throw error.withHeaders({ "x-sluice-cost": "0" });
   } finally {
     const words = endpoint === "messages" ? "anthropic" : "openai";
-    for (const header of limitHeaders(meter.standings(), { now: gateway.now, words })) answerHeaders.push(header);
+    for (const header of writeLimitHeaders(meter.standings(), { now: gateway.now, words })) answerHeaders.push(header);
   }
 }
 

@@ -22,9 +22,9 @@ import { isEstimated, writeLongParts } from "../billing/parts.ts";
 import type { Codec, Echo } from "../protocols/codec.ts";
 import { inSlices } from "../scheduler.ts";
 import { checkBody } from "../protocols/fields.ts";
-import { type Attempt, attempt } from "../routing/retry.ts";
-import { judge } from "../routing/classify_failure.ts";
-import type { Wishes } from "../routing/preferences.ts";
+import { type Attempt, attemptTargets } from "../routing/retry.ts";
+import { classifyFailure } from "../routing/classify_failure.ts";
+import type { ProviderPreferences } from "../routing/preferences.ts";
 import { readLongCalls } from "../upstreams/long_inputs.ts";
 import type { Answer, ClientRequest, EventFeed, FrameFeed } from "../upstreams/upstream.ts";
 import { admit, type Admitted } from "./admission.ts";
@@ -58,7 +58,7 @@ interface Job {
   codec: Codec;
   context: RouteContext;
   meter: Meter;
-  wishes: Wishes;
+  wishes: ProviderPreferences;
   /** Who may answer; the one that is asked first leads. */
   runs: Runs;
   /** The attempt under way, or the last one; absent before the first. */
@@ -160,7 +160,7 @@ function answer(job: Job): Promise<Response> {
   const { context: { gateway, requestId, caller }, meter, runs, wishes, abort: { signal }, client } = job;
   const key = requireCaller(caller).keyId;
   const choices = planTargets(runs.map(({ admitted }) => admitted), { gateway, wishes, key });
-  return attempt(
+  return attemptTargets(
     attemptsWith(gateway, {
       requestId,
       signal,
@@ -402,7 +402,7 @@ function measured(
       if (tokensPerSecond !== undefined) health.measure(pass.place, { tokensPerSecond });
     },
     broke: (error) => {
-      if (!signal.aborted) health.report(pass, judge(error).outcome);
+      if (!signal.aborted) health.report(pass, classifyFailure(error).outcome);
     },
   });
 }

@@ -9,8 +9,8 @@ import { describeCause } from "../server/cause.ts";
 import type { AnswerHeader } from "../server/router.ts";
 import { unitPrices } from "../billing/price.ts";
 import { type Choice, planChoices, type TargetFacts } from "../routing/plan.ts";
-import type { Attempt, Attempts } from "../routing/retry.ts";
-import { NO_WISHES, type Wishes } from "../routing/preferences.ts";
+import type { Attempt, AttemptOptions } from "../routing/retry.ts";
+import { NO_PREFERENCES, type ProviderPreferences } from "../routing/preferences.ts";
 import { type Candidate, nobodyLeft, slugsOf } from "./candidates.ts";
 import { delay } from "../abort.ts";
 
@@ -23,13 +23,13 @@ export type Routing = Pick<
 /** The targets of the candidates, the best first. @throws {GatewayError} `overloaded`, where wishes leave none */
 export function planTargets(
   candidates: readonly Candidate[],
-  { gateway, wishes, key }: { gateway: Routing; wishes: Wishes; key: string },
+  { gateway, wishes, key }: { gateway: Routing; wishes: ProviderPreferences; key: string },
 ): Choice[] {
   const [first, ...others] = candidates;
   if (first === undefined) return [];
   const [target, ...alternatives] = first.model.targets;
   // Nothing to choose, as most of the time.
-  if (target !== undefined && alternatives.length + others.length === 0 && wishes === NO_WISHES) {
+  if (target !== undefined && alternatives.length + others.length === 0 && wishes === NO_PREFERENCES) {
     return [{ model: first.model, target }];
   }
   const issuers = issuersIn(first.prompt);
@@ -77,9 +77,9 @@ function issuersIn({ messages }: Prompt): Set<string> {
 export function attemptsWith<T>(
   gateway: Omit<Routing, "upstreams">,
   { requestId, signal, choices, key, deadlineMs, once, ask, isOver }:
-    & Pick<Attempts<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
+    & Pick<AttemptOptions<T>, "choices" | "key" | "deadlineMs" | "once" | "ask" | "isOver">
     & { requestId: string; signal: AbortSignal },
-): Attempts<T> {
+): AttemptOptions<T> {
   const { health, retries, config, monotonic, random, log } = gateway;
   return {
     choices,

@@ -6,7 +6,7 @@ const TRIAL_MS = 30_000;
 const MOST_STEPS = 3;
 
 /** What a breaker gives to a request that it lets through. */
-export interface Ticket {
+export interface BreakerTicket {
   /** How often the breaker had changed by then. */
   readonly epoch: number;
   /** Number of the trial; absent: the breaker was closed. */
@@ -14,7 +14,7 @@ export interface Ticket {
 }
 
 /** How long a breaker stays open. */
-export interface OpenTimes {
+export interface BreakerTimes {
   /** The first time, in milliseconds. */
   openMs: number;
   /** A breaker that opens within this time after it closed opens for longer, in milliseconds. */
@@ -25,7 +25,7 @@ export interface OpenTimes {
 export class CircuitBreaker {
   #epoch = 0;
   /** The ticket of every request while it is closed. */
-  #closed: Ticket = { epoch: 0 };
+  #closed: BreakerTicket = { epoch: 0 };
   #isOpen = false;
   #until = 0;
   #closedAt = -Infinity;
@@ -81,7 +81,7 @@ export class CircuitBreaker {
   }
 
   /** Lets a request pass: only where `waitMs` is 0. */
-  enter(now: number, key: string): Ticket {
+  enter(now: number, key: string): BreakerTicket {
     if (!this.#isOpen) return this.#closed;
     this.#trial = { number: ++this.#trials, since: now };
     this.#lastKey = key;
@@ -95,27 +95,27 @@ export class CircuitBreaker {
   }
 
   /** Whether the breaker has not changed since the request passed it. */
-  isCurrent({ epoch }: Ticket): boolean {
+  isCurrent({ epoch }: BreakerTicket): boolean {
     return epoch === this.#epoch;
   }
 
   /** Whether the request is the trial under way: its failure opens the breaker again. */
-  isTrial(ticket: Ticket): boolean {
+  isTrial(ticket: BreakerTicket): boolean {
     return this.isCurrent(ticket) && ticket.trial !== undefined && ticket.trial === this.#trial?.number;
   }
 
   /** Whether the request is a trial at all: its success counts, however late. */
-  wasTrial(ticket: Ticket): boolean {
+  wasTrial(ticket: BreakerTicket): boolean {
     return this.isCurrent(ticket) && ticket.trial !== undefined;
   }
 
   /** A trial that decided nothing makes room for the next. */
-  giveBack(ticket: Ticket, now: number): void {
+  giveBack(ticket: BreakerTicket, now: number): void {
     if (this.isTrial(ticket)) this.#endTrial(now);
   }
 
   /** Opens it. Returns for how long: `jitter` gives the time that a time becomes. */
-  open(now: number, { openMs, restMs }: OpenTimes, jitter: (ms: number) => number): number {
+  open(now: number, { openMs, restMs }: BreakerTimes, jitter: (ms: number) => number): number {
     const soon = this.#isOpen || now - this.#closedAt < restMs;
     this.#step = soon ? Math.min(MOST_STEPS, this.#step + 1) : 1;
     const forMs = jitter(openMs * this.#step);

@@ -1,10 +1,10 @@
 /** What an error of an attempt means: for the health of its target, and for what may follow it. */
 import { type Fault, GatewayError } from "../errors.ts";
-import type { Outcome } from "./health.ts";
+import type { TargetOutcome } from "./health.ts";
 
 /** What a failed attempt is followed by. */
-export interface Verdict {
-  outcome: Outcome;
+export interface FailureClass {
+  outcome: TargetOutcome;
   /** Whether the same target may be asked once more: first of all, or as a last resort. */
   again: "first" | "last" | "never";
   /** Who may be asked next: any target, those of the next model that the client names, or nobody. */
@@ -14,7 +14,7 @@ export interface Verdict {
 }
 
 /** What the attempt was. */
-export interface Attempted {
+export interface AttemptFacts {
   /** True: what was begun must not be begun twice, so that errors that are final end the request. */
   once?: boolean;
   /** True: it tried a target whose breaker is half-open. An error that the target answered with costs no client its request. */
@@ -31,22 +31,22 @@ const OF_THE_MODEL: ReadonlySet<string | undefined> = new Set(["context_length_e
 const MOST_TOLD_MS = 2_000;
 
 /** Who does not say when is not asked again: the client can wait better. */
-function againAfter(retryAfterMs: number | undefined): Verdict["again"] {
+function againAfter(retryAfterMs: number | undefined): FailureClass["again"] {
   return retryAfterMs !== undefined && retryAfterMs <= MOST_TOLD_MS ? "last" : "never";
 }
 
-const NEITHER: Outcome = { type: "neither" };
-const OVER: Verdict = { outcome: NEITHER, again: "never", next: "nobody" };
+const NEITHER: TargetOutcome = { type: "neither" };
+const OVER: FailureClass = { outcome: NEITHER, again: "never", next: "nobody" };
 
 /** Judges what was thrown by an attempt before the client saw anything of it. */
-export function judge(error: unknown, { once = false, isTrial = false }: Attempted = {}): Verdict {
+export function classifyFailure(error: unknown, { once = false, isTrial = false }: AttemptFacts = {}): FailureClass {
   if (!(error instanceof GatewayError)) return OVER;
   const verdict = judgeKind(error);
   if (!once || !error.final || NOT_BEGUN.has(error.fault) || (isTrial && error.fault === "status")) return verdict;
   return { ...verdict, again: "never", next: "nobody" };
 }
 
-function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): Verdict {
+function judgeKind({ kind, fault, code, retryAfterMs }: GatewayError): FailureClass {
   switch (fault) {
     case "unfit":
     case "oversized":

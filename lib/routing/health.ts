@@ -6,7 +6,7 @@
  * key that sent it. It counts for every key where other keys have failed as well, or where no request can be the cause.
  */
 import type { Model, Target } from "../catalog/model.ts";
-import type { Ticket } from "./circuit_breaker.ts";
+import type { BreakerTicket } from "./circuit_breaker.ts";
 
 /** When a breaker opens, and for how long. */
 export interface BreakerOptions {
@@ -25,7 +25,7 @@ export interface BreakerOptions {
 }
 
 /** What became of a request at a target. */
-export type Outcome =
+export type TargetOutcome =
   /** It gave an answer, or began one. */
   | { type: "success" }
   | { type: "failure" }
@@ -41,41 +41,41 @@ export type Outcome =
   | { type: "neither" };
 
 /** What a target is to health. */
-export interface Place extends Pick<Target, "upstream" | "model"> {
+export interface TargetKey extends Pick<Target, "upstream" | "model"> {
   /** The model row it is kept apart by; absent: rows with the same upstream and model share what is known of it. */
   readonly row?: string;
 }
 
 /** A target, as one of those of a model, and the client key whose request may go there. */
-export interface Asked {
-  model: { readonly id: Model["id"]; readonly targets: readonly Place[] };
-  target: Place;
+export interface PermitRequest {
+  model: { readonly id: Model["id"]; readonly targets: readonly TargetKey[] };
+  target: TargetKey;
   key: string;
   /** True: as a trial also while the breaker is open, for a request that has no other target left. */
   early?: boolean;
 }
 
 /** A request that may go to a target. Its outcome is to be reported. */
-export interface Pass {
-  readonly place: Place;
+export interface Permit {
+  readonly place: TargetKey;
   readonly key: string;
   /** Whether it tries a target whose breaker is half-open. */
   readonly isTrial: boolean;
   /** Of the breaker for all keys, and of the one for this key, if there is one. */
-  readonly tickets: { readonly all: Ticket; readonly own: Ticket | undefined };
+  readonly tickets: { readonly all: BreakerTicket; readonly own: BreakerTicket | undefined };
 }
 
 /** Why a target is not to be asked now. */
-export type Away = "open" | "cooling" | "quarantined";
+export type UnavailableReason = "open" | "cooling" | "quarantined";
 
 /** Why a target is not to be asked now, and for how long, as far as is known. */
-export interface Absence {
-  why: Away;
+export interface Unavailability {
+  why: UnavailableReason;
   waitMs: number;
 }
 
 /** Whether a target may be asked. */
-export type Admission = { admitted: true; pass: Pass } | ({ admitted: false } & Absence);
+export type PermitDecision = { admitted: true; pass: Permit } | ({ admitted: false } & Unavailability);
 
 /** How a target stands. */
 export interface HealthRow extends Pick<Target, "upstream" | "model"> {
@@ -110,10 +110,10 @@ export interface HealthChange extends Pick<Target, "upstream" | "model"> {
 export type ProbeAnswer = "up" | "refused" | "down";
 
 /** Asks an upstream something that carries nothing of a client's; `undefined` where there is nobody to ask. Never rejects. */
-export type Probe = (upstream: string, signal: AbortSignal) => Promise<ProbeAnswer> | undefined;
+export type UpstreamProbe = (upstream: string, signal: AbortSignal) => Promise<ProbeAnswer> | undefined;
 
 /** What is known of a target's speed. */
-export interface Speed {
+export interface TargetSpeed {
   /** Time to the first event that this share of its requests does not exceed, in milliseconds. */
   firstMs(share: number): number | undefined;
   /** Tokens per second that this share of its requests reaches. */
@@ -126,21 +126,21 @@ export interface Health {
    * Whether the target may be asked now. Where it may, the outcome must be reported.
    * @param now by the clock that only grows, of those who have just read it
    */
-  admit(asked: Asked, now?: number): Admission;
+  admit(asked: PermitRequest, now?: number): PermitDecision;
   /** Why it could not be asked now; `undefined` where it could. Takes nothing. */
-  away(place: Place, key: string): Absence | undefined;
+  away(place: TargetKey, key: string): Unavailability | undefined;
   /** Whether it can be asked before others that are up: not where it has failed and no probe has been answered since. */
-  isUp(place: Place, key: string): boolean;
+  isUp(place: TargetKey, key: string): boolean;
   /** Whether its last outcome was a failure, of this key or of several others. */
-  isFailing(place: Place, key: string): boolean;
+  isFailing(place: TargetKey, key: string): boolean;
   /** Tells what became of a request. A request that began well and broke off is reported twice. */
-  report(pass: Pass, outcome: Outcome): void;
+  report(pass: Permit, outcome: TargetOutcome): void;
   /** Tells how fast a target was. */
-  measure(place: Place, measured: { firstMs?: number; tokensPerSecond?: number }): void;
-  speed(place: Place): Speed;
+  measure(place: TargetKey, measured: { firstMs?: number; tokensPerSecond?: number }): void;
+  speed(place: TargetKey): TargetSpeed;
   snapshot(): HealthRow[];
   /** Takes another configuration; what is known of targets stays, and refused keys are probed anew. */
-  obey(configured: { breaker: BreakerOptions; probe?: Probe }): void;
+  obey(configured: { breaker: BreakerOptions; probe?: UpstreamProbe }): void;
   /** Ends all that is still to happen by itself. */
   close(): void;
 }
@@ -155,7 +155,7 @@ export interface HealthOptions {
   /** Numbers from 0 up to, not including, 1. */
   random: () => number;
   /** Absent: there is nobody to ask. */
-  probe?: Probe;
+  probe?: UpstreamProbe;
   /** Runs something later, without keeping the process alive. Returns what cancels it; absent: real timers. */
   later?: (ms: number, run: () => void) => () => void;
   changed?: (change: HealthChange) => void;

@@ -1,24 +1,24 @@
 /** Health in memory: one process knows what it has seen itself. */
-import { ByPlace, modelName, nameOf } from "./by_target.ts";
-import { CircuitBreaker, type Ticket } from "./circuit_breaker.ts";
+import { ByTarget, targetModelName, targetName } from "./by_target.ts";
+import { type BreakerTicket, CircuitBreaker } from "./circuit_breaker.ts";
 import { FailureStreak } from "./failure_streak.ts";
 import type {
-  Absence,
-  Admission,
-  Asked,
   BreakerOptions,
   Health,
   HealthChange,
   HealthOptions,
   HealthRow,
-  Outcome,
-  Pass,
-  Place,
-  Probe,
-  Speed,
+  Permit,
+  PermitDecision,
+  PermitRequest,
+  TargetKey,
+  TargetOutcome,
+  TargetSpeed,
+  Unavailability,
+  UpstreamProbe,
 } from "./health.ts";
 import { KeyCheck } from "./key_check.ts";
-import { Measures } from "./speed_samples.ts";
+import { SpeedSamples } from "./speed_samples.ts";
 import { OutcomeWindow } from "./outcome_window.ts";
 
 /** Times vary by this share, so that several gateways do not come back at one moment. */
@@ -31,7 +31,7 @@ const MOST_KEYS = 32;
 
 /** Everything that is kept of one target. */
 interface Row {
-  readonly place: Place;
+  readonly place: TargetKey;
   /** For all keys. */
   readonly breaker: CircuitBreaker;
   /** The client key whose trial has failed since the breaker opened, without a sign that it fails for others. */
@@ -41,10 +41,10 @@ interface Row {
   readonly byKey: Map<string, KeyRow>;
   streak: FailureStreak;
   /** The success that began the streak, and the streak that it ended. */
-  lastSuccess: Pass | undefined;
+  lastSuccess: Permit | undefined;
   endedStreak: FailureStreak | undefined;
-  readonly firstMs: Measures;
-  readonly tokensPerSecond: Measures;
+  readonly firstMs: SpeedSamples;
+  readonly tokensPerSecond: SpeedSamples;
   /** Failures to connect, one after another. */
   unreachable: number;
   coolUntil: number;
@@ -65,10 +65,10 @@ export function createHealth(options: HealthOptions): Health {
 class MemoryHealth implements Health {
   readonly #options: HealthOptions;
   #breaker: BreakerOptions;
-  #probe: Probe;
-  readonly #rows = new ByPlace<Row>((place) => this.#newRow(place));
+  #probe: UpstreamProbe;
+  readonly #rows = new ByTarget<Row>((place) => this.#newRow(place));
   /** Targets of the models that were asked for, by model. */
-  readonly #models = new Map<string, readonly Place[]>();
+  readonly #models = new Map<string, readonly TargetKey[]>();
   /** Whether upstreams accept the gateway's keys, by the upstream's name. */
   readonly #keys = new Map<string, KeyCheck>();
   /** Cancels what is to happen later. */
@@ -101,7 +101,7 @@ class MemoryHealth implements Health {
     this.#closing.abort();
   }
 
-  admit({ model, target, key, early }: Asked, now = this.#options.monotonic()): Admission {
+  admit({ model, target, key, early }: PermitRequest, now = this.#options.monotonic()): PermitDecision {
     const row = this.#rows.of(target);
     if (this.#models.get(model.id) !== model.targets) this.#models.set(model.id, model.targets);
     const away = this.#away(row, { key, now, early });
@@ -115,23 +115,26 @@ class MemoryHealth implements Health {
     return { admitted: true, pass: { place: row.place, key, isTrial, tickets } };
   }
 
-  away(place: Place, key: string): Absence | undefined {
+  away(place: TargetKey, key: string): Unavailability | undefined {
     return this.#away(this.#rows.of(place), { key, now: this.#options.monotonic() });
   }
 
-  isUp(place: Place, key: string): boolean {
+  isUp(place: TargetKey, key: string): boolean {
     const now = this.#options.monotonic();
     const row = this.#rows.of(place);
     if (this.#away(row, { key, now }) !== undefined) return false;
     return row.breaker.mayLead(now, key) && row.byKey.get(key)?.breaker.mayLead(now, key) !== false;
   }
 
-  isFailing(place: Place, key: string): boolean {
+  isFailing(place: TargetKey, key: string): boolean {
     const streak = this.#rows.find(place)?.streak;
     return streak !== undefined && (streak.of(key) > 0 || streak.withoutWorstKey > 0);
   }
 
-  #away(row: Row, { key, now, early }: { key: string; now: number; early?: boolean | undefined }): Absence | undefined {
+  #away(
+    row: Row,
+    { key, now, early }: { key: string; now: number; early?: boolean | undefined },
+  ): Unavailability | undefined {
     const own = row.byKey.get(key);
     const cool = Math.max(0, row.coolUntil - now, (own?.coolUntil ?? 0) - now);
     const breaker = Math.max(row.breaker.waitMs(now, key, early), own?.breaker.waitMs(now, key, early) ?? 0);
@@ -142,7 +145,7 @@ class MemoryHealth implements Health {
     return { why: quarantine > 0 ? "quarantined" : breaker > 0 ? "open" : "cooling", waitMs };
   }
 
-  report(pass: Pass, outcome: Outcome): void {
+  report(pass: Permit, outcome: TargetOutcome): void {
     const now = this.#options.monotonic();
     const row = this.#rows.of(pass.place);
     if (outcome.type === "refused") this.#keyOf(pass.place).suspect();
@@ -159,7 +162,7 @@ class MemoryHealth implements Health {
   }
 
   /** What passed before a breaker changed counts no more. */
-  #succeeded(row: Row, { pass, now }: { pass: Pass; now: number }): void {
+  #succeeded(row: Row, { pass, now }: { pass: Permit; now: number }): void {
     const { breaker } = row;
     const own = row.byKey.get(pass.key);
     if (own !== undefined && isOf(own.breaker, pass.tickets.own)) {
@@ -179,7 +182,7 @@ class MemoryHealth implements Health {
    * A failed trial opens the breaker for all keys where no connection could be made, the last probe failed too, or the
    * trial of another key has failed before; else the one for its key, and the next trial is another key's.
    */
-  #failed(row: Row, { pass, isUnreachable, now }: { pass: Pass; isUnreachable: boolean; now: number }): void {
+  #failed(row: Row, { pass, isUnreachable, now }: { pass: Permit; isUnreachable: boolean; now: number }): void {
     const { breaker } = row;
     const own = this.#ownRow(row, { key: pass.key, now });
     const wasOpen = breaker.isOpen;
@@ -249,9 +252,9 @@ class MemoryHealth implements Health {
    * wrong with all of them may be wrong with the requests. Those whose upstream refuses its key do not count.
    */
   #mayOpen({ place }: Row, key?: string): boolean {
-    const name = nameOf(place);
+    const name = targetName(place);
     for (const targets of this.#models.values()) {
-      const places = new Map(targets.map((target) => [nameOf(target), target]));
+      const places = new Map(targets.map((target) => [targetName(target), target]));
       const most = Math.max(1, Math.floor(places.size / 2));
       if (!places.delete(name)) continue;
       const out = [...places.values()].filter((other) => this.#isOpen(other, key)).length;
@@ -260,7 +263,7 @@ class MemoryHealth implements Health {
     return true;
   }
 
-  #isOpen(place: Place, key?: string): boolean {
+  #isOpen(place: TargetKey, key?: string): boolean {
     const row = this.#rows.find(place);
     if (row === undefined || this.#keys.get(place.upstream)?.isRefused === true) return false;
     return row.breaker.isOpen || (key !== undefined && row.byKey.get(key)?.breaker.isOpen === true);
@@ -304,7 +307,7 @@ class MemoryHealth implements Health {
       breaker: CircuitBreaker;
       key?: string;
       now: number;
-      ticket: Ticket | undefined;
+      ticket: BreakerTicket | undefined;
     },
   ): void {
     if (!breaker.wasTrial(ticket)) return;
@@ -319,7 +322,7 @@ class MemoryHealth implements Health {
   }
 
   /** A limit is one of the key's requests, until another key meets it as well. */
-  #cool(row: Row, { pass: { key }, forMs, now }: { pass: Pass; forMs: number; now: number }): void {
+  #cool(row: Row, { pass: { key }, forMs, now }: { pass: Permit; forMs: number; now: number }): void {
     const until = now + Math.min(forMs, MOST_COOL_MS);
     for (const [other, { coolUntil }] of row.byKey) {
       if (other !== key && coolUntil > now) row.coolUntil = Math.max(row.coolUntil, Math.min(until, coolUntil));
@@ -348,11 +351,11 @@ class MemoryHealth implements Health {
   readonly #jittered = (ms: number): number => ms * (1 - JITTER + 2 * JITTER * this.#options.random());
 
   #changed(
-    { place }: { place: Place },
+    { place }: { place: TargetKey },
     { change, key, forMs }: Pick<HealthChange, "change" | "forMs"> & { key: string | undefined },
   ): void {
     const scope = key === undefined ? { scope: "model" as const } : { scope: "client_key" as const, key };
-    this.#options.changed?.({ upstream: place.upstream, model: modelName(place), change, ...scope, forMs });
+    this.#options.changed?.({ upstream: place.upstream, model: targetModelName(place), change, ...scope, forMs });
   }
 
   #later(ms: number, run: () => void): () => void {
@@ -368,14 +371,14 @@ class MemoryHealth implements Health {
     };
   }
 
-  measure(place: Place, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
+  measure(place: TargetKey, { firstMs, tokensPerSecond }: { firstMs?: number; tokensPerSecond?: number }): void {
     const now = this.#options.monotonic();
     const row = this.#rows.of(place);
     if (firstMs !== undefined) row.firstMs.add(firstMs, now);
     if (tokensPerSecond !== undefined) row.tokensPerSecond.add(tokensPerSecond, now);
   }
 
-  speed(place: Place): Speed {
+  speed(place: TargetKey): TargetSpeed {
     const row = this.#rows.find(place);
     const now = this.#options.monotonic();
     return {
@@ -392,7 +395,7 @@ class MemoryHealth implements Health {
       const { state, until, keys } = this.#state(row, now);
       return {
         upstream: row.place.upstream,
-        model: modelName(row.place),
+        model: targetModelName(row.place),
         state,
         ...(keys !== undefined && { keys }),
         ...(until > now && { until: Math.round(this.#options.now() + until - now) }),
@@ -416,7 +419,7 @@ class MemoryHealth implements Health {
     return { ...worst, keys: 1 + others.filter(({ state }) => state === worst.state).length };
   }
 
-  #newRow({ upstream, model, row }: Place): Row {
+  #newRow({ upstream, model, row }: TargetKey): Row {
     return {
       place: { upstream, model, ...(row !== undefined && { row }) },
       breaker: new CircuitBreaker(),
@@ -426,14 +429,14 @@ class MemoryHealth implements Health {
       streak: new FailureStreak(),
       lastSuccess: undefined,
       endedStreak: undefined,
-      firstMs: new Measures(),
-      tokensPerSecond: new Measures(),
+      firstMs: new SpeedSamples(),
+      tokensPerSecond: new SpeedSamples(),
       unreachable: 0,
       coolUntil: 0,
     };
   }
 
-  #keyOf({ upstream, model }: Place): KeyCheck {
+  #keyOf({ upstream, model }: TargetKey): KeyCheck {
     let key = this.#keys.get(upstream);
     if (key === undefined) {
       key = new KeyCheck({
@@ -450,7 +453,7 @@ class MemoryHealth implements Health {
 }
 
 /** The ticket of a request that passed before there was a breaker. */
-const NO_TICKET: Ticket = { epoch: 0 };
+const NO_TICKET: BreakerTicket = { epoch: 0 };
 
 /** States of a breaker and of a limit, from the best to the worst. */
 const SEVERITY: readonly HealthRow["state"][] = ["closed", "half_open", "cooling", "open"];
@@ -458,12 +461,12 @@ const SEVERITY: readonly HealthRow["state"][] = ["closed", "half_open", "cooling
 /** The failure of a trial opens the breaker again; one that came early leaves the open time as it is. */
 function isDecisive(
   breaker: CircuitBreaker,
-  { ticket = NO_TICKET, now }: { ticket: Ticket | undefined; now: number },
+  { ticket = NO_TICKET, now }: { ticket: BreakerTicket | undefined; now: number },
 ): boolean {
   return breaker.isTrial(ticket) && now >= breaker.until;
 }
 
-function isOf(breaker: CircuitBreaker, ticket: Ticket = NO_TICKET): boolean {
+function isOf(breaker: CircuitBreaker, ticket: BreakerTicket = NO_TICKET): boolean {
   return breaker.isCurrent(ticket);
 }
 

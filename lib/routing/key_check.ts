@@ -2,7 +2,7 @@
  * Whether upstreams accept the gateway's keys. Only a probe decides: it carries nothing of a client's, so that no request
  * can take an upstream from the others.
  */
-import type { Probe, ProbeAnswer } from "./health.ts";
+import type { ProbeAnswer, UpstreamProbe } from "./health.ts";
 
 /** Least time between two probes that requests cause, in milliseconds. */
 const LEAST_GAP_MS = 5_000;
@@ -12,7 +12,7 @@ const MOST_AGAIN_MS = 300_000;
 
 /** What a check is made with. */
 export interface KeyCheckOptions {
-  probe: () => ReturnType<Probe>;
+  probe: () => ReturnType<UpstreamProbe>;
   /** Milliseconds of a monotonic clock. */
   monotonic: () => number;
   jitter: (ms: number) => number;

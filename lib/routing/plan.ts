@@ -1,6 +1,6 @@
 /** In which order targets are asked. Pure: the random numbers, and what is known of targets, are handed in. */
 import type { Model, Target } from "../catalog/model.ts";
-import { NO_WISHES, type SpeedWish, type Wishes } from "./preferences.ts";
+import { NO_PREFERENCES, type ProviderPreferences, type SpeedPreference } from "./preferences.ts";
 
 /** A model, and one of the places where it runs. */
 export interface Choice {
@@ -27,7 +27,7 @@ export interface TargetFacts {
 export interface PlanParts {
   /** The models that may answer, the one that was asked for first, each with its price per token in 1e-12 USD. */
   models: readonly { model: Model; price: { prompt: bigint; completion: bigint } }[];
-  wishes?: Wishes;
+  wishes?: ProviderPreferences;
   facts: (target: Target) => TargetFacts;
   /** Numbers from 0 up to, not including, 1. */
   random: () => number;
@@ -45,7 +45,7 @@ interface Ranked extends Choice {
  * among equal ones whoever can read the prompt's signatures, then by chance in proportion to weights, and of equal
  * weights those of the client's protocol. A target of weight 0 goes after every other of its priority.
  */
-export function planChoices({ models, wishes = NO_WISHES, facts, random }: PlanParts): Choice[] {
+export function planChoices({ models, wishes = NO_PREFERENCES, facts, random }: PlanParts): Choice[] {
   const byModel = models.map(({ model, price }) => {
     const ranked = shuffle(model.targets.map((target) => ({ model, target, price, facts: facts(target) })), random);
     return primaryOf(ranked.filter((choice) => isWanted(choice, wishes)).sort(comparator(wishes)), wishes);
@@ -55,21 +55,21 @@ export function planChoices({ models, wishes = NO_WISHES, facts, random }: PlanP
   return choices.map(({ model, target }) => ({ model, target }));
 }
 
-function isWanted({ facts: { slugs } }: Ranked, { only, ignore, order, allowFallbacks }: Wishes): boolean {
+function isWanted({ facts: { slugs } }: Ranked, { only, ignore, order, allowFallbacks }: ProviderPreferences): boolean {
   if (only !== undefined && !slugs.some((slug) => only.has(slug))) return false;
   if (ignore !== undefined && slugs.some((slug) => ignore.has(slug))) return false;
   return allowFallbacks || order === undefined || slugs.some((slug) => order.includes(slug));
 }
 
 /** Without an order, a client that wants no other gets the first of each model alone. */
-function primaryOf(choices: Ranked[], { allowFallbacks, order }: Wishes): Ranked[] {
+function primaryOf(choices: Ranked[], { allowFallbacks, order }: ProviderPreferences): Ranked[] {
   return allowFallbacks || order !== undefined ? choices : choices.slice(0, 1);
 }
 
 type Comparator = (a: Ranked, b: Ranked) => number;
 
 /** Sorting is stable, so that what is equal stays as chance has put it. */
-function comparator(wishes: Wishes): Comparator {
+function comparator(wishes: ProviderPreferences): Comparator {
   const rules: Comparator[] = [
     by(({ facts: { slugs } }) => placeIn(wishes.order, slugs)),
     by(({ facts: { isUp } }) => isUp ? 0 : 1),
@@ -99,8 +99,8 @@ function placeIn(order: readonly string[] | undefined, slugs: readonly string[])
 }
 
 /** What nobody has measured is given a chance. */
-function meets({ minThroughput, maxLatency }: Wishes, facts: TargetFacts): boolean {
-  const all = (wish: SpeedWish, holds: (at: SpeedWish[number]) => boolean) => wish.every(holds);
+function meets({ minThroughput, maxLatency }: ProviderPreferences, facts: TargetFacts): boolean {
+  const all = (wish: SpeedPreference, holds: (at: SpeedPreference[number]) => boolean) => wish.every(holds);
   return all(minThroughput, ({ share, value }) => (facts.tokensPerSecond(share) ?? value) >= value) &&
     all(maxLatency, ({ share, value }) => (facts.firstMs(share) ?? 0) <= value * 1000);
 }

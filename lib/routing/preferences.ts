@@ -6,7 +6,7 @@ import { isObject, type Json, type JsonObject } from "../json/json.ts";
 export const PERCENTILES = { p50: 0.5, p75: 0.75, p90: 0.9, p99: 0.99 } as const;
 
 /** A wish about speed: for each share of the requests that it names, a number. */
-export type SpeedWish = readonly { share: number; value: number }[];
+export type SpeedPreference = readonly { share: number; value: number }[];
 
 /** What targets are sorted by. */
 export type SortBy = "price" | "latency" | "throughput";
@@ -18,7 +18,7 @@ export interface PriceLimit {
 }
 
 /** Everything that a client may wish. What it does not say is absent. */
-export interface Wishes {
+export interface ProviderPreferences {
   /** Slugs of the upstreams to ask first, in this order. */
   order?: readonly string[];
   /** Slugs of the only ones to ask. */
@@ -31,13 +31,18 @@ export interface Wishes {
   sort?: { by: SortBy; acrossModels: boolean };
   maxPrice: PriceLimit;
   /** Soft: the others go last. In tokens per second. */
-  minThroughput: SpeedWish;
+  minThroughput: SpeedPreference;
   /** Soft: the others go last. In seconds. */
-  maxLatency: SpeedWish;
+  maxLatency: SpeedPreference;
 }
 
 /** No wishes. */
-export const NO_WISHES: Wishes = { allowFallbacks: true, maxPrice: {}, minThroughput: [], maxLatency: [] };
+export const NO_PREFERENCES: ProviderPreferences = {
+  allowFallbacks: true,
+  maxPrice: {},
+  minThroughput: [],
+  maxLatency: [],
+};
 
 /**
  * Reads the object. Members that have no meaning here (`data_collection`, `zdr`, `quantizations`, …) are passed over, and
@@ -45,8 +50,8 @@ export const NO_WISHES: Wishes = { allowFallbacks: true, maxPrice: {}, minThroug
  * @param known slugs of the upstreams: their names, and those of their vendors
  * @throws {GatewayError} `invalid`, for members of a wrong type, and slugs in `only` or `order` that nobody knows
  */
-export function readWishes(provider: JsonObject | undefined, known: ReadonlySet<string>): Wishes {
-  if (provider === undefined) return NO_WISHES;
+export function parsePreferences(provider: JsonObject | undefined, known: ReadonlySet<string>): ProviderPreferences {
+  if (provider === undefined) return NO_PREFERENCES;
   const order = readSlugs(provider.order, { param: "provider.order", known });
   const only = readSlugs(provider.only, { param: "provider.only", known });
   const ignore = readSlugs(provider.ignore, { param: "provider.ignore" });
@@ -64,7 +69,7 @@ export function readWishes(provider: JsonObject | undefined, known: ReadonlySet<
 }
 
 /** Whether the prices are within the limit. */
-export function isPayable({ maxPrice }: Wishes, price: Readonly<Required<PriceLimit>>): boolean {
+export function isPayable({ maxPrice }: ProviderPreferences, price: Readonly<Required<PriceLimit>>): boolean {
   const { prompt, completion } = maxPrice;
   return (prompt === undefined || price.prompt <= prompt) &&
     (completion === undefined || price.completion <= completion);
@@ -93,7 +98,7 @@ function readBoolean(value: Json | undefined, param: string): boolean | undefine
   return value;
 }
 
-function readSort(value: Json | undefined): Wishes["sort"] {
+function readSort(value: Json | undefined): ProviderPreferences["sort"] {
   if (isAbsent(value)) return undefined;
   if (!isObject(value)) return sortBy(value, { param: "provider.sort", acrossModels: false });
   const { by, partition } = value;
@@ -106,7 +111,7 @@ function readSort(value: Json | undefined): Wishes["sort"] {
 function sortBy(
   by: Json | undefined,
   { param, acrossModels }: { param: string; acrossModels: boolean },
-): Wishes["sort"] {
+): ProviderPreferences["sort"] {
   if (by === "price" || by === "latency" || by === "throughput") return { by, acrossModels };
   // OpenRouter's own measure of how well hosts call tools.
   if (by === "exacto") return undefined;
@@ -146,7 +151,7 @@ function readPrice(value: Json | undefined, param: string): bigint {
   return places <= 0 ? 0n : BigInt((whole + fraction).padEnd(places, "0").slice(0, places));
 }
 
-function readSpeed(value: Json | undefined, param: string): SpeedWish {
+function readSpeed(value: Json | undefined, param: string): SpeedPreference {
   if (isAbsent(value)) return [];
   if (!isObject(value)) return [{ share: PERCENTILES.p50, value: readPositive(value, param) }];
   return Object.entries(PERCENTILES).flatMap(([name, share]) => {

@@ -1,9 +1,9 @@
-/** Attempts, one after another, until one of them answers: which target is asked next, after what time, and for how long. */
+/** AttemptOptions, one after another, until one of them answers: which target is asked next, after what time, and for how long. */
 import { GatewayError } from "../errors.ts";
-import type { Health, Pass } from "./health.ts";
+import type { Health, Permit } from "./health.ts";
 import type { Choice } from "./plan.ts";
 import type { RetryBudget, RetryBudgets } from "./retry_budget.ts";
-import { judge, type Verdict } from "./classify_failure.ts";
+import { classifyFailure, type FailureClass } from "./classify_failure.ts";
 
 /** Times between attempts, in milliseconds: by chance up to the first, doubled each time, up to the last. */
 const BACKOFF_MS = 100;
@@ -13,15 +13,15 @@ const MOST_WAIT_MS = 5_000;
 
 const WELL = { type: "success" } as const;
 
-/** One attempt. */
+/** One attemptTargets. */
 export interface Attempt extends Choice {
-  pass: Pass;
+  pass: Permit;
   /** From 1. */
   number: number;
 }
 
 /** What attempts are made with. */
-export interface Attempts<T> {
+export interface AttemptOptions<T> {
   /** The best first. */
   choices: readonly Choice[];
   /** The client key whose request it is. */
@@ -40,20 +40,20 @@ export interface Attempts<T> {
   random: () => number;
   /** Waits. @throws what the request was given up for, where that happens meanwhile */
   pause: (ms: number) => Promise<void>;
-  /** Makes one attempt. It resolves when there is something that the client may see: then there is no other attempt. */
+  /** Makes one attemptTargets. It resolves when there is something that the client may see: then there is no other attemptTargets. */
   ask: (attempt: Attempt) => Promise<T>;
-  /** Asked after a failure: true where nobody wants another attempt. */
+  /** Asked after a failure: true where nobody wants another attemptTargets. */
   isOver: () => boolean;
-  /** Told of each attempt that failed by no fault of the client's. */
+  /** Told of each attemptTargets that failed by no fault of the client's. */
   failed?: (attempt: Attempt, error: GatewayError) => void;
 }
 
 /**
  * Asks targets until one answers.
- * @throws {GatewayError} the error of the last attempt; where no target can be asked at all, `overloaded`, or `exhausted`
+ * @throws {GatewayError} the error of the last attemptTargets; where no target can be asked at all, `overloaded`, or `exhausted`
  * where they all are at their limits, with the time after which one of them can
  */
-export function attempt<T>(parts: Attempts<T>): Promise<T> {
+export function attemptTargets<T>(parts: AttemptOptions<T>): Promise<T> {
   return new Run(parts).run();
 }
 
@@ -69,36 +69,36 @@ interface Candidate {
   asked: boolean;
 }
 
-/** An attempt under way. */
+/** An attemptTargets under way. */
 interface Asking {
   candidate: Candidate;
-  pass: Pass;
+  pass: Permit;
   number: number;
 }
 
 /** Whom to ask next. */
 interface Found {
   candidate: Candidate;
-  pass: Pass;
+  pass: Permit;
   /** True: the others were refused for want of budget, and are not asked any more. */
   isLast?: boolean;
 }
 
 class Run<T> {
-  readonly #parts: Attempts<T>;
+  readonly #parts: AttemptOptions<T>;
   readonly #start: number;
   /** Those that can be asked, the next first. */
   #left: Candidate[];
   /** Those that can be asked again where nobody else is left. */
   #again: Candidate[] = [];
   #attempts = 0;
-  /** Attempts that did not count. */
+  /** AttemptOptions that did not count. */
   #unfit = 0;
   #last: unknown;
   #waits = 0;
   #waitedMs = 0;
 
-  constructor(parts: Attempts<T>) {
+  constructor(parts: AttemptOptions<T>) {
     this.#parts = parts;
     this.#start = parts.monotonic();
     this.#left = parts.choices.map((choice) => ({ choice, asked: false }));
@@ -161,9 +161,9 @@ class Run<T> {
     return undefined;
   }
 
-  #admit({ choice: { model, target } }: Candidate, early = false): Pass | undefined {
+  #admit({ choice: { model, target } }: Candidate, early = false): Permit | undefined {
     const { health, key } = this.#parts;
-    // Nothing was waited for before the first attempt.
+    // Nothing was waited for before the first attemptTargets.
     const now = this.#attempts === 0 ? this.#start : undefined;
     const admission = health.admit({ model, target, key, early }, now);
     return admission.admitted ? admission.pass : undefined;
@@ -205,7 +205,7 @@ class Run<T> {
   #failed(error: unknown, { candidate, pass, number }: Asking): void {
     const { health, once = false, isOver } = this.#parts;
     const { choice } = candidate;
-    const verdict = judge(error, { once, isTrial: pass.isTrial });
+    const verdict = classifyFailure(error, { once, isTrial: pass.isTrial });
     const { type } = verdict.outcome;
     // A client that has left says nothing about the target.
     const over = isOver();
@@ -220,7 +220,7 @@ class Run<T> {
   }
 
   /** Sees to who is left. */
-  #judged(candidate: Candidate, { verdict, error }: { verdict: Verdict; error: GatewayError }): void {
+  #judged(candidate: Candidate, { verdict, error }: { verdict: FailureClass; error: GatewayError }): void {
     const { again, next } = verdict;
     const { choice, asked } = candidate;
     if (error.fault === "unfit") this.#unfit++;
@@ -235,7 +235,7 @@ class Run<T> {
     else this.#again.push(once);
   }
 
-  #mayGoOn({ next, slow = false }: Verdict): boolean {
+  #mayGoOn({ next, slow = false }: FailureClass): boolean {
     const { most, deadlineMs } = this.#parts;
     const elapsed = this.#elapsedMs();
     return next !== "nobody" && this.#attempts - this.#unfit < most && elapsed < (slow ? deadlineMs / 2 : deadlineMs) &&
@@ -258,7 +258,9 @@ function remove(candidates: Candidate[], candidate: Candidate): void {
 }
 
 /** The error where no target can be asked: it tells when one of them can. */
-function unavailable({ choices, health, key }: Pick<Attempts<unknown>, "choices" | "health" | "key">): GatewayError {
+function unavailable(
+  { choices, health, key }: Pick<AttemptOptions<unknown>, "choices" | "health" | "key">,
+): GatewayError {
   const name = choices[0] === undefined ? "This model" : `Model "${choices[0].model.id}"`;
   const aways = choices.flatMap(({ target }) => health.away(target, key) ?? []);
   if (aways.length === 0) return new GatewayError("overloaded", `${name} has no upstream that could answer`);

@@ -1,6 +1,6 @@
 /** How many retries a target gets: a target that fails must not be asked much more often for it. */
-import { ByPlace } from "./by_target.ts";
-import type { Place } from "./health.ts";
+import { ByTarget } from "./by_target.ts";
+import type { TargetKey } from "./health.ts";
 
 /** Most retries that a target may get at once, and its tokens at the beginning. */
 const MOST_TOKENS = 10;
@@ -38,10 +38,10 @@ export class RetryBudget {
 
 /** Budgets by target. */
 export interface RetryBudgets {
-  of(place: Place): RetryBudget;
+  of(place: TargetKey): RetryBudget;
 }
 
 /** Budgets in memory. */
 export function createRetryBudgets(): RetryBudgets {
-  return new ByPlace(() => new RetryBudget());
+  return new ByTarget(() => new RetryBudget());
 }

@@ -5,7 +5,7 @@ const KEPT = 64;
 const KEPT_MS = 300_000;
 
 /** Numbers by the time they were measured at, in bounded memory. */
-export class Measures {
+export class SpeedSamples {
   readonly #kept: { at: number; value: number }[] = [];
   #next = 0;
 

@@ -2,8 +2,8 @@
 import { authenticate } from "../access/authenticate.ts";
 import { authenticateAdmin } from "../access/authenticate_admin.ts";
 import type { Caller } from "../access/caller.ts";
-import { createFailures, type Failures } from "../access/failed_attempts.ts";
-import { neighbourhood } from "../access/networks.ts";
+import { createFailedAttempts, type FailedAttempts } from "../access/failed_attempts.ts";
+import { clientNetwork } from "../access/networks.ts";
 import { requireEndpoint, requireProtocol } from "../access/permissions.ts";
 import type { Access } from "../access/access_table.ts";
 import { GatewayError, toGatewayError } from "../errors.ts";
@@ -34,7 +34,7 @@ export interface Visit {
 
 /** What an app knows of those who send requests, from one request to the next. */
 export interface Senders {
-  readonly failures: Failures;
+  readonly failures: FailedAttempts;
   readonly crowd: Crowd;
   /** Lines about those who were turned away. */
   readonly refusals: RatedLog;
@@ -43,7 +43,7 @@ export interface Senders {
 /** Starts without any sender. `monotonic`: milliseconds that only grow. */
 export function createSenders({ monotonic }: { monotonic: () => number }): Senders {
   return {
-    failures: createFailures({ monotonic }),
+    failures: createFailedAttempts({ monotonic }),
     crowd: createCrowd(),
     refusals: createRatedLog({ monotonic, most: MOST_REFUSALS_LOGGED }),
   };
@@ -166,7 +166,7 @@ export function enter(
   const most = visit.gateway.config.limits.requests_per_client;
   const address = most === undefined ? undefined : addressOf(visit);
   if (most === undefined || address === undefined) return undefined;
-  return crowd.enter(`${caller.keyId} ${neighbourhood(address)}`, most);
+  return crowd.enter(`${caller.keyId} ${clientNetwork(address)}`, most);
 }
 
 /** Where the client is; absent where nobody knows. */

@@ -1,5 +1,5 @@
 /** Restricts the addresses of upstreams. Names are checked after resolution, and the checked address is the one connected to. */
-import { isAddress, isWithin, withinIPv6 } from "../access/networks.ts";
+import { embeddedIPv4, isAddress, isWithin } from "../access/networks.ts";
 
 /** Addresses at which clouds serve credentials or machine data without authentication. */
 const METADATA: readonly string[] = [
@@ -50,7 +50,7 @@ export type AddressGuard = (hostname: string, address: string) => void;
  */
 export function createAddressGuard(privateNetworks?: readonly string[]): AddressGuard {
   return (hostname, address) => {
-    const spellings = [address, ...withinIPv6(address)];
+    const spellings = [address, ...embeddedIPv4(address)];
     if (privateNetworks !== undefined && spellings.some((one) => isWithin(one, privateNetworks))) return;
     const closed = privateNetworks === undefined ? METADATA : [...METADATA, ...PRIVATE];
     if (!spellings.some((one) => isWithin(one, closed))) return;

@@ -1,18 +1,18 @@
 import { assert, assertEquals } from "@std/assert";
-import { createFailures, type Failure, type Failures } from "../../lib/access/failed_attempts.ts";
+import { createFailedAttempts, type FailedAttempt, type FailedAttempts } from "../../lib/access/failed_attempts.ts";
 
 /** Whether a wrong key from there would be one too many. Counts nothing. */
-function isThrottled(failures: Failures, address: string | undefined): boolean {
+function isThrottled(failures: FailedAttempts, address: string | undefined): boolean {
   return failures.retryAfterMs(address) !== undefined;
 }
 
-function fail(failures: Failures, address: string | undefined, times: number): Failure[] {
+function fail(failures: FailedAttempts, address: string | undefined, times: number): FailedAttempt[] {
   return Array.from({ length: times }, () => failures.failed(address));
 }
 
 Deno.test("after 20 wrong keys of an address, further ones have to wait until the minute is over", () => {
   let now = 1000;
-  const failures = createFailures({ monotonic: () => now });
+  const failures = createFailedAttempts({ monotonic: () => now });
   assertEquals(fail(failures, "192.0.2.1", 19), Array(19).fill({}));
   assert(!isThrottled(failures, "192.0.2.1"));
   now += 20_000;
@@ -35,14 +35,14 @@ Deno.test("addresses are counted as their owners are: an IPv6 network of 64 bits
     ["not an address", "not an address", true],
   ];
   for (const [counted, asks, same] of cases) {
-    const failures = createFailures({ monotonic: () => 0 });
+    const failures = createFailedAttempts({ monotonic: () => 0 });
     fail(failures, counted, 20);
     assertEquals(isThrottled(failures, asks), same, `${counted} ${asks}`);
   }
 });
 
 Deno.test("the machine itself and addresses that nobody knows are not counted", () => {
-  const failures = createFailures({ monotonic: () => 0 });
+  const failures = createFailedAttempts({ monotonic: () => 0 });
   for (const address of ["127.0.0.1", "127.8.8.8", "::1", "::ffff:127.0.0.1", undefined]) {
     fail(failures, address, 100);
     assert(!isThrottled(failures, address));
@@ -50,7 +50,7 @@ Deno.test("the machine itself and addresses that nobody knows are not counted", 
 });
 
 Deno.test("at most 10,000 addresses are watched: the oldest goes, the others stay", () => {
-  const failures = createFailures({ monotonic: () => 0 });
+  const failures = createFailedAttempts({ monotonic: () => 0 });
   const address = (at: number) => `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`;
   for (let at = 0; at < 10_000; at++) fail(failures, address(at), 20);
   assert(isThrottled(failures, address(0)));
@@ -62,7 +62,7 @@ Deno.test("at most 10,000 addresses are watched: the oldest goes, the others sta
 
 Deno.test("an address that is new pushes out those whose minute is over, and no other", () => {
   let now = 1_000_000;
-  const failures = createFailures({ monotonic: () => now });
+  const failures = createFailedAttempts({ monotonic: () => now });
   fail(failures, "192.0.2.1", 20);
   now += 30_000;
   fail(failures, "192.0.2.2", 20);

@@ -6,7 +6,7 @@ import { parseConfig } from "../../lib/config/parse.ts";
 import type { Json, JsonObject } from "../../lib/json/json.ts";
 import { auditLedger } from "../../lib/billing/reports/audit.ts";
 import { DIFFERENCE_KINDS } from "../../lib/billing/reports/audit_findings.ts";
-import type { Outcome } from "../../lib/routing/health.ts";
+import type { TargetOutcome } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 import type { Ending, Entry, KeptEntry, LedgerStore, UsageSource } from "../../lib/store/ledger.ts";
 import { dayOf } from "../../lib/store/days.ts";
@@ -202,7 +202,7 @@ Deno.test("health in every state is as it is described", async () => {
     later: () => () => {},
     probe: (upstream) => upstream === "quarantined" ? Promise.resolve("refused") : undefined,
   });
-  const reported: [model: string, outcome: Outcome, times: number][] = [
+  const reported: [model: string, outcome: TargetOutcome, times: number][] = [
     ["open", { type: "unreachable" }, 5],
     ["half_open", { type: "unreachable" }, 5],
     ["cooling", { type: "limited", retryAfterMs: 1234.5 }, 1],

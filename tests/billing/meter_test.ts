@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertRejects } from "@std/assert";
 import { modelSchema } from "../../lib/catalog/model.ts";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { createLedger, type Ledger } from "../../lib/billing/ledger.ts";
 import { type Delivered, type Meter, openMeter, type Wish } from "../../lib/billing/meter.ts";
@@ -19,7 +19,7 @@ const MODEL = modelSchema.parse({
   targets: [{ upstream: "first", model: "one" }],
 });
 
-const CLAIMS: readonly Claim[] = [
+const CLAIMS: readonly LimitRequest[] = [
   { name: "key:key_a", unit: "requests", limit: 5, cost: 1, reportOnly: false },
   { name: "key:key_a", unit: "tokens", limit: 1_000, cost: 300, reportOnly: false },
   { name: "key:key_a", unit: "concurrency", limit: 2, cost: 1, reportOnly: false },
@@ -517,7 +517,7 @@ Deno.test("meter: usage beyond the hold is the house's", async () => {
 
 Deno.test("meter: limits that only report refuse nothing, and say so", async () => {
   const { open, wish, lines } = benchOf();
-  const claims: Claim[] = [{ name: "group:default", unit: "concurrency", limit: 1, cost: 1, reportOnly: true }];
+  const claims: LimitRequest[] = [{ name: "group:default", unit: "concurrency", limit: 1, cost: 1, reportOnly: true }];
   await open("a").admit(wish({ claims, budgets: [] }));
   assertEquals(lines, []);
   await open("b").admit(wish({ claims, budgets: [] }));
@@ -563,12 +563,12 @@ const OTHER = modelSchema.parse({
 });
 
 /** What the other model claims of its own. */
-const OWN: readonly Claim[] = [
+const OWN: readonly LimitRequest[] = [
   { name: "model:acme/other", unit: "concurrency", limit: 1, cost: 1, reportOnly: false },
 ];
 
 /** What of these claims is left. */
-async function leftOf({ limiter }: Bench, claims: readonly Claim[]): Promise<number[]> {
+async function leftOf({ limiter }: Bench, claims: readonly LimitRequest[]): Promise<number[]> {
   return (await limiter.standings(claims)).map(({ remaining }) => remaining);
 }
 

@@ -1,6 +1,6 @@
 /** What every limiter promises, wherever it keeps its counts. */
 import { assert, assertEquals, assertRejects } from "@std/assert";
-import type { Claim, Limiter, LimitUnit } from "../../lib/limits/limiter.ts";
+import type { Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
 
 /** A clock that the test turns. */
@@ -8,20 +8,20 @@ interface Clock {
   now: number;
 }
 
-function claim(unit: LimitUnit, change: Partial<Claim> = {}): Claim {
+function claim(unit: LimitUnit, change: Partial<LimitRequest> = {}): LimitRequest {
   return { name: "key:a", unit, limit: 2, cost: 1, reportOnly: false, ...change };
 }
 
 /** Takes with fresh ids. */
 function taker(limiter: Limiter) {
   let serial = 0;
-  return async (...claims: Claim[]) => {
+  return async (...claims: LimitRequest[]) => {
     const id = `r${++serial}`;
     return { id, ...await limiter.take({ id, claims, forMs: 10_000 }) };
   };
 }
 
-async function left(limiter: Limiter, ...claims: Claim[]): Promise<number[]> {
+async function left(limiter: Limiter, ...claims: LimitRequest[]): Promise<number[]> {
   return (await limiter.standings(claims)).map(({ remaining }) => remaining);
 }
 

@@ -1,22 +1,22 @@
 import { assertEquals, assertMatch, assertThrows } from "@std/assert";
-import { limitError, limitHeaders, type LimitWords } from "../../lib/limits/headers.ts";
-import type { Claim, LimitUnit, Standing, Taking } from "../../lib/limits/limiter.ts";
+import { createLimitError, type LimitHeaderStyle, writeLimitHeaders } from "../../lib/limits/headers.ts";
+import type { LimitDecision, LimitRequest, LimitStatus, LimitUnit } from "../../lib/limits/limiter.ts";
 import { anthropicErrorReply, openaiErrorReply } from "../../lib/protocols/error_bodies.ts";
 
 const NOW = Date.UTC(2027, 0, 1);
 
-function claim(unit: LimitUnit, change: Partial<Claim> = {}): Claim {
+function claim(unit: LimitUnit, change: Partial<LimitRequest> = {}): LimitRequest {
   return { name: "key:key_1", unit, limit: 60, cost: 1, reportOnly: false, ...change };
 }
 
 function standing(
   unit: LimitUnit,
-  { remaining = 59, resetMs = 12, ...change }: Partial<Claim & Standing> = {},
-): Standing {
+  { remaining = 59, resetMs = 12, ...change }: Partial<LimitRequest & LimitStatus> = {},
+): LimitStatus {
   return { claim: claim(unit, change), remaining, resetMs };
 }
 
-function refusal(over: Claim[], retryAfterMs: number): Taking {
+function refusal(over: LimitRequest[], retryAfterMs: number): LimitDecision {
   return {
     admitted: false,
     standings: over.map((claim) => ({ claim, remaining: 0, resetMs: 60_000 })),
@@ -25,8 +25,8 @@ function refusal(over: Claim[], retryAfterMs: number): Taking {
   };
 }
 
-function headersOf(standings: Standing[], words: LimitWords = "openai"): Record<string, string> {
-  return Object.fromEntries(limitHeaders(standings, { now: () => NOW, words }));
+function headersOf(standings: LimitStatus[], words: LimitHeaderStyle = "openai"): Record<string, string> {
+  return Object.fromEntries(writeLimitHeaders(standings, { now: () => NOW, words }));
 }
 
 Deno.test("limitHeaders() writes requests and tokens in the words of each family of clients", () => {
@@ -50,7 +50,7 @@ Deno.test("limitHeaders() writes requests and tokens in the words of each family
 });
 
 Deno.test("limitHeaders() shows the limit with the least left, then the smallest, and none that only reports", () => {
-  const shown = (...standings: Standing[]) => {
+  const shown = (...standings: LimitStatus[]) => {
     const headers = headersOf(standings);
     return [headers["x-ratelimit-limit-requests"], headers["x-ratelimit-remaining-requests"]];
   };
@@ -86,7 +86,7 @@ Deno.test("limitHeaders() writes times as OpenAI does, and never too early", () 
 });
 
 Deno.test("limitError() says whose limit it is, how large, and when to come back", () => {
-  const cases: [claim: Claim, type: string, text: string][] = [
+  const cases: [claim: LimitRequest, type: string, text: string][] = [
     [claim("requests"), "requests", "this API key is limited to 60 requests per minute"],
     [claim("tokens", { name: "group:team" }), "tokens", 'group "team" is limited to 60 tokens per minute'],
     [
@@ -96,7 +96,7 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
     ],
   ];
   for (const [over, type, text] of cases) {
-    const error = limitError(refusal([over], 1_234));
+    const error = createLimitError(refusal([over], 1_234));
     assertEquals(error.message, `Cannot take this request now: ${text}. Please try again in 1.234s`);
     // What Codex reads it by.
     assertMatch(error.message, /Please try again in (\d+(?:\.\d+)?)(s|ms)/);
@@ -111,14 +111,14 @@ Deno.test("limitError() says whose limit it is, how large, and when to come back
 
 Deno.test("limitError() of several refusals names the first, and none that only reports", () => {
   const over = [claim("tokens", { reportOnly: true }), claim("tokens", { name: "group:team" }), claim("requests")];
-  const error = limitError(refusal(over, 400));
+  const error = createLimitError(refusal(over, 400));
   assertEquals([error.code, error.retryAfterMs], ["rate_limit_tokens", 400]);
   assertMatch(error.message, /group "team".* in 0.4s$/);
-  assertThrows(() => limitError(refusal([claim("tokens", { reportOnly: true })], 0)), RangeError);
+  assertThrows(() => createLimitError(refusal([claim("tokens", { reportOnly: true })], 0)), RangeError);
 });
 
 Deno.test("limitError() is final where no wait helps", () => {
-  const error = limitError(refusal([claim("tokens", { limit: 1000, cost: 5000 })], Infinity));
+  const error = createLimitError(refusal([claim("tokens", { limit: 1000, cost: 5000 })], Infinity));
   assertEquals(
     error.message,
     "Cannot take this request: it needs 5000 tokens, and this API key is limited to 1000 tokens per minute",

@@ -1,9 +1,9 @@
 import { assertEquals } from "@std/assert";
 import { groupSchema, keyRulesSchema } from "../../lib/config.ts";
 import { limitsSchema } from "../../lib/catalog/model.ts";
-import { claimsOf, ownerOf } from "../../lib/limits/limit_requests.ts";
+import { limitOwnerOf, limitRequestsOf } from "../../lib/limits/limit_requests.ts";
 
-type Wish = Parameters<typeof claimsOf>[0];
+type Wish = Parameters<typeof limitRequestsOf>[0];
 
 function wish({ rules = {}, group = {}, limits, tokens = { input: 10, output: 100 } }: {
   rules?: object;
@@ -19,13 +19,15 @@ function wish({ rules = {}, group = {}, limits, tokens = { input: 10, output: 10
 }
 
 Deno.test("claimsOf() has nothing to claim where nothing is limited", () => {
-  assertEquals(claimsOf(wish({})), []);
-  assertEquals(claimsOf(wish({ rules: { limits: {} }, group: { limits: { report_only: true } } })), []);
+  assertEquals(limitRequestsOf(wish({})), []);
+  assertEquals(limitRequestsOf(wish({ rules: { limits: {} }, group: { limits: { report_only: true } } })), []);
 });
 
 Deno.test("claimsOf() claims the limits of the key, its group and the model", () => {
   const all = { requests_per_minute: 60, tokens_per_minute: 1000, concurrency: 4 };
-  const claims = claimsOf(wish({ group: { key_limits: all, limits: { ...all, report_only: true } }, limits: all }));
+  const claims = limitRequestsOf(
+    wish({ group: { key_limits: all, limits: { ...all, report_only: true } }, limits: all }),
+  );
   assertEquals(
     claims,
     ["key:key_1", "group:team", "model:acme/one"].flatMap((name) => {
@@ -37,12 +39,12 @@ Deno.test("claimsOf() claims the limits of the key, its group and the model", ()
       ];
     }),
   );
-  assertEquals(ownerOf(claims[0] ?? { name: "" }), { type: "key", id: "key_1" });
-  assertEquals(ownerOf({ name: "model:acme/one:free" }), { type: "model", id: "acme/one:free" });
+  assertEquals(limitOwnerOf(claims[0] ?? { name: "" }), { type: "key", id: "key_1" });
+  assertEquals(limitOwnerOf({ name: "model:acme/one:free" }), { type: "model", id: "acme/one:free" });
 });
 
 Deno.test("a key's own limits take the place of all that its group has for keys", () => {
-  const claims = claimsOf(wish({
+  const claims = limitRequestsOf(wish({
     rules: { limits: { concurrency: 2 } },
     group: { key_limits: { requests_per_minute: 60, concurrency: 1 } },
   }));
@@ -60,7 +62,9 @@ Deno.test("a claim of tokens is the estimate, at most the limit, or an input tha
     [2000, 2000, 2000],
   ];
   for (const [input, total, cost] of cases) {
-    const claims = claimsOf(wish({ limits: { tokens_per_minute: 1000 }, tokens: { input, output: total - input } }));
+    const claims = limitRequestsOf(
+      wish({ limits: { tokens_per_minute: 1000 }, tokens: { input, output: total - input } }),
+    );
     assertEquals(claims.map((claim) => claim.cost), [cost], `${input} of ${total}`);
   }
 });

@@ -1,5 +1,5 @@
 import { assert, assertEquals, assertLess } from "@std/assert";
-import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { createMemoryLimiter } from "../../lib/limits/memory_limiter.ts";
 import { testLimiter } from "./behaviours.ts";
 import { type CreateLimiter, simulate } from "./simulate.ts";
@@ -10,7 +10,7 @@ Deno.test("the memory limiter forgets what is idle, and requests that never ende
   let now = 0;
   const limiter = createMemoryLimiter({ monotonic: () => now });
   const take = (serial: number, forMs: number) => {
-    const claims = ["key", "group", "model"].flatMap((owner): Claim[] => [
+    const claims = ["key", "group", "model"].flatMap((owner): LimitRequest[] => [
       { name: `${owner}:${serial}`, unit: "requests", limit: 5, cost: 1, reportOnly: false },
       { name: `${owner}:${serial}`, unit: "concurrency", limit: 5, cost: 1, reportOnly: false },
     ]);
@@ -113,7 +113,7 @@ const BROKEN: Record<string, { words: string; spoil: (monotonic: () => number) =
           ...wish,
           claims: wish.claims.map((claim) => ({ ...claim, reportOnly: false })),
         });
-        const own = (given: Claim) =>
+        const own = (given: LimitRequest) =>
           wish.claims.find(({ name, unit }) => name === given.name && unit === given.unit) ?? given;
         return {
           ...taking,

@@ -1,7 +1,7 @@
 import { assert, assertEquals, assertGreater, assertLess } from "@std/assert";
 import { Redis } from "ioredis";
 import { GatewayError } from "../../lib/errors.ts";
-import type { Claim, Limiter } from "../../lib/limits/limiter.ts";
+import type { Limiter, LimitRequest } from "../../lib/limits/limiter.ts";
 import { type Engine, HAS_REDIS, startRedis } from "../engines/engines.ts";
 import { leftOf, limitOf, type OpenNode, openNode, takeOne, until } from "./redis_nodes.ts";
 
@@ -47,7 +47,7 @@ const OUTAGES = {
 };
 
 /** Takes of every node at once, as many from each. What is refused for want of Redis counts as such. */
-async function burst(nodes: readonly OpenNode[], { claims, each }: { claims: Claim[]; each: number }) {
+async function burst(nodes: readonly OpenNode[], { claims, each }: { claims: LimitRequest[]; each: number }) {
   const seen = {
     admitted: 0,
     refused: 0,
@@ -213,14 +213,14 @@ for (const outage of ["local", "closed"] as const) {
         for (const { limiter } of nodes) {
           const taken = 30 - await leftOf(limiter, slots);
           assert(counted.includes(taken), `${taken} slots of requests that ran before`);
-          const [requests] = rate("before") as [Claim];
+          const [requests] = rate("before") as [LimitRequest];
           assertEquals(
             [await leftOf(limiter, requests), await leftOf(limiter, tokens)],
             kept ? [60 - 6, 1000 - 600] : [60, 1000],
           );
           // A Redis that stood still counts for a minute what it was asked before it was given up.
-          if (!kept) assertEquals(await leftOf(limiter, rate("during")[0] as Claim), 60);
-          assertEquals(await leftOf(limiter, busy.claims[1] as Claim), 6, "nothing is held by nobody");
+          if (!kept) assertEquals(await leftOf(limiter, rate("during")[0] as LimitRequest), 60);
+          assertEquals(await leftOf(limiter, busy.claims[1] as LimitRequest), 6, "nothing is held by nobody");
         }
         for (const [index, { limiter }] of nodes.entries()) {
           for (const id of [...before.ids[index] ?? [], ...alone.ids[index] ?? []]) await limiter.end(id, 0);

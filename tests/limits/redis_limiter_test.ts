@@ -1,7 +1,7 @@
 import { assertEquals } from "@std/assert";
 import { Redis } from "ioredis";
 import type { Limiter } from "../../lib/limits/limiter.ts";
-import type { NodeSessionParts } from "../../lib/limits/node_session.ts";
+import type { NodeSessionOptions } from "../../lib/limits/node_session.ts";
 import { openSharedLimiter } from "../../lib/limits/redis_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
 import { HAS_REDIS, someRedis } from "../engines/engines.ts";
@@ -16,7 +16,7 @@ const SEEDS = 200;
 const ENDLESS_MS = 1e9;
 
 /** Opens limiters on the clock of the test, in a place of their own, and refuses to do without Redis. */
-async function openNodes(monotonic: () => number, change: Partial<NodeSessionParts> & { nodes?: number } = {}) {
+async function openNodes(monotonic: () => number, change: Partial<NodeSessionOptions> & { nodes?: number } = {}) {
   const { nodes = 1, ...parts } = change;
   const url = new Secret(await someRedis());
   const prefix = `{test ${crypto.randomUUID()}}:`;

@@ -1,11 +1,11 @@
 /** Limiters on a Redis of the test, as nodes open them, and what tests ask of them. */
-import type { Claim, Limiter, LimitUnit, Taking } from "../../lib/limits/limiter.ts";
-import type { NodeSessionParts } from "../../lib/limits/node_session.ts";
+import type { LimitDecision, Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
+import type { NodeSessionOptions } from "../../lib/limits/node_session.ts";
 import { openSharedLimiter } from "../../lib/limits/redis_limiter.ts";
 import { Secret } from "../../lib/secret.ts";
 
 /** A line of a limiter's log. */
-export type Line = Parameters<NodeSessionParts["log"]>[0];
+export type Line = Parameters<NodeSessionOptions["log"]>[0];
 
 /** A limiter, and what it has logged. */
 export interface OpenNode extends AsyncDisposable {
@@ -14,7 +14,7 @@ export interface OpenNode extends AsyncDisposable {
 }
 
 /** Opens a node. */
-export async function openNode(url: string, change: Partial<NodeSessionParts> = {}): Promise<OpenNode> {
+export async function openNode(url: string, change: Partial<NodeSessionOptions> = {}): Promise<OpenNode> {
   const lines: Line[] = [];
   const limiter = await openSharedLimiter(new Secret(url), {
     monotonic: () => performance.now(),
@@ -31,17 +31,21 @@ export async function openNode(url: string, change: Partial<NodeSessionParts> = 
 }
 
 /** A limit of a name. */
-export function limitOf(name: string, unit: LimitUnit, limit: number, cost = 1): Claim {
+export function limitOf(name: string, unit: LimitUnit, limit: number, cost = 1): LimitRequest {
   return { name, unit, limit, cost, reportOnly: false };
 }
 
 /** What is left of a limit. */
-export async function leftOf(limiter: Limiter, claim: Claim): Promise<number> {
+export async function leftOf(limiter: Limiter, claim: LimitRequest): Promise<number> {
   return (await limiter.standings([claim]))[0]?.remaining ?? NaN;
 }
 
 /** Takes with a fresh id. */
-export async function takeOne(limiter: Limiter, claims: Claim[], forMs = 60_000): Promise<Taking & { id: string }> {
+export async function takeOne(
+  limiter: Limiter,
+  claims: LimitRequest[],
+  forMs = 60_000,
+): Promise<LimitDecision & { id: string }> {
   const id = crypto.randomUUID();
   return { id, ...await limiter.take({ id, claims, forMs }) };
 }

@@ -1,6 +1,6 @@
 /** What a limiter does, told slowly: a log of all that was taken, read anew for every question. */
 import { assert } from "@std/assert";
-import type { Claim, Standing, Taking } from "../../lib/limits/limiter.ts";
+import type { LimitDecision, LimitRequest, LimitStatus } from "../../lib/limits/limiter.ts";
 
 const BUCKET_MS = 500;
 const WINDOW_MS = 60_000;
@@ -9,7 +9,7 @@ const LATE_MS = 60_000;
 /** One claim of one request, or a debt of it. */
 interface Mark {
   id: string;
-  claim: Claim;
+  claim: LimitRequest;
   amount: number;
   at: number;
   /** From then on it does not count. */
@@ -25,7 +25,7 @@ export class Reference {
   readonly #open = new Map<string, number>();
 
   /** What a take must answer. */
-  expect({ claims }: { claims: readonly Claim[] }, now: number): Omit<Taking, "standings"> {
+  expect({ claims }: { claims: readonly LimitRequest[] }, now: number): Omit<LimitDecision, "standings"> {
     const waits = claims.map((claim) => ({ claim, waitMs: this.#waitFor(claim, now) })).filter(({ waitMs }) =>
       waitMs > 0
     );
@@ -39,7 +39,7 @@ export class Reference {
     };
   }
 
-  take({ id, claims, forMs }: { id: string; claims: readonly Claim[]; forMs: number }, now: number): void {
+  take({ id, claims, forMs }: { id: string; claims: readonly LimitRequest[]; forMs: number }, now: number): void {
     if (claims.length > 0) this.#open.set(id, edgeFrom(now + forMs) + LATE_MS);
     for (const claim of claims) {
       const end = claim.unit === "concurrency" ? edgeFrom(now + forMs) : edgeFrom(now + 1) + WINDOW_MS;
@@ -63,7 +63,7 @@ export class Reference {
     for (const mark of this.#marks) if (mark.id === id) mark.amount = 0;
   }
 
-  standings(claims: readonly Claim[], now: number): Standing[] {
+  standings(claims: readonly LimitRequest[], now: number): LimitStatus[] {
     return claims.map((claim) => {
       const counting = this.#of(claim).filter(({ end }) => end > now);
       return {
@@ -79,8 +79,8 @@ export class Reference {
    * hold more than a limit. Or something was refused: 60.5 seconds would have.
    */
   checkPromise(
-    claims: readonly Claim[],
-    { admitted, over, now }: Pick<Taking, "admitted" | "over"> & { now: number },
+    claims: readonly LimitRequest[],
+    { admitted, over, now }: Pick<LimitDecision, "admitted" | "over"> & { now: number },
   ): void {
     assert(admitted || over.some(({ reportOnly }) => !reportOnly), "refused by what only reports");
     for (const claim of claims) {
@@ -98,7 +98,7 @@ export class Reference {
   }
 
   /** After everything has ended, everything is there again. */
-  checkFree(standings: readonly Standing[]): void {
+  checkFree(standings: readonly LimitStatus[]): void {
     for (const { claim, remaining, resetMs } of standings) {
       assert(remaining === claim.limit && resetMs === 0, `never free again: ${describe(claim)}`);
     }
@@ -111,13 +111,13 @@ export class Reference {
     return until > now;
   }
 
-  #within(claim: Claim, { slackMs, now }: { slackMs: number; now: number }): number {
+  #within(claim: LimitRequest, { slackMs, now }: { slackMs: number; now: number }): number {
     return this.#of(claim).filter(({ at, forMs }) =>
       claim.unit === "concurrency" ? now < at + forMs + slackMs : at >= now - WINDOW_MS - slackMs
     ).reduce((sum, { amount }) => sum + amount, 0);
   }
 
-  #waitFor(claim: Claim, now: number): number {
+  #waitFor(claim: LimitRequest, now: number): number {
     const fits = (at: number) => this.#sum(claim, at) + claim.cost <= claim.limit;
     if (fits(now)) return 0;
     const ends = this.#of(claim).map(({ end }) => end).filter((end) => end > now).sort((a, b) => a - b);
@@ -125,11 +125,11 @@ export class Reference {
     return claim.unit === "concurrency" ? Math.min(5000, Math.max(1000, waitMs)) : waitMs;
   }
 
-  #sum(claim: Claim, now: number): number {
+  #sum(claim: LimitRequest, now: number): number {
     return this.#of(claim).filter(({ end }) => end > now).reduce((sum, { amount }) => sum + amount, 0);
   }
 
-  #of({ name, unit }: Claim): Mark[] {
+  #of({ name, unit }: LimitRequest): Mark[] {
     return this.#marks.filter((mark) => mark.amount > 0 && mark.claim.name === name && mark.claim.unit === unit);
   }
 }
@@ -141,6 +141,6 @@ function edgeFrom(at: number): number {
   return edge;
 }
 
-function describe({ name, unit }: Claim): string {
+function describe({ name, unit }: LimitRequest): string {
   return `${unit} of ${name}`;
 }

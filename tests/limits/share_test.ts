@@ -1,5 +1,5 @@
 import { assertEquals } from "@std/assert";
-import { sharesOf } from "../../lib/limits/share.ts";
+import { divideLimits } from "../../lib/limits/share.ts";
 import { limitOf } from "./redis_nodes.ts";
 
 Deno.test("sharesOf() divides limits among nodes, and leaves at least 1 of what is no 0", () => {
@@ -13,7 +13,11 @@ Deno.test("sharesOf() divides limits among nodes, and leaves at least 1 of what 
     [Number.MAX_SAFE_INTEGER, 2, 4503599627370495],
   ];
   for (const [limit, nodes, share] of cases) {
-    assertEquals(sharesOf([limitOf("key:a", "requests", limit, 0)], nodes)[0]?.limit, share, `${limit} of ${nodes}`);
+    assertEquals(
+      divideLimits([limitOf("key:a", "requests", limit, 0)], nodes)[0]?.limit,
+      share,
+      `${limit} of ${nodes}`,
+    );
   }
 });
 
@@ -21,7 +25,7 @@ Deno.test("sharesOf() lets pass what takes more than a share, and nothing that t
   const cases: [cost: number, limit: number][] = [[100, 300], [300, 300], [301, 300], [900, 900], [901, 300]];
   for (const [cost, limit] of cases) {
     assertEquals(
-      sharesOf([limitOf("key:a", "tokens", 900, cost)], 3)[0]?.limit,
+      divideLimits([limitOf("key:a", "tokens", 900, cost)], 3)[0]?.limit,
       cost > 300 && cost <= 900 ? cost : limit,
     );
   }

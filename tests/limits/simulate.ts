@@ -1,6 +1,6 @@
 /** Requests of several names come and go by chance, and a limiter is held against the slow reference at every step. */
 import { assert, assertEquals } from "@std/assert";
-import type { Claim, Limiter, LimitUnit, Taking } from "../../lib/limits/limiter.ts";
+import type { LimitDecision, Limiter, LimitRequest, LimitUnit } from "../../lib/limits/limiter.ts";
 import { seeded } from "../random.ts";
 import { Reference } from "./reference.ts";
 
@@ -54,7 +54,7 @@ export async function simulate(
 
   function wish() {
     const names = NAMES.filter(() => below(2) === 0);
-    const claims: Claim[] = limits.filter(({ name }) => names.includes(name)).map((limit) => ({
+    const claims: LimitRequest[] = limits.filter(({ name }) => names.includes(name)).map((limit) => ({
       ...limit,
       cost: limit.unit === "tokens" ? below(limit.limit + (below(20) === 0 ? 50 : 1)) : 1,
     }));
@@ -62,7 +62,10 @@ export async function simulate(
   }
 
   /** As many equal requests at one time. */
-  async function take(wish: { claims: Claim[]; forMs: number }, many: number): Promise<Omit<Taking, "standings">> {
+  async function take(
+    wish: { claims: LimitRequest[]; forMs: number },
+    many: number,
+  ): Promise<Omit<LimitDecision, "standings">> {
     const ids = Array.from({ length: many }, () => `r${++serial}`);
     const takings = await Promise.all(ids.map((id) => limiter.take({ id, ...wish })));
     // In whatever order they came, those that were admitted were first.
@@ -86,8 +89,8 @@ export async function simulate(
 
   /** Waiting as long as was told is enough; a bucket less is not. */
   async function wait(
-    wish: { claims: Claim[]; forMs: number },
-    { over, retryAfterMs }: Omit<Taking, "standings">,
+    wish: { claims: LimitRequest[]; forMs: number },
+    { over, retryAfterMs }: Omit<LimitDecision, "standings">,
   ): Promise<void> {
     if (retryAfterMs === Infinity || over.some(({ unit, reportOnly }) => unit === "concurrency" && !reportOnly)) return;
     const before = Math.max(0, retryAfterMs - 500);
@@ -116,7 +119,7 @@ export async function simulate(
     ended.push(id);
   }
 
-  const claims: Claim[] = limits.map((limit) => ({ ...limit, cost: 0 }));
+  const claims: LimitRequest[] = limits.map((limit) => ({ ...limit, cost: 0 }));
   for (let step = 0; step < STEPS; step++) {
     const dice = below(20);
     if (dice < 10) {

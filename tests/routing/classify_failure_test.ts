@@ -1,6 +1,6 @@
 import { assertEquals } from "@std/assert";
 import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/errors.ts";
-import { judge } from "../../lib/routing/classify_failure.ts";
+import { classifyFailure } from "../../lib/routing/classify_failure.ts";
 
 Deno.test("judge() follows the table", () => {
   const told = { retryAfterMs: 700 };
@@ -29,16 +29,16 @@ Deno.test("judge() follows the table", () => {
     ["internal", {}, "neither", "never", "nobody"],
   ];
   for (const [kind, options, outcome, again, next] of cases) {
-    const verdict = judge(new GatewayError(kind, "x", options));
+    const verdict = classifyFailure(new GatewayError(kind, "x", options));
     const name = `${kind} ${JSON.stringify(options)}`;
     assertEquals([verdict.outcome.type, verdict.again, verdict.next], [outcome, again, next], name);
   }
-  assertEquals(judge(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "nobody" });
+  assertEquals(classifyFailure(new TypeError("x")), { outcome: { type: "neither" }, again: "never", next: "nobody" });
 });
 
 Deno.test("a time limit of ours wants as much time again, one of the upstream's does not", () => {
-  assertEquals(judge(new GatewayError("timeout", "x")).slow, true);
-  assertEquals(judge(new GatewayError("timeout", "x", { fault: "status" })).slow, false);
+  assertEquals(classifyFailure(new GatewayError("timeout", "x")).slow, true);
+  assertEquals(classifyFailure(new GatewayError("timeout", "x", { fault: "status" })).slow, false);
 });
 
 Deno.test("what may have begun is not begun twice", () => {
@@ -53,13 +53,13 @@ Deno.test("what may have begun is not begun twice", () => {
   ];
   for (const [kind, options, next] of cases) {
     const error = new GatewayError(kind, "x", options);
-    assertEquals(judge(error, { once: true }).next, next, JSON.stringify(options));
-    assertEquals(judge(error).next, "target");
+    assertEquals(classifyFailure(error, { once: true }).next, next, JSON.stringify(options));
+    assertEquals(classifyFailure(error).next, "target");
   }
 });
 
 Deno.test("an error that a half-open target answered with ends no request, one that may be under way does", () => {
   const error = (options: ErrorOptions) => new GatewayError("upstream", "x", { final: true, ...options });
-  const next = (options: ErrorOptions) => judge(error(options), { once: true, isTrial: true }).next;
+  const next = (options: ErrorOptions) => classifyFailure(error(options), { once: true, isTrial: true }).next;
   assertEquals([next({ fault: "status" }), next({})], ["target", "nobody"]);
 });

@@ -2,11 +2,11 @@
  * What health must do, written for the reader: everything that ever happened is kept, and looked through each time. There
  * is no jitter, and there are no upstreams' keys.
  */
-import type { Asked, Away, Outcome, Place } from "../../lib/routing/health.ts";
+import type { PermitRequest, TargetKey, TargetOutcome, UnavailableReason } from "../../lib/routing/health.ts";
 
 /** A request that was let through, and what held then. */
 export interface ReferencePass {
-  place: Place;
+  place: TargetKey;
   key: string;
   at: number;
   /** How often the breakers had changed: the one for all keys, and the one for this key. */
@@ -34,7 +34,7 @@ interface Breaker {
 }
 
 interface Known {
-  place: Place;
+  place: TargetKey;
   /** Who has asked while the breaker for all was open, since it closed last; refused by that breaker alone: no pass. */
   asks: { key: string; pass?: ReferencePass }[];
   /** Keys whose trials have failed since the breaker for all opened. */
@@ -52,10 +52,10 @@ const PART_MS = 1_000;
 export class ReferenceHealth {
   now = 0;
   readonly #known: Known[] = [];
-  readonly #models = new Map<string, readonly Place[]>();
+  readonly #models = new Map<string, readonly TargetKey[]>();
   readonly #passes: ReferencePass[] = [];
 
-  admit({ model, target, key }: Asked): { pass: ReferencePass } | { why: Away; waitMs: number } {
+  admit({ model, target, key }: PermitRequest): { pass: ReferencePass } | { why: UnavailableReason; waitMs: number } {
     this.#models.set(model.id, model.targets);
     const away = this.away(target, key);
     const known = this.#of(target);
@@ -77,7 +77,7 @@ export class ReferenceHealth {
     return { pass };
   }
 
-  away(place: Place, key: string): { why: Away; waitMs: number } | undefined {
+  away(place: TargetKey, key: string): { why: UnavailableReason; waitMs: number } | undefined {
     const known = this.#of(place);
     const own = ownOf(known, key);
     const breaker = Math.max(this.#wait(known, "all", key), this.#wait(known, "own", key));
@@ -86,13 +86,13 @@ export class ReferenceHealth {
     return waitMs === 0 ? undefined : { why: breaker > 0 ? "open" : "cooling", waitMs };
   }
 
-  isFailing(place: Place, key: string): boolean {
+  isFailing(place: TargetKey, key: string): boolean {
     const streak = streakOf(this.#of(place));
     const keys = new Set(streak.map((sample) => sample.key));
     return keys.has(key) || keys.size > 1;
   }
 
-  report(pass: ReferencePass, outcome: Outcome): void {
+  report(pass: ReferencePass, outcome: TargetOutcome): void {
     const known = this.#of(pass.place);
     const { type } = outcome;
     const told = type === "limited"
@@ -160,7 +160,7 @@ export class ReferenceHealth {
     }
   }
 
-  state(place: Place): { state: string; samples: number; failures: number; consecutive_failures: number } {
+  state(place: TargetKey): { state: string; samples: number; failures: number; consecutive_failures: number } {
     const known = this.#of(place);
     const states = [known.all, ...known.own.values()].map((breaker) =>
       breaker.isOpen
@@ -181,7 +181,7 @@ export class ReferenceHealth {
   }
 
   /** Targets of a model that failures have taken out, for all or for a key. */
-  out(targets: readonly Place[], key?: string): Place[] {
+  out(targets: readonly TargetKey[], key?: string): TargetKey[] {
     return targets.filter((target) => {
       const known = this.#of(target);
       return known.all.isOpen || (key !== undefined && ownOf(known, key).isOpen);
@@ -283,7 +283,7 @@ export class ReferenceHealth {
     known.connects = [];
   }
 
-  #of(place: Place): Known {
+  #of(place: TargetKey): Known {
     let known = this.#known.find((other) => isSame(other.place, place));
     if (known === undefined) {
       known = { place, asks: [], failedTrials: new Set(), all: newBreaker(), own: new Map(), streak: [], connects: [] };
@@ -326,6 +326,6 @@ function newBreaker(): Breaker {
   };
 }
 
-function isSame(a: Place, b: Place): boolean {
+function isSame(a: TargetKey, b: TargetKey): boolean {
   return a.upstream === b.upstream && a.model === b.model;
 }

@@ -1,22 +1,22 @@
 import { assert, assertEquals } from "@std/assert";
 import type {
-  Admission,
-  Asked,
   Health,
   HealthChange,
-  Outcome,
-  Pass,
-  Place,
+  Permit,
+  PermitDecision,
+  PermitRequest,
   ProbeAnswer,
+  TargetKey,
+  TargetOutcome,
 } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 import { seeded } from "../random.ts";
 import { BREAKER } from "./breaker.ts";
 import { ReferenceHealth, type ReferencePass } from "./health_reference.ts";
 
-const SUCCESS: Outcome = { type: "success" };
-const FAILURE: Outcome = { type: "failure" };
-const UNREACHABLE: Outcome = { type: "unreachable" };
+const SUCCESS: TargetOutcome = { type: "success" };
+const FAILURE: TargetOutcome = { type: "failure" };
+const UNREACHABLE: TargetOutcome = { type: "unreachable" };
 
 /** Health with a clock of its own. */
 interface Clocked {
@@ -28,10 +28,10 @@ interface Clocked {
   /** Upstreams that were probed. */
   probed: string[];
   /** Lets a request through that must be let through. */
-  admit(asked: Asked): Pass;
+  admit(asked: PermitRequest): Permit;
   /** Sends requests, one after another, of one outcome. */
-  send(asked: Asked, times: number, outcome: Outcome): void;
-  state(place: Place): string | undefined;
+  send(asked: PermitRequest, times: number, outcome: TargetOutcome): void;
+  state(place: TargetKey): string | undefined;
 }
 
 /** Timers of a clock that a test moves. */
@@ -97,17 +97,17 @@ function clocked(random = () => 0.5): Clocked {
   return self;
 }
 
-function place(upstream: string, model = "m"): Place {
+function place(upstream: string, model = "m"): TargetKey {
   return { upstream, model };
 }
 
 /** A model and its targets; the first of them is asked. */
-function asked(first: Place, ...others: Place[]): Asked {
+function asked(first: TargetKey, ...others: TargetKey[]): PermitRequest {
   return { model: { id: `acme/${first.model}`, targets: [first, ...others] }, target: first, key: "k1" };
 }
 
 /** The same, for another client key. */
-function by(key: string, asked: Asked): Asked {
+function by(key: string, asked: PermitRequest): PermitRequest {
   return { ...asked, key };
 }
 
@@ -116,19 +116,19 @@ async function settle(): Promise<void> {
   for (let turn = 0; turn < 10; turn++) await null;
 }
 
-function waitOf(admission: Admission): [string, number] | undefined {
+function waitOf(admission: PermitDecision): [string, number] | undefined {
   return admission.admitted ? undefined : [admission.why, admission.waitMs];
 }
 
 Deno.test("health does what the reference does, over 800 histories", () => {
   const places = [place("a"), place("b"), place("a", "n"), place("c"), place("d")];
-  const [a, b, an, c, d] = places as [Place, Place, Place, Place, Place];
-  const models: Asked["model"][] = [
+  const [a, b, an, c, d] = places as [TargetKey, TargetKey, TargetKey, TargetKey, TargetKey];
+  const models: PermitRequest["model"][] = [
     { id: "acme/one", targets: [a] },
     { id: "acme/two", targets: [a, b] },
     { id: "acme/many", targets: [an, b, c, d] },
   ];
-  const outcomes: Outcome[] = [
+  const outcomes: TargetOutcome[] = [
     SUCCESS,
     { type: "limited", retryAfterMs: 2_500 },
     { type: "limited" },
@@ -150,7 +150,7 @@ Deno.test("health does what the reference does, over 800 histories", () => {
       random: () => 0.5,
       later: timers.later,
     });
-    const open: [Pass, ReferencePass][] = [];
+    const open: [Permit, ReferencePass][] = [];
     // Most histories are of failures, so that breakers move.
     const failing = random.next();
     const keys = ["k1", "k2", "k3"].slice(0, 1 + random.below(3));
@@ -216,7 +216,7 @@ Deno.test("health does what the reference does, over 800 histories", () => {
 
 Deno.test("a breaker opens at five failures in a row, and at ten requests of which half fail, not before", () => {
   const one = asked(place("a"));
-  const cases: [outcomes: Outcome[], opens: boolean][] = [
+  const cases: [outcomes: TargetOutcome[], opens: boolean][] = [
     [Array(4).fill(FAILURE), false],
     [Array(5).fill(FAILURE), true],
     [[...Array(4).fill(FAILURE), SUCCESS, ...Array(4).fill(FAILURE)], false],
@@ -642,7 +642,7 @@ Deno.test("failures take out at most half of a model's targets, refused keys any
     const { health, send, state, answers } = clocked();
     const model = { id: "acme/one", targets: places };
     const key = "k1";
-    const isAway = (target: Place) => health.away(target, key) !== undefined;
+    const isAway = (target: TargetKey) => health.away(target, key) !== undefined;
     for (const target of places) {
       for (let time = 0; time < 20 && !isAway(target); time++) send({ model, target, key }, 1, FAILURE);
     }

@@ -1,7 +1,7 @@
 import { assert, assertEquals } from "@std/assert";
 import { type Model, modelSchema, type Target } from "../../lib/catalog/model.ts";
 import { type Choice, planChoices, type PlanParts, type TargetFacts } from "../../lib/routing/plan.ts";
-import { NO_WISHES, type Wishes } from "../../lib/routing/preferences.ts";
+import { NO_PREFERENCES, type ProviderPreferences } from "../../lib/routing/preferences.ts";
 import { seeded } from "../random.ts";
 
 /** A target of the upstream of this name. */
@@ -23,7 +23,7 @@ const PLAIN: TargetFacts = {
 };
 
 interface Planned {
-  wishes?: Partial<Wishes>;
+  wishes?: Partial<ProviderPreferences>;
   facts?: Record<string, Partial<TargetFacts>>;
   random?: () => number;
 }
@@ -37,7 +37,7 @@ function plan(targets: readonly Target[], planned: Planned = {}): string {
 function planAll(models: PlanParts["models"], { wishes, facts = {}, random = () => 0 }: Planned): Choice[] {
   return planChoices({
     models,
-    wishes: { ...NO_WISHES, ...wishes },
+    wishes: { ...NO_PREFERENCES, ...wishes },
     facts: ({ upstream }) => ({ ...PLAIN, slugs: [upstream], ...facts[upstream] }),
     random,
   });
@@ -132,7 +132,7 @@ Deno.test("a plan follows the client's wishes", () => {
     b: { slugs: ["b", "anthropic"], firstMs: () => 300, tokensPerSecond: () => 50 },
     c: { slugs: ["c", "openai"] },
   };
-  const cases: [Partial<Wishes>, string][] = [
+  const cases: [Partial<ProviderPreferences>, string][] = [
     [{}, "a b c"],
     [{ order: ["c"] }, "c a b"],
     [{ order: ["b", "c"] }, "b c a"],
@@ -190,7 +190,7 @@ Deno.test("models come one after the other, unless the client wants their target
     { model: two, price: { prompt: 1n, completion: 8n } },
   ];
   const facts = { c: { firstMs: () => 10 }, a: { firstMs: () => 20 } };
-  const cases: [Partial<Wishes>, string][] = [
+  const cases: [Partial<ProviderPreferences>, string][] = [
     [{}, "one/a one/b two/c two/d"],
     [{ allowFallbacks: false }, "one/a two/c"],
     [{ sort: { by: "price", acrossModels: false } }, "one/a one/b two/c two/d"],

@@ -1,7 +1,7 @@
 import { assertEquals, assertThrows } from "@std/assert";
 import { GatewayError } from "../../lib/errors.ts";
 import { type Json, type JsonObject, parseJson } from "../../lib/json/json.ts";
-import { isPayable, NO_WISHES, readWishes } from "../../lib/routing/preferences.ts";
+import { isPayable, NO_PREFERENCES, parsePreferences } from "../../lib/routing/preferences.ts";
 
 const KNOWN = new Set(["main", "anthropic", "openai"]);
 
@@ -22,7 +22,7 @@ Deno.test("readWishes() reads everything that is honoured, and passes over the r
     quantizations: ["fp8"],
     something_new: {},
   };
-  assertEquals(readWishes(provider, KNOWN), {
+  assertEquals(parsePreferences(provider, KNOWN), {
     order: ["main", "openai"],
     only: new Set(["main"]),
     ignore: new Set(["somebody-else"]),
@@ -46,13 +46,13 @@ Deno.test("readWishes() takes null and nothing for no wish", () => {
     "preferred_min_throughput",
     "preferred_max_latency",
   ];
-  assertEquals(readWishes(undefined, KNOWN), NO_WISHES);
-  assertEquals(readWishes({}, KNOWN), NO_WISHES);
-  assertEquals(readWishes(Object.fromEntries(names.map((name) => [name, null])), KNOWN), NO_WISHES);
-  assertEquals(readWishes({ order: [], only: [], sort: {} }, KNOWN), NO_WISHES);
-  assertEquals(readWishes({ sort: "exacto" }, KNOWN), NO_WISHES);
-  assertEquals(readWishes({ sort: "price" }, KNOWN).sort, { by: "price", acrossModels: false });
-  assertEquals(readWishes({ sort: { by: "price", partition: "model" } }, KNOWN).sort?.acrossModels, false);
+  assertEquals(parsePreferences(undefined, KNOWN), NO_PREFERENCES);
+  assertEquals(parsePreferences({}, KNOWN), NO_PREFERENCES);
+  assertEquals(parsePreferences(Object.fromEntries(names.map((name) => [name, null])), KNOWN), NO_PREFERENCES);
+  assertEquals(parsePreferences({ order: [], only: [], sort: {} }, KNOWN), NO_PREFERENCES);
+  assertEquals(parsePreferences({ sort: "exacto" }, KNOWN), NO_PREFERENCES);
+  assertEquals(parsePreferences({ sort: "price" }, KNOWN).sort, { by: "price", acrossModels: false });
+  assertEquals(parsePreferences({ sort: { by: "price", partition: "model" } }, KNOWN).sort?.acrossModels, false);
 });
 
 Deno.test("readWishes() refuses what is wrong, and names it", () => {
@@ -79,7 +79,7 @@ Deno.test("readWishes() refuses what is wrong, and names it", () => {
     [{ preferred_max_latency: -1 }, "provider.preferred_max_latency"],
   ];
   for (const [provider, param] of cases) {
-    const error = assertThrows(() => readWishes(provider, KNOWN), GatewayError);
+    const error = assertThrows(() => parsePreferences(provider, KNOWN), GatewayError);
     assertEquals([error.kind, error.param], ["invalid", param], JSON.stringify(provider));
   }
 });
@@ -101,7 +101,7 @@ Deno.test("prices per million tokens are read exactly, as text and as numbers", 
     ["9e40", 10n ** 40n],
   ];
   for (const [text, amount] of cases) {
-    const read = (value: Json) => readWishes({ max_price: { prompt: value } }, KNOWN).maxPrice.prompt;
+    const read = (value: Json) => parsePreferences({ max_price: { prompt: value } }, KNOWN).maxPrice.prompt;
     assertEquals(read(text), amount, text);
     const number = parseJson(text);
     if (typeof number === "number") assertEquals(read(number), amount, text);
@@ -109,9 +109,9 @@ Deno.test("prices per million tokens are read exactly, as text and as numbers", 
 });
 
 Deno.test("isPayable() allows what costs exactly as much", () => {
-  const wishes = readWishes({ max_price: { prompt: "0.3", completion: 1 } }, KNOWN);
+  const wishes = parsePreferences({ max_price: { prompt: "0.3", completion: 1 } }, KNOWN);
   assertEquals(isPayable(wishes, { prompt: 300_000n, completion: 1_000_000n }), true);
   assertEquals(isPayable(wishes, { prompt: 300_001n, completion: 1_000_000n }), false);
   assertEquals(isPayable(wishes, { prompt: 0n, completion: 1_000_001n }), false);
-  assertEquals(isPayable(NO_WISHES, { prompt: 10n ** 18n, completion: 10n ** 18n }), true);
+  assertEquals(isPayable(NO_PREFERENCES, { prompt: 10n ** 18n, completion: 10n ** 18n }), true);
 });

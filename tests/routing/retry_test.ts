@@ -4,7 +4,7 @@ import { type ErrorKind, type ErrorOptions, GatewayError } from "../../lib/error
 import type { Health } from "../../lib/routing/health.ts";
 import { createHealth } from "../../lib/routing/health_tracker.ts";
 import type { Choice } from "../../lib/routing/plan.ts";
-import { type Attempt, attempt, backoffMs } from "../../lib/routing/retry.ts";
+import { type Attempt, attemptTargets, backoffMs } from "../../lib/routing/retry.ts";
 import { createRetryBudgets, RetryBudget, type RetryBudgets } from "../../lib/routing/retry_budget.ts";
 import { seeded } from "../random.ts";
 import { BREAKER } from "./breaker.ts";
@@ -37,7 +37,7 @@ interface World {
   asked: [upstream: string, at: number][];
   scripts: Record<string, Script>;
   /** Sends a request. Resolves with who answered. */
-  send(choices: readonly Choice[], more?: Partial<Parameters<typeof attempt>[0]>): Promise<string>;
+  send(choices: readonly Choice[], more?: Partial<Parameters<typeof attemptTargets>[0]>): Promise<string>;
 }
 
 function world(scripts: Record<string, Script>, { next: random } = seeded(1)): World {
@@ -50,7 +50,7 @@ function world(scripts: Record<string, Script>, { next: random } = seeded(1)): W
     budgets: createRetryBudgets(),
     asked: [],
     send(choices, more = {}) {
-      return attempt<string>({
+      return attemptTargets<string>({
         choices,
         key: "k1",
         health: self.health,

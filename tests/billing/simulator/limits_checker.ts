@@ -2,7 +2,7 @@
  * Holds what limits refuse against the requests that are there: nothing beyond a limit, nothing refused that fits, no slot
  * that stays taken. Counts are of one process, as limits in memory begin anew with it.
  */
-import type { Claim, Limiter } from "../../../lib/limits/limiter.ts";
+import type { Limiter, LimitRequest } from "../../../lib/limits/limiter.ts";
 import { must, Violation } from "./checker.ts";
 import type { Truth } from "./truth.ts";
 
@@ -52,7 +52,7 @@ export class LimitsChecker {
     }
   }
 
-  #mustFit({ id, takenAt = 0 }: Truth, claim: Claim): void {
+  #mustFit({ id, takenAt = 0 }: Truth, claim: LimitRequest): void {
     const isRecent = this.#monotonic() < takenAt + MINUTE_MS - ROUNDING_MS;
     if (claim.reportOnly || !isRecent) return;
     const before = this.#sum(claim, leastOf, -ROUNDING_MS);
@@ -65,12 +65,12 @@ export class LimitsChecker {
   }
 
   #mustBeFull({ id, claims }: Truth): void {
-    const isFull = (claim: Claim) =>
+    const isFull = (claim: LimitRequest) =>
       !claim.reportOnly && this.#sum(claim, mostOf, ROUNDING_MS) + claim.cost > claim.limit;
     if (!claims.some(isFull)) throw new Violation("limits", `${id} was refused though there is room`);
   }
 
-  #sum(claim: Claim, amountOf: (truth: Truth, claim: Claim) => number, slackMs: number): number {
+  #sum(claim: LimitRequest, amountOf: (truth: Truth, claim: LimitRequest) => number, slackMs: number): number {
     const now = this.#monotonic();
     let sum = 0;
     for (const truth of this.#asked) {
@@ -85,7 +85,7 @@ export class LimitsChecker {
 }
 
 /** The least that a request counts. */
-function leastOf({ admitted, meter, over, usage }: Truth, { unit, cost }: Claim): number {
+function leastOf({ admitted, meter, over, usage }: Truth, { unit, cost }: LimitRequest): number {
   if (!admitted) return 0;
   if (unit === "requests") return cost;
   if (!meter.ended) return cost;
@@ -94,7 +94,7 @@ function leastOf({ admitted, meter, over, usage }: Truth, { unit, cost }: Claim)
 }
 
 /** The most that it may count. */
-function mostOf({ refusal, over, usage, prompt, sent }: Truth, { unit, cost }: Claim): number {
+function mostOf({ refusal, over, usage, prompt, sent }: Truth, { unit, cost }: LimitRequest): number {
   if (refusal !== undefined && UNDONE.has(refusal.code ?? refusal.kind)) return 0;
   if (unit === "requests") return cost;
   if (unit === "concurrency") return over ? 0 : cost;

@@ -1,7 +1,7 @@
 /** What the simulated gateway sells, to whom, and under which limits and budgets. */
 import { type Model, modelSchema } from "../../../lib/catalog/model.ts";
 import { type Budget, type Group, groupSchema } from "../../../lib/config.ts";
-import type { Claim, LimitUnit } from "../../../lib/limits/limiter.ts";
+import type { LimitRequest, LimitUnit } from "../../../lib/limits/limiter.ts";
 import { budgetClaims } from "../../../lib/billing/budgets.ts";
 import { sheetAt } from "../../../lib/billing/price.ts";
 import type { BilledTokens, BudgetClaim, PriceSheet } from "../../../lib/store/ledger.ts";
@@ -31,7 +31,7 @@ export interface Customer {
   /** The factor of its group, in millionths. */
   millionths: bigint;
   factor: string;
-  claims(ware: Ware, tokens: number): Claim[];
+  claims(ware: Ware, tokens: number): LimitRequest[];
   budgets(now: number): BudgetClaim[];
 }
 

@@ -1,6 +1,6 @@
 /** What really happened to each simulated request: written down by the upstream, the client and the world, never by the gateway. */
 import type { GatewayError } from "../../../lib/errors.ts";
-import type { Claim } from "../../../lib/limits/limiter.ts";
+import type { LimitRequest } from "../../../lib/limits/limiter.ts";
 import type { Meter } from "../../../lib/billing/meter.ts";
 import type { BilledTokens, BudgetClaim, MeteredEndpoint } from "../../../lib/store/ledger.ts";
 import type { Customer, Picos, Ware } from "./shop.ts";
@@ -37,7 +37,7 @@ export interface Arriving {
   /** The answer is paid for to its end, even when its client leaves. */
   readonly drains: boolean;
   readonly forMs: number;
-  readonly claims: readonly Claim[];
+  readonly claims: readonly LimitRequest[];
   readonly budgets: readonly BudgetClaim[];
   /** Tokens of its input. */
   readonly prompt: number;
